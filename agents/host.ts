@@ -20,7 +20,7 @@ import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
 import { outboundOf } from '../platform/probes';
 import { openCdn, startCdnCounting } from './cdn';
-import { openMail } from './mail';
+import { openMailAgent } from './mail';
 import { openGitProviders } from '../drivers/git_provider';
 import { openNameserver } from './nameserver';
 import { openObjectStorageAgent } from './object_storage';
@@ -103,7 +103,7 @@ async function openServers(
   if (dns) opened.push(() => dns.close());
   const images = await openRegistry(platform);
   if (images) opened.push(() => images.close());
-  const mail = await openMail(platform);
+  const mail = await openMailAgent(platform);
   if (mail) opened.push(() => mail.close());
   const objects = await openObjectStorageAgent(platform);
   if (objects) opened.push(() => objects.close());

@@ -35,7 +35,7 @@ export interface Mail {
 }
 
 /** @returns null where SMTP_PORTS is 0 */
-export async function openMail(platform: Platform): Promise<Mail | null> {
+export async function openMailAgent(platform: Platform): Promise<Mail | null> {
   const { config, database, databaseUrl, secrets, log } = platform;
   if (!config.smtpPorts.length) return null;
   const store = openMailStore(mailDirectory(config));

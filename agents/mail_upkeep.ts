@@ -15,7 +15,7 @@ export function startMailUpkeep(parts: { config: Config; database: ControlDataba
   let running = Promise.resolve();
   const run = (): void => {
     running = running
-      .then(() => keepUp(parts))
+      .then(() => maintain(parts))
       .catch((error: unknown) => parts.log.warn({ err: error }, 'the upkeep of mail has failed'));
   };
   const timer = setInterval(run, EVERY_MS).unref();
@@ -28,7 +28,7 @@ export function startMailUpkeep(parts: { config: Config; database: ControlDataba
   };
 }
 
-async function keepUp({ config, database, store }: Parameters<typeof startMailUpkeep>[0]): Promise<void> {
+async function maintain({ config, database, store }: Parameters<typeof startMailUpkeep>[0]): Promise<void> {
   await store.remove(await pruneMessages(database));
   await store.remove(await pruneSink(database, config.mailSinkMessages));
   const old = await store.old();

@@ -10,7 +10,7 @@ import { openEndpoint } from '../drivers/object_storage/embedded/endpoint';
 import { ownerCredentials } from '../models/bucket/presign';
 import * as served from '../models/bucket/served';
 import * as objects from '../models/bucket_object/catalog';
-import { listObjects } from '../models/bucket_object/list';
+import { queryObjects } from '../models/bucket_object/list';
 
 /** Rights that were taken away end this much later at most. */
 const CACHED_MS = 500;
@@ -84,7 +84,7 @@ function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
     partsOf: (objectId) => objects.objectParts(sql, objectId),
     put: (bucketId, object) => objects.putObject(writes, bucketId, object),
     delete: (bucketId, deletions) => objects.deleteObjects(writes, bucketId, deletions),
-    list: (question) => listObjects(sql, question),
+    list: (question) => queryObjects(sql, question),
     setTags: (objectId, tags) => objects.setObjectTags(sql, objectId, tags),
     setPublic: (objectId, isPublic) => objects.setObjectPublic(sql, objectId, isPublic),
     createUpload: (bucketId, upload) => objects.createUpload(sql, bucketId, upload),

@@ -2,7 +2,7 @@
 // sender is of a verified sending domain, it is signed with the keys of that domain.
 import type { Config } from '../core/config';
 import type { Logger } from '../core/log';
-import { htmlOf, textOf } from '../core/platform_mail';
+import { htmlOf, plainTextOf } from '../core/platform_mail';
 import type { SecretBox } from '../core/secrets';
 import type { ControlDatabase } from '../db/control_database';
 import { composeMessage } from '../drivers/mail/compose';
@@ -65,7 +65,7 @@ async function takeOver(
   const sender = /<([^>]+)>\s*$/.exec(from)?.[1] ?? from;
   const domain = await findSigningDomain(database, sender.slice(sender.lastIndexOf('@') + 1).toLowerCase());
   const composed = composeMessage({
-    ...{ from, recipients, subject: mail.subject, text: textOf(mail), html: htmlOf(mail) },
+    ...{ from, recipients, subject: mail.subject, text: plainTextOf(mail), html: htmlOf(mail) },
     messageId: `<${id}@${config.smtpHost}>`,
   });
   const file = `${id}.eml`;

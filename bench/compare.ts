@@ -1,7 +1,7 @@
 // The cases beside hand-written and stock servers; or, with --cpu-prof, the service alone under a profiler.
 import { compared, type Case, type Name } from './cases';
 import { alternate, measure, type Servers } from './measure';
-import { isWanted } from './plan';
+import { isSelected } from './plan';
 import { startApi, startReference, type Server } from './processes';
 import { profiled, takeProfile } from './profile';
 import { bindingNode } from './references/packages';
@@ -19,7 +19,7 @@ export interface Options {
 
 /** One row for each goal of the selected cases. */
 export async function compareCases(stage: Stage, options: Options): Promise<Row[]> {
-  const cases = compared(stage.data).filter(({ name }) => isWanted(stage.plan, name));
+  const cases = compared(stage.data).filter(({ name }) => isSelected(stage.plan, name));
   if (!cases.length) return [];
   return withDatabase(stage.dataDir, async (url) => {
     const servers = await open(stage, url, cases, options);
@@ -65,7 +65,7 @@ const PROFILED_MS = 6_000;
 
 /** The selected cases one by one, each on a fresh service, warmed up and then profiled. */
 export async function profileCases({ dataDir, data, plan }: Stage, { node, print }: Options): Promise<void> {
-  for (const { name, streams } of compared(data).filter((one) => isWanted(plan, one.name))) {
+  for (const { name, streams } of compared(data).filter((one) => isSelected(plan, one.name))) {
     const { flags, settings, file } = profiled(plan.cpuProf as string, name);
     const api = await startApi({ node, flags }, dataDir, { ...FACES, ...settings });
     try {

@@ -23,7 +23,7 @@ const SETTINGS = {
   DATABASE_PORTS: '29000-29199',
   QUOTAS: '{"databases":null,"database_storage_gb":null}',
 };
-const LOOK_MS = 20;
+const POLL_MS = 20;
 const REST_MS = 5_000;
 const GIVE_UP_MS = 300_000;
 
@@ -92,7 +92,7 @@ async function creationRow(stage: Stage, engine: EngineName, rounds: number): Pr
       engine,
       backup_schedule: { enabled: engine === 'postgresql' },
     });
-    await untilAvailable(stage, id, LOOK_MS);
+    await untilAvailable(stage, id, POLL_MS);
     times.push((performance.now() - begin) / 1000);
     if (round === rounds) {
       await sleep(REST_MS);
@@ -121,7 +121,7 @@ async function untilAvailable({ api }: Stage, id: string, lookMs: number): Promi
 async function untilGone({ directory }: Stage, id: string): Promise<void> {
   const place = path.join(directory, 'databases', id);
   for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && (existsSync(place) || processesWith(id).length);)
-    await sleep(LOOK_MS * 5);
+    await sleep(POLL_MS * 5);
 }
 
 /** Servers outlive the service: they go before it does. */

@@ -9,7 +9,7 @@ import { secondsOf, type EngineName, type Login } from './databases_server';
 import { median } from './measure';
 
 const ROUNDS = 3;
-const LOOK_MS = 20;
+const POLL_MS = 20;
 const GIVE_UP_MS = 1_800_000;
 const PACKAGES: Record<EngineName, string> = {
   postgresql: 's-1vcpu-1gb',
@@ -87,7 +87,7 @@ async function rested({ api }: Stage, id: string): Promise<void> {
 }
 
 async function settled(ask: () => Promise<Resource>, statuses: string[]): Promise<Resource> {
-  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end; await sleep(LOOK_MS)) {
+  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end; await sleep(POLL_MS)) {
     const found = await ask();
     if (statuses.includes(found.status)) return found;
   }

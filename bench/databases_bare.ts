@@ -17,7 +17,7 @@ export interface Bare {
 
 /** Servers refuse to run as root: user and group of nobody. */
 const OTHER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-const LOOK_MS = 20;
+const POLL_MS = 20;
 const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
 
 export async function bareOf(engine: EngineName, stage: Stage, id: string, login: Login): Promise<Bare> {
@@ -37,7 +37,7 @@ export async function bareOf(engine: EngineName, stage: Stage, id: string, login
   };
 }
 
-interface Place {
+interface ServerPlace {
   /** Of whom servers run as. */
   scratch: string;
   files: (backupId: string, name: string) => string;
@@ -45,7 +45,7 @@ interface Place {
   login: Login;
 }
 
-async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<Bare, 'close'>> {
+async function postgresql({ scratch, files, home, login }: ServerPlace): Promise<Omit<Bare, 'close'>> {
   const found = (await hostFacts()).postgresql.find(({ tools }) => tools.includes('pg_basebackup'));
   if (!found) throw new Error('this machine has no pg_basebackup');
   const bin = path.dirname(found.path);
@@ -78,7 +78,7 @@ async function postgresql({ scratch, files, home, login }: Place): Promise<Omit<
   };
 }
 
-async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
+async function redis({ scratch, files }: ServerPlace): Promise<Omit<Bare, 'close'>> {
   const program = (await hostFacts()).redis[0]?.path as string;
   const socket = path.join(scratch, 'redis');
   const cli = (...words: string[]): Promise<void> => done('redis-cli', ['-s', socket, '-e', ...words]);
@@ -110,7 +110,7 @@ async function redis({ scratch, files }: Place): Promise<Omit<Bare, 'close'>> {
   };
 }
 
-async function mariadb({ scratch, files, login }: Place): Promise<Omit<Bare, 'close'>> {
+async function mariadb({ scratch, files, login }: ServerPlace): Promise<Omit<Bare, 'close'>> {
   const {
     username,
     password,
@@ -177,7 +177,7 @@ function serve(program: string, args: string[], options: SpawnOptions = {}): Chi
 }
 
 async function until(attempt: () => Promise<void>): Promise<void> {
-  for (let left = 3_000; ; left -= 1, await sleep(LOOK_MS)) {
+  for (let left = 3_000; ; left -= 1, await sleep(POLL_MS)) {
     const failure = await attempt().then(
       () => null,
       (error: unknown) => error,

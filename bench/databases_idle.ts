@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stage } from '../demo/stage';
 import { memoryOf, type EngineName } from './databases_server';
-import { usageOf } from './idle';
+import { cpuUsage } from './idle';
 
 /** A tenth of them. */
 const POSTGRESQL_SHARE = 0.1;
@@ -76,9 +76,9 @@ async function createMany({ api }: Stage, engines: EngineName[]): Promise<{ id: 
 
 async function cost(stage: Stage): Promise<Cost> {
   await sleep(SETTLE_MS);
-  const before = await usageOf(stage);
+  const before = await cpuUsage(stage);
   await sleep(WINDOW_MS);
-  const after = await usageOf(stage);
+  const after = await cpuUsage(stage);
   const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
   return {
     memory: after.rss / MIB,

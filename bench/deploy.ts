@@ -11,7 +11,7 @@ import { makeRepository, type Repository } from '../demo/repository';
 import { openStage, type Stage } from '../demo/stage';
 import { processesWith } from '../demo/traces';
 import { visit } from '../demo/visitors';
-import { idleCost, usageOf } from './idle';
+import { idleCost, cpuUsage } from './idle';
 import { load, type Shot } from './load';
 import { median } from './measure';
 import { printLine, runBench } from './run';
@@ -110,7 +110,7 @@ function change({ directory }: Stage, repository: Repository, round: number): st
 async function deploy(stage: Stage, { id, host }: Application, greeting: string): Promise<Deployed> {
   const begin = performance.now();
   const posted = await stage.api.call('POST', `/v2/applications/${id}/deployments`, {});
-  await untilSeen(stage, host, greeting);
+  await untilServed(stage, host, greeting);
   const total = performance.now() - begin;
   const base = `/v2/applications/${id}/deployments/${posted.id}`;
   await stage.api.until(base, ({ status }) => status === 'active');
@@ -143,14 +143,14 @@ async function rollBacks(
     const to = round % 2 ? newer : older;
     const begin = performance.now();
     const posted = await stage.api.call('POST', `/v2/applications/${id}/rollback`, { deployment_id: to.id });
-    await untilSeen(stage, host, to.greeting);
+    await untilServed(stage, host, to.greeting);
     times.push(performance.now() - begin);
     await stage.api.until(`/v2/applications/${id}/deployments/${posted.id}`, ({ status }) => status === 'active');
   }
   return times;
 }
 
-async function untilSeen({ port }: Stage, host: string, greeting: string): Promise<void> {
+async function untilServed({ port }: Stage, host: string, greeting: string): Promise<void> {
   for (
     const end = Date.now() + GIVE_UP_MS;
     Date.now() < end;
@@ -192,7 +192,7 @@ async function compareAnswers(
   const [direct, through, cpu] = [[], [], []] as [number[], number[], number[]];
   for (let round = 0; round <= LOAD.rounds; round += 1) {
     const one = await load({ port, connections: CONNECTIONS, milliseconds: LOAD.milliseconds, next: () => shot });
-    const before = await usageOf(stage);
+    const before = await cpuUsage(stage);
     const other = await load({
       port: stage.port,
       connections: CONNECTIONS,
@@ -202,7 +202,7 @@ async function compareAnswers(
     if (round === 0) continue; // warm-up
     direct.push(one.rps);
     through.push(other.rps);
-    cpu.push(((await usageOf(stage)).cpu - before.cpu) / other.requests);
+    cpu.push(((await cpuUsage(stage)).cpu - before.cpu) / other.requests);
   }
   const ratio = Math.max(...through) / Math.max(...direct);
   const verdict = target ? `≥ ${RATIO_TARGET}: ${ratio >= RATIO_TARGET ? 'met' : 'MISSED'}` : '';

@@ -72,9 +72,9 @@ async function deployMany({ api, directory }: Stage, count: number): Promise<voi
 
 async function cost(stage: Stage): Promise<Cost> {
   await sleep(SETTLE_MS);
-  const before = await usageOf(stage);
+  const before = await cpuUsage(stage);
   await sleep(WINDOW_MS);
-  const after = await usageOf(stage);
+  const after = await cpuUsage(stage);
   const perSecond = (seconds: number): number => (seconds * 1_000_000) / WINDOW_MS;
   return {
     memory: after.rss / MIB,
@@ -84,7 +84,7 @@ async function cost(stage: Stage): Promise<Cost> {
 }
 
 /** Seconds of processor time since their start, and bytes. */
-export async function usageOf({
+export async function cpuUsage({
   adminPort,
   directory,
 }: Stage): Promise<{ cpu: number; rss: number; database: number }> {

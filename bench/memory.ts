@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { compared, refusals, type Stream } from './cases';
 import { load } from './load';
 import { CONNECTIONS, median } from './measure';
-import { isWanted } from './plan';
+import { isSelected } from './plan';
 import { startApi, type Server } from './processes';
 import { verdictOf, single, type Row } from './report';
 import { OPEN, type Stage, withDatabase } from './stage';
@@ -15,7 +15,7 @@ const SAMPLES = 120;
 const SAMPLE_MS_MIN = 250;
 
 export async function memoryUnderLoad({ dataDir, data, plan }: Stage, node: string): Promise<Row[]> {
-  if (!isWanted(plan, 'memory')) return [];
+  if (!isSelected(plan, 'memory')) return [];
   return withDatabase(dataDir, async () => {
     const api = await startApi({ node }, dataDir, OPEN);
     try {

@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import type { Stream } from './cases';
 import { alternate, median } from './measure';
-import { isWanted, type Plan } from './plan';
+import { isSelected, type Plan } from './plan';
 import { startApi, type Server } from './processes';
 import { verdictOf, ratioOf, single, whole, type Row } from './report';
 import { FACES, type Stage, withClient, withDatabase } from './stage';
@@ -26,7 +26,7 @@ export interface LongList {
 
 /** Fills the table in the database itself. Null where the measure is not selected. */
 export async function fillTable({ dataDir, plan }: Stage, print: (line: string) => void): Promise<LongList | null> {
-  if (!isWanted(plan, 'pages')) return null;
+  if (!isSelected(plan, 'pages')) return null;
   return withDatabase(dataDir, (url) =>
     withClient(url, async (client) => {
       const started = performance.now();

@@ -82,7 +82,7 @@ export function readPlan(): Plan | null {
 }
 
 /** Whether a measure was asked for. */
-export function isWanted(plan: Plan, name: string): boolean {
+export function isSelected(plan: Plan, name: string): boolean {
   return !plan.only.length || plan.only.some((word) => name.startsWith(word));
 }
 

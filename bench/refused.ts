@@ -5,7 +5,7 @@ import { limited, refusals, streams, unknownToBare, type Refusal, type Stream } 
 import { databaseCpu } from './database_cpu';
 import { load } from './load';
 import { measure, median } from './measure';
-import { isWanted } from './plan';
+import { isSelected } from './plan';
 import { startApi, startReference, type Server } from './processes';
 import { verdictOf, ratioOf, single, whole, type Row } from './report';
 import { FACES, type Stage, withDatabase } from './stage';
@@ -20,7 +20,7 @@ interface Cost {
 }
 
 export async function costOfRefusals(stage: Stage, node: string, print: (line: string) => void): Promise<Row[]> {
-  if (!isWanted(stage.plan, 'refusals')) return [];
+  if (!isSelected(stage.plan, 'refusals')) return [];
   const { dataDir, data } = stage;
   return withDatabase(dataDir, async (url) => {
     const api = await startApi({ node }, dataDir, FACES);

@@ -6,7 +6,7 @@ import { procsFiles, findGroups, groupOf, makeGroup, removeGroup, type Group } f
 import { streams } from './cases';
 import { load } from './load';
 import { CONNECTIONS, median } from './measure';
-import { isWanted } from './plan';
+import { isSelected } from './plan';
 import { startApi, type Server } from './processes';
 import { verdictOf, ratioOf, skipped, whole, type Row } from './report';
 import { FACES, type Stage, withDatabase } from './stage';
@@ -22,7 +22,7 @@ const ROUND = 2;
 
 export async function replicas(stage: Stage, node: string): Promise<Row[]> {
   const { plan, dataDir } = stage;
-  if (!isWanted(plan, 'replicas')) return [];
+  if (!isSelected(plan, 'replicas')) return [];
   const cores = os.availableParallelism();
   const groups = cores < CORES_MIN ? await findGroups() : null;
   if (cores < CORES_MIN && !groups)

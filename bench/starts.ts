@@ -1,7 +1,7 @@
 // Start to ready with an existing data directory and the settings of a new installation, the embedded database
 // included.
 import { median } from './measure';
-import { isWanted } from './plan';
+import { isSelected } from './plan';
 import { startApi } from './processes';
 import { verdictOf, single, type Row } from './report';
 import type { Stage } from './stage';
@@ -9,7 +9,7 @@ import type { Stage } from './stage';
 const TARGET_SECONDS = 2;
 
 export async function timeStarts({ dataDir, plan }: Stage, node: string): Promise<Row[]> {
-  if (!isWanted(plan, 'start')) return [];
+  if (!isSelected(plan, 'start')) return [];
   const seconds: number[] = [];
   const memory: number[] = [];
   for (let index = 0; index < plan.starts; index += 1) {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { loadConfig, type Config } from '../core/config';
 import type { HostFacts } from '../core/host_facts';
 import { loadKeyRing } from '../core/secrets';
-import { installCommand, missingPrograms } from '../core/missing_programs';
+import { aptInstallCommand, missingPrograms } from '../core/missing_programs';
 import { StartupError } from '../core/startup_error';
 import { dnsQuestions } from '../drivers/dns';
 import { hostFacts } from '../drivers/host';
@@ -193,7 +193,7 @@ async function isolation({ sandbox, tenantUidBase }: Config): Promise<Finding> {
 /** One line for each missing program, and one that installs all of them. */
 function missing(facts: HostFacts): Finding[] {
   const programs = missingPrograms(facts);
-  const command = installCommand(programs);
+  const command = aptInstallCommand(programs);
   const findings = programs.map(({ name, consequence }): Finding => ({
     check: 'missing program',
     status: 'warning',

@@ -14,7 +14,6 @@ import {
   type EngineDefinition,
   type FeatureDefinition,
 } from './catalog_definitions/databases';
-import { dnsRecordTypeRows } from './catalog_definitions/dns_record_types';
 import type { Needs } from './catalog_definitions/needs';
 import { presetDefinitions, type PresetDefinition } from './catalog_definitions/presets';
 import type {
@@ -22,7 +21,6 @@ import type {
   BuildpackBuilderRow,
   DatabaseEngineRow,
   DatabasePackageRow,
-  DnsRecordTypeRow,
   EngineFeature,
   EngineVersionRow,
   PackageAvailabilityRow,
@@ -52,7 +50,7 @@ export interface Promised {
 const megabyteBytes = 2 ** 20;
 const gigabyteBytes = 2 ** 30;
 
-export function regions(settings: RegionSettings): RegionRow[] {
+export function regionRows(settings: RegionSettings): RegionRow[] {
   const { regionId: id, regionName: name, regionCountry, regionCity } = settings;
   return [
     { id, name, country: regionCountry ?? null, city: regionCity ?? null, available: true, features: builtFeatures },
@@ -60,7 +58,11 @@ export function regions(settings: RegionSettings): RegionRow[] {
 }
 
 /** `available`: the host has the memory for one instance at all. */
-export function applicationTypes(facts: HostFacts, region: string, prices: Prices = listPrices): ApplicationTypeRow[] {
+export function applicationTypeRows(
+  facts: HostFacts,
+  region: string,
+  prices: Prices = listPrices,
+): ApplicationTypeRow[] {
   return byId(
     applicationTypeDefinitions.map((type) => ({
       ...type,
@@ -73,7 +75,7 @@ export function applicationTypes(facts: HostFacts, region: string, prices: Price
 }
 
 /** Only builders that work here, with the languages whose runtime was found. */
-export function buildpackBuilders(facts: HostFacts): BuildpackBuilderRow[] {
+export function buildpackBuilderRows(facts: HostFacts): BuildpackBuilderRow[] {
   const languages = languageDefinitions.filter(({ needs }) => meetsNeeds(facts, needs)).map(({ language }) => language);
   const working = builderDefinitions.filter(({ needs }) => meetsNeeds(facts, needs));
   return byId(
@@ -82,7 +84,7 @@ export function buildpackBuilders(facts: HostFacts): BuildpackBuilderRow[] {
 }
 
 /** Only packages of engines that were found. */
-export function databasePackages(facts: HostFacts, prices: Prices = listPrices): DatabasePackageRow[] {
+export function databasePackageRows(facts: HostFacts, prices: Prices = listPrices): DatabasePackageRow[] {
   const offered = new Set(engineDefinitions.filter(({ id }) => facts[id].length > 0).map(({ id }) => id as string));
   const rows = databasePackageDefinitions.map((pack) => ({
     ...pack,
@@ -96,8 +98,8 @@ export function databasePackages(facts: HostFacts, prices: Prices = listPrices):
  * Where each package fits now: in the free memory and disk, less what is promised. Cautious: promised and used counts
  * twice.
  */
-export function packageAvailability(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
-  return databasePackages(facts).map(({ id, nodes, memory_mb, storage_gb }) => {
+export function availabilityOfPackages(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
+  return databasePackageRows(facts).map(({ id, nodes, memory_mb, storage_gb }) => {
     const fitsHere = fits(facts, promised, { memory_mb: nodes * memory_mb, storage_gb: nodes * storage_gb });
     return { database_package: id, regions: fitsHere ? [region] : [] };
   });
@@ -116,7 +118,7 @@ export function fits(facts: HostFacts, promised: Promised, more: Promised): bool
 /**
  * Engines found, newest version first. The default is the supported version that can do most, the newer one of equals.
  */
-export function databaseEngines(facts: HostFacts, now = new Date()): DatabaseEngineRow[] {
+export function databaseEngineRows(facts: HostFacts, now = new Date()): DatabaseEngineRow[] {
   return byId(
     engineDefinitions.filter(({ id }) => facts[id].length > 0).map((engine) => engineRow(engine, facts, now)),
   );
@@ -140,7 +142,7 @@ export function isNewerSeries(a: string, b: string): boolean {
 }
 
 /** Presets whose runtime, and whose engine if they need one, is here. */
-export function presets(facts: HostFacts): PresetRow[] {
+export function presetRows(facts: HostFacts): PresetRow[] {
   const working = presetDefinitions.filter(({ needs }) => meetsNeeds(facts, needs));
   return byId(
     working.map(({ id, name, description, category, image, application_type, needs, variables }) => ({
@@ -155,10 +157,6 @@ export function presets(facts: HostFacts): PresetRow[] {
       variables,
     })),
   );
-}
-
-export function dnsRecordTypes(): DnsRecordTypeRow[] {
-  return dnsRecordTypeRows;
 }
 
 /** Whether the host has all that is needed. */

@@ -16,8 +16,8 @@ const EMAIL_MAX = 254;
 const PATH_MAX = 255;
 
 export const formats = {
-  slug: safe((text) => keep(text, /^(?=.{3,40}$)(?!.*--)[a-z][a-z0-9-]*[a-z0-9]$/)),
-  label: safe((text) => keep(text.trim(), new RegExp(`^.{1,${LABEL_MAX}}$`, 'u'))),
+  slug: safe((text) => matching(text, /^(?=.{3,40}$)(?!.*--)[a-z][a-z0-9-]*[a-z0-9]$/)),
+  label: safe((text) => matching(text.trim(), new RegExp(`^.{1,${LABEL_MAX}}$`, 'u'))),
   single_line: safe((text) => text),
   hostname: safe(hostname),
   wildcard_hostname: safe((text) => (text.startsWith('*.') ? prefixed('*.', hostname(text.slice(2))) : hostname(text))),
@@ -25,14 +25,14 @@ export const formats = {
   email: safe(email),
   timestamp: safe(timestamp),
   date: safe(date),
-  env_key: safe((text) => keep(text, /^[A-Za-z_][A-Za-z0-9_]{0,127}$/)),
+  env_key: safe((text) => matching(text, /^[A-Za-z_][A-Za-z0-9_]{0,127}$/)),
   mount_path: safe(mountPath),
   relative_path: safe(relativePath),
   url: safe(httpUrl),
   https_url: safe(httpsUrl),
   git_url: safe(gitUrl),
   oci_reference: safe(ociReference),
-  commit_sha: safe((text) => keep(text.toLowerCase(), /^[0-9a-f]{7,40}$/)),
+  commit_sha: safe((text) => matching(text.toLowerCase(), /^[0-9a-f]{7,40}$/)),
 } satisfies Record<string, Format>;
 
 export type FormatName = keyof typeof formats;
@@ -58,7 +58,7 @@ function safe(normal: (text: string) => string | null): Format {
   };
 }
 
-function keep(text: string, pattern: RegExp): string | null {
+function matching(text: string, pattern: RegExp): string | null {
   return pattern.test(text) ? text : null;
 }
 
@@ -72,7 +72,7 @@ function hostname(text: string): string | null {
   if (/[^a-zA-Z0-9.\u0080-\u{10ffff}-]/u.test(text)) return null;
   const ascii = /^[a-zA-Z0-9.-]*$/.test(text) && !/xn--/i.test(text) ? text.toLowerCase() : domainToASCII(text);
   if (ascii.length > HOSTNAME_MAX) return null;
-  return keep(ascii, /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
+  return matching(ascii, /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
 }
 
 /** Canonical (RFC 5952 for IPv6), host bits zero; a bare address is a network of one. */
@@ -117,7 +117,7 @@ function timestamp(text: string): string | null {
   // Date.parse turns 30 February into 2 March.
   if (Number.isNaN(ms) || new Date(ms).toISOString() !== local) return null;
   const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;
-  return keep(new Date(ms - (sign === '-' ? -offset : offset)).toISOString(), /^(?!0000)\d{4}-/);
+  return matching(new Date(ms - (sign === '-' ? -offset : offset)).toISOString(), /^(?!0000)\d{4}-/);
 }
 
 function mountPath(text: string): string | null {

@@ -24,7 +24,7 @@ function cut(bytes: Buffer): string {
   return bytes.toString('utf8', 0, end);
 }
 
-const WORDS: Record<string, LogLevel> = {
+const LEVELS_BY_WORD: Record<string, LogLevel> = {
   trace: 'debug',
   debug: 'debug',
   verbose: 'debug',
@@ -59,14 +59,14 @@ export function levelOf(text: string): LogLevel {
   const head = text.length > HEAD ? text.slice(0, HEAD) : text;
   if (head.startsWith('{')) return levelOfJson(head);
   const prefix = PREFIX.exec(head)?.[1] ?? PAIR.exec(head)?.[1];
-  return WORDS[prefix?.toLowerCase() ?? ''] ?? 'info';
+  return LEVELS_BY_WORD[prefix?.toLowerCase() ?? ''] ?? 'info';
 }
 
 /** Read by pattern: a line may be cut, and parsing thousands a second is work that nobody sees. */
 function levelOfJson(head: string): LogLevel {
   const [, word, number] = MEMBER.exec(head) ?? [];
   if (number !== undefined) return levelOfNumber(Number(number));
-  return WORDS[word?.toLowerCase() ?? ''] ?? 'info';
+  return LEVELS_BY_WORD[word?.toLowerCase() ?? ''] ?? 'info';
 }
 
 /** As bunyan and pino count: 20 debug, 30 info, 40 warn, 50 error. */

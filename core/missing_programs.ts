@@ -65,7 +65,7 @@ export function missingPrograms(facts: HostFacts): MissingProgram[] {
 }
 
 /** The one line that installs all of them; null where nothing is missing. */
-export function installCommand(missing: MissingProgram[]): string | null {
+export function aptInstallCommand(missing: MissingProgram[]): string | null {
   return missing.length ? `apt-get install ${missing.map((one) => one.package).join(' ')}` : null;
 }
 

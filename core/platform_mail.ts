@@ -29,7 +29,7 @@ export function invitationMail(parts: {
   };
 }
 
-export function textOf({ lines, code, link }: PlatformMail): string {
+export function plainTextOf({ lines, code, link }: PlatformMail): string {
   return `${[...lines, ...(code ? [`    ${code}`] : []), ...(link ? [link] : [])].join('\n\n')}\n`;
 }
 

@@ -75,7 +75,7 @@ export function oneOf<const Word extends string, const R extends Row>(
 }
 
 /** Without a slash at its end. */
-export function httpUrl<const R extends Row>(row: R): Typed<string, R> {
+export function httpUrlSetting<const R extends Row>(row: R): Typed<string, R> {
   const parse = (given: string): string | null =>
     formats.url(given) && !/[?#]/.test(given) ? given.replace(/\/+$/, '') : null;
   return { ...row, type: 'http or https URL', parse };

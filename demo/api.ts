@@ -18,7 +18,7 @@ export interface Api {
   tail<T>(place: string, each: (event: T) => void): () => Promise<void>;
 }
 
-const LOOK_MS = 100;
+const POLL_MS = 100;
 const CALL_WITHIN_MS = 70_000;
 
 export function apiClient(base: string, key: string, project: string): Api {
@@ -36,7 +36,7 @@ export function apiClient(base: string, key: string, project: string): Api {
       return (text ? JSON.parse(text) : null) as never;
     },
     async until(place, enough, withinMs = 30_000) {
-      for (const end = Date.now() + withinMs; ; await sleep(LOOK_MS)) {
+      for (const end = Date.now() + withinMs; ; await sleep(POLL_MS)) {
         const found = await api.call('GET', place);
         if (enough(found as never)) return found as never;
         if (Date.now() > end) throw new Error(`waited ${withinMs} ms in vain for ${place}: ${JSON.stringify(found)}`);

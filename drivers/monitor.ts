@@ -7,7 +7,7 @@ import type { Outbound } from './outbound';
 import { milliseconds, newTrace, OutboundError, timeoutError, type Trace } from './outbound/trace';
 
 /** What a check has heard beyond its trace. `error`: null where all is as expected. */
-export interface Heard {
+export interface ProbeResponse {
   status_code: number | null;
   error: string | null;
 }
@@ -27,8 +27,8 @@ export function openMonitor(outbound: Outbound): Monitor {
       const end = AbortSignal.timeout(check.timeout_seconds * 1000);
       const signal = cut ? AbortSignal.any([end, cut]) : end;
       try {
-        const heard = await CHECKS[check.check](outbound, check, trace, signal);
-        return outcomeOf(trace, heard, milliseconds(performance.now() - startedAt));
+        const response = await CHECKS[check.check](outbound, check, trace, signal);
+        return outcomeOf(trace, response, milliseconds(performance.now() - startedAt));
       } catch (error) {
         if (cut?.aborted) throw error;
         if (signal.aborted) return failureOf(trace, timeoutError(trace, check.timeout_seconds));
@@ -39,7 +39,7 @@ export function openMonitor(outbound: Outbound): Monitor {
   };
 }
 
-function outcomeOf(trace: Trace, { status_code, error }: Heard, response_time_ms: number): CheckOutcome {
+function outcomeOf(trace: Trace, { status_code, error }: ProbeResponse, response_time_ms: number): CheckOutcome {
   const { timings, certificate_expires_at } = trace;
   const status = error === null ? 'pass' : 'fail';
   return {

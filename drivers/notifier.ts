@@ -1,6 +1,6 @@
 // Sends messages: one attempt each, with the truth of how it went.
 import type { Delivery, NotifierTarget, Outgoing } from '../core/notifications';
-import { openMail, type Mail, type QueueMail } from './notifier/mail';
+import { openMailSender, type Mail, type QueueMail } from './notifier/mail';
 import { discordRequest, pagerdutyRequest, slackRequest, type ChatRequest } from './notifier/chat';
 import { webhookRequest } from './notifier/webhook';
 import type { Outbound } from './outbound';
@@ -29,13 +29,13 @@ export interface SenderOptions {
 const TIMEOUT_SECONDS = 15;
 const ANSWER_BYTES_MAX = 4096;
 /** What a service says of its errors, in one line. */
-const SAID_CHARACTERS = 200;
+const DETAIL_CHARACTERS = 200;
 
 export function openSender(options: SenderOptions): Sender {
   let mail: Mail | null = null;
   return {
     send(type, target, message) {
-      if (type === 'email') return (mail ??= openMail(options)).send(target.addresses ?? [], message);
+      if (type === 'email') return (mail ??= openMailSender(options)).send(target.addresses ?? [], message);
       return post(options.outbound, requestOf(type, target, message, options));
     },
     close: () => mail?.close(),
@@ -80,7 +80,7 @@ function deliveryOf({ status, headers, body }: Answered, isFinal: (status: numbe
     .toString('utf8')
     .replace(/[\p{Cc}\ufffd]+/gu, ' ')
     .trim()
-    .slice(0, SAID_CHARACTERS);
+    .slice(0, DETAIL_CHARACTERS);
   const error = `The receiver answered with the status ${status}${said ? `: ${said}` : '.'}`;
   return {
     delivered: false,

@@ -52,8 +52,8 @@ async function reconcileApplication(row: ApplicationRow, ctx: JobContext): Promi
   if (stack?.status !== row.status) return progressing(0);
   const { processes, present } = stack;
   const atRest = AT_REST.has(row.status) || (await isPausedForGrowth(row.id, stack, ctx));
-  const wants = processes.map((process) => ({ ...process, instances: atRest ? 0 : process.instances }));
-  const upToDate = await reconcileStack(place, wants, present, ctx);
+  const desired = processes.map((process) => ({ ...process, instances: atRest ? 0 : process.instances }));
+  const upToDate = await reconcileStack(place, desired, present, ctx);
   await updateProcessStatuses(processes, present, AT_REST, row.status, ctx);
   const { status, current_deployment_id } = row;
   const next = applicationStatus({

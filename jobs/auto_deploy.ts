@@ -66,19 +66,19 @@ async function checkHead(
   const passed = { ...seen, awaited_sha: null, awaited_since: null };
   if (before === null || before === head.sha) return passed;
   const commit = await source.fetch(row.id, remote, { branch: head.branch, commit: head.sha }, ctx);
-  if (commit.skip) return refuse(row, skipReason(head.sha), passed, ctx);
+  if (commit.skip) return recordRefusal(row, skipReason(head.sha), passed, ctx);
   if (!(await touchesWatchedPaths(row, before, head, ctx))) return { ...passed, status_reason: null };
   const gate = await checksGate(row, of, head.sha, ctx);
   if (gate.open) {
     await deployHead(ctx.sql, row, application, head, watched);
     return { status_reason: null };
   }
-  if (!gate.wait) return refuse(row, gate.reason, passed, ctx);
+  if (!gate.wait) return recordRefusal(row, gate.reason, passed, ctx);
   const { since: awaited_since, reason: status_reason, nextMs } = gate;
   return { awaited_sha: head.sha, awaited_since, status_reason, nextMs };
 }
 
-async function refuse(row: AutoDeployRow, reason: string, passed: object, ctx: JobContext): Promise<Found> {
+async function recordRefusal(row: AutoDeployRow, reason: string, passed: object, ctx: JobContext): Promise<Found> {
   await noteReason(ctx.sql, row, reason);
   return { ...passed };
 }

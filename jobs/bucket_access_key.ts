@@ -36,7 +36,7 @@ export const job: Job<KeyRow> = {
 async function reconcile(row: KeyRow, ctx: JobContext): Promise<Outcome> {
   const storage = requireHost(ctx).objectStorage;
   const status = statusAt(row, Date.now());
-  if (storage?.keys) await tell(storage.keys, row, ctx);
+  if (storage?.keys) await applyKey(storage.keys, row, ctx);
   const untilExpiryMs = row.expires_at && status !== 'expired' ? Date.parse(row.expires_at) - Date.now() : null;
   const nextMs = untilExpiryMs === null ? null : Math.max(untilExpiryMs, 1);
   return storage
@@ -45,7 +45,7 @@ async function reconcile(row: KeyRow, ctx: JobContext): Promise<Outcome> {
 }
 
 /** The key, and then the buckets that its grants concern. */
-async function tell(driver: AccessKeyDriver, row: KeyRow, ctx: JobContext): Promise<void> {
+async function applyKey(driver: AccessKeyDriver, row: KeyRow, ctx: JobContext): Promise<void> {
   const desired = desiredKey(row, ctx);
   const observe = () => driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
   const before = await observe();

@@ -21,7 +21,7 @@ import {
 type ZoneRow = LoopRow &
   Pick<CdnZone, 'project_id' | 'hostname' | 'origin' | 'enabled' | 'cache' | 'compression' | 'force_https'>;
 
-const LOOK_AGAIN_MS = 60 * 60_000;
+const RECHECK_MS = 60 * 60_000;
 const WAIT_FOR_DOMAINS_MS = 500;
 const GONE_ORIGIN = 'The origin of the zone was deleted. Set another one.';
 
@@ -40,7 +40,7 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   await cdn.ensureZone(row.id, await specOf(row, ctx), ctx);
   await forgetOldPurges(ctx.sql, row.id);
   const columns = { driver: cdn.name, ref: { driver: cdn.name, name: row.id }, status_reason: null };
-  return settled({ ...columns, status: row.enabled ? 'active' : 'disabled' }, jittered(LOOK_AGAIN_MS));
+  return settled({ ...columns, status: row.enabled ? 'active' : 'disabled' }, jittered(RECHECK_MS));
 }
 
 async function specOf(row: ZoneRow, ctx: JobContext): Promise<CdnZoneSpec> {

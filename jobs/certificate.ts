@@ -81,7 +81,7 @@ async function orderCertificate(
   ctx: JobContext,
 ): Promise<Outcome> {
   if (domain.certificate.status === 'none') await saveCertificateStatus(ctx.sql, row, { ...NONE, status: 'pending' });
-  await takeBackChallenges(row, ctx);
+  await removeChallenges(row, ctx);
   try {
     const issued = await obtain(row, domain, driver, ctx);
     await saveCertificateStatus(ctx.sql, row, certificateStatusOf(issued, null));
@@ -90,11 +90,11 @@ async function orderCertificate(
   } catch (error) {
     throw await showRefusal(row, error, ctx);
   } finally {
-    await takeBackChallenges(row, ctx);
+    await removeChallenges(row, ctx);
   }
 }
 
-async function takeBackChallenges({ id, domain_id }: CertificateRow, ctx: JobContext): Promise<void> {
+async function removeChallenges({ id, domain_id }: CertificateRow, ctx: JobContext): Promise<void> {
   await clearChallenges(ctx.sql, id);
   await ctx.sql.transaction((sql) => removeDnsChallenge(sql, domain_id));
 }

@@ -1,7 +1,7 @@
 // Relay zones: nothing of them stands outside the database. What came back of their mail is reviewed again and again,
 // and at once when something does.
 import { EmailRelayZone } from '../models/email_relay_zone';
-import { judgeRates, ratesOf } from '../models/email_relay_zone/rates';
+import { evaluateRates, ratesOf } from '../models/email_relay_zone/rates';
 import { gone, jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
 type ZoneRow = LoopRow & Pick<EmailRelayZone, 'enabled' | 'status' | 'suspended_at'>;
@@ -15,7 +15,7 @@ export const job: Job<ZoneRow> = {
 
 async function review(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const now = new Date();
-  const verdict = judgeRates(row, await ratesOf(ctx.sql, row.id), now);
+  const verdict = evaluateRates(row, await ratesOf(ctx.sql, row.id), now);
   const moved = verdict.status === row.status ? {} : { updated_at: now.toISOString() };
   return settled({ ...verdict, ...moved }, jittered(REVIEW_MS));
 }

@@ -5,11 +5,11 @@ import { GitProviderError, type GitProviderClient, type GitPullRequest } from '.
 import { accessOf } from '../models/git_integration/client';
 import {
   addPreview,
-  findPlace,
+  findPullRequestContext,
   findPreview,
   redeployPreview,
   removePreview,
-  type PullRequestPlace,
+  type PullRequestContext,
   type PullRequestRow,
 } from '../models/pull_request';
 import { jittered, requireHost, settled, type Job, type JobContext, type Outcome } from './job';
@@ -24,7 +24,7 @@ const FORK =
 export const job: Job<PullRequestRow> = { table: 'pull_requests', host: true, quiet: true, reconcile };
 
 async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome> {
-  const place = await findPlace(ctx.sql, row);
+  const place = await findPullRequestContext(ctx.sql, row);
   if (!place) return settled({ read_events: row.events });
   try {
     const { access } = await accessOf(ctx, place.git_integration_id);
@@ -52,7 +52,7 @@ async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome>
 /** One that the provider does not know any more is closed. @throws GitProviderError */
 async function readPull(
   row: PullRequestRow,
-  { repository_id: id, full_name }: PullRequestPlace,
+  { repository_id: id, full_name }: PullRequestContext,
   client: GitProviderClient,
 ): Promise<GitPullRequest> {
   try {
@@ -67,7 +67,7 @@ async function readPull(
 /** Makes, redeploys or removes the preview. Answers a remark for the people of the pull request. */
 async function follow(
   row: PullRequestRow,
-  place: PullRequestPlace,
+  place: PullRequestContext,
   pull: GitPullRequest,
   ctx: JobContext,
 ): Promise<string | null> {

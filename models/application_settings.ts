@@ -1,5 +1,5 @@
 // Settings are a document in the application's row: only what was set is stored, the defaults stand here.
-import { buildpackBuilders } from '../core/catalogs';
+import { buildpackBuilderRows } from '../core/catalogs';
 import type { Context } from '../core/context';
 import { problem, validationFailed, type FieldError } from '../core/errors';
 import type { ApplicationSettings, UpdateApplicationSettingsInput } from '../schema/types';
@@ -91,7 +91,7 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
 }
 
 async function requireBuilder(ctx: Context, id: string): Promise<void> {
-  const builders = buildpackBuilders(await ctx.catalogs.facts());
+  const builders = buildpackBuilderRows(await ctx.catalogs.facts());
   if (builders.some((builder) => builder.id === id)) return;
   throw problem('reference_not_found', 'build.buildpack_builder names no builder of this platform.', {
     field: 'build.buildpack_builder',

@@ -175,7 +175,7 @@ export async function deployedCommit(sql: Session, applicationId: string): Promi
 }
 
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
-const SEEN = named(
+const NOTE_HEAD = named(
   `update auto_deploys set last_seen_sha = $3, watched = $4, awaited_sha = null, awaited_since = null
     where id = $1 and fence = $2 and enabled and branch is not distinct from $5 and wait_for_checks = $6
       and paths = $7::jsonb
@@ -210,7 +210,7 @@ export function deployHead(
     // Before the row of auto-deploy, as requests do.
     const [held] = await session.query(LOCK, [application.id]);
     const [seen] = held
-      ? await session.query(SEEN, [
+      ? await session.query(NOTE_HEAD, [
           row.id,
           row.fence,
           head.sha,

@@ -19,7 +19,7 @@ import { requireRegion } from './region';
 
 const INDEX_DOCUMENT = 'index.html';
 const EMPTY = named(`select 1 from bucket_objects where bucket_id = $1 limit 1`);
-const HOLD = named('select hold_bucket($1)');
+const LOCK_BUCKET = named('select hold_bucket($1)');
 const ORIGIN_OF = named(`select id from cdn_zones where project_id = $2 and origin->>'bucket_id' = $1
   and deleted_at is null`);
 const ABORT = named('select abort_bucket_upload(bucket_id, id) from bucket_uploads where bucket_id = $1');
@@ -89,7 +89,7 @@ export class Bucket extends Resource {
   /** Unfinished uploads go with the bucket. @throws bucket_not_empty, resource_in_use for the origin of a CDN zone */
   async destroy(ctx: Context): Promise<void> {
     // The lock of writers: what is refused or waits behind it finds no bucket any more.
-    await ctx.sql.query(HOLD, [this.id]);
+    await ctx.sql.query(LOCK_BUCKET, [this.id]);
     const objects = await ctx.sql.query(EMPTY, [this.id]);
     if (objects.length) throw problem('bucket_not_empty');
     const zones = await ctx.sql.query<{ id: string }>(ORIGIN_OF, [this.id, this.project_id]);

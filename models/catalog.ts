@@ -1,4 +1,5 @@
 // Reference catalogs: what this installation offers, page by page.
+import { dnsRecordTypeRows } from '../core/catalog_definitions/dns_record_types';
 import * as catalogs from '../core/catalogs';
 import type { Context } from '../core/context';
 import { limits } from '../core/limits';
@@ -21,7 +22,7 @@ import type { Page, PageArguments } from './base/page';
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {
   return catalogPage(
     ctx,
-    catalogs.regions(ctx.config),
+    catalogs.regionRows(ctx.config),
     args,
     { of: 'regions', key: 'id' },
     {
@@ -35,7 +36,7 @@ export async function applicationTypes(
   ctx: Context,
   args: QueryListApplicationTypesArgs,
 ): Promise<Page<catalogs.ApplicationTypeRow>> {
-  const rows = catalogs.applicationTypes(await ctx.catalogs.facts(), ctx.config.regionId);
+  const rows = catalogs.applicationTypeRows(await ctx.catalogs.facts(), ctx.config.regionId);
   return catalogPage(
     ctx,
     rows,
@@ -53,7 +54,7 @@ export async function buildpackBuilders(
 ): Promise<Page<catalogs.BuildpackBuilderRow>> {
   return catalogPage(
     ctx,
-    catalogs.buildpackBuilders(await ctx.catalogs.facts()),
+    catalogs.buildpackBuilderRows(await ctx.catalogs.facts()),
     args,
     { of: 'buildpackBuilders', key: 'id' },
     {},
@@ -64,7 +65,7 @@ export async function databasePackages(
   ctx: Context,
   args: QueryListDatabasePackagesArgs,
 ): Promise<Page<catalogs.DatabasePackageRow>> {
-  const rows = catalogs.databasePackages(await ctx.catalogs.facts());
+  const rows = catalogs.databasePackageRows(await ctx.catalogs.facts());
   return catalogPage(
     ctx,
     rows,
@@ -82,8 +83,8 @@ export async function packageAvailability(
   args: QueryListDatabasePackageAvailabilityArgs,
 ): Promise<Page<catalogs.PackageAvailabilityRow>> {
   const facts = await ctx.catalogs.facts();
-  const engines = new Map(catalogs.databasePackages(facts).map((row) => [row.id, row.engines]));
-  const rows = catalogs.packageAvailability(facts, await promisedCapacity(ctx), ctx.config.regionId);
+  const engines = new Map(catalogs.databasePackageRows(facts).map((row) => [row.id, row.engines]));
+  const rows = catalogs.availabilityOfPackages(facts, await promisedCapacity(ctx), ctx.config.regionId);
   return catalogPage(
     ctx,
     rows,
@@ -103,7 +104,7 @@ export async function databaseEngines(
 ): Promise<Page<catalogs.DatabaseEngineRow>> {
   return catalogPage(
     ctx,
-    catalogs.databaseEngines(await ctx.catalogs.facts()),
+    catalogs.databaseEngineRows(await ctx.catalogs.facts()),
     args,
     { of: 'databaseEngines', key: 'id' },
     {},
@@ -113,7 +114,7 @@ export async function databaseEngines(
 export async function presets(ctx: Context, args: QueryListPresetsArgs): Promise<Page<catalogs.PresetRow>> {
   return catalogPage(
     ctx,
-    catalogs.presets(await ctx.catalogs.facts()),
+    catalogs.presetRows(await ctx.catalogs.facts()),
     args,
     { of: 'presets', key: 'id' },
     {
@@ -126,7 +127,7 @@ export async function dnsRecordTypes(
   ctx: Context,
   args: QueryListDnsRecordTypesArgs,
 ): Promise<Page<catalogs.DnsRecordTypeRow>> {
-  return catalogPage(ctx, catalogs.dnsRecordTypes(), args, { of: 'dnsRecordTypes', key: 'type' }, {});
+  return catalogPage(ctx, dnsRecordTypeRows, args, { of: 'dnsRecordTypes', key: 'type' }, {});
 }
 
 /** Sizes that a volume may have, in gigabytes of 2^30 bytes. */
@@ -140,7 +141,9 @@ export async function volumeSizeLimits(
     volumeSizeStepGb: step_gb,
     volumeSizeDefaultGb: default_gb,
   } = limits;
-  const rows = catalogs.regions(ctx.config).map(({ id: region }) => ({ region, min_gb, max_gb, step_gb, default_gb }));
+  const rows = catalogs
+    .regionRows(ctx.config)
+    .map(({ id: region }) => ({ region, min_gb, max_gb, step_gb, default_gb }));
   return catalogPage(
     ctx,
     rows,

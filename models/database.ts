@@ -1,5 +1,5 @@
 // The kind `database`. The file of that name in this folder is the SQL layer of the control plane itself.
-import { databasePackages, type DatabasePackageRow } from '../core/catalogs';
+import { databasePackageRows, type DatabasePackageRow } from '../core/catalogs';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { mintId, timeOfId } from '../core/ids';
@@ -226,7 +226,7 @@ export class ManagedDatabase extends Resource {
   private async requireMore(ctx: Context, resized: Resized): Promise<void> {
     const added = resized.storage_gb - this.storage_gb;
     await requireRoom(ctx, ManagedDatabase, this.project_id, STORAGE, added);
-    const present = databasePackages(await ctx.catalogs.facts()).find(({ id }) => id === this.database_package);
+    const present = databasePackageRows(await ctx.catalogs.facts()).find(({ id }) => id === this.database_package);
     const had = present ? capacityOf(present, this.storage_gb) : { memory_mb: 0, storage_gb: this.storage_gb };
     const has = capacityOf(resized.package, resized.storage_gb);
     await requireCapacity(ctx, {

@@ -11,7 +11,7 @@ import type { ManagedDatabase } from './database';
 import { named } from '../db/statement';
 
 // Before `referenced`, which takes a weaker lock: two who raise theirs at once would wait for each other.
-const HOLD = named(
+const LOCK_DATABASE = named(
   'select 1 from applications where id = $1 and project_id = $2 and deleted_at is null for no key update',
 );
 const SAME = named('select id from database_attachments where database_id = $1 and application_id = $2');
@@ -47,7 +47,7 @@ export class DatabaseAttachment extends Resource {
     database: ManagedDatabase,
     input: CreateDatabaseAttachmentInput,
   ): Promise<DatabaseAttachment> {
-    await ctx.sql.query(HOLD, [input.application_id, ctx.project?.id]);
+    await ctx.sql.query(LOCK_DATABASE, [input.application_id, ctx.project?.id]);
     const application = await Application.referenced(ctx, input.application_id, 'application_id');
     const endpoint = await endpointOf(ctx, database, input.endpoint_id ?? null);
     const user = await userOf(ctx, database, input.user_id ?? null);
@@ -71,7 +71,7 @@ export class DatabaseAttachment extends Resource {
 
   /** Takes its variables out of the application. The caller holds the database. */
   async destroy(ctx: Context): Promise<void> {
-    await ctx.sql.query(HOLD, [this.application_id, this.project_id]);
+    await ctx.sql.query(LOCK_DATABASE, [this.application_id, this.project_id]);
     await removeManaged(ctx, this);
     await this.remove(ctx);
   }

@@ -74,10 +74,10 @@ export async function saveRelease(sql: Sql, row: DeploymentKey, releaseId: strin
   return (await sql.query(RELEASED, [row.id, releaseId, row.fence])).length > 0;
 }
 
-const HOLD_APPLICATION = named(
+const LOCK_APPLICATION = named(
   'select current_deployment_id from applications where id = $1 and deleted_at is null for no key update',
 );
-const HOLD_PREVIEW = named(
+const LOCK_PREVIEW = named(
   'select current_deployment_id from previews where id = $1 and deleted_at is null for no key update',
 );
 const ACTIVATE =
@@ -114,11 +114,11 @@ export function activate(
 ): Promise<boolean> {
   return sql.transaction(async (session) => {
     const { application_id, preview_id } = row;
-    const hold =
+    const lock =
       preview_id === null
-        ? session.query<Held>(HOLD_APPLICATION, [application_id])
-        : session.query<Held>(HOLD_PREVIEW, [preview_id]);
-    const [held] = await hold;
+        ? session.query<Held>(LOCK_APPLICATION, [application_id])
+        : session.query<Held>(LOCK_PREVIEW, [preview_id]);
+    const [held] = await lock;
     const [done] = held ? await session.query(ACTIVATE, [row.id, row.fence, releaseId]) : [];
     if (!held || !done) return false;
     if (held.current_deployment_id) await session.query(SUPERSEDE, [held.current_deployment_id]);
@@ -150,11 +150,11 @@ async function wakeStack(sql: Sql, { application_id, preview_id }: DeploymentKey
   await wakeRows(sql, { table, where: 'id = $1', values: [preview_id ?? application_id] });
 }
 
-const STILL_WANTED = named('select 1 from deployments where id = $1 and status = $2 and deleted_at is null');
+const STILL_DESIRED = named('select 1 from deployments where id = $1 and status = $2 and deleted_at is null');
 
 /** Whether the deployment is still what it was when the step began. */
 export async function hasStatus(sql: Sql, id: string, status: string): Promise<boolean> {
-  return (await sql.query(STILL_WANTED, [id, status])).length > 0;
+  return (await sql.query(STILL_DESIRED, [id, status])).length > 0;
 }
 
 const INSTANCES = named('select id, release_id, status from instances where deployment_id = $1');

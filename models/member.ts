@@ -66,7 +66,9 @@ const INVITE = named(
 );
 const REPLACE = named('delete from invitations where project_id = $1 and email = $2');
 const WITHDRAW = named('delete from invitations where project_id = $1 and id = $2 returning id');
-const TAKE = named(`delete from invitations where hash = $1 and expires_at > now() returning ${INVITATION}`);
+const CONSUME_INVITATION = named(
+  `delete from invitations where hash = $1 and expires_at > now() returning ${INVITATION}`,
+);
 
 /**
  * Selects a project in which the person has at least this role; the request acts on it from here on.
@@ -175,7 +177,7 @@ export async function acceptInvitation(
   input: AcceptInvitationInput,
   password_hash: string | null,
 ): Promise<Viewer> {
-  const [invitation] = await ctx.sql.query<InvitationRow>(TAKE, [sha256(input.token)]);
+  const [invitation] = await ctx.sql.query<InvitationRow>(CONSUME_INVITATION, [sha256(input.token)]);
   if (!invitation) throw noInvitation();
   const { email, project_id, role } = invitation;
   const answer = ctx.identity

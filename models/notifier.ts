@@ -55,7 +55,7 @@ export class Notifier extends Resource {
 
   /** Observers that name it go on without it; messages that are on their way are given up. */
   async destroy(ctx: Context): Promise<void> {
-    await ctx.sql.query(TAKE_OUT, [this.id, this.project_id]);
+    await ctx.sql.query(REMOVE_FROM_OBSERVERS, [this.id, this.project_id]);
     await ctx.sql.query(GIVE_UP, [this.id]);
     await this.remove(ctx);
   }
@@ -76,7 +76,7 @@ export class Notifier extends Resource {
       const { status, status_code, error, duration_ms } = end;
       if (status !== 'pending') return { status, status_code, error, duration_ms: duration_ms ?? 0 };
       if (Date.now() >= deadline || ctx.signal.aborted) return late(ctx, seq);
-      await sleep(LOOK_MS);
+      await sleep(POLL_MS);
     }
   }
 
@@ -92,8 +92,8 @@ export class Notifier extends Resource {
   }
 }
 
-const LOOK_MS = 50;
-const TAKE_OUT = named(
+const POLL_MS = 50;
+const REMOVE_FROM_OBSERVERS = named(
   `update observers set notifier_ids = array_remove(notifier_ids, $1), version = version + 1,
     updated_at = greatest(now(), updated_at) where notifier_ids @> array[$1]::text[] and project_id = $2`,
 );

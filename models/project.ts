@@ -35,7 +35,7 @@ export class Project extends Resource {
     const access = ctx.project as ProjectAccess;
     const [row] = await ctx.sql.query<object>(GET, [access.id]);
     if (!row) throw problem('project_not_found');
-    return asSeen(ctx, row, access.role);
+    return asVisibleTo(ctx, row, access.role);
   }
 
   /** As selected, locked, with If-Match checked. */
@@ -43,7 +43,7 @@ export class Project extends Resource {
     const { id, role } = ctx.project as ProjectAccess;
     await ctx.sql.query(LOCK, [id]);
     const project = await Project.selected(ctx);
-    return asSeen(ctx, project.requireMatch(ctx), role);
+    return asVisibleTo(ctx, project.requireMatch(ctx), role);
   }
 
   /** A project of the caller's account, with the caller as its owner. @throws quota_exceeded, reference_not_found */
@@ -55,7 +55,7 @@ export class Project extends Resource {
     const project = await Project.insert(ctx, { ...input, account_id, default_region });
     await ctx.sql.query(JOIN, [project.id, user?.id, 'owner']);
     if (ctx.activity.resource) ctx.activity.resource.project_id = project.id;
-    return asSeen(ctx, project, 'owner');
+    return asVisibleTo(ctx, project, 'owner');
   }
 
   /** @throws reference_not_found */
@@ -87,7 +87,7 @@ const JOIN = named('insert into members (project_id, user_id, role) values ($1, 
 const REVOKE = named('update api_keys set revoked_at = now() where project_id = $1 and revoked_at is null');
 const LOCK_ACCOUNT = named('select 1 from accounts where id = $1 for update');
 
-function asSeen(ctx: Context, row: object, role: Role): Project {
+function asVisibleTo(ctx: Context, row: object, role: Role): Project {
   return Object.assign(new Project(), row, { role: ctx.identity?.kind === 'project' ? null : role });
 }
 

@@ -31,7 +31,7 @@ export interface PullRequestRow extends LoopRow {
   failures: number;
 }
 
-export interface PullRequestPlace {
+export interface PullRequestContext {
   application: Application;
   git_integration_id: string;
   repository_id: string;
@@ -40,7 +40,8 @@ export interface PullRequestPlace {
   auto_create: boolean;
 }
 
-const PLACE = named(`select to_jsonb(a) as application, r.git_integration_id, r.repository_id, r.full_name, g.provider,
+const CONTEXT =
+  named(`select to_jsonb(a) as application, r.git_integration_id, r.repository_id, r.full_name, g.provider,
     coalesce((a.settings -> 'previews' ->> 'auto_create')::boolean, false) as auto_create
   from applications a join git_repositories r on r.id = $2 and r.deleted_at is null
     join git_integrations g on g.id = r.git_integration_id
@@ -48,8 +49,8 @@ const PLACE = named(`select to_jsonb(a) as application, r.git_integration_id, r.
     and a.source ->> 'repository_id' = r.repository_id`);
 
 /** null where the application has gone, or is built from another repository now. */
-export async function findPlace(sql: Session, row: PullRequestRow): Promise<PullRequestPlace | null> {
-  return (await sql.query<PullRequestPlace>(PLACE, [row.application_id, row.git_repository_id]))[0] ?? null;
+export async function findPullRequestContext(sql: Session, row: PullRequestRow): Promise<PullRequestContext | null> {
+  return (await sql.query<PullRequestContext>(CONTEXT, [row.application_id, row.git_repository_id]))[0] ?? null;
 }
 
 export interface PullRequestPreview {
@@ -83,7 +84,7 @@ const INSERT = named(`insert into previews (id, project_id, application_id, bran
 export function addPreview(
   sql: Session,
   config: Config,
-  { application, provider }: PullRequestPlace,
+  { application, provider }: PullRequestContext,
   pull: GitPullRequest,
 ): Promise<string | null> {
   return sql.transaction(async (session) => {
@@ -117,7 +118,7 @@ const QUEUED = `status = 'queued', status_reason = null, observed_generation = o
 /** Deploys the new head. A deployment that still waits is canceled for it; one that runs is followed by it. */
 export function redeployPreview(
   sql: Session,
-  { application, provider }: PullRequestPlace,
+  { application, provider }: PullRequestContext,
   preview: PullRequestPreview,
   pull: GitPullRequest,
 ): Promise<void> {

@@ -11,7 +11,7 @@ import { variablesOf } from './environment_variable';
 import { isFromFork } from './preview/from_fork';
 import { named } from '../db/statement';
 
-export interface ReleasePlace {
+export interface ReleaseOwner {
   application_id: string;
   preview_id: string | null;
   /** Whose files it runs. */
@@ -47,7 +47,7 @@ const INSERT =
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
 
 /** Makes a release of what is set now. Answers its id. @throws Error where the deployment is none of the application */
-export async function createRelease(sql: Sql, secrets: SecretBox, place: ReleasePlace): Promise<string> {
+export async function createRelease(sql: Sql, secrets: SecretBox, place: ReleaseOwner): Promise<string> {
   const [found] = await sql.query<ReleaseParts>(FIND, [place.application_id, place.deployment_id]);
   if (!found) throw new Error('a release needs a deployment of its application');
   const id = mintId('rel');

@@ -66,7 +66,7 @@ const listOf = (query: string): string => `coalesce((select jsonb_agg(to_jsonb(o
 const PROCESSES = `select p.id as process_id, p.type, p.status, p.instances, p.running_instances,
   p.release_id as target_id, r.id as release_id, r.deployment_id
   from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)`;
-const WANTS = `select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
+const DESIRED = `select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
   from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)`;
 const PRESENT = `select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed,
   jsonb_array_length(i.exits) as exits,
@@ -83,7 +83,7 @@ export async function stackOfApplication(sql: Sql, applicationId: string): Promi
   return (await sql.query<ApplicationStack>(OF_APPLICATION, [applicationId]))[0] ?? null;
 }
 
-const OF_PREVIEW = named(`select ${listOf(`${WANTS} where r.id = v.release_id order by p.type`)} as wants,
+const OF_PREVIEW = named(`select ${listOf(`${DESIRED} where r.id = v.release_id order by p.type`)} as wants,
     ${listOf(`${PRESENT} where i.application_id = v.application_id and i.preview_id = v.id order by i.id`)} as present
   from previews v where v.id = $1`);
 
@@ -93,7 +93,7 @@ export async function stackOfPreview(sql: Sql, previewId: string): Promise<Previ
   return found ? { ...found, wants: found.wants.map((want) => ({ ...want, instances: 1 })) } : null;
 }
 
-const OF_RELEASE = named(`${WANTS} where r.id = $1 order by p.type`);
+const OF_RELEASE = named(`${DESIRED} where r.id = $1 order by p.type`);
 
 /** What a release wants: of a preview one instance of each process type, else as many as are set. */
 export async function desiredOfRelease(
@@ -105,11 +105,11 @@ export async function desiredOfRelease(
   return rows.map((row) => ({ ...row, instances: previewId === null ? row.instances : 1 }));
 }
 
-const OF_PLACE = named(`${PRESENT} where i.application_id = $1 and i.preview_id is not distinct from $2 order by i.id`);
+const OF_OWNER = named(`${PRESENT} where i.application_id = $1 and i.preview_id is not distinct from $2 order by i.id`);
 
 /** All instances of the stack, oldest first. */
 export function presentInstances(sql: Sql, { application_id, preview_id }: StackKey): Promise<PresentInstance[]> {
-  return sql.query<PresentInstance>(OF_PLACE, [application_id, preview_id]);
+  return sql.query<PresentInstance>(OF_OWNER, [application_id, preview_id]);
 }
 
 const INSERT =

@@ -17,7 +17,7 @@ import {
   findSocketDirectory,
   type Start,
   startEmbeddedServer,
-  acquireHold,
+  acquireLock,
 } from './embedded/supervisor';
 
 export interface EmbeddedOptions {
@@ -51,7 +51,7 @@ const FAILED_STARTS_BESIDE_THE_DEAD = 150;
 const RETRY_MS = 300;
 const WATCH_MS = 1_000;
 const STOP_LIMIT_MS = 60_000;
-const STOP_SEEN_MS = 300;
+const STOP_NOTICED_MS = 300;
 
 /**
  * Starts the server of this directory, or attaches to it where another process runs it already.
@@ -183,8 +183,8 @@ interface Attached {
 async function attach(cluster: Cluster): Promise<Attached | undefined> {
   const server = readPostmaster(cluster.data);
   if (server?.state !== 'ready') return undefined;
-  const hold = acquireHold(cluster.fifo);
-  if (hold === undefined) return stopOrphan(server);
+  const lock = acquireLock(cluster.fifo);
+  if (lock === undefined) return stopOrphan(server);
   let attached = false;
   try {
     // The pipe is asked again after the connection: the supervisor may have begun to stop the server just before our
@@ -192,11 +192,11 @@ async function attach(cluster: Cluster): Promise<Attached | undefined> {
     attached =
       (await acceptsConnections(connectionUrlOf(server, cluster.password), cluster)) && isSupervised(cluster.fifo);
   } finally {
-    if (!attached) fs.closeSync(hold);
+    if (!attached) fs.closeSync(lock);
   }
   if (!attached) return undefined;
   removeStaleSockets(cluster.data, server.port);
-  return { server, hold };
+  return { server, hold: lock };
 }
 
 /**
@@ -248,9 +248,9 @@ function closer(cluster: Cluster, hold: number, stopWatch?: () => Promise<void>)
 async function release(cluster: Cluster, hold: number, stopWatch?: () => Promise<void>): Promise<void> {
   await stopWatch?.();
   fs.closeSync(hold);
-  const seen = Date.now() + STOP_SEEN_MS;
+  const noticedBy = Date.now() + STOP_NOTICED_MS;
   while (isSupervised(cluster.fifo)) {
-    if (Date.now() > seen) return; // others hold it
+    if (Date.now() > noticedBy) return; // others hold it
     await sleep(POLL_MS);
   }
   for (const until = Date.now() + STOP_LIMIT_MS; readPostmaster(cluster.data) && Date.now() < until;)

@@ -1,13 +1,13 @@
 import { Bucket } from '../models/bucket';
 import { pageOfObjects } from '../models/bucket/objects';
 import { presign } from '../models/bucket/presign';
-import { usageOf } from '../models/bucket/usage';
+import { bucketUsage } from '../models/bucket/usage';
 import type { Resolvers } from '../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {
     listBucketObjects: async (_, { id, ...args }, ctx) => pageOfObjects(ctx, await Bucket.get(ctx, id), args),
-    getBucketUsage: async (_, { id, ...args }, ctx) => usageOf(ctx, await Bucket.get(ctx, id), args),
+    getBucketUsage: async (_, { id, ...args }, ctx) => bucketUsage(ctx, await Bucket.get(ctx, id), args),
   },
   Mutation: {
     presignBucketObject: async (_, { id, input }, ctx) => presign(ctx, await Bucket.get(ctx, id), input),

@@ -5,7 +5,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../core/config';
 import { problem, Problem } from '../core/errors';
 import type { EngineDriver } from '../drivers/database';
-import { openBackup } from '../drivers/hosted_server/backups';
+import { openBackupFile } from '../drivers/hosted_server/backups';
 import { openBackup as openPostgresqlBackup } from '../drivers/database/postgresql/backups';
 import type { PostgresqlContext } from '../drivers/database/postgresql/cluster';
 import { DriverError } from '../drivers/driver';
@@ -51,7 +51,7 @@ type Opened = ReturnType<EngineDriver['openBackup']>;
 
 /** @throws not_found where the files are not on this host */
 async function openFile({ databaseDir: directory }: Config, { engine, server_id, id }: DownloadableBackup): Opened {
-  const open = engine === 'postgresql' ? openPostgresqlBackup : openBackup;
+  const open = engine === 'postgresql' ? openPostgresqlBackup : openBackupFile;
   try {
     // Reading needs only the directory: this process may have no runtime.
     return await open({ directory } as PostgresqlContext, server_id, id);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { makeDirectory } from '../core/directory';
 import type { HostFacts } from '../core/host_facts';
 import { mintId } from '../core/ids';
-import { installCommand, missingPrograms } from '../core/missing_programs';
+import { aptInstallCommand, missingPrograms } from '../core/missing_programs';
 import { scopes } from '../core/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/tokens';
@@ -119,6 +119,6 @@ function missingText(facts: HostFacts): string[] {
     '',
     ...missing.map(({ name, consequence }) => `  ${name.padEnd(12)} ${consequence}`),
     '',
-    `  ${installCommand(missing)}`,
+    `  ${aptInstallCommand(missing)}`,
   ];
 }

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { mailDirectory } from '../core/mail_directory';
 import type { DkimRecord } from '../core/dkim';
 import { isPublished, type EmailFindings } from '../models/email_domain/instructions';
-import { findMessage, latestMessages, type ShownMessage } from '../models/mail/sink';
+import { findMessage, latestMessages, type StoredMessage } from '../models/mail/sink';
 import type { Platform } from '../platform/platform';
 
 export type AdminPages = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
-const SHOWN = 100;
+const PAGE_SIZE = 100;
 const TEXT_BYTES_MAX = 2 * 1024 * 1024;
 const HEADERS = {
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
@@ -28,7 +28,7 @@ export function mailPages(platform: () => Pick<Platform, 'config' | 'database'>)
     const { config, database } = platform();
     // A page of somebody else that has its name lead here would read the mail (DNS rebinding).
     if (!isOwnName(request.headers.host, config.adminHost)) return false;
-    if (id === undefined) sendHtml(response, listPage(await latestMessages(database, SHOWN), config.mailMode));
+    if (id === undefined) sendHtml(response, listPage(await latestMessages(database, PAGE_SIZE), config.mailMode));
     else await sendText(response, await findMessage(database, id), mailDirectory(config));
     return true;
   };
@@ -43,7 +43,7 @@ function sendHtml(response: ServerResponse, html: string): void {
   response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/html; charset=utf-8' }).end(html);
 }
 
-async function sendText(response: ServerResponse, message: ShownMessage | null, directory: string): Promise<void> {
+async function sendText(response: ServerResponse, message: StoredMessage | null, directory: string): Promise<void> {
   if (!message) return void response.writeHead(404, HEADERS).end();
   response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8' });
   for (const { recipient, status, last_response } of message.recipients ?? [])
@@ -59,7 +59,7 @@ async function sendText(response: ServerResponse, message: ShownMessage | null, 
 }
 
 /** What receivers will find of the signatures. */
-function dkimText({ signing }: ShownMessage): string {
+function dkimText({ signing }: StoredMessage): string {
   if (!signing) return 'not signed: the sender is of no sending domain';
   const findings = signing.findings as EmailFindings | null;
   const keys = (signing.dkim_records as DkimRecord[]).filter(({ role }) => role === 'current');
@@ -73,7 +73,7 @@ function dkimText({ signing }: ShownMessage): string {
     .join('; ');
 }
 
-function listPage(messages: readonly ShownMessage[], mode: string): string {
+function listPage(messages: readonly StoredMessage[], mode: string): string {
   const rows = messages.map((message) => {
     const to = (message.recipients ?? []).map(({ recipient, status }) => `${recipient} (${status})`).join(', ');
     const cells = [message.accepted_at, message.header_from, to, message.subject || '(no subject)', message.size_bytes];
@@ -84,7 +84,7 @@ function listPage(messages: readonly ShownMessage[], mode: string): string {
   const titles = ['Accepted', 'From', 'To', 'Subject', 'Bytes', 'DKIM'].map((title) => `<th>${title}</th>`).join('');
   return `<!doctype html><meta charset="utf-8"><title>Mail</title>
 <style>body{font:14px sans-serif}td,th{text-align:left;padding:.3em .8em;border-bottom:1px solid #ccc}</style>
-<h1>Mail</h1><p>Mode: ${escapeHtml(mode)}. The last ${SHOWN} messages, the newest first.</p>
+<h1>Mail</h1><p>Mode: ${escapeHtml(mode)}. The last ${PAGE_SIZE} messages, the newest first.</p>
 <table><tr>${titles}</tr>${rows.join('\n')}</table>`;
 }
 

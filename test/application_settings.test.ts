@@ -51,7 +51,7 @@ async function get(): Promise<Answer['body']> {
 }
 
 /** Sends each body and expects exactly one mistake, at the field and with the code named. */
-async function refuse(cases: [unknown, string, string][]): Promise<void> {
+async function expectRefused(cases: [unknown, string, string][]): Promise<void> {
   for (const [body, field, code] of cases) {
     const answer = await patch(body);
     expect([
@@ -136,7 +136,7 @@ it('takes every field and every bound', async () => {
 });
 
 it('refuses what is out of bounds', async () => {
-  await refuse([
+  await expectRefused([
     [{ run: { shutdown_grace_seconds: 301 } }, 'run.shutdown_grace_seconds', 'too_large'],
     [{ run: { shutdown_grace_seconds: -1 } }, 'run.shutdown_grace_seconds', 'too_small'],
     [{ http: { port: 0 } }, 'http.port', 'too_small'],
@@ -172,14 +172,14 @@ it('refuses what is out of bounds', async () => {
 });
 
 it('holds the rules over several fields for the merged result', async () => {
-  await refuse([
+  await expectRefused([
     [{ health_check: { type: 'http' } }, 'health_check.path', 'depends_on'],
     [{ health_check: { timeout_seconds: 10 } }, 'health_check.timeout_seconds', 'too_large'],
     [{ health_check: { interval_seconds: 5 } }, 'health_check.timeout_seconds', 'too_large'],
   ]);
   expect((await patch({ health_check: { type: 'http', path: '/up', interval_seconds: 20 } })).status).toBe(200);
   expect((await patch({ health_check: { timeout_seconds: 19 } })).status).toBe(200);
-  await refuse([
+  await expectRefused([
     [{ health_check: { path: null } }, 'health_check.path', 'depends_on'],
     [{ health_check: { interval_seconds: 19 } }, 'health_check.timeout_seconds', 'too_large'],
   ]);

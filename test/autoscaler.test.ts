@@ -149,7 +149,7 @@ describe('a host', () => {
 
   it('counts requests of the application, not those of its previews, and of web alone', async () => {
     await wanted({ metric: 'requests_per_second', target: 10 });
-    for (let look = 0; look < 4; look += 1) {
+    for (let round = 0; round < 4; round += 1) {
       await sleep(20);
       await autoscaler.run(traffic(10_000, 'pvw_1'));
     }
@@ -161,7 +161,7 @@ describe('a host', () => {
     const instance = await observed.instance();
     const handle = await observed.trial.start(observed.trial.spec(instance, 'while :; do :; done'));
     await observed.sql('update instances set handle = $2 where id = $1', [instance, JSON.stringify(handle)]);
-    for (let look = 0; look < 3; look += 1) {
+    for (let round = 0; round < 3; round += 1) {
       await autoscaler.run([]);
       await sleep(400);
     }
@@ -176,7 +176,7 @@ describe('a host', () => {
     const handle = await observed.trial.start(observed.trial.spec(instance, grow));
     await observed.sql('update instances set handle = $2 where id = $1', [instance, JSON.stringify(handle)]);
     await sleep(700);
-    for (let look = 0; look < 3; look += 1) await autoscaler.run([]);
+    for (let round = 0; round < 3; round += 1) await autoscaler.run([]);
     expect(await web()).toEqual({ instances: 2, status: 'scaling' });
     await observed.trial.runtime.destroy(instance, driverContext(withinMs));
   });

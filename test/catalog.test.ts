@@ -125,7 +125,7 @@ describe('filters', () => {
   });
 
   test('by region and category', async () => {
-    expect(await ids('application_types?region=fra1')).toHaveLength(catalogs.applicationTypes(facts, 'fra1').length);
+    expect(await ids('application_types?region=fra1')).toHaveLength(catalogs.applicationTypeRows(facts, 'fra1').length);
     expect(await ids('application_types?region=nowhere')).toEqual([]);
     expect(await ids('volume_size_limits?region=fra1')).toEqual(['fra1']);
     expect(await ids('volume_size_limits?region=nowhere')).toEqual([]);

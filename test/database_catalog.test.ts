@@ -46,7 +46,7 @@ test('what volumes are promised is no longer free for databases', async () => {
   const before = await rows('database_packages/availability?database_package=dev-1vcpu-256mb');
   expect(before).toEqual(
     catalogs
-      .packageAvailability(facts, { memory_mb: 0, storage_gb: 0 }, 'fra1')
+      .availabilityOfPackages(facts, { memory_mb: 0, storage_gb: 0 }, 'fra1')
       .filter((row) => row.database_package === 'dev-1vcpu-256mb'),
   );
   await service.sql(

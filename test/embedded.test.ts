@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StartupError } from '../core/startup_error';
 import { openEmbedded } from '../platform/embedded';
 import { copyPackage, linkLibraries, packagedNative } from '../platform/embedded/binaries';
-import { embeddedHome, query } from './support/embedded';
+import { openEmbeddedTrial, query } from './support/embedded';
 import { kill, processesWith, signalAll, unprivileged } from './support/processes';
 
 const isRoot = process.getuid?.() === 0;
@@ -15,7 +15,7 @@ const asRoot = isRoot ? it : it.skip;
 const native = packagedNative();
 const withPackage = native ? it : it.skip;
 
-const home = embeddedHome();
+const home = openEmbeddedTrial();
 const { open, hold, server, inside, stopped, keepers } = home;
 
 describe('one process', () => {

@@ -1,11 +1,11 @@
 // An embedded server that ends while processes need it: those that look after it start it again, where it was.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from './support/deploy';
-import { embeddedHome, query } from './support/embedded';
+import { openEmbeddedTrial, query } from './support/embedded';
 import { kill, signalAll } from './support/processes';
 import { until } from './support/runtime';
 
-const { open, hold, run, server, stopped, keepers } = embeddedHome();
+const { open, hold, run, server, stopped, keepers } = openEmbeddedTrial();
 
 it('a killed server is back at its address, for all who hold it, and ends with the last of them', async () => {
   const told: (Error | null)[] = [];

@@ -5,10 +5,10 @@ import { createServer } from 'node:net';
 import * as path from 'node:path';
 import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { named } from '../db/statement';
-import { embeddedHome } from './support/embedded';
+import { openEmbeddedTrial } from './support/embedded';
 import { until } from './support/runtime';
 
-const home = embeddedHome();
+const home = openEmbeddedTrial();
 const { open, data } = home;
 
 it("is in the folder of the data, which is the engine's alone", async () => {

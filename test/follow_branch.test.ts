@@ -77,7 +77,7 @@ async function deployed(): Promise<void> {
 }
 
 /** No look before `release`. */
-async function holdBack(): Promise<() => Promise<unknown>> {
+async function delayPolling(): Promise<() => Promise<unknown>> {
   await service.sql(
     `insert into auto_deploys (id, lease_owner, lease_until) values ($1, 'test', now() + interval '1 hour')`,
     [application],
@@ -91,7 +91,7 @@ test.each(['never deployed', 'deployed before'])(
   async (state) => {
     if (state === 'deployed before') await deployed();
     const before = (await deployments()).length;
-    const release = await holdBack();
+    const release = await delayPolling();
     expect((await enable()).status).toBe(200);
     const sha = push({ 'index.html': 'two' });
     await release();

@@ -84,7 +84,7 @@ describe('following', () => {
     await write([{ message: 'before' }], one);
     let after = (await follow(ctx, one, null)).at(-1)!.id;
     const seen: string[] = [];
-    const look = async (): Promise<void> => {
+    const poll = async (): Promise<void> => {
       const lines = await follow(ctx, one, after);
       after = lines.at(-1)?.id ?? after;
       seen.push(...lines.map(({ line }) => line.message));
@@ -94,13 +94,13 @@ describe('following', () => {
         { project_id: service.project, application_id: one.id, source: 'system', message: 'late' },
       ]);
       await write([{ message: 'early' }], one);
-      await look();
+      await poll();
       expect(seen).toEqual(['early']);
     });
     const lost = after;
-    await look();
+    await poll();
     expect(seen).toEqual(['early', 'late']);
-    await look();
+    await poll();
     expect(seen).toHaveLength(2);
     // Another reader that goes on where this one was.
     expect((await follow(reader(), one, lost)).map(({ line }) => line.message)).toEqual(['late']);

@@ -8,7 +8,7 @@ import type { Operation } from '../contract/operations';
 import { buildCore } from '../resolvers';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import type { OpenApiDocument, OperationObject, Ref, Response, Schema } from '../rest/openapi/document';
-import { responseChecker, type SeenAnswer } from './support/openapi_check';
+import { responseChecker, type CheckedResponse } from './support/openapi_check';
 
 const core = buildCore();
 const document = openapiDocument({
@@ -182,7 +182,7 @@ describe('the response checker', () => {
     retryable: false,
   };
 
-  function answer(status: number, body: unknown, headers: Record<string, string> = {}): SeenAnswer {
+  function answer(status: number, body: unknown, headers: Record<string, string> = {}): CheckedResponse {
     const type = status < 400 ? 'application/json' : 'application/problem+json';
     const all = { 'X-Request-Id': limit.id, 'Content-Type': type, ETag: '"abc"', ...headers };
     return { status, headers: new Headers(all), body, text: body === null ? '' : JSON.stringify(body) };

@@ -147,11 +147,11 @@ async function expectBack(): Promise<void> {
     async () => (await call('GET', `/v2/volumes/${made.body.id}`)).body.status === 'available',
   );
   expect((await query()).body.errors).toBeUndefined();
-  await until('NOTIFY is heard', notifyIsHeard);
+  await until('NOTIFY is heard', notificationArrives);
 }
 
 /** A key that is revoked by another process stops long before the cache would have forgotten it. */
-async function notifyIsHeard(): Promise<boolean> {
+async function notificationArrives(): Promise<boolean> {
   const sql = await connect();
   try {
     const { rows } = await sql.query<{ id: string }>(

@@ -42,7 +42,7 @@ beforeAll(async () => {
   one = await startService();
   closing.unshift(() => one.close());
   two = await replicaOf(one, {});
-  await heard();
+  await notificationSettles();
 });
 afterAll(async () => {
   for (const close of closing) await close();
@@ -93,7 +93,7 @@ async function cutListeners(): Promise<void> {
 }
 
 /** Both processes have their ear at the database. A process that starts serves before it listens. */
-async function heard(): Promise<void> {
+async function notificationSettles(): Promise<void> {
   for (let turn = 0; turn < 100 && (await listeners()) < 2; turn += 1) await sleep(50);
   expect(await listeners()).toBe(2);
 }
@@ -128,7 +128,7 @@ describe('what one process knows of the other', () => {
     await cutListeners();
     await revoke(key);
     expect(await lateness(401, () => statusAt(two.url, key))).toBeLessThanOrEqual(LATE_MS + GRACE_MS);
-    await heard();
+    await notificationSettles();
     const next = await one.mintKey();
     await warm(next);
     await revoke(next);
@@ -139,15 +139,15 @@ describe('what one process knows of the other', () => {
     const key = await one.mintKey({ role: 'developer' });
     await warm(key);
     const [row] = await one.sql<{ user_id: string }>('select user_id from api_keys where hash = $1', [sha256(key)]);
-    const tell = (): Promise<unknown> =>
+    const sendNotification = (): Promise<unknown> =>
       one.sql(`select pg_notify('forget', $1)`, [JSON.stringify({ user_id: row?.user_id })]);
     const write = (url: string) => (): Promise<number> => statusAt(url, key, 'POST');
     expect(await write(two.url)()).toBe(422);
     await one.sql(`update members set role = 'viewer' where user_id = $1`, [row?.user_id]);
-    await tell();
+    await sendNotification();
     for (const { url } of [one, two]) expect(await lateness(403, write(url))).toBeLessThan(LATE_MS / 2);
     await one.sql('delete from members where user_id = $1', [row?.user_id]);
-    await tell();
+    await sendNotification();
     for (const { url } of [one, two]) expect(await lateness(404, () => statusAt(url, key))).toBeLessThan(LATE_MS / 2);
   });
 });
@@ -207,7 +207,7 @@ describe('budgets', () => {
     closing.unshift(() => service.close());
     const slow = await replicaOf(service, settings);
     const [account] = await service.sql<{ id: string }>('select account_id as id from users limit 1');
-    const take = async ({ platform }: { platform: Platform }, at: number): Promise<boolean> => {
+    const count = async ({ platform }: { platform: Platform }, at: number): Promise<boolean> => {
       const clock = jest.spyOn(Date, 'now').mockReturnValue(at);
       const asked = platform.limiter.take(account?.id ?? '', 'read', 1);
       clock.mockRestore();
@@ -217,8 +217,8 @@ describe('budgets', () => {
     const minute = 60_000 * Math.ceil(Date.now() / 60_000 + 5);
     let admitted = 0;
     for (let turn = 0; turn < 2 * BUDGET; turn += 1) {
-      if (await take(service, minute + 10)) admitted += 1;
-      await take(slow, minute - 10);
+      if (await count(service, minute + 10)) admitted += 1;
+      await count(slow, minute - 10);
     }
     expect(admitted).toBeLessThanOrEqual(BUDGET);
   });

@@ -39,17 +39,17 @@ async function send(
     body: raw as string,
   });
   const set = response.headers.get('set-cookie');
-  if (set && !set.includes('Max-Age=0')) keepCookie(set.split(';')[0] as string);
+  if (set && !set.includes('Max-Age=0')) storeCookie(set.split(';')[0] as string);
   const text = await response.text();
   return { status: response.status, body: text ? JSON.parse(text) : null };
 }
 
-function keepCookie(pair: string): void {
+function storeCookie(pair: string): void {
   cookie = pair;
-  keep(`session ${secrets.size}`, pair.split('=')[1]);
+  remember(`session ${secrets.size}`, pair.split('=')[1]);
 }
 
-const keep = (name: string, value: string | undefined): string => {
+const remember = (name: string, value: string | undefined): string => {
   if (!value || value.length < 8) throw new Error(`no value of ${name}`);
   secrets.set(name, value);
   return value;
@@ -84,12 +84,12 @@ async function addPerson(email: string): Promise<void> {
 }
 
 test('variables, set on both faces, wrong and right', async () => {
-  keep('the first key', firstKey.key);
-  keep('password of the database', new URL(database.url).password);
-  keep('sealing key', SEALING.toString('base64'));
-  keep('variable', 'value-of-a-variable-77');
-  keep('variable of GraphQL', 'value-by-graphql-78');
-  keep('variable that is refused', 'value-that-is-refused-79');
+  remember('the first key', firstKey.key);
+  remember('password of the database', new URL(database.url).password);
+  remember('sealing key', SEALING.toString('base64'));
+  remember('variable', 'value-of-a-variable-77');
+  remember('variable of GraphQL', 'value-by-graphql-78');
+  remember('variable that is refused', 'value-that-is-refused-79');
   const { body: app } = await send('POST', '/v2/applications', { name: 'shop' });
   const place = `/v2/applications/${app.id}/env`;
   expect((await send('PUT', `${place}/DB_URL`, { value: secrets.get('variable') })).status).toBe(201);
@@ -141,8 +141,8 @@ test('variables, set on both faces, wrong and right', async () => {
 });
 
 test('wrong tokens', async () => {
-  const unknown = keep('a token of nobody', mintToken('personal').token);
-  const broken = keep('a token with a typo', `${mintToken('personal').token}x`);
+  const unknown = remember('a token of nobody', mintToken('personal').token);
+  const broken = remember('a token with a typo', `${mintToken('personal').token}x`);
   for (const token of [unknown, broken]) {
     expect((await send('GET', '/v2/me', undefined, { Authorization: `Bearer ${token}` })).status).toBe(401);
     expect(
@@ -153,15 +153,15 @@ test('wrong tokens', async () => {
     expect((await send('GET', `/nowhere/${token}`)).status).toBe(404);
   }
   await send('GET', '/v2/me', undefined, {
-    Authorization: `Basic ${Buffer.from(`x:${keep('basic password', 'password-of-basic-80')}`).toString('base64')}`,
+    Authorization: `Basic ${Buffer.from(`x:${remember('basic password', 'password-of-basic-80')}`).toString('base64')}`,
   });
 });
 
 test('log-in, keys, invitations, two-factor', async () => {
   await addPerson('person@example.com');
-  keep('password', PASSWORD);
-  keep('next password', NEXT_PASSWORD);
-  keep('wrong password', WRONG_PASSWORD);
+  remember('password', PASSWORD);
+  remember('next password', NEXT_PASSWORD);
+  remember('wrong password', WRONG_PASSWORD);
   const login = (password: string, code?: string): ReturnType<typeof send> =>
     send('POST', '/graphql', { query: LOGIN, variables: { input: { email: 'person@example.com', password, code } } });
   cookie = 'none=1';
@@ -169,12 +169,12 @@ test('log-in, keys, invitations, two-factor', async () => {
   expect((await login(PASSWORD)).body.errors).toBeUndefined();
   const project = firstKey.project_id;
   const personal = await graphql('mutation { createPersonalKey(input: {name: "CI", scopes: ["read"]}) { token } }');
-  keep('personal key', personal.createPersonalKey.token);
+  remember('personal key', personal.createPersonalKey.token);
   const ofProject = await graphql(
     'mutation ($project: ID!) { createProjectKey(project_id: $project, input: {name: "CI"}) { token } }',
     { project },
   );
-  keep('project key', ofProject.createProjectKey.token);
+  remember('project key', ofProject.createProjectKey.token);
   const invited = await graphql(
     `
       mutation ($project: ID!) {
@@ -185,16 +185,16 @@ test('log-in, keys, invitations, two-factor', async () => {
     `,
     { project },
   );
-  keep('invitation', invited.inviteMember.token);
+  remember('invitation', invited.inviteMember.token);
   const { enrolTwoFactor } = await graphql(
     'mutation ($password: String!) { enrolTwoFactor(password: $password) { secret otpauth_url } }',
     { password: PASSWORD },
   );
-  const secret = keep('two-factor secret', enrolTwoFactor.secret);
+  const secret = remember('two-factor secret', enrolTwoFactor.secret);
   const { confirmTwoFactor } = await graphql('mutation ($code: String!) { confirmTwoFactor(code: $code) { codes } }', {
     code: totp(secret),
   });
-  for (const [index, code] of (confirmTwoFactor.codes as string[]).entries()) keep(`recovery code ${index}`, code);
+  for (const [index, code] of (confirmTwoFactor.codes as string[]).entries()) remember(`recovery code ${index}`, code);
   await graphql('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { active_keys { id } } }', {
     input: { password: PASSWORD, new_password: NEXT_PASSWORD },
   });
@@ -210,7 +210,7 @@ test('log-in, keys, invitations, two-factor', async () => {
       input: {
         token: secrets.get('invitation'),
         name: 'Guest',
-        password: keep('password of the guest', 'wren-inside-the-lighthouse-41'),
+        password: remember('password of the guest', 'wren-inside-the-lighthouse-41'),
       },
     },
   });

@@ -2,7 +2,7 @@
 // Plain node http and pg with named statements; the key is looked up in a Map.
 //   node bench/references/bare.js <address of the database> <key>     prints its port
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { announce, createVolume, getVolume, listVolumes, openPool, renameVolume, setVariable, usage } from './tables';
+import { announce, insertVolume, getVolume, listVolumes, openPool, renameVolume, setVariable, usage } from './tables';
 
 const [, , url = '', key = ''] = process.argv;
 const pool = openPool(url);
@@ -25,7 +25,7 @@ async function answer(request: IncomingMessage): Promise<object | undefined> {
   const { url: target = '/', method } = request;
   const project = String(request.headers['x-svc-project']);
   if (method === 'POST')
-    return createVolume(
+    return insertVolume(
       pool,
       project,
       (await readJson(request)) as { name: string; size_gb: number },

@@ -44,7 +44,7 @@ const ENTRY = `insert into activity (id, project_id, account_id, action, actor, 
   values ($1, $2, 'acc', $3, '{}', 'usr', 'key', $4, $5, $6, $7, 'req', now())`;
 
 /** The three inserts of POST /v2/volumes. @param notify also wakes the loop at the commit */
-export function createVolume(
+export function insertVolume(
   pool: pg.Pool,
   project: string,
   input: { name: string; size_gb: number },

@@ -1,5 +1,5 @@
 // Settings of the name server.
-import { addresses, hostname, httpUrl, integer, resolvers, text, transferKey } from '../setting_types';
+import { addresses, hostname, httpUrlSetting, integer, resolvers, text, transferKey } from '../setting_types';
 
 export const dnsSettings = {
   DNS_PORT: integer({
@@ -45,7 +45,7 @@ export const dnsSettings = {
       'Key that signs transfers (TSIG with HMAC-SHA256), name:secret in base64. Not set: DNS_SECONDARIES may ' +
       'transfer without a signature.',
   }),
-  POWERDNS_URL: httpUrl({
+  POWERDNS_URL: httpUrlSetting({
     default: null,
     description:
       'Address of the HTTP API of PowerDNS, such as http://127.0.0.1:8081. Set: PowerDNS serves the zones, and the ' +

@@ -1,5 +1,5 @@
 // Settings of the ingress: names, addresses, ports and certificates.
-import { addresses, email, hostname, httpUrl, integer, listenHost, path, resolvers } from '../setting_types';
+import { addresses, email, hostname, httpUrlSetting, integer, listenHost, path, resolvers } from '../setting_types';
 
 export const ingressSettings = {
   APPS_DOMAIN: hostname({
@@ -39,7 +39,7 @@ export const ingressSettings = {
     derived: "the system's",
     description: 'DNS resolvers for the verification of domains.',
   }),
-  ACME_DIRECTORY: httpUrl({
+  ACME_DIRECTORY: httpUrlSetting({
     default: null,
     description:
       'ACME directory (RFC 8555) for certificates of custom domains. By setting it, you accept its terms of service.',

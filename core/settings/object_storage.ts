@@ -1,5 +1,5 @@
 // Settings of the embedded S3 endpoint.
-import { addresses, hostname, httpUrl, integer, path } from '../setting_types';
+import { addresses, hostname, httpUrlSetting, integer, path } from '../setting_types';
 
 export const objectStorageSettings = {
   S3_PORT: integer({
@@ -12,7 +12,7 @@ export const objectStorageSettings = {
     default: '127.0.0.1',
     description: 'Addresses on which the embedded S3 endpoint listens, separated by commas.',
   }),
-  S3_URL: httpUrl({
+  S3_URL: httpUrlSetting({
     default: null,
     derived: 'http://127.0.0.1 and S3_PORT',
     description: 'URL at which clients reach the S3 endpoint, for example that of a proxy with TLS.',

@@ -1,5 +1,5 @@
 // Settings of what the platform sends out by itself: checks of observers and messages of notifiers.
-import { httpUrl, integer, path, text } from '../setting_types';
+import { httpUrlSetting, integer, path, text } from '../setting_types';
 
 export const outboundSettings = {
   SMTP_URL: text({
@@ -14,7 +14,7 @@ export const outboundSettings = {
     derived: 'OWNER_EMAIL',
     description: 'Sender of those messages, "Platform <alerts@example.com>".',
   }),
-  PAGERDUTY_URL: httpUrl({
+  PAGERDUTY_URL: httpUrlSetting({
     default: 'https://events.pagerduty.com/v2/enqueue',
     description: 'Where notifiers of the type pagerduty send; the European service has an address of its own.',
   }),

@@ -3,7 +3,7 @@ import { limits, projectQuotas, type QuotaName } from '../limits';
 import {
   amounts,
   email,
-  httpUrl,
+  httpUrlSetting,
   integer,
   listenHost,
   oneOf,
@@ -46,7 +46,7 @@ export const serviceSettings = {
     max: 65535,
     description: 'Port on which the API listens. 0 selects a free port.',
   }),
-  BASE_URL: httpUrl({
+  BASE_URL: httpUrlSetting({
     default: null,
     derived: 'http://HOST:PORT',
     description: 'URL at which clients reach the API. It is used in problem documents and in the OpenAPI document.',

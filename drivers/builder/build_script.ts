@@ -2,7 +2,7 @@
 import type { BuildDirectories, BuildPlan } from '../builder';
 import { majorOf } from '../../core/semver';
 import type { RegistrySettings } from '../toolchain';
-import { quoted } from './language_plan';
+import { shellWord } from './language_plan';
 
 /** Read by the runtime in each unit, where it is there. */
 const PROFILE = '.platform/profile';
@@ -17,16 +17,16 @@ export function buildScript(
   files: RegistrySettings['files'],
 ): string {
   const lines = steps.flatMap(({ name, command }) => [
-    `printf '%s\\n' ${quoted(`-----> ${name}`)}`,
+    `printf '%s\\n' ${shellWord(`-----> ${name}`)}`,
     // A shell of its own: whatever the command sets, leaves or exits, the next step is not the worse for it.
-    `/bin/sh -c ${quoted(command)} || {`,
-    `code=$?; printf '%s\\n' ${quoted(`${name} failed`)}" with exit code $code." >&2; exit "$code"`,
+    `/bin/sh -c ${shellWord(command)} || {`,
+    `code=$?; printf '%s\\n' ${shellWord(`${name} failed`)}" with exit code $code." >&2; exit "$code"`,
     '}',
   ]);
   return [
     'mkdir -p -- "$HOME" || exit 1',
-    ...Object.entries(files).map(([name, text]) => `printf '%s\\n' ${text.map(quoted).join(' ')} > "$HOME/${name}"`),
-    ...(tools.length ? [`PATH=${quoted(tools.join(':'))}":$PATH"; export PATH`] : []),
+    ...Object.entries(files).map(([name, text]) => `printf '%s\\n' ${text.map(shellWord).join(' ')} > "$HOME/${name}"`),
+    ...(tools.length ? [`PATH=${shellWord(tools.join(':'))}":$PATH"; export PATH`] : []),
     ...lines,
     ...profileLines(programs, tools),
     '',
@@ -38,7 +38,7 @@ function profileLines(programs: string[], tools: string[]): string[] {
   const places = [...programs.map((directory) => `$PWD/${directory}`), ...tools].map((one) => `${one}:`).join('');
   if (places === '') return [];
   return [
-    `mkdir -p .platform && printf '%s\\n' ${quoted(`PATH="${places}$PATH"; export PATH`)} > ${PROFILE} || exit 1`,
+    `mkdir -p .platform && printf '%s\\n' ${shellWord(`PATH="${places}$PATH"; export PATH`)} > ${PROFILE} || exit 1`,
   ];
 }
 

@@ -7,7 +7,7 @@ import type { ToolchainDriver } from '../toolchain';
 import { buildEnvironment, buildScript } from './build_script';
 import { detectGo } from './go';
 import { detectNode } from './node';
-import { quoted, type BuildHost, type DetectLanguage, type LanguagePlan, type Step } from './language_plan';
+import { shellWord, type BuildHost, type DetectLanguage, type LanguagePlan, type Step } from './language_plan';
 import { parseProcfile } from './procfile';
 import { detectPython } from './python';
 import { openFiles, type SourceFiles } from './source_files';
@@ -150,7 +150,7 @@ function pruneStep(command: string, commands: string[]): Step {
   return {
     name: 'Remove development packages',
     command: [
-      `node --input-type=commonjs - ${quoted(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0`,
+      `node --input-type=commonjs - ${shellWord(JSON.stringify(commands))} <<'END_OF_CHECK' || exit 0`,
       check,
       'END_OF_CHECK',
       `${command} || echo 'The development packages could not be removed, so they stay.'`,

@@ -34,6 +34,6 @@ export interface BuildHost {
 export type DetectLanguage = (files: SourceFiles, host: BuildHost) => Promise<LanguagePlan | null>;
 
 /** For `sh`: one word that says what the text says. */
-export function quoted(text: string): string {
+export function shellWord(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -13,7 +13,7 @@ import {
 import { asDriverErrors } from '../driver';
 import type { DriverContext } from '../driver';
 import { ensureProxy, proxyDifference, stopProxy, type ProxyContext } from '../hosted_server/access_proxy';
-import { openBackup, removeBackup } from '../hosted_server/backups';
+import { openBackupFile, removeBackupDirectory } from '../hosted_server/backups';
 import { hostedServer, type Inspected } from '../hosted_server/driver';
 import { NotReady } from '../hosted_server/readiness';
 import { isReplacing, restorePreviousData } from '../hosted_server/replacement';
@@ -25,7 +25,7 @@ import {
 } from '../hosted_server/server_directory';
 import { endReasonOf, killTask, stateOf, unitOf } from '../hosted_server/unit';
 import type { RuntimeDriver } from '../runtime';
-import { fingerprintOf, requireProgram, startedDifference, type Started } from './proxied_server';
+import { serverFingerprint, requireProgram, startedDifference, type Started } from './proxied_server';
 
 export interface ProxiedOptions {
   runtime: RuntimeDriver;
@@ -120,22 +120,23 @@ export function proxiedEngine<Client>(
   return {
     ...hostedServer<ServerSpec, ObservedServer>({
       context: engine,
-      fingerprint: () => Promise.resolve(fingerprintOf(engine.product, series)),
+      fingerprint: () => Promise.resolve(serverFingerprint(engine.product, series)),
       inspect: (serverDirectory, r, ctx) => inspectServer(engine, steps, serverDirectory, serverOf(r), ctx),
-      ensure: (r, _obs, ctx) => ensureServer(engine, steps, serverOf(r), ctx),
+      ensure: (r, _obs, ctx) => ensureProxiedServer(engine, steps, serverOf(r), ctx),
       stop: (id, ctx) => stopEverything(engine, steps, id, ctx),
       readLog: (id, position) => engine.runtime.readLog(unitOf(id), position),
     }),
     versions: () => Promise.resolve(series),
     metrics: (r, ctx) => asDriverErrors(() => measure(engine, steps, serverOf(r), ctx)),
-    removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
-    openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
+    removeBackup: (serverId, backupId, ctx) =>
+      asDriverErrors(() => removeBackupDirectory(engine, serverId, backupId, ctx)),
+    openBackup: (serverId, backupId) => asDriverErrors(() => openBackupFile(engine, serverId, backupId)),
     window: () => Promise.resolve(null),
   };
 }
 
 /** One step from what a server is to what it should be. @throws DriverError */
-export async function ensureServer<Client>(
+export async function ensureProxiedServer<Client>(
   engine: ProxiedContext,
   steps: ProxiedSteps<Client>,
   server: DatabaseServer,

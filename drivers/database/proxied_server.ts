@@ -41,7 +41,7 @@ export function requireProgram(
   return program;
 }
 
-export function fingerprintOf(product: string, series: string[]): Fingerprint {
+export function serverFingerprint(product: string, series: string[]): Fingerprint {
   if (series.length > 0) return { healthy: true, reason: null, facts: { versions: series.join(', ') } };
   return { healthy: false, reason: `${product} is not installed on this host.`, facts: {} };
 }

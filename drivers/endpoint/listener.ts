@@ -23,7 +23,7 @@ import {
   endReasonOf,
   killTask,
   lastLines,
-  runTask,
+  runServerTask,
   startServer,
   stateOf,
   stopServer,
@@ -170,7 +170,7 @@ async function ensureServerDirectory<S extends ListenerSpec>(
     engine,
     id,
     (temporary) =>
-      runTask(
+      runServerTask(
         engine,
         { id, tenant: spec.tenant, size: program.size },
         'setup',

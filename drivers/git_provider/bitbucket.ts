@@ -13,7 +13,7 @@ import {
 } from '../../core/git_provider';
 import type { Api } from './api';
 import { checksOf } from './checks';
-import { list, pageOf, segments, text, time } from './rows';
+import { list, pageNumber, segments, toText, toTime } from './rows';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
 
@@ -32,9 +32,9 @@ function readsOf(api: Api): GitProviderReads {
   return {
     async account() {
       const { json } = await api.call({ path: '/user' });
-      const account = { id: bare(json?.uuid), login: text(json?.username) || text(json?.nickname) };
+      const account = { id: bare(json?.uuid), login: toText(json?.username) || toText(json?.nickname) };
       const type = json?.type === 'team' ? ('organization' as const) : ('user' as const);
-      return { ...account, type, url: text(json?.links?.html?.href), missing_scopes: [] };
+      return { ...account, type, url: toText(json?.links?.html?.href), missing_scopes: [] };
     },
     repositories: (at, search) => readRepositories(api, at, search),
     async repository(id) {
@@ -56,8 +56,8 @@ function readsOf(api: Api): GitProviderReads {
       const { json } = await api.call({ path: `${pathOf(of)}/commit/${sha}/statuses`, query });
       return checksOf(
         list(json?.values)
-          .filter(({ key }) => !text(key).startsWith(STATUS_PREFIX))
-          .map(({ key, name, state }) => ({ name: text(name) || text(key), state: stateOf(text(state)) })),
+          .filter(({ key }) => !toText(key).startsWith(STATUS_PREFIX))
+          .map(({ key, name, state }) => ({ name: toText(name) || toText(key), state: stateOf(toText(state)) })),
       );
     },
   };
@@ -82,7 +82,7 @@ function writesOf(api: Api): GitProviderWrites {
               path: `${comments}/${encodeURIComponent(id)}`,
               body: { content: { raw } },
             });
-      return text(json?.id);
+      return toText(json?.id);
     },
     ensureWebhook: (of, url, secret) => ensureWebhook(api, `${pathOf(of)}/hooks`, url, secret),
     async removeWebhook(of, id) {
@@ -91,10 +91,10 @@ function writesOf(api: Api): GitProviderWrites {
   };
 }
 
-const paged = (at: string | null) => ({ pagelen: PER_PAGE, page: pageOf(at) });
+const paged = (at: string | null) => ({ pagelen: PER_PAGE, page: pageNumber(at) });
 
 function portion<Row>(json: any, at: string | null, make: (row: any) => Row): GitPortion<Row> {
-  return { rows: list(json?.values).map(make), next: json?.next ? String(pageOf(at) + 1) : null };
+  return { rows: list(json?.values).map(make), next: json?.next ? String(pageNumber(at) + 1) : null };
 }
 
 async function ensureWebhook(api: Api, path: string, url: string, secret: string): Promise<string> {
@@ -102,7 +102,7 @@ async function ensureWebhook(api: Api, path: string, url: string, secret: string
   const present = list(json?.values).find((hook) => hook?.url === url);
   const body = { description: 'platform', url, secret, active: true, events: EVENTS };
   const made = present
-    ? await api.call({ method: 'PUT', path: `${path}/${encodeURIComponent(text(present.uuid))}`, body })
+    ? await api.call({ method: 'PUT', path: `${path}/${encodeURIComponent(toText(present.uuid))}`, body })
     : await api.call({ method: 'POST', path, body });
   return bare(made.json?.uuid);
 }
@@ -118,7 +118,7 @@ async function readRepositories(
   const workspaces = list((await api.call({ path: '/user/workspaces', query: { pagelen: 100 } })).json?.values);
   const workspace = workspaces[index]?.workspace ?? workspaces[index];
   if (!workspace) return { rows: [], next: null };
-  const path = `/repositories/${encodeURIComponent(text(workspace.uuid))}`;
+  const path = `/repositories/${encodeURIComponent(toText(workspace.uuid))}`;
   const query = { pagelen: PER_PAGE, page, role: 'member', q: search === null ? null : `name ~ ${quoted(search)}` };
   const { json } = await api.call({ path, query });
   const next = json?.next ? `${index}.${page + 1}` : index + 1 < workspaces.length ? `${index + 1}.1` : null;
@@ -133,7 +133,7 @@ function pathOf({ id }: { id: string }): string {
 }
 
 function bare(uuid: any): string {
-  return text(uuid).replace(/[{}]/g, '');
+  return toText(uuid).replace(/[{}]/g, '');
 }
 
 function quoted(search: string): string {
@@ -145,34 +145,34 @@ function stateOf(state: string): 'pending' | 'success' | 'failure' {
 }
 
 function repositoryOf({ service }: Api, row: any): GitRepository {
-  const full_name = text(row?.full_name);
+  const full_name = toText(row?.full_name);
   return {
     id: `${bare(row?.workspace?.uuid)}.${bare(row?.uuid)}`,
     full_name,
-    name: text(row?.slug) || text(row?.name),
+    name: toText(row?.slug) || toText(row?.name),
     private: row?.is_private === true,
-    default_branch: text(row?.mainbranch?.name) || null,
-    url: text(row?.links?.html?.href),
-    pushed_at: time(row?.updated_on),
+    default_branch: toText(row?.mainbranch?.name) || null,
+    url: toText(row?.links?.html?.href),
+    pushed_at: toTime(row?.updated_on),
     clone_url: `${service.web}/${segments(full_name)}.git`,
   };
 }
 
 function branchOf(row: any): GitBranch {
-  return { name: text(row?.name), commit_sha: text(row?.target?.hash), protected: null };
+  return { name: toText(row?.name), commit_sha: toText(row?.target?.hash), protected: null };
 }
 
 function pullRequestOf(row: any): GitPullRequest {
   return {
     number: Number(row?.id),
-    title: text(row?.title),
+    title: toText(row?.title),
     state: row?.state === 'OPEN' ? 'open' : row?.state === 'MERGED' ? 'merged' : 'closed',
-    source_branch: text(row?.source?.branch?.name),
-    target_branch: text(row?.destination?.branch?.name),
-    author: text(row?.author?.nickname) || text(row?.author?.display_name, 'ghost'),
-    commit_sha: text(row?.source?.commit?.hash),
-    url: text(row?.links?.html?.href),
-    updated_at: time(row?.updated_on) ?? new Date(0).toISOString(),
+    source_branch: toText(row?.source?.branch?.name),
+    target_branch: toText(row?.destination?.branch?.name),
+    author: toText(row?.author?.nickname) || toText(row?.author?.display_name, 'ghost'),
+    commit_sha: toText(row?.source?.commit?.hash),
+    url: toText(row?.links?.html?.href),
+    updated_at: toTime(row?.updated_on) ?? new Date(0).toISOString(),
     from_fork: row?.source?.repository?.uuid !== row?.destination?.repository?.uuid,
   };
 }

@@ -10,14 +10,14 @@ interface Refusal {
   json: unknown;
 }
 
-const WORDS_MAX = 200;
+const MESSAGE_CHARACTERS = 200;
 /** A provider that wants to be left alone for longer is asked again then nevertheless. */
 const PAUSE_MS_MAX = 3_600_000;
 const PAUSE_MS_DEFAULT = 60_000;
 
 export function errorOf(refusal: Refusal, now: number): GitProviderError {
   const { title, status } = refusal;
-  const said = wordsOf(refusal);
+  const said = providerMessage(refusal);
   if (isRateLimit(refusal, said)) return rateLimited(title, now + pauseOf(refusal, now));
   const quoted = said ? ` ${title} says: ${said}` : '';
   if (status === 401)
@@ -63,7 +63,7 @@ function neededScopes({ headers, json }: Refusal, said: string): string | null {
   return typeof accepted === 'string' && accepted ? clean(accepted) : null;
 }
 
-function wordsOf({ json, token }: Refusal): string {
+function providerMessage({ json, token }: Refusal): string {
   const { message, error, error_description } = (json ?? {}) as Record<string, unknown>;
   const nested = (error as { message?: unknown } | null | undefined)?.message;
   const found = [error_description, message, nested, error].find((text) => typeof text === 'string' && text !== '');
@@ -76,5 +76,5 @@ function clean(text: string): string {
   return text
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .trim()
-    .slice(0, WORDS_MAX);
+    .slice(0, MESSAGE_CHARACTERS);
 }

@@ -11,7 +11,7 @@ import {
 } from '../../core/git_provider';
 import type { Api } from './api';
 import { checksOf } from './checks';
-import { list, nextPage, pageOf, segments, text, time } from './rows';
+import { list, nextPage, pageNumber, segments, toText, toTime } from './rows';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
 
@@ -27,7 +27,7 @@ function readsOf(api: Api): GitProviderReads {
   return {
     async account() {
       const { json } = await api.call({ path: '/user' });
-      const account = { id: text(json?.id), login: text(json?.login), type: 'user' as const };
+      const account = { id: toText(json?.id), login: toText(json?.login), type: 'user' as const };
       return { ...account, url: `${api.service.web}/${segments(account.login)}`, missing_scopes: [] };
     },
     async repositories(at) {
@@ -55,8 +55,8 @@ function readsOf(api: Api): GitProviderReads {
       const { json } = await api.call({ path: `${repo(of)}/commits/${sha}/status`, query: { limit: PER_PAGE } });
       return checksOf(
         list(json?.statuses)
-          .filter(({ context }) => !text(context).startsWith(STATUS_PREFIX))
-          .map(({ context, status }) => ({ name: text(context), state: stateOf(text(status)) })),
+          .filter(({ context }) => !toText(context).startsWith(STATUS_PREFIX))
+          .map(({ context, status }) => ({ name: toText(context), state: stateOf(toText(status)) })),
       );
     },
   };
@@ -72,7 +72,7 @@ function writesOf(api: Api): GitProviderWrites {
       const issues = `${repo(of)}/issues`;
       const path = id === null ? `${issues}/${number}/comments` : `${issues}/comments/${encodeURIComponent(id)}`;
       const { json } = await api.call({ method: id === null ? 'POST' : 'PATCH', path, body: { body } });
-      return text(json?.id);
+      return toText(json?.id);
     },
     ensureWebhook: (of, url, secret) => ensureWebhook(api, `${repo(of)}/hooks`, url, secret),
     async removeWebhook(of, id) {
@@ -81,11 +81,11 @@ function writesOf(api: Api): GitProviderWrites {
   };
 }
 
-const paged = (at: string | null) => ({ limit: PER_PAGE, page: pageOf(at) });
+const paged = (at: string | null) => ({ limit: PER_PAGE, page: pageNumber(at) });
 const repo = ({ full_name }: { full_name: string }): string => `/repos/${segments(full_name)}`;
 
 function portion<Row>(rows: any[], at: string | null, make: (row: any) => Row): GitPortion<Row> {
-  return { rows: rows.map(make), next: nextPage(rows, pageOf(at), PER_PAGE) };
+  return { rows: rows.map(make), next: nextPage(rows, pageNumber(at), PER_PAGE) };
 }
 
 async function ensureWebhook(api: Api, path: string, url: string, secret: string): Promise<string> {
@@ -95,7 +95,7 @@ async function ensureWebhook(api: Api, path: string, url: string, secret: string
   const made = present
     ? await api.call({ method: 'PATCH', path: `${path}/${present.id}`, body: { config, events: EVENTS, active: true } })
     : await api.call({ method: 'POST', path, body: { type: 'gitea', config, events: EVENTS, active: true } });
-  return text(made.json?.id);
+  return toText(made.json?.id);
 }
 
 function stateOf(status: string): 'pending' | 'success' | 'failure' {
@@ -104,34 +104,34 @@ function stateOf(status: string): 'pending' | 'success' | 'failure' {
 }
 
 function repositoryOf({ service }: Api, row: any): GitRepository {
-  const full_name = text(row?.full_name);
+  const full_name = toText(row?.full_name);
   return {
-    id: text(row?.id),
+    id: toText(row?.id),
     full_name,
-    name: text(row?.name),
+    name: toText(row?.name),
     private: row?.private === true,
-    default_branch: row?.empty === true ? null : text(row?.default_branch) || null,
-    url: text(row?.html_url),
-    pushed_at: time(row?.updated_at),
+    default_branch: row?.empty === true ? null : toText(row?.default_branch) || null,
+    url: toText(row?.html_url),
+    pushed_at: toTime(row?.updated_at),
     clone_url: `${service.web}/${segments(full_name)}.git`,
   };
 }
 
 function branchOf(row: any): GitBranch {
-  return { name: text(row?.name), commit_sha: text(row?.commit?.id), protected: row?.protected === true };
+  return { name: toText(row?.name), commit_sha: toText(row?.commit?.id), protected: row?.protected === true };
 }
 
 function pullRequestOf(row: any): GitPullRequest {
   return {
     number: Number(row?.number),
-    title: text(row?.title),
+    title: toText(row?.title),
     state: row?.merged === true ? 'merged' : row?.state === 'open' ? 'open' : 'closed',
-    source_branch: text(row?.head?.ref),
-    target_branch: text(row?.base?.ref),
-    author: text(row?.user?.login, 'ghost'),
-    commit_sha: text(row?.head?.sha),
-    url: text(row?.html_url),
-    updated_at: time(row?.updated_at) ?? new Date(0).toISOString(),
+    source_branch: toText(row?.head?.ref),
+    target_branch: toText(row?.base?.ref),
+    author: toText(row?.user?.login, 'ghost'),
+    commit_sha: toText(row?.head?.sha),
+    url: toText(row?.html_url),
+    updated_at: toTime(row?.updated_at) ?? new Date(0).toISOString(),
     from_fork: row?.head?.repo_id !== row?.base?.repo_id,
   };
 }

@@ -12,7 +12,7 @@ import {
 } from '../../core/git_provider';
 import type { Api } from './api';
 import { checksOf } from './checks';
-import { list, nextPage, pageOf, PER_PAGE, segments, text, time } from './rows';
+import { list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
 
@@ -68,7 +68,7 @@ function writesOf(api: Api): GitProviderWrites {
       const comments = `/repos/${segments(full_name)}/issues`;
       const path = id === null ? `${comments}/${number}/comments` : `${comments}/comments/${encodeURIComponent(id)}`;
       const { json } = await api.call({ method: id === null ? 'POST' : 'PATCH', path, body: { body } });
-      return text(json?.id);
+      return toText(json?.id);
     },
     ensureWebhook: ({ full_name }, url, secret) => ensureWebhook(api, full_name, url, secret),
     async removeWebhook({ full_name }, id) {
@@ -77,10 +77,10 @@ function writesOf(api: Api): GitProviderWrites {
   };
 }
 
-const paged = (at: string | null) => ({ per_page: PER_PAGE, page: pageOf(at) });
+const paged = (at: string | null) => ({ per_page: PER_PAGE, page: pageNumber(at) });
 
 function portion<Row>(rows: any[], at: string | null, make: (row: any) => Row): GitPortion<Row> {
-  return { rows: rows.map(make), next: nextPage(rows, pageOf(at)) };
+  return { rows: rows.map(make), next: nextPage(rows, pageNumber(at)) };
 }
 
 async function ensureWebhook(api: Api, full_name: string, url: string, secret: string): Promise<string> {
@@ -91,7 +91,7 @@ async function ensureWebhook(api: Api, full_name: string, url: string, secret: s
   const made = present
     ? await api.call({ method: 'PATCH', path: `${path}/${present.id}`, body: { config, events: EVENTS, active: true } })
     : await api.call({ method: 'POST', path, body: { name: 'web', config, events: EVENTS, active: true } });
-  return text(made.json?.id);
+  return toText(made.json?.id);
 }
 
 /** Check runs (apps, Actions) and statuses (the older way) of a commit together. */
@@ -102,10 +102,10 @@ async function readChecks(api: Api, full_name: string, sha: string): Promise<Git
     api.call({ path: `${commit}/status`, query: { per_page: PER_PAGE } }),
   ]);
   return checksOf([
-    ...list(runs.json?.check_runs).map((run) => ({ name: text(run.name), state: stateOfRun(run) })),
+    ...list(runs.json?.check_runs).map((run) => ({ name: toText(run.name), state: stateOfRun(run) })),
     ...list(statuses.json?.statuses)
-      .filter(({ context }) => !text(context).startsWith(STATUS_PREFIX))
-      .map(({ context, state }) => ({ name: text(context), state: stateOfStatus(text(state)) })),
+      .filter(({ context }) => !toText(context).startsWith(STATUS_PREFIX))
+      .map(({ context, state }) => ({ name: toText(context), state: stateOfStatus(toText(state)) })),
   ]);
 }
 
@@ -129,43 +129,43 @@ function missingScopes(header: unknown): string[] {
 
 function accountOf(row: any): { id: string; login: string; type: 'user' | 'organization'; url: string } {
   return {
-    id: text(row?.id),
-    login: text(row?.login),
+    id: toText(row?.id),
+    login: toText(row?.login),
     type: row?.type === 'Organization' ? 'organization' : 'user',
-    url: text(row?.html_url),
+    url: toText(row?.html_url),
   };
 }
 
 function repositoryOf({ service }: Api, row: any): GitRepository {
-  const full_name = text(row?.full_name);
+  const full_name = toText(row?.full_name);
   return {
-    id: text(row?.id),
+    id: toText(row?.id),
     full_name,
-    name: text(row?.name),
+    name: toText(row?.name),
     private: row?.private === true,
-    default_branch: text(row?.default_branch) || null,
-    url: text(row?.html_url),
-    pushed_at: time(row?.pushed_at),
+    default_branch: toText(row?.default_branch) || null,
+    url: toText(row?.html_url),
+    pushed_at: toTime(row?.pushed_at),
     clone_url: `${service.web}/${segments(full_name)}.git`,
   };
 }
 
 function branchOf(row: any): GitBranch {
-  return { name: text(row?.name), commit_sha: text(row?.commit?.sha), protected: row?.protected === true };
+  return { name: toText(row?.name), commit_sha: toText(row?.commit?.sha), protected: row?.protected === true };
 }
 
 function pullRequestOf(row: any): GitPullRequest {
   const merged = Boolean(row?.merged_at);
   return {
     number: Number(row?.number),
-    title: text(row?.title),
+    title: toText(row?.title),
     state: row?.state === 'open' ? 'open' : merged ? 'merged' : 'closed',
-    source_branch: text(row?.head?.ref),
-    target_branch: text(row?.base?.ref),
-    author: text(row?.user?.login, 'ghost'),
-    commit_sha: text(row?.head?.sha),
-    url: text(row?.html_url),
-    updated_at: time(row?.updated_at) ?? new Date(0).toISOString(),
+    source_branch: toText(row?.head?.ref),
+    target_branch: toText(row?.base?.ref),
+    author: toText(row?.user?.login, 'ghost'),
+    commit_sha: toText(row?.head?.sha),
+    url: toText(row?.html_url),
+    updated_at: toTime(row?.updated_at) ?? new Date(0).toISOString(),
     // The repository of a fork that was deleted is null.
     from_fork: row?.head?.repo?.id === undefined || row.head.repo.id !== row?.base?.repo?.id,
   };

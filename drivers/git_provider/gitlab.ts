@@ -11,7 +11,7 @@ import {
 } from '../../core/git_provider';
 import type { Api } from './api';
 import { checksOf, type Check } from './checks';
-import { list, nextPage, pageOf, PER_PAGE, segments, text, time } from './rows';
+import { list, nextPage, pageNumber, PER_PAGE, segments, toText, toTime } from './rows';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
 
@@ -69,7 +69,7 @@ function writesOf(api: Api): GitProviderWrites {
         id === null
           ? await api.call({ method: 'POST', path: notes, body: { body } })
           : await api.call({ method: 'PUT', path: `${notes}/${encodeURIComponent(id)}`, body: { body } });
-      return text(json?.id);
+      return toText(json?.id);
     },
     ensureWebhook: (of, url, secret) => ensureWebhook(api, `${project(of)}/hooks`, url, secret),
     async removeWebhook(of, id) {
@@ -78,11 +78,11 @@ function writesOf(api: Api): GitProviderWrites {
   };
 }
 
-const paged = (at: string | null) => ({ per_page: PER_PAGE, page: pageOf(at) });
+const paged = (at: string | null) => ({ per_page: PER_PAGE, page: pageNumber(at) });
 const project = ({ id }: { id: string }): string => `/projects/${encodeURIComponent(id)}`;
 
 function portion<Row>(rows: any[], at: string | null, make: (row: any) => Row): GitPortion<Row> {
-  return { rows: rows.map(make), next: nextPage(rows, pageOf(at)) };
+  return { rows: rows.map(make), next: nextPage(rows, pageNumber(at)) };
 }
 
 async function ensureWebhook(api: Api, path: string, url: string, secret: string): Promise<string> {
@@ -99,7 +99,7 @@ async function ensureWebhook(api: Api, path: string, url: string, secret: string
   const made = present
     ? await api.call({ method: 'PUT', path: `${path}/${present.id}`, body })
     : await api.call({ method: 'POST', path, body });
-  return text(made.json?.id);
+  return toText(made.json?.id);
 }
 
 async function readAccount(
@@ -115,10 +115,10 @@ async function readAccount(
         )
       : ['api'];
   return {
-    id: text(json?.id),
-    login: text(json?.username),
+    id: toText(json?.id),
+    login: toText(json?.username),
     type: 'user',
-    url: text(json?.web_url),
+    url: toText(json?.web_url),
     missing_scopes: scopes.includes('api') ? [] : ['api'],
   };
 }
@@ -135,41 +135,41 @@ async function ignoreSameState(sent: Promise<unknown>): Promise<void> {
 const PENDING = new Set(['created', 'waiting_for_resource', 'preparing', 'pending', 'running', 'scheduled']);
 
 function checkOf({ name, status, allow_failure }: any): Check[] {
-  if (text(name).startsWith(STATUS_PREFIX)) return [];
-  if (PENDING.has(status)) return [{ name: text(name), state: 'pending' }];
+  if (toText(name).startsWith(STATUS_PREFIX)) return [];
+  if (PENDING.has(status)) return [{ name: toText(name), state: 'pending' }];
   const passed = status === 'success' || status === 'skipped' || status === 'manual' || allow_failure === true;
-  return [{ name: text(name), state: passed ? 'success' : 'failure' }];
+  return [{ name: toText(name), state: passed ? 'success' : 'failure' }];
 }
 
 function repositoryOf({ service }: Api, row: any): GitRepository {
-  const full_name = text(row?.path_with_namespace);
+  const full_name = toText(row?.path_with_namespace);
   return {
-    id: text(row?.id),
+    id: toText(row?.id),
     full_name,
-    name: text(row?.path),
+    name: toText(row?.path),
     private: row?.visibility !== 'public',
-    default_branch: text(row?.default_branch) || null,
-    url: text(row?.web_url),
-    pushed_at: time(row?.last_activity_at),
+    default_branch: toText(row?.default_branch) || null,
+    url: toText(row?.web_url),
+    pushed_at: toTime(row?.last_activity_at),
     clone_url: `${service.web}/${segments(full_name)}.git`,
   };
 }
 
 function branchOf(row: any): GitBranch {
-  return { name: text(row?.name), commit_sha: text(row?.commit?.id), protected: row?.protected === true };
+  return { name: toText(row?.name), commit_sha: toText(row?.commit?.id), protected: row?.protected === true };
 }
 
 function pullRequestOf(row: any): GitPullRequest {
   return {
     number: Number(row?.iid),
-    title: text(row?.title),
+    title: toText(row?.title),
     state: row?.state === 'merged' ? 'merged' : row?.state === 'opened' || row?.state === 'locked' ? 'open' : 'closed',
-    source_branch: text(row?.source_branch),
-    target_branch: text(row?.target_branch),
-    author: text(row?.author?.username, 'ghost'),
-    commit_sha: text(row?.sha),
-    url: text(row?.web_url),
-    updated_at: time(row?.updated_at) ?? new Date(0).toISOString(),
+    source_branch: toText(row?.source_branch),
+    target_branch: toText(row?.target_branch),
+    author: toText(row?.author?.username, 'ghost'),
+    commit_sha: toText(row?.sha),
+    url: toText(row?.web_url),
+    updated_at: toTime(row?.updated_at) ?? new Date(0).toISOString(),
     from_fork: row?.source_project_id !== row?.target_project_id,
   };
 }

@@ -16,7 +16,7 @@ import { exchange } from '../outbound/exchange';
 import { newTrace, OutboundError, timeoutError } from '../outbound/trace';
 import { errorOf } from './errors';
 
-type Place = Pick<GitAccess, 'provider' | 'base_url'>;
+type Provider = Pick<GitAccess, 'provider' | 'base_url'>;
 
 interface Endpoints {
   authorize: string;
@@ -38,8 +38,8 @@ const ENDPOINTS: Readonly<Record<GitProviderName, Endpoints>> = {
 
 const BODY_BYTES_MAX = 64 * 1024;
 
-export function openOauth(outbound: Outbound, serviceOf: (place: Place) => GitService): GitOauth {
-  const ask = (place: Place, client: GitOauthClient, grant: Record<string, string>): Promise<GitTokens> =>
+export function openOauth(outbound: Outbound, serviceOf: (place: Provider) => GitService): GitOauth {
+  const ask = (place: Provider, client: GitOauthClient, grant: Record<string, string>): Promise<GitTokens> =>
     requestTokens(outbound, place, serviceOf(place), client, grant);
   return {
     authorizationUrl(place, { client_id, redirect_uri }, { state, verifier }) {
@@ -70,7 +70,7 @@ export function openOauth(outbound: Outbound, serviceOf: (place: Place) => GitSe
 
 async function requestTokens(
   outbound: Outbound,
-  { provider }: Place,
+  { provider }: Provider,
   { web }: GitService,
   { client_id, client_secret }: GitOauthClient,
   grant: Record<string, string>,

@@ -2,12 +2,12 @@
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- shapes of four providers */
 
-export function text(value: any, otherwise = ''): string {
+export function toText(value: any, otherwise = ''): string {
   return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : otherwise;
 }
 
 /** RFC 3339 in UTC with milliseconds; null where it is no time. */
-export function time(value: any): string | null {
+export function toTime(value: any): string | null {
   const ms = typeof value === 'string' ? Date.parse(value) : NaN;
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
@@ -23,7 +23,7 @@ export function nextPage(rows: readonly unknown[], page: number, perPage = PER_P
   return rows.length < perPage ? null : String(page + 1);
 }
 
-export function pageOf(at: string | null): number {
+export function pageNumber(at: string | null): number {
   return Math.max(1, Number(at) || 1);
 }
 

@@ -4,10 +4,11 @@ import { randomBytes } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull } from '../files';
 import type { BackupMade } from '../hosted_server';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
-import { absentIsNull, removeTree, requireName, type EngineContext, type Owner } from './server_directory';
+import { removeServerTree, requireName, type EngineContext, type Owner } from './server_directory';
 
 export interface Backup {
   file: string;
@@ -46,7 +47,7 @@ export async function makeBackup(
 ): Promise<BackupMade> {
   const known = await findBackup(engine, serverId, backupId);
   if (known !== null) return made(known);
-  await removeBackup(engine, serverId, backupId, ctx);
+  await removeBackupDirectory(engine, serverId, backupId, ctx);
   const directory = directoryOf(engine, serverId, backupId);
   const temporary = path.join(path.dirname(directory), `.new-${backupId}-${randomBytes(6).toString('hex')}`);
   await mkdir(temporary, { recursive: true, mode: 0o700 });
@@ -62,7 +63,7 @@ export async function makeBackup(
 }
 
 /** Takes the backup and what interrupted calls left of it away. Absent is success. */
-export async function removeBackup(
+export async function removeBackupDirectory(
   engine: EngineContext,
   serverId: string,
   backupId: string,
@@ -71,13 +72,14 @@ export async function removeBackup(
   const directory = directoryOf(engine, serverId, backupId);
   const place = path.dirname(directory);
   for (const entry of (await readdir(place).catch(absentIsNull)) ?? []) {
-    if (entry === backupId || entry.startsWith(`.new-${backupId}-`)) await removeTree(path.join(place, entry), ctx);
+    if (entry === backupId || entry.startsWith(`.new-${backupId}-`))
+      await removeServerTree(path.join(place, entry), ctx);
   }
   await rmdir(place).catch(() => undefined); // others are still in it
 }
 
 /** The file as a stream, and a name for it. */
-export async function openBackup(
+export async function openBackupFile(
   engine: EngineContext,
   serverId: string,
   backupId: string,

@@ -8,7 +8,7 @@ import { lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
-import { removeTree, exists, readNote, removeNote, writeNote, type ServerDirectory } from './server_directory';
+import { removeServerTree, exists, readNote, removeNote, writeNote, type ServerDirectory } from './server_directory';
 
 const noteName = 'replacement';
 const doneName = 'replaced';
@@ -119,7 +119,7 @@ async function commitData(serverDirectory: ServerDirectory, key: string, ctx: Dr
 async function clearStaging(serverDirectory: ServerDirectory, ctx: DriverContext): Promise<void> {
   for (const entry of await readdir(serverDirectory.path)) {
     if (/^(data\.(next|before)|\.next-[0-9a-f]{12})$/.test(entry))
-      await removeTree(path.join(serverDirectory.path, entry), ctx);
+      await removeServerTree(path.join(serverDirectory.path, entry), ctx);
   }
 }
 

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull } from '../files';
 import { run } from '../command';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
@@ -194,7 +195,7 @@ export async function usedBytes(tree: string): Promise<number> {
 }
 
 /** Deletes a tree; rm(1) follows no link that is put in its way. */
-export async function removeTree(tree: string, ctx: DriverContext): Promise<void> {
+export async function removeServerTree(tree: string, ctx: DriverContext): Promise<void> {
   checkpoint(ctx);
   await run('rm', ['-rf', '--', tree], ctx);
 }
@@ -204,11 +205,6 @@ export function exists(file: string): Promise<boolean> {
     () => true,
     (error: NodeJS.ErrnoException) => absentIsNull(error) !== null,
   );
-}
-
-export function absentIsNull(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
-  throw error;
 }
 
 /** @throws DriverError invalid for what no directory can be named after */
@@ -227,7 +223,7 @@ async function isMarked(serverDirectory: ServerDirectory, engine: EngineContext)
 
 async function clearLeftOvers(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
   for (const entry of (await readdir(engine.directory).catch(absentIsNull)) ?? []) {
-    if (leftOver(engine, entry) === id) await removeTree(path.join(engine.directory, entry), ctx);
+    if (leftOver(engine, entry) === id) await removeServerTree(path.join(engine.directory, entry), ctx);
   }
 }
 

@@ -67,7 +67,7 @@ export async function stopServer(
 /**
  * Runs a program to its end in `directory`, which becomes its user's. @throws DriverError transient with its last line
  */
-export async function runTask(
+export async function runServerTask(
   engine: EngineContext,
   spec: UnitOwner,
   purpose: string,

@@ -11,7 +11,7 @@ import { tlsContextCache, contextOf, forgetContext } from './tls_contexts';
 import { handleRequest } from './request_handler';
 import type { IngressState } from './ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from './limits';
-import { pageOf, render } from './pages';
+import { fixedPage, render } from './pages';
 import { isClosingAfterResponse } from './response';
 import { enforceTimeouts } from './timeouts';
 import {
@@ -206,7 +206,7 @@ function onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
     ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
   };
   const [status, title] = statuses[error.code ?? ''] ?? [400, 'Bad Request'];
-  const { headers, body } = render({ ...pageOf('malformed'), status, title }, null, mintRequestId());
+  const { headers, body } = render({ ...fixedPage('malformed'), status, title }, null, mintRequestId());
   const lines = Object.entries({ ...headers, Connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`);
 }

@@ -97,7 +97,7 @@ const NO_TARGET: Record<Route['state'], Omit<Page, 'status' | 'reason'>> = {
   },
 };
 
-export function pageOf(reason: FixedReason): Page {
+export function fixedPage(reason: FixedReason): Page {
   return { reason, ...PAGES[reason] };
 }
 

@@ -8,7 +8,7 @@ import { countIn } from './client_share';
 import { chooseUpstream, stickyCookie } from './load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from './ingress_state';
-import { noTargetPage, pageOf, type Reason } from './pages';
+import { noTargetPage, fixedPage, type Reason } from './pages';
 import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
 import type { Site } from './route_table';
 import type { TrafficOwner } from './traffic';
@@ -139,7 +139,7 @@ export function chooseInstance(proxied: ProxiedRequest): void {
   const { site, request, tried } = proxied;
   const upstream = chooseUpstream(site, tried, request.headers.cookie, performance.now());
   if (upstream !== null) return sendToInstance(proxied, upstream);
-  sendPage(proxied, tried.length > 0 ? pageOf('refused') : noTargetPage(site.route.state));
+  sendPage(proxied, tried.length > 0 ? fixedPage('refused') : noTargetPage(site.route.state));
 }
 
 function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
@@ -271,13 +271,13 @@ function onBroken(this: ProxiedRequest): void {
   if (!connection.connected) {
     this.tried.push(upstream);
     upstream.avoidUntil = performance.now() + AVOID_MS;
-    return this.resending ? sendPage(this, pageOf('broken')) : chooseInstance(this);
+    return this.resending ? sendPage(this, fixedPage('broken')) : chooseInstance(this);
   }
   if (connection.reused && !connection.receivedBytes && isRepeatable(this) && !this.resending) {
     this.resending = true;
     return sendToInstance(this, upstream);
   }
-  sendPage(this, pageOf('broken'));
+  sendPage(this, fixedPage('broken'));
 }
 
 function pairs(list: string[]): [string, string][] {

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ProxiedRequest } from './proxied_request';
 import { forwardedTrailers, isChunked } from './forwarded_head';
-import { pageOf } from './pages';
+import { fixedPage } from './pages';
 import { failRequest } from './response';
 
 /** `held`: not touched yet, so that another instance may still be asked. `waiting`: until the instance says 100. */
@@ -46,7 +46,8 @@ function sendBodyChunk(proxied: ProxiedRequest, chunk: Buffer, chunked: boolean)
   proxied.receivedBytes += chunk.length;
   proxied.touchedMs = performance.now();
   if (proxied.connection === null) return; // answered early: the rest is of no use to anybody
-  if (proxied.receivedBytes > proxied.ingress.limits.bodyBytes) return failRequest(proxied, pageOf('body_too_large'));
+  if (proxied.receivedBytes > proxied.ingress.limits.bodyBytes)
+    return failRequest(proxied, fixedPage('body_too_large'));
   const { socket } = proxied.connection;
   socket.cork();
   if (chunked) socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1');

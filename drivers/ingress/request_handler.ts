@@ -6,7 +6,7 @@ import { hasCertificate } from './tls_contexts';
 import { chooseInstance, beginProxying, type InboundRequest, type ProxiedRequest } from './proxied_request';
 import { callerOf } from './forwarded_head';
 import type { IngressState } from './ingress_state';
-import { pageOf, render, type Page } from './pages';
+import { fixedPage, render, type Page } from './pages';
 import { isClosingAfterResponse, endAfterRequest, closeAfterResponse, sendPage } from './response';
 import { findSite, normalizeHost } from './route_table';
 
@@ -26,7 +26,7 @@ export function handleRequest(ingress: IngressState, inbound: InboundRequest): v
   const malformed = protocolErrorOf(ingress, inbound);
   if (malformed !== null) return rejectRequest(inbound, malformed);
   const address = addressOf(request);
-  if (address === null) return rejectRequest(inbound, pageOf('malformed'));
+  if (address === null) return rejectRequest(inbound, fixedPage('malformed'));
   if (inbound.listener === 'http' && address.target.startsWith(CHALLENGE_PATH))
     return void answerChallenge(ingress, inbound, address);
   routeRequest(ingress, inbound, address);
@@ -35,13 +35,13 @@ export function handleRequest(ingress: IngressState, inbound: InboundRequest): v
 function routeRequest(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): void {
   const site = findSite(ingress.table, authority);
   if (site === null && routeToEdge(ingress, inbound, authority)) return;
-  if (site === null) return rejectRequest(inbound, pageOf(ingress.table.complete ? 'unknown_host' : 'starting'));
+  if (site === null) return rejectRequest(inbound, fixedPage(ingress.table.complete ? 'unknown_host' : 'starting'));
   const caller = callerOf(inbound.request, authority, inbound.listener, ingress.trustProxy);
   const full = site.application.open >= ingress.limits.applicationRequests;
   const isGreedy = isOverShare(site.application, caller.address, ingress.limits);
   const proxied = beginProxying(ingress, inbound, { site, caller, host: normalizeHost(authority), authority, target });
-  if (full) return sendPage(proxied, pageOf('busy'));
-  if (isGreedy) return sendPage(proxied, pageOf('address_busy'));
+  if (full) return sendPage(proxied, fixedPage('busy'));
+  if (isGreedy) return sendPage(proxied, fixedPage('address_busy'));
   if (site.route.force_https && caller.scheme === 'http') return redirectToHttps(proxied);
   admitRequest(proxied);
 }
@@ -72,9 +72,9 @@ function routeToEdge(ingress: IngressState, inbound: InboundRequest, authority: 
 
 function admitRequest(proxied: ProxiedRequest): void {
   const { ingress, request, site } = proxied;
-  if (site.route.maintenance) return sendPage(proxied, pageOf('maintenance'));
+  if (site.route.maintenance) return sendPage(proxied, fixedPage('maintenance'));
   if (Number(request.headers['content-length'] ?? 0) > ingress.limits.bodyBytes)
-    return sendPage(proxied, pageOf('body_too_large'));
+    return sendPage(proxied, fixedPage('body_too_large'));
   chooseInstance(proxied);
 }
 
@@ -112,12 +112,13 @@ function httpsAddress({ httpsPort }: IngressState, authority: string, host: stri
 function protocolErrorOf({ limits }: IngressState, { request, upgrade }: InboundRequest): Page | null {
   const { headers, httpVersionMajor, httpVersionMinor } = request;
   const coding = headers['transfer-encoding'];
-  if (request.rawHeaders.length > limits.headers * 2) return pageOf('too_many_headers');
-  if (httpVersionMajor !== 1 || countHostHeaders(request) > 1) return pageOf('malformed');
+  if (request.rawHeaders.length > limits.headers * 2) return fixedPage('too_many_headers');
+  if (httpVersionMajor !== 1 || countHostHeaders(request) > 1) return fixedPage('malformed');
   if (coding === undefined)
-    return upgrade !== null && Number(headers['content-length'] ?? 0) > 0 ? pageOf('malformed') : null;
-  if (headers['content-length'] !== undefined || httpVersionMinor === 0 || upgrade !== null) return pageOf('malformed');
-  return coding.toLowerCase() === 'chunked' ? null : pageOf('not_implemented');
+    return upgrade !== null && Number(headers['content-length'] ?? 0) > 0 ? fixedPage('malformed') : null;
+  if (headers['content-length'] !== undefined || httpVersionMinor === 0 || upgrade !== null)
+    return fixedPage('malformed');
+  return coding.toLowerCase() === 'chunked' ? null : fixedPage('not_implemented');
 }
 
 function countHostHeaders({ rawHeaders }: IncomingMessage): number {

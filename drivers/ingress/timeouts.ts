@@ -1,7 +1,7 @@
 // Enforces all timeouts at an interval. One timer for everything costs less than one per request.
 import { failConnecting, type ProxiedRequest } from './proxied_request';
 import type { IngressState } from './ingress_state';
-import { pageOf } from './pages';
+import { fixedPage } from './pages';
 import { failRequest } from './response';
 import { pruneTable } from './route_table';
 import { endTunnel } from './tunnel';
@@ -24,9 +24,9 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
   if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered) {
     proxied.uploadMs += limits.sweepMs;
     const isSlow = silentMs > limits.clientIdleMs || isTrickling(proxied);
-    return isSlow ? failRequest(proxied, pageOf('slow_client')) : undefined;
+    return isSlow ? failRequest(proxied, fixedPage('slow_client')) : undefined;
   }
-  if (silentMs > proxied.site.route.request_timeout_ms) failRequest(proxied, pageOf('timeout'));
+  if (silentMs > proxied.site.route.request_timeout_ms) failRequest(proxied, fixedPage('timeout'));
 }
 
 function isTrickling({ uploadMs, receivedBytes, ingress: { limits } }: ProxiedRequest): boolean {

@@ -148,7 +148,7 @@ export function finishUpstreamRequest(upstream: Upstream): void {
   upstream.open -= 1;
   if (upstream.open > 0) return;
   if (upstream.drained || upstream.references === 0) closeIdle(upstream, Infinity);
-  for (const tell of upstream.idleWaiters.splice(0)) tell();
+  for (const wake of upstream.idleWaiters.splice(0)) wake();
 }
 
 /** Closes connections that have been idle for too long. */

@@ -82,7 +82,7 @@ async function write(stream: Readable, file: FileHandle, parts: IncomingParts): 
   };
   try {
     const chunks = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    for await (const chunk of chunks) await take(state, chunk);
+    for await (const chunk of chunks) await processChunk(state, chunk);
   } finally {
     // The rest of a message that is refused has to be read before the client can be told so.
     stream.resume();
@@ -104,7 +104,7 @@ async function write(stream: Readable, file: FileHandle, parts: IncomingParts): 
   };
 }
 
-async function take(state: Progress, chunk: Buffer): Promise<void> {
+async function processChunk(state: Progress, chunk: Buffer): Promise<void> {
   state.bytes += chunk.length;
   if (state.bytes > state.parts.bytesMax)
     throw new SmtpReply(552, '5.3.4', `The message is larger than ${state.parts.bytesMax} bytes.`);

@@ -20,7 +20,7 @@ const FETCH_MS = 10_000;
 const AGE_SECONDS_MAX = 31_557_600;
 const DOMAINS_MAX = 10_000;
 /** The DNS is asked again after this time: a new id means a new policy. */
-const LOOK_MS = 10 * 60_000;
+const RECHECK_MS = 10 * 60_000;
 
 /** Looks policies up, and remembers them as long as they say. */
 export function stsPolicies(parts: { dns: Pick<DnsQuestions, 'txt'>; outbound: Outbound }) {
@@ -29,8 +29,8 @@ export function stsPolicies(parts: { dns: Pick<DnsQuestions, 'txt'>; outbound: O
   return async (domain: string): Promise<StsPolicy | null> => {
     const now = Date.now();
     const last = known.get(domain);
-    if (last && now < last.until && now - last.lookedAt < LOOK_MS) return last.policy;
-    if (!last && now - (absent.get(domain) ?? 0) < LOOK_MS) return null;
+    if (last && now < last.until && now - last.lookedAt < RECHECK_MS) return last.policy;
+    if (!last && now - (absent.get(domain) ?? 0) < RECHECK_MS) return null;
     if (known.size + absent.size > DOMAINS_MAX) [known, absent].forEach((map) => map.clear());
     const id = await idOf(parts.dns, domain);
     if (id !== null && last?.id === id) return (known.set(domain, { ...last, lookedAt: now }), last.policy);

@@ -1,7 +1,7 @@
 // A check over HTTP. Redirects are followed hop by hop, each judged and connected like the first.
 import type { UptimeCheck } from '../../core/checks';
 import { formats } from '../../core/formats';
-import type { Heard } from '../monitor';
+import type { ProbeResponse } from '../monitor';
 import type { Outbound } from '../outbound';
 import { OutboundError, type Trace } from '../outbound/trace';
 import { exchange, type Answered } from '../outbound/exchange';
@@ -20,7 +20,7 @@ export async function checkHttp(
   check: UptimeCheck,
   trace: Trace,
   signal: AbortSignal,
-): Promise<Heard> {
+): Promise<ProbeResponse> {
   let [url, method, headers] = [new URL(check.target), check.method as string, headersOf(check)];
   for (let hop = 0; ; hop += 1) {
     const asked = { url, method, headers, verifyTls: check.verify_tls, bodyBytesMax: BODY_BYTES_MAX };
@@ -49,7 +49,10 @@ function redirectOf({ status, headers }: Answered, from: URL): URL | null {
   return url;
 }
 
-function evaluateAnswer({ expected_status_codes, expected_body }: UptimeCheck, { status, body }: Answered): Heard {
+function evaluateAnswer(
+  { expected_status_codes, expected_body }: UptimeCheck,
+  { status, body }: Answered,
+): ProbeResponse {
   const fits = expected_status_codes.length ? expected_status_codes.includes(status) : status >= 200 && status < 400;
   if (!fits) return { status_code: status, error: `The answer had the status ${status}.` };
   if (expected_body === null || body.includes(expected_body)) return { status_code: status, error: null };

@@ -4,19 +4,19 @@ import { normalHost } from '../../core/addresses';
 import type { UptimeCheck } from '../../core/checks';
 import { CommandFailed, run } from '../command';
 import { DriverError } from '../driver';
-import type { Heard } from '../monitor';
+import type { ProbeResponse } from '../monitor';
 import type { Outbound } from '../outbound';
 import { OutboundError, timed, type Trace } from '../outbound/trace';
-import { within } from '../outbound/socket';
+import { abortable } from '../outbound/socket';
 
 export async function checkPing(
   { names, requireAllowed }: Outbound,
   { target, timeout_seconds }: UptimeCheck,
   trace: Trace,
   signal: AbortSignal,
-): Promise<Heard> {
+): Promise<ProbeResponse> {
   const host = normalHost(target) ?? target;
-  const addresses = await timed(trace, 'dns_ms', () => within(signal, names.resolve(host)));
+  const addresses = await timed(trace, 'dns_ms', () => abortable(signal, names.resolve(host)));
   requireAllowed(host, addresses);
   const args = ['-n', '-q', '-c', '1', '-W', String(timeout_seconds), addresses[0] as string];
   const context = { signal, deadline: Date.now() + timeout_seconds * 1000 };

@@ -1,6 +1,6 @@
 import type { UptimeCheck } from '../../core/checks';
 import { parseHostPort } from '../../core/addresses';
-import type { Heard } from '../monitor';
+import type { ProbeResponse } from '../monitor';
 import type { Outbound } from '../outbound';
 import { OutboundError, type Trace } from '../outbound/trace';
 import { openSocket } from '../outbound/socket';
@@ -11,7 +11,7 @@ export async function checkTcp(
   { target }: UptimeCheck,
   trace: Trace,
   signal: AbortSignal,
-): Promise<Heard> {
+): Promise<ProbeResponse> {
   const destination = parseHostPort(target);
   if (!destination) throw new OutboundError('dns', 'The target is not host:port.', false);
   const socket = await openSocket(outbound, destination, trace, signal);

@@ -1,6 +1,6 @@
 // Requests in the form that each service documents.
 import type { IncidentMessage, Outgoing } from '../../core/notifications';
-import { textOf } from './text';
+import { messageTextOf } from './text';
 
 export interface ChatRequest {
   url: string;
@@ -15,7 +15,7 @@ const isRefusal = (status: number): boolean => status >= 400 && status < 500 && 
 
 /** Incoming webhooks: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
 export function slackRequest(url: string, message: Outgoing): ChatRequest {
-  const { title, lines } = textOf(message);
+  const { title, lines } = messageTextOf(message);
   const text = lines.map(([name, value]) => `*${name}:* ${escapeSlack(value)}`).join('\n');
   const blocks = [
     // A header has plain text of 150 characters at most.
@@ -33,7 +33,7 @@ const [RED, GREEN] = [0xd92d20, 0x12b76a];
 
 /** Execute webhook: https://discord.com/developers/docs/resources/webhook#execute-webhook */
 export function discordRequest(url: string, message: Outgoing): ChatRequest {
-  const { title, lines, isAlert } = textOf(message);
+  const { title, lines, isAlert } = messageTextOf(message);
   const fields = lines.map(([name, value]) => ({ name, value: cut(value, 1024) }));
   const embed = { title: cut(title, 256), color: isAlert ? RED : GREEN, timestamp: message.at, fields };
   // Names of observers must not call everybody of the channel.
@@ -43,7 +43,7 @@ export function discordRequest(url: string, message: Outgoing): ChatRequest {
 
 /** Events API v2: https://developer.pagerduty.com/docs/send-alert-event */
 export function pagerdutyRequest(url: string, routing_key: string, message: Outgoing): ChatRequest {
-  const { title, lines } = textOf(message);
+  const { title, lines } = messageTextOf(message);
   const incident = message.event.startsWith('observer.') ? (message.data as IncidentMessage).incident : null;
   const action = message.event === 'observer.resolved' ? 'resolve' : 'trigger';
   const payload = {

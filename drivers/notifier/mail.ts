@@ -4,7 +4,7 @@ import { rootCertificates } from 'node:tls';
 import { createTransport } from 'nodemailer';
 import type { Delivery, Outgoing } from '../../core/notifications';
 import type { PlatformMail } from '../../core/platform_mail';
-import { textOf } from './text';
+import { messageTextOf } from './text';
 
 export interface Mail {
   send(addresses: readonly string[], message: Outgoing): Promise<Delivery>;
@@ -16,7 +16,7 @@ const TIMEOUT_MS = 15_000;
 /** Takes a message into the queue of the platform; null where the platform has none. */
 export type QueueMail = ((id: string, addresses: readonly string[], mail: PlatformMail) => Promise<void>) | null;
 
-export function openMail(options: {
+export function openMailSender(options: {
   smtpUrl: string | null;
   smtpFrom: string;
   caFile: string | null;
@@ -48,7 +48,7 @@ function queued(queue: QueueMail): Mail {
   return {
     async send(addresses, message) {
       if (!queue) return UNSET;
-      const { title, lines } = textOf(message);
+      const { title, lines } = messageTextOf(message);
       const said = lines.map(([name, value]) => `${name}: ${value}`);
       await queue(message.id, addresses, { subject: title, lines: said, link: message.link });
       return { delivered: true, status_code: 250, error: null, retry: null };
@@ -65,7 +65,7 @@ const UNSET: Delivery = {
 };
 
 function mailOf(addresses: readonly string[], from: string, message: Outgoing): object {
-  const { title, lines } = textOf(message);
+  const { title, lines } = messageTextOf(message);
   const host = /@([^>\s]+)>?\s*$/.exec(from)?.[1] ?? 'localhost';
   return {
     ...{ from, to: addresses, subject: title },

@@ -9,7 +9,7 @@ export interface MessageText {
   isAlert: boolean;
 }
 
-export function textOf(message: Outgoing): MessageText {
+export function messageTextOf(message: Outgoing): MessageText {
   if (message.event === 'notifier.test')
     return {
       title: `Test message of the notifier ${message.notifier.name}`,

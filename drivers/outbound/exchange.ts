@@ -3,7 +3,7 @@ import { request as requestHttp, type IncomingHttpHeaders, type IncomingMessage 
 import type { Socket } from 'node:net';
 import type { Outbound } from '../outbound';
 import { OutboundError, timed, type Trace } from './trace';
-import { openSocket, secure, within } from './socket';
+import { openSocket, secure, abortable } from './socket';
 
 export interface Exchange {
   url: URL;
@@ -37,12 +37,12 @@ export async function exchange(
   signal.addEventListener('abort', destroy, { once: true });
   try {
     const used = isTls ? await secure(outbound, socket, { host, verify }, trace, signal) : socket;
-    const response = await timed(trace, 'first_byte_ms', () => within(signal, send(used, asked)));
+    const response = await timed(trace, 'first_byte_ms', () => abortable(signal, send(used, asked)));
     trace.phase = 'body';
     return {
       status: response.statusCode ?? 0,
       headers: response.headers,
-      body: await within(signal, read(response, asked.bodyBytesMax)),
+      body: await abortable(signal, read(response, asked.bodyBytesMax)),
     };
   } finally {
     signal.removeEventListener('abort', destroy);

@@ -22,7 +22,7 @@ export async function openSocket(
   trace: Trace,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const addresses = await timed(trace, 'dns_ms', () => within(signal, names.resolve(host)));
+  const addresses = await timed(trace, 'dns_ms', () => abortable(signal, names.resolve(host)));
   requireAllowed(host, addresses);
   return timed(trace, 'connect_ms', () => connectFirst(addresses.slice(0, ADDRESSES_MAX), port, signal));
 }
@@ -74,7 +74,7 @@ export async function secure(
   signal: AbortSignal,
 ): Promise<TLSSocket> {
   const name = bareHost(host);
-  const secured = await timed(trace, 'tls_ms', () => within(signal, handshake(outbound, socket, name)));
+  const secured = await timed(trace, 'tls_ms', () => abortable(signal, handshake(outbound, socket, name)));
   const { valid_to } = secured.getPeerCertificate();
   const expires = valid_to ? new Date(valid_to) : null;
   trace.certificate_expires_at = expires && !Number.isNaN(expires.getTime()) ? expires.toISOString() : null;
@@ -113,7 +113,7 @@ function certificateError(code: string, name: string, expires: Date | null): str
 }
 
 /** @throws the reason of the signal, as soon as it is aborted */
-export function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+export function abortable<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = (): void => reject(signal.reason as Error);
     if (signal.aborted) end();

@@ -117,10 +117,10 @@ export async function groupUsage(group: Group): Promise<{ cpu_seconds: number; m
       readFile(path.join(memory, unified ? 'memory.current' : 'memory.usage_in_bytes'), 'utf8'),
       readFile(path.join(memory, 'memory.stat'), 'utf8'),
     ]);
-    const cpu_seconds = unified ? numberOf(cpuText, 'usage_usec') / 1e6 : Number(cpuText) / 1e9;
+    const cpu_seconds = unified ? counterIn(cpuText, 'usage_usec') / 1e6 : Number(cpuText) / 1e9;
     return {
       cpu_seconds,
-      memory_bytes: Math.max(0, Number(used) - numberOf(stat, unified ? 'inactive_file' : 'total_inactive_file')),
+      memory_bytes: Math.max(0, Number(used) - counterIn(stat, unified ? 'inactive_file' : 'total_inactive_file')),
     };
   } catch {
     return null;
@@ -128,7 +128,7 @@ export async function groupUsage(group: Group): Promise<{ cpu_seconds: number; m
 }
 
 /** The number behind a key in a file of lines `key number`, 0 where it is not. */
-export function numberOf(text: string, key: string): number {
+export function counterIn(text: string, key: string): number {
   return Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
 }
 

@@ -12,7 +12,7 @@ import { startMonitor, type Monitor } from './monitor';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, exitOf, runDirectoryOf, isRunning, readHandle, readUnit, temporaryName } from './run_directory';
 import { removeStaging, startUnit } from './start';
-import { freePort, listeningPorts, usageOf } from './usage';
+import { freePort, listeningPorts, unitUsage } from './usage';
 
 export interface LocalRuntimeOptions {
   /** Of the run directories; made where it is missing. */
@@ -170,7 +170,7 @@ async function usage(runtime: Runtime, handles: readonly Handle[]): Promise<Map<
   const found = new Map<string, UnitUsage>();
   for (const handle of handles) {
     const unit = isRunning(handle) ? await readUnit(runDirectoryOf(runtime.directory, handle.unit_id)) : null;
-    if (unit !== null) found.set(handle.unit_id, await usageOf(unit, handle, all));
+    if (unit !== null) found.set(handle.unit_id, await unitUsage(unit, handle, all));
   }
   return found;
 }

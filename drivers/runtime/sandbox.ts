@@ -199,7 +199,7 @@ function requireTargets({ files, mounts }: Inside): void {
         `A volume cannot be mounted at ${target}: the system lies there. Use another path, for example /data.`,
       );
     }
-    if (within('/app', target)) requireNoLinks(files, target);
+    if (isWithin('/app', target)) requireNoLinks(files, target);
   }
 }
 
@@ -212,6 +212,6 @@ function requireNoLinks(files: string, target: string): void {
   });
 }
 
-export function within(directory: string, target: string): boolean {
+export function isWithin(directory: string, target: string): boolean {
   return target === directory || target.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
 }

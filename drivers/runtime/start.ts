@@ -14,7 +14,7 @@ import { groupOf, makeGroup } from './cgroup';
 import { isPassable, type RuntimeHost, type User } from './host_probe';
 import { launch } from './launch';
 import { entriesOf, runDirectoryOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
-import { accountFiles, dropTo, sandboxed, within } from './sandbox';
+import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
 
 const handleWithinMs = 10_000;
 // The copy of a large application must not begin anew with each step of a job: it goes on while the steps come and go.
@@ -174,7 +174,7 @@ function requireValidSpec(spec: UnitSpec): void {
   const below = path.posix.normalize(spec.root_directory);
   if (below.startsWith('..') || path.posix.isAbsolute(below))
     throw new DriverError('invalid', '`root_directory` leads out of the files of the application.');
-  if (!path.isAbsolute(spec.directory) || within(spec.directory, '/'))
+  if (!path.isAbsolute(spec.directory) || isWithin(spec.directory, '/'))
     throw new DriverError('invalid', 'The directory of the unit is not an absolute path.');
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { systemPath, within } from './sandbox';
+import { systemPath, isWithin } from './sandbox';
 
 const programs = [
   'node',
@@ -35,16 +35,16 @@ export function toolchains(hidden: string): string[] {
   ]);
   if (existsSync('/nix/store')) found.push('/nix/store');
   const fit = [...new Set(found)].filter(
-    (one) => !system.some((place) => within(place, one)) && !within(one, hidden) && one !== '/',
+    (one) => !system.some((place) => isWithin(place, one)) && !isWithin(one, hidden) && one !== '/',
   );
-  return fit.filter((one) => !fit.some((other) => other !== one && within(other, one)));
+  return fit.filter((one) => !fit.some((other) => other !== one && isWithin(other, one)));
 }
 
 /** PATH for units: what of ours leads to these languages and can be reached, then the system. */
 export function languagePaths(visible: string[], isReachable: (directory: string) => boolean): string {
   const ours = languagePrograms()
     .map(({ directory }) => directory)
-    .filter((directory) => visible.some((one) => within(one, directory)) && isReachable(directory));
+    .filter((directory) => visible.some((one) => isWithin(one, directory)) && isReachable(directory));
   return [...new Set([...ours, ...systemPath.split(':')])].join(':');
 }
 

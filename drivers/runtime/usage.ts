@@ -12,7 +12,7 @@ import type { Unit } from './run_directory';
  * By the counters of the control group, else by the processes that are there. Units share the network of the host:
  * nobody counts theirs.
  */
-export async function usageOf(unit: Unit, handle: Handle, all: () => Map<number, Proc>): Promise<UnitUsage> {
+export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<number, Proc>): Promise<UnitUsage> {
   const counted = unit.group && (await groupUsage(unit.group));
   if (counted !== null) return { ...counted, network: null };
   const members = processesOfUnit(unit, handle, all());

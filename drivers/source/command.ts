@@ -179,11 +179,11 @@ function gitEnvironment({ gitDir, config = [], env = {} }: GitOptions): NodeJS.P
 
 function watchSize({ folder, limitBytes }: NonNullable<GitOptions['sizeLimit']>, ends: Termination): () => void {
   let timer: NodeJS.Timeout;
-  const look = async () => {
+  const poll = async () => {
     if ((await measureDirectory(folder)) > limitBytes) return ends.kill('too_large');
-    timer = setTimeout(() => void look(), watchEveryMs);
+    timer = setTimeout(() => void poll(), watchEveryMs);
   };
-  timer = setTimeout(() => void look(), watchEveryMs);
+  timer = setTimeout(() => void poll(), watchEveryMs);
   return () => clearTimeout(timer);
 }
 

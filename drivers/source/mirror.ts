@@ -69,13 +69,13 @@ export async function queryGit(args: string[], gitDir: string, ctx: DriverContex
 export async function findCommits(gitDir: string, ref: string, digits: string, ctx: DriverContext): Promise<string[]> {
   const found: string[] = [];
   let rest = '';
-  const look = (chunk: Buffer) => {
+  const inspect = (chunk: Buffer) => {
     const lines = (rest + chunk.toString()).split('\n');
     rest = lines.pop() ?? '';
     found.push(...lines.filter((line) => line.startsWith(digits)));
     return found.length > 1 || (digits.length === 40 && found.length > 0) ? ('enough' as const) : undefined;
   };
-  await git(['rev-list', ref, '--'], { gitDir, onOutput: look }, ctx);
+  await git(['rev-list', ref, '--'], { gitDir, onOutput: inspect }, ctx);
   return found.slice(0, 2);
 }
 

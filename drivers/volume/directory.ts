@@ -2,12 +2,12 @@
 // writer.
 import { lstat, mkdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull } from '../files';
 import { CommandFailed, run } from '../command';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
 import {
-  absentIsNull,
   removeLeftovers,
   removeVolume,
   findVolume,

@@ -2,8 +2,9 @@
 // under a temporary name and renamed when complete, and renamed away before it is taken apart, so whatever bears its
 // real name is whole.
 import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, open, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull, syncDirectory } from '../files';
 import { run } from '../command';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext, Owned } from '../driver';
@@ -110,11 +111,6 @@ export async function* listOwned(place: VolumeRoot, ctx: DriverContext): AsyncIt
   }
 }
 
-export function absentIsNull(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
-  throw error;
-}
-
 export function nameTaken(): DriverError {
   return new DriverError('conflict', 'Something else has the name of this volume. The platform does not touch it.');
 }
@@ -167,13 +163,4 @@ async function entriesOf(place: VolumeRoot): Promise<string[]> {
 async function requireNoMounts(tree: string): Promise<void> {
   if ((await mountsUnder(tree)).length > 0)
     throw new DriverError('transient', 'Something is still mounted inside the volume.', 5_000);
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -1,6 +1,7 @@
 // A volume as an ext4 image on a loop device. The limit is hard: writes fail with ENOSPC. Needs the right to mount.
 import { lstat, mkdir, stat, statfs, truncate } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull } from '../files';
 import { CommandFailed } from '../command';
 import { DriverError, asDriverErrors, checkpoint } from '../driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
@@ -19,7 +20,6 @@ import {
 } from './ext4';
 import type { Image } from './ext4';
 import {
-  absentIsNull,
   removeLeftovers,
   removeVolume,
   findVolume,

@@ -19,7 +19,7 @@ import {
   type DeploymentRow,
   type StoredPlan,
 } from './row';
-import { removeTask, runTask, type Task } from './task';
+import { removeTask, runDeploymentTask, type Task } from './task';
 
 /** The end of a unit is told by its watch; this is in case nobody heard it. */
 const POLL_MS = 500;
@@ -36,7 +36,7 @@ export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Prom
     return progressing(0, { observed: { ...row.observed, equipped: true } });
   }
   if (!row.observed.built && row.plan.steps.length) {
-    if ((await runTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
+    if ((await runDeploymentTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
     // Before the unit goes, which is the only other trace of a finished build.
     await ctx.record({ observed: { ...row.observed, built: true } });
     await appendDeploymentLog(row, ctx, 'build', 'The build succeeded.');

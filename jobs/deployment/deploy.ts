@@ -19,7 +19,7 @@ import { publishRoutesBeforeCommit, publishRoutes } from '../application/reconci
 import { requireMounts } from '../instance/mounts';
 import { DeploymentFailure, artifactDirectory, appendDeploymentLog, requireTimeLeft, type DeploymentRow } from './row';
 import { requireHealthy, warnOfWaiting } from './unhealthy';
-import { removeTask, runTask, type Task } from './task';
+import { removeTask, runDeploymentTask, type Task } from './task';
 
 const POLL_MS = 500;
 /** Instances tell when they have changed; this is in case nobody heard it. */
@@ -60,7 +60,7 @@ async function runReleaseCommand(row: DeploymentRow, releaseId: string, ctx: Job
     await appendDeploymentLog(row, ctx, 'release', `-----> Running the release command`);
     await ctx.record({ observed: { ...row.observed, releasing: true } });
   }
-  if (found && (await runTask(row, releaseTask(row, found, ctx), ctx)) === 'running')
+  if (found && (await runDeploymentTask(row, releaseTask(row, found, ctx), ctx)) === 'running')
     return progressing(POLL_MS, { observed: { ...row.observed, releasing: true } });
   await ctx.record({ observed: { ...row.observed, released: true } });
   if (found) await removeTask(row, 'release', ctx);

@@ -120,7 +120,7 @@ export async function abortWhenCanceled<T>(
   const left = requireTimeLeft(row, ctx);
   const stop = new AbortController();
   const signal = AbortSignal.any([ctx.signal, stop.signal, AbortSignal.timeout(left)]);
-  const look = setInterval(
+  const poll = setInterval(
     () =>
       void hasStatus(ctx.sql, row.id, row.status).then(
         (still) => void (still || stop.abort()),
@@ -134,6 +134,6 @@ export async function abortWhenCanceled<T>(
     if (signal.aborted) throw new DriverError('transient', 'The step was stopped.');
     throw error;
   } finally {
-    clearInterval(look);
+    clearInterval(poll);
   }
 }

@@ -22,7 +22,11 @@ export interface Task {
 type Exited = Extract<UnitState, { state: 'exited' }>;
 
 /** @throws DeploymentFailure where the command failed */
-export async function runTask(row: DeploymentRow, task: Task, ctx: JobContext): Promise<'running' | 'succeeded'> {
+export async function runDeploymentTask(
+  row: DeploymentRow,
+  task: Task,
+  ctx: JobContext,
+): Promise<'running' | 'succeeded'> {
   const { runtime } = requireHost(ctx);
   const id = taskUnitId(row, task.step);
   const handle = await runtime.find(id);

@@ -3,6 +3,6 @@ import type { Launch } from '../../models/instance_work';
 import { type JobContext, requireHost } from '../job';
 
 /** The files that an instance gets a copy of. */
-export function artifactDirectory({ artifact_id }: Launch, ctx: JobContext): string {
+export function instanceArtifactDirectory({ artifact_id }: Launch, ctx: JobContext): string {
   return path.join(requireHost(ctx).directories.releases, artifact_id);
 }

@@ -7,7 +7,7 @@ import { platformVariables } from '../../models/deployment_plan';
 import { takenPorts, type Launch } from '../../models/instance_work';
 import { variablesOfRelease } from '../../models/release';
 import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
-import { artifactDirectory } from './artifact';
+import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
 import { probeHealth, CONNECTION_REFUSED } from './health';
@@ -141,7 +141,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     id: row.id,
     kind: 'service',
     command,
-    directory: artifactDirectory(launch, ctx),
+    directory: instanceArtifactDirectory(launch, ctx),
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
     env: { ...trust.env, ...variablesFor(row, launch, port, ctx) },

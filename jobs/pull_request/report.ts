@@ -2,7 +2,7 @@
 import { GitProviderError, STATUS_PREFIX, type GitProviderClient, type GitStatus } from '../../core/git_provider';
 import {
   previewUrl,
-  type PullRequestPlace,
+  type PullRequestContext,
   type PullRequestPreview,
   type PullRequestRow,
 } from '../../models/pull_request';
@@ -17,7 +17,7 @@ interface Report {
 /** Columns that say what was reported. Nothing is sent where it was said already. @throws GitProviderError */
 export async function reportPreview(
   row: PullRequestRow,
-  place: PullRequestPlace,
+  place: PullRequestContext,
   preview: PullRequestPreview | null,
   remark: string | null,
   client: GitProviderClient,
@@ -55,7 +55,7 @@ const STATES: Record<PullRequestPreview['status'], GitStatus['state']> = {
   running: 'success',
   failed: 'failure',
 };
-const WORDS: Record<PullRequestPreview['status'], string> = {
+const STATUS_TEXTS: Record<PullRequestPreview['status'], string> = {
   queued: 'The preview waits to be built.',
   building: 'The preview is being built.',
   deploying: 'The preview is being started.',
@@ -65,7 +65,7 @@ const WORDS: Record<PullRequestPreview['status'], string> = {
 
 function reportOf(
   row: PullRequestRow,
-  { application: { name } }: PullRequestPlace,
+  { application: { name } }: PullRequestContext,
   preview: PullRequestPreview | null,
   remark: string | null,
   ctx: JobContext,
@@ -87,8 +87,8 @@ function reportOf(
   if (sha === null) return null;
   const url = previewUrl(ctx.config, preview);
   const reason = preview.status === 'failed' ? (preview.status_reason ?? '') : '';
-  const description = reason || WORDS[preview.status];
-  const lines = [title, '', `${WORDS[preview.status]} Commit ${sha.slice(0, 10)}.`];
+  const description = reason || STATUS_TEXTS[preview.status];
+  const lines = [title, '', `${STATUS_TEXTS[preview.status]} Commit ${sha.slice(0, 10)}.`];
   if (preview.status === 'running') lines.push('', url);
   if (reason) lines.push('', '```', reason.replaceAll('```', "'''"), '```');
   return {

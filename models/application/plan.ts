@@ -1,5 +1,5 @@
 // What a create body comes to: the row, its process types and its variables.
-import { applicationTypes, presetDefinitions, presets, type PresetDefinition } from '../../core/catalogs';
+import { applicationTypeRows, presetDefinitions, presetRows, type PresetDefinition } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { CreateApplicationInput } from '../../schema/types';
@@ -44,7 +44,7 @@ export async function planApplication(ctx: Context, input: CreateApplicationInpu
  * @throws reference_not_found for an unknown size, capacity_unavailable for one that the region can't run
  */
 export async function requireType(ctx: Context, id: string | null, region: string): Promise<string> {
-  const types = applicationTypes(await ctx.catalogs.facts(), region);
+  const types = applicationTypeRows(await ctx.catalogs.facts(), region);
   const found = types.find((type) => (id === null ? type.default : type.id === id));
   if (!found)
     throw problem('reference_not_found', 'application_type names no application type.', { field: 'application_type' });
@@ -55,7 +55,7 @@ export async function requireType(ctx: Context, id: string | null, region: strin
 }
 
 async function requirePreset(ctx: Context, id: string): Promise<PresetDefinition> {
-  const offered = presets(await ctx.catalogs.facts()).some((preset) => preset.id === id);
+  const offered = presetRows(await ctx.catalogs.facts()).some((preset) => preset.id === id);
   const definition = presetDefinitions.find((preset) => preset.id === id);
   if (!offered || !definition)
     throw problem('reference_not_found', 'preset names no preset of this platform.', { field: 'preset' });

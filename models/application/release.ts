@@ -9,7 +9,7 @@ const OF_APPLICATION = 'application_id = $1 and deleted_at is null';
 const ATTACHMENTS = named('delete from database_attachments where application_id = $1');
 const VARIABLES = named('delete from environment_variables where application_id = $1');
 const PROCESSES = named('delete from processes where application_id = $1');
-const HOLD_VOLUMES = named(
+const LOCK_VOLUMES = named(
   'select 1 from volumes where application_id = $1 and project_id = $2 and deleted_at is null order by id for update',
 );
 
@@ -29,5 +29,5 @@ export async function releaseDependents(ctx: Context, applicationId: string): Pr
 
 /** Locks the volumes that are attached to an application of the selected project. */
 export async function lockVolumes(ctx: Context, applicationId: string): Promise<void> {
-  await ctx.sql.query(HOLD_VOLUMES, [applicationId, ctx.project?.id]);
+  await ctx.sql.query(LOCK_VOLUMES, [applicationId, ctx.project?.id]);
 }

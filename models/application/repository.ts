@@ -62,11 +62,11 @@ export async function requireRepository(ctx: Context, source: Source): Promise<v
   sessionOf(ctx).due('git_repositories');
 }
 
-const HOLD_SHARED = named('select 1 from shared_repositories where id = $1 for share');
+const LOCK_SHARED = named('select 1 from shared_repositories where id = $1 for share');
 
 async function requireShared(ctx: Context, id: string): Promise<void> {
   const found = await SharedRepository.visible(ctx, id).catch(() => null);
-  const held = found ? await ctx.sql.query(HOLD_SHARED, [id]) : [];
+  const held = found ? await ctx.sql.query(LOCK_SHARED, [id]) : [];
   if (held.length) return;
   throw problem('reference_not_found', 'source.shared_repository_id names nothing usable in this project.', {
     field: 'source.shared_repository_id',

@@ -29,19 +29,19 @@ export function listing<Row extends object>(
   return { data: data.map(({ row }) => row), next_cursor };
 }
 
-interface Place {
+interface CursorScope {
   value: string | number | null;
   id: string;
 }
 
 // Catalog rows have no creation time: their key stands for it.
-function locate<Row extends object>(row: Row, sort: string, key: keyof Row & string): Place {
+function locate<Row extends object>(row: Row, sort: string, key: keyof Row & string): CursorScope {
   const name = sort.replace(/^-/, '');
   const values = row as Record<string, unknown>;
-  return { value: (values[name === 'created_at' ? key : name] ?? null) as Place['value'], id: String(row[key]) };
+  return { value: (values[name === 'created_at' ? key : name] ?? null) as CursorScope['value'], id: String(row[key]) };
 }
 
-function comparator(sort: string): (a: Place, b: Place) => number {
+function comparator(sort: string): (a: CursorScope, b: CursorScope) => number {
   const sign = sort.startsWith('-') ? -1 : 1;
   return (a, b) => sign * (compare(a.value, b.value) || compare(a.id, b.id));
 }

@@ -6,7 +6,7 @@ import { type ListedObject, type ObjectsQuestion } from '../../core/objects';
 import type { BucketObject } from '../../schema/types';
 import type { Page } from '../base/page';
 import type { Bucket } from '../bucket';
-import { GROUP, listObjects, type ObjectVersion } from '../bucket_object/list';
+import { GROUP, queryObjects, type ObjectVersion } from '../bucket_object/list';
 
 export interface ObjectsArguments {
   limit?: number | null;
@@ -44,7 +44,7 @@ export async function pageOfObjects(ctx: Context, bucket: Bucket, args: ObjectsA
 }
 
 async function readObjects(ctx: Context, { id }: Bucket, question: ObjectsQuestion): Promise<ListedObject[]> {
-  const entries = await listObjects(ctx.sql, { bucketId: id, ...question });
+  const entries = await queryObjects(ctx.sql, { bucketId: id, ...question });
   return entries.map(({ common_prefix, ...row }) =>
     common_prefix === null ? listed(row) : { ...NOTHING, type: 'prefix', key: common_prefix },
   );

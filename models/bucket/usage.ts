@@ -14,7 +14,7 @@ const DAYS = named(`select to_char(day, 'YYYY-MM-DD') as date, size_bytes, egres
   from bucket_days where bucket_id = $1 and day between $2 and $3 order by day`);
 
 /** @throws invalid_query_parameter */
-export async function usageOf(
+export async function bucketUsage(
   ctx: Context,
   bucket: Bucket,
   args: { from?: string | null; to?: string | null },

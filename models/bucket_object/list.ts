@@ -55,7 +55,7 @@ const groups = (list: string): string => `select g.common_prefix, ${of('(g.objec
 const GROUPS = named(groups('list_bucket_groups'));
 const VERSION_GROUPS = named(groups('list_bucket_version_groups'));
 
-export async function listObjects(sql: Sql, range: ListRange): Promise<ListEntry[]> {
+export async function queryObjects(sql: Sql, range: ListRange): Promise<ListEntry[]> {
   const { bucketId, prefix, delimiter, versions, after, limit } = range;
   const end = endOfPrefix(prefix);
   // After a group comes what does not begin with it.

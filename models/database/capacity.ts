@@ -1,5 +1,5 @@
 // Room for servers: what has been promised of the host's memory and disk, and the ports.
-import { databasePackages, fits, type Promised } from '../../core/catalogs';
+import { databasePackageRows, fits, type Promised } from '../../core/catalogs';
 import type { Context, Sql, Statement } from '../../core/context';
 import { problem } from '../../core/errors';
 import { allKinds } from '../base/registry';
@@ -14,7 +14,7 @@ function reservations(): Statement {
 
 // Whoever waits for it holds the row of the project already, so nobody waits in a circle.
 const LOCK = named(`select pg_advisory_xact_lock(hashtext('database capacity'))`);
-const TAKE = named(`insert into database_ports (port, owner_id)
+const CLAIM_PORT = named(`insert into database_ports (port, owner_id)
   select min(port), $3 from generate_series($1::int, $2::int) as port
     where not exists (select 1 from database_ports d where d.port = port.port)
   having min(port) is not null returning port`);
@@ -25,7 +25,7 @@ export async function promisedCapacity(ctx: Context): Promise<Promised> {
     reservations(),
     [],
   );
-  const memory = new Map(databasePackages(await ctx.catalogs.facts()).map(({ id, memory_mb }) => [id, memory_mb]));
+  const memory = new Map(databasePackageRows(await ctx.catalogs.facts()).map(({ id, memory_mb }) => [id, memory_mb]));
   return {
     memory_mb: rows.reduce(
       (sum, { database_package, nodes }) => sum + nodes * (memory.get(database_package ?? '') ?? 0),
@@ -55,7 +55,7 @@ export async function requireCapacity(ctx: Context, more: Promised): Promise<voi
 export async function allocatePort(ctx: Context, ownerId: string): Promise<number> {
   await ctx.sql.query(LOCK, []);
   const [from, to] = ctx.config.databasePorts;
-  const [taken] = await ctx.sql.query<{ port: number }>(TAKE, [from, to, ownerId]);
+  const [taken] = await ctx.sql.query<{ port: number }>(CLAIM_PORT, [from, to, ownerId]);
   if (!taken) throw problem('capacity_unavailable', 'No port is free for it.', { regions: [] });
   return taken.port;
 }

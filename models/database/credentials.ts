@@ -42,12 +42,12 @@ export function newPassword(): string {
 
 /** Seals the password of the platform's own administrator in a server. */
 export function sealAdminPassword(secrets: SecretBox, databaseId: string, password: string): string {
-  return secrets.seal(password, adminPlace(databaseId));
+  return secrets.seal(password, adminSecretContext(databaseId));
 }
 
 /** For the job, which works as the administrator. */
 export function openAdminPassword(secrets: SecretBox, database: { id: string; admin_password: string }): string {
-  return secrets.open(database.admin_password, adminPlace(database.id));
+  return secrets.open(database.admin_password, adminSecretContext(database.id));
 }
 
 /** What clients of an endpoint connect to: servers listen on the loopback interface, public ones beside it. */
@@ -88,6 +88,6 @@ function endpointsOf(sql: Sql, databaseId: string): Promise<Endpoint[]> {
   return sql.query<Endpoint>(ENDPOINTS, [databaseId]);
 }
 
-function adminPlace(databaseId: string): string {
+function adminSecretContext(databaseId: string): string {
   return `databases:${databaseId}:admin_password`;
 }

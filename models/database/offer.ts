@@ -1,7 +1,7 @@
 // What this host offers to databases: engines, versions, packages and what they can do.
 import {
-  databaseEngines,
-  databasePackages,
+  databaseEngineRows,
+  databasePackageRows,
   engineFeatures,
   isNewerSeries,
   type DatabaseEngineRow,
@@ -14,7 +14,7 @@ import { engineNotInstalled } from '../../core/missing_programs';
 
 /** @throws reference_not_found */
 export async function requireEngine(ctx: Context, id: string): Promise<DatabaseEngineRow> {
-  const found = databaseEngines(await ctx.catalogs.facts()).find((engine) => engine.id === id);
+  const found = databaseEngineRows(await ctx.catalogs.facts()).find((engine) => engine.id === id);
   if (found) return found;
   const reason = engineNotInstalled(id) ?? 'The engine does not exist. GET /v2/databases/engines lists the engines.';
   throw problem('reference_not_found', reason, { field: 'engine' });
@@ -33,7 +33,7 @@ export async function requireNewerVersion(
   present: { engine: string; engine_version: string },
   wanted: string,
 ): Promise<string> {
-  const engine = databaseEngines(await ctx.catalogs.facts()).find(({ id }) => id === present.engine);
+  const engine = databaseEngineRows(await ctx.catalogs.facts()).find(({ id }) => id === present.engine);
   const newer = (engine?.versions ?? [])
     .map(({ version }) => version)
     .filter((version) => isNewerSeries(version, present.engine_version));
@@ -55,7 +55,7 @@ export async function requirePackage(
   engine: string,
   id: string | null | undefined,
 ): Promise<DatabasePackageRow> {
-  const packages = databasePackages(await ctx.catalogs.facts());
+  const packages = databasePackageRows(await ctx.catalogs.facts());
   const found = id == null ? smallestOf(packages, engine) : packages.find((one) => one.id === id);
   if (!found)
     throw problem('reference_not_found', 'database_package names no package of this platform.', {

@@ -9,11 +9,11 @@ import { changeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import { refreshVariables } from './variables';
 
-const HOLD = named('select id from databases where id = $1 for no key update');
+const LOCK_DATABASE = named('select id from databases where id = $1 for no key update');
 const APPLICATIONS = named(
   `select distinct a.application_id as id from database_attachments a where a.user_id = $1 order by 1`,
 );
-const HOLD_APPLICATION = named(
+const LOCK_APPLICATION = named(
   `select id, status, current_deployment_id from applications where id = $1 and deleted_at is null for no key update`,
 );
 // Of those that rest, a start makes a release of what is set then; of those that are deployed for the first time, the
@@ -42,7 +42,7 @@ export async function restartForUsers(
 ): Promise<void> {
   if (!userIds.length) return;
   const { sql } = parts;
-  await sql.query(HOLD, [databaseId]);
+  await sql.query(LOCK_DATABASE, [databaseId]);
   const applications = new Set<string>();
   for (const user_id of userIds) {
     await refreshVariables(parts, { database_id: databaseId, user_id });
@@ -53,7 +53,7 @@ export async function restartForUsers(
 
 async function restart(parts: Parts, id: string): Promise<void> {
   const { sql } = parts;
-  const [application] = await sql.query<Held>(HOLD_APPLICATION, [id]);
+  const [application] = await sql.query<Held>(LOCK_APPLICATION, [id]);
   if (!application) return;
   if (application.current_deployment_id && LIVE.has(application.status)) {
     await createCurrentRelease(parts, application, null);

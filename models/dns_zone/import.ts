@@ -110,9 +110,9 @@ function isSame(known: DnsRecord, record: RecordFields): boolean {
 async function preview(ctx: Context, zone: DnsZone, changes: RecordChanges): Promise<DnsRecord[]> {
   await ctx.sql.query(SAVEPOINT, []);
   const { created, updated } = await changeRecords(ctx, zone, changes, () => ({ path: 'zone_file', index: null }));
-  await ctx.sql.query(TAKE_BACK, []);
+  await ctx.sql.query(ROLL_BACK, []);
   return [...updated, ...created];
 }
 
 const SAVEPOINT = named('savepoint dry_run');
-const TAKE_BACK = named('rollback to savepoint dry_run');
+const ROLL_BACK = named('rollback to savepoint dry_run');

@@ -33,7 +33,7 @@ export async function ratesOf(sql: Sql, zoneId: string): Promise<ZoneRates> {
 export type RatesVerdict = Pick<EmailRelayZone, 'status' | 'status_reason' | 'suspended_at'>;
 
 /** Active zones with too much of either are suspended; suspended ones come back after a day of better rates. */
-export function judgeRates(
+export function evaluateRates(
   zone: Pick<EmailRelayZone, 'enabled' | 'status' | 'suspended_at'>,
   rates: ZoneRates,
   now: Date,

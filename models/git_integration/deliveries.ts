@@ -5,7 +5,7 @@ import type { SecretBox } from '../../core/secrets';
 import type { Session } from '../../db/control_database';
 import { newGenerationOf, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
-import { hashOf, openHook } from './hook';
+import { hookTokenHash, openHook } from './hook';
 
 /** Whom a delivery is for. */
 export interface HookTarget {
@@ -32,7 +32,7 @@ const FIND = named(`select r.id, g.provider, r.git_integration_id, r.repository_
 
 /** null where nobody has this address, or not any more. */
 export async function findHook(sql: Session, secrets: SecretBox, token: string): Promise<HookTarget | null> {
-  const [row] = await sql.query<Found>(FIND, [hashOf(token)]);
+  const [row] = await sql.query<Found>(FIND, [hookTokenHash(token)]);
   if (!row) return null;
   const { is_ours, sealed_hook, ...target } = row;
   return { ...target, secret: is_ours ? openHook(secrets, { id: row.id, sealed_hook }).secret : null };
@@ -56,13 +56,13 @@ export async function applyPush(sql: Session, target: HookTarget, branch: string
     values,
   });
   // The look that is due at the next poll comes now.
-  await sql.query(LOOK_NOW, values);
+  await sql.query(POLL_NOW, values);
   await wakeRows(sql, { table: 'previews', where: `id in (${PREVIEWS})`, values });
 }
 
 const PREVIEWS = `select p.id from previews p join applications a on a.id = p.application_id where ${OF_TARGET}
   and p.deleted_at is null and p.pull_request_number is null and ($4::text is null or p.branch = $4)`;
-const LOOK_NOW = named(`update previews set looked_at = null where id in (${PREVIEWS})`);
+const POLL_NOW = named(`update previews set looked_at = null where id in (${PREVIEWS})`);
 
 /** Deployments that wait for checks ask for them now. */
 export async function applyChecks(sql: Session, target: HookTarget): Promise<void> {

@@ -15,7 +15,7 @@ export interface Hook {
 /** @param owner id of the row that keeps it */
 export function newHook(secrets: SecretBox, owner: string): { sealed_hook: string; hook_hash: string } {
   const hook: Hook = { token: randomBytes(24).toString('base64url'), secret: randomBytes(32).toString('base64url') };
-  return { sealed_hook: secrets.seal(JSON.stringify(hook), sealingOf(owner)), hook_hash: hashOf(hook.token) };
+  return { sealed_hook: secrets.seal(JSON.stringify(hook), sealingOf(owner)), hook_hash: hookTokenHash(hook.token) };
 }
 
 export function openHook(secrets: SecretBox, { id, sealed_hook }: { id: string; sealed_hook: string }): Hook {
@@ -26,7 +26,7 @@ export function hookUrl({ baseUrl }: Pick<Config, 'baseUrl'>, { token }: Hook): 
   return `${baseUrl}${HOOK_PATH}${token}`;
 }
 
-export function hashOf(token: string): string {
+export function hookTokenHash(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 

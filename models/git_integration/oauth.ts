@@ -13,7 +13,7 @@ import type { Values } from '../../db/table';
 /** Where providers send people back to, beside /v2. */
 export const OAUTH_CALLBACK_PATH = '/git/oauth/callback';
 
-type Place = Pick<GitAccess, 'provider' | 'base_url'>;
+type Provider = Pick<GitAccess, 'provider' | 'base_url'>;
 
 /** What proves that an answer belongs to the question: sealed in the row until it is used. */
 interface Grant {
@@ -24,7 +24,7 @@ interface Grant {
 const LIFETIME_MS = 24 * 3_600_000;
 
 /** The client that the operator has registered; null where there is none. */
-export function oauthClientOf(config: Config, { provider, base_url }: Place): GitOauthClient | null {
+export function oauthClientOf(config: Config, { provider, base_url }: Provider): GitOauthClient | null {
   const found = config.gitOauthClients.find((one) => one.provider === provider && one.base_url === base_url);
   if (!found) return null;
   const { client_id, client_secret } = found;
@@ -32,7 +32,7 @@ export function oauthClientOf(config: Config, { provider, base_url }: Place): Gi
 }
 
 /** @throws engine_unavailable where the operator has registered no client */
-export function requireOauthClient(config: Config, place: Place): GitOauthClient {
+export function requireOauthClient(config: Config, place: Provider): GitOauthClient {
   const client = oauthClientOf(config, place);
   if (client) return client;
   const where = place.base_url === null ? GIT_PROVIDER_TITLES[place.provider] : place.base_url;
@@ -56,7 +56,7 @@ export function newGrant(secrets: SecretBox, id: string): Values {
 
 export const NO_GRANT = { sealed_grant: null, grant_expires_at: null };
 
-interface Granted extends Place {
+interface Granted extends Provider {
   id: string;
   project_id: string;
   sealed_grant: string | null;
@@ -78,7 +78,7 @@ const FIND = named(`select g.id, g.project_id, g.provider, g.base_url, g.name, g
     p.name as project_name
   from git_integrations g join projects p on p.id = g.project_id and p.deleted_at is null
   where g.id = $1 and g.sealed_grant is not null and g.grant_expires_at > now()`);
-const TAKE = named(`update git_integrations set sealed_grant = null, grant_expires_at = null
+const CONSUME_GRANT = named(`update git_integrations set sealed_grant = null, grant_expires_at = null
   where id = $1 and sealed_grant = $2 returning id`);
 
 export interface PendingGrant extends Granted {
@@ -100,7 +100,7 @@ export async function findGrant(sql: Session, secrets: SecretBox, state: string)
 
 /** Uses it up: a second answer with the same state finds nothing. */
 export async function takeGrant(sql: Session, { id, sealed_grant }: PendingGrant): Promise<boolean> {
-  return (await sql.query(TAKE, [id, sealed_grant])).length > 0;
+  return (await sql.query(CONSUME_GRANT, [id, sealed_grant])).length > 0;
 }
 
 function isEqual(one: string, other: string): boolean {

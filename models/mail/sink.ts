@@ -2,7 +2,7 @@
 import type { Sql } from '../../core/context';
 import { named } from '../../db/statement';
 
-export interface ShownMessage {
+export interface StoredMessage {
   id: string;
   accepted_at: string;
   header_from: string;
@@ -24,11 +24,11 @@ const COLUMNS = `m.id, m.accepted_at, m.header_from, m.subject, m.size_bytes, m.
 const LATEST = named(`select ${COLUMNS} from email_messages m order by m.id desc limit $1`);
 const ONE = named(`select ${COLUMNS} from email_messages m where m.id = $1`);
 
-export function latestMessages(sql: Sql, count: number): Promise<ShownMessage[]> {
-  return sql.query<ShownMessage>(LATEST, [count]);
+export function latestMessages(sql: Sql, count: number): Promise<StoredMessage[]> {
+  return sql.query<StoredMessage>(LATEST, [count]);
 }
 
-export async function findMessage(sql: Sql, id: string): Promise<ShownMessage | null> {
-  const [message] = await sql.query<ShownMessage>(ONE, [id]);
+export async function findMessage(sql: Sql, id: string): Promise<StoredMessage | null> {
+  const [message] = await sql.query<StoredMessage>(ONE, [id]);
   return message ?? null;
 }

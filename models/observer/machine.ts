@@ -28,8 +28,8 @@ const SLACK_MS = 60_000;
  */
 export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs: number): ObserverStatus {
   const oldest = nowMs - MISSED_MAX * watched.interval_seconds * 1000 - SLACK_MS;
-  const heard = streaks.filter(({ result_at }) => result_at !== null && Date.parse(result_at) >= oldest);
-  const isMost = (fits: (streak: Streak) => boolean): boolean => heard.filter(fits).length * 2 > heard.length;
+  const recent = streaks.filter(({ result_at }) => result_at !== null && Date.parse(result_at) >= oldest);
+  const isMost = (fits: (streak: Streak) => boolean): boolean => recent.filter(fits).length * 2 > recent.length;
   if (watched.status === 'paused') return 'paused';
   if (isMost(({ failures }) => failures >= watched.failure_threshold)) return 'alerting';
   if (isMost(({ passes }) => passes >= watched.recovery_threshold)) return 'ok';

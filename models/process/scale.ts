@@ -1,5 +1,5 @@
 // How many instances a process type may have: the bounds of its size, and those that it sets itself.
-import { applicationTypes } from '../../core/catalogs';
+import { applicationTypeRows } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import type { ProcessAutoscalingInput } from '../../schema/types';
@@ -22,7 +22,7 @@ export async function processSizeOf(
   own: string | null | undefined,
 ): Promise<Size> {
   const id = own ?? application.application_type;
-  const found = applicationTypes(await ctx.catalogs.facts(), application.region).find((type) => type.id === id);
+  const found = applicationTypeRows(await ctx.catalogs.facts(), application.region).find((type) => type.id === id);
   if (!found)
     throw problem(
       'reference_not_found',

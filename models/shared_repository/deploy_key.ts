@@ -22,19 +22,19 @@ export function makeDeployKey(comment: string): DeployKeyPair {
   const blob = Buffer.concat([framed(TYPE), framed(point)]);
   return {
     public_key: `${TYPE} ${blob.toString('base64')} ${comment}`,
-    fingerprint: fingerprintOf(blob),
+    fingerprint: keyFingerprint(blob),
     private_key: privateKeyFile(blob, point, seed, comment),
   };
 }
 
 /** Of a public key as it stands in known_hosts and authorized_keys. */
-export function fingerprintOf(blob: Buffer): string {
+export function keyFingerprint(blob: Buffer): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
 }
 
 /** Of a line of known_hosts: `host type key`. */
 export function hostKeyFingerprint(line: string): string {
-  return fingerprintOf(Buffer.from(line.split(' ')[2] ?? '', 'base64'));
+  return keyFingerprint(Buffer.from(line.split(' ')[2] ?? '', 'base64'));
 }
 
 function privateKeyFile(blob: Buffer, point: Buffer, seed: Buffer, comment: string): string {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { makeDirectory } from '../../core/directory';
 import { StartupError } from '../../core/startup_error';
 import { type Binaries, findBinaries } from './binaries';
-import { type EngineUser, giveTo, reaches } from './engine_user';
+import { type EngineUser, changeOwner, reaches } from './engine_user';
 
 export interface Cluster {
   bin: string;
@@ -121,7 +121,7 @@ async function initialize(home: string, cluster: Cluster, { bin, major }: Binari
   const [draft, passwordFile] = [path.join(aside, 'data'), path.join(aside, 'password')];
   fs.mkdirSync(draft, { mode: 0o700 });
   fs.writeFileSync(passwordFile, cluster.password, { mode: 0o600 });
-  for (const file of [draft, passwordFile]) giveTo(cluster.engine, file);
+  for (const file of [draft, passwordFile]) changeOwner(cluster.engine, file);
   await initdb(bin, major, draft, passwordFile, cluster.engine);
   ifMissing(() => fs.renameSync(draft, cluster.data));
   fs.rmSync(aside, { recursive: true });

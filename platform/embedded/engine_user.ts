@@ -30,7 +30,7 @@ export function reaches(engine: EngineUser, directory: string): boolean {
   return spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', directory], engine.spawn).status === 0;
 }
 
-export function giveTo(engine: EngineUser, file: string): void {
+export function changeOwner(engine: EngineUser, file: string): void {
   if (engine.spawn.uid !== undefined) fs.chownSync(file, engine.uid, -1);
 }
 

@@ -110,7 +110,7 @@ export function removeStaleSockets(data: string, port: number): void {
 }
 
 /** The writing end of the pipe, or nothing when no supervisor reads it. */
-export function acquireHold(fifo: string): number | undefined {
+export function acquireLock(fifo: string): number | undefined {
   try {
     return fs.openSync(fifo, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK);
   } catch (error) {
@@ -121,7 +121,7 @@ export function acquireHold(fifo: string): number | undefined {
 
 /** Whether a supervisor still watches: false as soon as it has begun to stop the server. */
 export function isSupervised(fifo: string): boolean {
-  const probe = acquireHold(fifo);
+  const probe = acquireLock(fifo);
   if (probe === undefined) return false;
   fs.closeSync(probe);
   return true;

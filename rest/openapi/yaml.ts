@@ -4,7 +4,7 @@ type Json = null | boolean | number | string | readonly Json[] | { readonly [key
 
 // Read as text by every version of YAML: no sign, no ending, no word that means something else.
 const PLAIN = /^[A-Za-z][\w .,()'`;/+*=%<>@?!$^-]*(?<! )$/;
-const WORDS = /^(?:true|false|yes|no|on|off|null|y|n)$/i;
+const RESERVED_WORDS = /^(?:true|false|yes|no|on|off|null|y|n)$/i;
 
 /** Members that are undefined are left out, as in JSON. */
 export function toYaml(value: object): string {
@@ -39,5 +39,5 @@ function leaf(value: Json): string {
 
 // A string of JSON is one of YAML too (YAML 1.2.2, section 5.7).
 function scalar(text: string): string {
-  return PLAIN.test(text) && !WORDS.test(text) ? text : JSON.stringify(text);
+  return PLAIN.test(text) && !RESERVED_WORDS.test(text) ? text : JSON.stringify(text);
 }

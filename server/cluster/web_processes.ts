@@ -154,14 +154,14 @@ function requestMetrics(web: WebProcess, turn: number): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
-      web.worker.off('message', hearAnswer).off('exit', done);
+      web.worker.off('message', onAnswer).off('exit', done);
       resolve();
     };
-    const hearAnswer = (message: FromWeb): void => {
+    const onAnswer = (message: FromWeb): void => {
       if (message.kind === 'metrics' && message.turn === turn) done();
     };
     const timer = setTimeout(done, METRICS_TIMEOUT_MS);
-    web.worker.on('message', hearAnswer).once('exit', done);
+    web.worker.on('message', onAnswer).once('exit', done);
     sendMessage(web, { kind: 'metrics', turn });
   });
 }

@@ -40,7 +40,7 @@ export function openHosted<S, O>({ directory, module, factory }: HostedOptions):
       string,
       Factory<S, O>
     >;
-    return (open as Factory<S, O>)({ runtime: await runtime(), directory: placeIn(directory) });
+    return (open as Factory<S, O>)({ runtime: await runtime(), directory: resourcesIn(directory) });
   };
   return {
     name: path.basename(module, '.ts'),
@@ -55,7 +55,7 @@ export function openHosted<S, O>({ directory, module, factory }: HostedOptions):
   };
 }
 
-const placeIn = (directory: string): string => path.join(directory, 'resources');
+const resourcesIn = (directory: string): string => path.join(directory, 'resources');
 
 /** @param specs a spec, and one that its resources can be brought to */
 export function describeHostedDriver<S, O extends Running>(
@@ -65,18 +65,18 @@ export function describeHostedDriver<S, O extends Running>(
   describeResourceDriver<S, O>(recipe.module, async (): Promise<ResourceFixture<S, O>> => {
     const directory = mkdtempSync(path.join(os.tmpdir(), 'hosted-'));
     chmodSync(directory, 0o711);
-    mkdirSync(placeIn(directory), { mode: 0o711 });
+    mkdirSync(resourcesIn(directory), { mode: 0o711 });
     const options = { ...recipe, directory };
     const driver = openHosted<S, O>(options);
     const runtime = await driver.runtime();
-    const place = (id: string) => path.join(placeIn(directory), id);
+    const place = (id: string) => path.join(resourcesIn(directory), id);
     const runs = (observed: O) => Promise.resolve(expect(observed).toEqual({ pid: expect.any(Number) as number }));
     return {
       driver,
       ...specs,
       recipe: { module: 'test/conformance/hosted.ts', factory: 'openHosted', options },
       snapshot: async () => ({
-        files: await filesOf(placeIn(directory)),
+        files: await filesOf(resourcesIn(directory)),
         units: (await readdir(path.join(directory, 'units'))).filter((name) => !name.startsWith('.trial-')),
       }),
       use: runs,

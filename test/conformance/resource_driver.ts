@@ -8,7 +8,7 @@ import {
   converged,
   destroyed,
   listed,
-  look,
+  observe,
   made,
   mint,
   observedOf,
@@ -45,11 +45,11 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
       'ensure brings it to a changed spec and keeps what is in it',
       async () => {
         const r = await made(fixture);
-        await fixture.use(observedOf(await look(fixture, r)), r);
+        await fixture.use(observedOf(await observe(fixture, r)), r);
         const next = changed(fixture, r);
-        expect(await look(fixture, next)).toMatchObject({ state: 'present', upToDate: false });
+        expect(await observe(fixture, next)).toMatchObject({ state: 'present', upToDate: false });
         await converged(fixture, next);
-        await fixture.check(observedOf(await look(fixture, next)), next);
+        await fixture.check(observedOf(await observe(fixture, next)), next);
         await destroyed(fixture, next);
       },
       timeoutMs,
@@ -61,13 +61,13 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
         const [present, foreign, absent] = [await made(fixture), mint(fixture), mint(fixture)];
         await fixture.plantForeign(foreign.id);
         const before = await fixture.snapshot();
-        expect(await look(fixture, present)).toMatchObject({ state: 'present', upToDate: true });
-        expect(await look(fixture, changed(fixture, present))).toMatchObject({
+        expect(await observe(fixture, present)).toMatchObject({ state: 'present', upToDate: true });
+        expect(await observe(fixture, changed(fixture, present))).toMatchObject({
           state: 'present',
           upToDate: false,
         });
-        expect(await look(fixture, foreign)).toMatchObject({ state: 'foreign' });
-        expect(await look(fixture, absent)).toEqual({ state: 'absent' });
+        expect(await observe(fixture, foreign)).toMatchObject({ state: 'foreign' });
+        expect(await observe(fixture, absent)).toEqual({ state: 'absent' });
         expect(await fixture.snapshot()).toEqual(before);
         await fixture.uprootForeign(foreign.id);
         await destroyed(fixture, present);
@@ -94,7 +94,7 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
         for (const [kind, drift] of Object.entries(fixture.drifts)) {
           const r = await made(fixture);
           await drift(r.id);
-          expect({ kind, ...(await look(fixture, r)) }).toMatchObject({ kind, state: 'present', upToDate: false });
+          expect({ kind, ...(await observe(fixture, r)) }).toMatchObject({ kind, state: 'present', upToDate: false });
           await converged(fixture, r);
           await destroyed(fixture, r);
         }
@@ -126,7 +126,9 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
         for (const ctx of [aborted(), { ...driverContext(stepMs), deadline: Date.now() - 1 }]) {
           await expect(fixture.driver.observe(present, ctx)).rejects.toMatchObject(over);
           await expect(fixture.driver.ensure(absent, { state: 'absent' }, ctx)).rejects.toMatchObject(over);
-          await expect(fixture.driver.remove(present, await look(fixture, present), ctx)).rejects.toMatchObject(over);
+          await expect(fixture.driver.remove(present, await observe(fixture, present), ctx)).rejects.toMatchObject(
+            over,
+          );
         }
         expect(await fixture.snapshot()).toEqual(before);
         await destroyed(fixture, present);
@@ -184,12 +186,12 @@ export function describeResourceDriver<S, O>(name: string, makeFixture: () => Pr
       async () => {
         const inUse = async () => {
           const r = await made(fixture);
-          await fixture.use(observedOf(await look(fixture, r)), r);
+          await fixture.use(observedOf(await observe(fixture, r)), r);
           return changed(fixture, r);
         };
         await killedEverywhere(fixture, 'ensure', inUse, async (r) => {
           await converged(fixture, r);
-          await fixture.check(observedOf(await look(fixture, r)), r);
+          await fixture.check(observedOf(await observe(fixture, r)), r);
         });
       },
       timeoutMs,

@@ -53,30 +53,30 @@ export async function converged<S, O>(fixture: ResourceFixture<S, O>, r: Desired
   };
   for (let round = 0; round < 5 || Date.now() < end; round++) {
     const waitMs = await step(fixture, r).then(({ requeueMs }) => requeueMs, retryAfterTransient);
-    const seen = await look(fixture, r);
+    const seen = await observe(fixture, r);
     if (seen.state === 'present' && seen.upToDate) return;
     await sleep(waitMs ?? 0);
   }
-  const seen = JSON.stringify(await look(fixture, r));
+  const seen = JSON.stringify(await observe(fixture, r));
   throw new Error(`not up to date: ${seen}. What failed on the way: ${[...failures].join('\n') || 'nothing'}`);
 }
 
 export async function removed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  await fixture.driver.remove(r, await look(fixture, r), driverContext(stepMs));
+  await fixture.driver.remove(r, await observe(fixture, r), driverContext(stepMs));
 }
 
 export async function destroyed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
   await removed(fixture, r);
-  expect(await look(fixture, r)).toEqual({ state: 'absent' });
+  expect(await observe(fixture, r)).toEqual({ state: 'absent' });
 }
 
 export async function step<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Ensured> {
-  const ensured = await fixture.driver.ensure(r, await look(fixture, r), driverContext(stepMs));
+  const ensured = await fixture.driver.ensure(r, await observe(fixture, r), driverContext(stepMs));
   expect(ensured.ref).toEqual({ driver: fixture.driver.name, name: r.id });
   return ensured;
 }
 
-export function look<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Observation<O>> {
+export function observe<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<Observation<O>> {
   return fixture.driver.observe(r, driverContext(stepMs));
 }
 

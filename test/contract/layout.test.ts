@@ -171,6 +171,25 @@ describe('stems', () => {
     expect(numbers.sort((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1));
   });
 
+  // Engines of one kind are made of the same verbs, and the object store has those of S3 in its catalog and its endpoint.
+  const shapes = [
+    ['database', /^drivers\/(database\/(postgresql|mariadb|redis)|hosted_server)\//],
+    ['S3', /^(drivers\/object_storage\/embedded|models\/bucket_object)\//],
+  ] as const;
+
+  it('no two exported functions share a name, verbs of one shape aside', () => {
+    const shapeOf = (file: string): string => shapes.find(([, pattern]) => pattern.test(file))?.[0] ?? file;
+    const places = new Map<string, Set<string>>();
+    for (const file of rooms.filter((one) => folderOf(one) !== 'migrations'))
+      for (const [, name = ''] of read(file).matchAll(
+        /^export (?:async )?(?:function\*? |const (?=\w+ = (?:async )?\())(\w+)/gm,
+      ))
+        places.set(name, (places.get(name) ?? new Set()).add(shapeOf(file)));
+    expect(places.size).toBeGreaterThan(1000);
+    const shared = [...places].filter(([, found]) => found.size > 1);
+    expect(shared.map(([name, found]) => [name, ...found])).toEqual([]);
+  });
+
   it('no room has a name that says nothing', () => {
     expect(files.filter((file) => /(^|\/)(utils?|helpers?|common|lib|services|misc)(\/|\.)/.test(file))).toEqual([]);
   });

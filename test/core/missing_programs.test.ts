@@ -1,5 +1,5 @@
 import type { HostFacts } from '../../core/host_facts';
-import { engineNotInstalled, installCommand, missingPrograms } from '../../core/missing_programs';
+import { engineNotInstalled, aptInstallCommand, missingPrograms } from '../../core/missing_programs';
 
 const found = { version: '1.0', path: '/usr/bin/x' };
 const engine = { ...found, series: '1' };
@@ -14,7 +14,7 @@ const complete = {
 test('a complete host lacks nothing, and Valkey stands in for Redis', () => {
   expect(missingPrograms(complete)).toEqual([]);
   expect(missingPrograms({ ...complete, redis: [], valkey: [engine] })).toEqual([]);
-  expect(installCommand([])).toBeNull();
+  expect(aptInstallCommand([])).toBeNull();
 });
 
 test('each missing program says what is worse without it, and one line installs all', () => {
@@ -22,7 +22,7 @@ test('each missing program says what is worse without it, and one line installs 
   const missing = missingPrograms({ ...complete, programs, mariadb: [], redis: [] });
   expect(missing.map(({ name }) => name)).toEqual(['bubblewrap', 'MariaDB', 'Redis']);
   for (const { consequence } of missing) expect(consequence).toMatch(/^[A-Z].* (not|cannot) .*\.$/);
-  expect(installCommand(missing)).toBe('apt-get install bubblewrap mariadb-server redis-server');
+  expect(aptInstallCommand(missing)).toBe('apt-get install bubblewrap mariadb-server redis-server');
 });
 
 test('an engine that is not installed says how it comes; another word says nothing', () => {

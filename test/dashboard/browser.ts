@@ -40,7 +40,7 @@ export function browser(service: TestService): Browser {
     async run(query, variables = {}, headers = {}) {
       const answer = await service.graphql(query, variables, { key: null, project: null, cookie, headers });
       self.setCookie = answer.headers.get('set-cookie');
-      if (self.setCookie) cookie = keep(self.setCookie);
+      if (self.setCookie) cookie = storeCookie(self.setCookie);
       return answer;
     },
     async refused(query, variables) {
@@ -65,7 +65,7 @@ export function browser(service: TestService): Browser {
   return self;
 }
 
-function keep(setCookie: string): string {
+function storeCookie(setCookie: string): string {
   return /Max-Age=0\b/.test(setCookie) ? '' : (setCookie.split(';')[0] as string);
 }
 

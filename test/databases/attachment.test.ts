@@ -1,6 +1,6 @@
 // An application that is attached to a database reads it, and goes on reading it after its password was changed.
 import { startDeployService, visitHost, QUICK, type DeployService } from '../support/deploy';
-import { describeEngine, eventually, inDatabasePlace, type Place } from '../support/database_hall';
+import { describeEngine, eventually, openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
 
 const SERVER = `
 const http = require('http');
@@ -9,11 +9,11 @@ http.createServer((request, response) => response.end(password)).listen(process.
 `;
 
 describeEngine('postgresql', () => {
-  let place: Place;
+  let place: DatabaseWorkshop;
   let service: DeployService;
 
   beforeAll(async () => {
-    place = inDatabasePlace();
+    place = openDatabaseWorkshop();
     service = await startDeployService(place.settings);
   }, 60_000);
   afterAll(async () => {

@@ -42,7 +42,7 @@ async function addressesOf(engine: string): Promise<URL[]> {
 }
 
 /** What a program says, whichever way. */
-async function say(program: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+async function runClient(program: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   const { PATH } = process.env;
   return run(program, args, { env: { PATH, ...env }, timeout: 60_000 }).then(
     ({ stdout }) => stdout.trim(),
@@ -93,7 +93,7 @@ describeEngine('postgresql', () => {
     const words =
       `host=${host} hostaddr=127.0.0.1 port=${address.port} dbname=app user=${address.username} ` +
       `sslmode=verify-full sslrootcert=${file}`;
-    return say('psql', ['-XAtc', 'select ssl from pg_stat_ssl where pid = pg_backend_pid()', words], {
+    return runClient('psql', ['-XAtc', 'select ssl from pg_stat_ssl where pid = pg_backend_pid()', words], {
       PGPASSWORD: address.password,
     });
   }
@@ -108,7 +108,7 @@ describeEngine('postgresql', () => {
       for (const address of addresses) expect(await ask(address, authority)).toBe('t');
       const [address] = addresses as [URL];
       expect(
-        await say('psql', [
+        await runClient('psql', [
           '-XAtc',
           'select 1',
           `${address}`.replace('sslmode=require', `sslmode=verify-full&sslrootcert=${authority}`),
@@ -141,7 +141,7 @@ describeEngine('redis', () => {
     'redis-cli verifies the server (needs redis-cli)',
     async () => {
       const ask = (file: string): Promise<string> =>
-        say('redis-cli', ['-u', `${address}`, '--cacert', file, 'PING'], {});
+        runClient('redis-cli', ['-u', `${address}`, '--cacert', file, 'PING'], {});
       expect(await ask(authority)).toBe('PONG');
       expect(await ask(stranger)).toMatch(/certificate verify failed/);
     },
@@ -174,7 +174,7 @@ describeEngine('mariadb', () => {
     'the client mariadb verifies the server and its name (needs mariadb)',
     async () => {
       const ask = (file: string): Promise<string> =>
-        say(
+        runClient(
           'mariadb',
           [
             '--no-defaults',

@@ -8,7 +8,7 @@ describeEngine('redis', () => {
   beforeAll(async () => void (hall = await openHall()), 60_000);
   afterAll(() => hall?.close(), 60_000);
 
-  async function say(address: string, ...words: string[]): Promise<unknown> {
+  async function redisCommand(address: string, ...words: string[]): Promise<unknown> {
     const client = createClient({
       url: address,
       socket: { tls: true, rejectUnauthorized: false, reconnectStrategy: false, connectTimeout: 5_000 },
@@ -23,7 +23,7 @@ describeEngine('redis', () => {
   }
 
   const field = async (address: string, section: string, name: string): Promise<string | undefined> =>
-    new RegExp(`^${name}:(.*)\r$`, 'm').exec(String(await say(address, 'INFO', section)))?.[1];
+    new RegExp(`^${name}:(.*)\r$`, 'm').exec(String(await redisCommand(address, 'INFO', section)))?.[1];
   const as = (address: string, user: { username: string; password: string }): string =>
     address.replace(/\/\/[^@]*@/, `//${user.username}:${user.password}@`);
 
@@ -32,7 +32,7 @@ describeEngine('redis', () => {
     expect([database.status, database.status_reason, database.database_name]).toEqual(['available', null, null]);
     const { body: login } = await hall.call('GET', `/v2/databases/${database.id}/credentials`);
     const address: string = login.endpoints[0].connection_string;
-    expect(await say(address, 'SET', 'greeting', 'hello')).toBe('OK');
+    expect(await redisCommand(address, 'SET', 'greeting', 'hello')).toBe('OK');
     const limits = async (of: string): Promise<unknown[]> => [
       Number(await field(of, 'memory', 'maxmemory')),
       await field(of, 'memory', 'maxmemory_policy'),
@@ -40,21 +40,21 @@ describeEngine('redis', () => {
     ];
     expect(await limits(address)).toEqual([Math.floor(256 * 0.7) * 2 ** 20, 'noeviction', '1']);
     for (const words of [['CONFIG', 'SET', 'maxmemory', '0'], ['SHUTDOWN'], ['REPLICAOF', 'NO', 'ONE']]) {
-      await expect(say(address, ...words)).rejects.toThrow(/NOPERM|no permissions/);
+      await expect(redisCommand(address, ...words)).rejects.toThrow(/NOPERM|no permissions/);
     }
 
     const rotated = await hall.call('POST', `/v2/databases/${database.id}/credentials/rotate`);
     const renewed: string = rotated.body.endpoints[0].connection_string;
-    await expect(say(address, 'GET', 'greeting')).rejects.toThrow(/WRONGPASS/);
-    expect(await say(renewed, 'GET', 'greeting')).toBe('hello');
+    await expect(redisCommand(address, 'GET', 'greeting')).rejects.toThrow(/WRONGPASS/);
+    expect(await redisCommand(renewed, 'GET', 'greeting')).toBe('hello');
 
     const users = `/v2/databases/${database.id}/users`;
     const { body: reader } = await hall.call('POST', users, { body: { username: 'reports', access: 'read_only' } });
-    await eventually('the user', () => say(as(renewed, reader), 'GET', 'greeting').catch(() => null));
-    await expect(say(as(renewed, reader), 'SET', 'greeting', 'x')).rejects.toThrow(/NOPERM/);
+    await eventually('the user', () => redisCommand(as(renewed, reader), 'GET', 'greeting').catch(() => null));
+    await expect(redisCommand(as(renewed, reader), 'SET', 'greeting', 'x')).rejects.toThrow(/NOPERM/);
     expect((await hall.call('DELETE', `${users}/${reader.id}`)).status).toBe(204);
     await eventually('the end of the user', () =>
-      say(as(renewed, reader), 'GET', 'greeting').then(
+      redisCommand(as(renewed, reader), 'GET', 'greeting').then(
         () => null,
         (error: Error) => /WRONGPASS/.test(error.message) || null,
       ),
@@ -85,25 +85,25 @@ describeEngine('redis', () => {
     });
     const reads = renewed.replace(/:\d+$/, `:${endpoint.body.port}`);
     await eventually('the key at the replica', async () =>
-      (await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null,
+      (await redisCommand(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null,
     );
-    await expect(say(reads, 'SET', 'greeting', 'x')).rejects.toThrow(/READONLY/);
+    await expect(redisCommand(reads, 'SET', 'greeting', 'x')).rejects.toThrow(/READONLY/);
 
-    expect(await say(renewed, 'SET', 'greeting', 'goodbye')).toBe('OK');
+    expect(await redisCommand(renewed, 'SET', 'greeting', 'goodbye')).toBe('OK');
     expect((await hall.act(database.id, 'restart')).status).toBe('available');
-    expect(await say(renewed, 'GET', 'greeting')).toBe('goodbye');
+    expect(await redisCommand(renewed, 'GET', 'greeting')).toBe('goodbye');
     expect((await hall.act(database.id, 'stop')).status).toBe('stopped');
-    await expect(say(renewed, 'PING')).rejects.toThrow(/ECONNREFUSED/);
+    await expect(redisCommand(renewed, 'PING')).rejects.toThrow(/ECONNREFUSED/);
     expect((await hall.act(database.id, 'start')).status).toBe('available');
-    expect(await say(renewed, 'GET', 'greeting')).toBe('goodbye');
+    expect(await redisCommand(renewed, 'GET', 'greeting')).toBe('goodbye');
     expect(await hall.act(database.id, 'restore', { backup_id: backup.id })).toMatchObject({
       status: 'available',
       status_reason: null,
     });
-    expect(await say(renewed, 'GET', 'greeting')).toBe('hello');
+    expect(await redisCommand(renewed, 'GET', 'greeting')).toBe('hello');
     await eventually(
       'the restored key at the replica',
-      async () => ((await say(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null),
+      async () => ((await redisCommand(reads, 'GET', 'greeting').catch(() => null)) === 'hello' ? true : null),
       60_000,
     );
 
@@ -112,7 +112,7 @@ describeEngine('redis', () => {
     ).toBe(200);
     expect((await hall.settled(database.id)).status).toBe('available');
     expect(await limits(renewed)).toEqual([Math.floor(1024 * 0.7) * 2 ** 20, 'noeviction', '1']);
-    expect(await say(renewed, 'GET', 'greeting')).toBe('hello');
+    expect(await redisCommand(renewed, 'GET', 'greeting')).toBe('hello');
     await hall.remove(database.id);
   }, 180_000);
 });

@@ -2,7 +2,7 @@ import { planStack } from '../../jobs/application/stack_plan';
 import { isCrashed, restartDelayMs, appendExit } from '../../jobs/instance/backoff';
 import type { PresentInstance, DesiredProcess } from '../../models/stack';
 
-const want = (values: Partial<DesiredProcess> = {}): DesiredProcess => ({
+const desired = (values: Partial<DesiredProcess> = {}): DesiredProcess => ({
   process_id: 'prc_web',
   type: 'web',
   release_id: 'rel_2',
@@ -29,36 +29,35 @@ const counts = (wants: DesiredProcess[], all: PresentInstance[]): [number, strin
 
 describe('what an application needs', () => {
   test('as many instances as are wanted', () => {
-    expect(counts([want()], [])).toEqual([2, []]);
-    expect(counts([want()], [present('a')])).toEqual([1, []]);
-    expect(counts([want()], [present('a'), present('b')])).toEqual([0, []]);
+    expect(counts([desired()], [])).toEqual([2, []]);
+    expect(counts([desired()], [present('a')])).toEqual([1, []]);
+    expect(counts([desired()], [present('a'), present('b')])).toEqual([0, []]);
   });
 
   test('of an older release they stay until the new ones are healthy', () => {
     const old = [present('a', { release_id: 'rel_1' }), present('b', { release_id: 'rel_1' })];
-    expect(counts([want()], old)).toEqual([2, []]);
-    expect(counts([want()], [...old, present('c'), present('d', { status: 'starting' })])).toEqual([0, []]);
-    expect(counts([want()], [...old, present('c'), present('d')])).toEqual([0, ['a', 'b']]);
+    expect(counts([desired()], old)).toEqual([2, []]);
+    expect(counts([desired()], [...old, present('c'), present('d', { status: 'starting' })])).toEqual([0, []]);
+    expect(counts([desired()], [...old, present('c'), present('d')])).toEqual([0, ['a', 'b']]);
   });
 
   test('of too many go those that do not run, then the newest', () => {
-    expect(counts([want({ instances: 1 })], [present('a', { status: 'crashed' }), present('b'), present('c')])).toEqual(
-      [0, ['c', 'a']],
-    );
+    expect(
+      counts([desired({ instances: 1 })], [present('a', { status: 'crashed' }), present('b'), present('c')]),
+    ).toEqual([0, ['c', 'a']]);
   });
 
   test('nothing stays where nothing is wanted, of any release', () => {
-    expect(counts([want({ instances: 0 })], [present('a'), present('b', { release_id: 'rel_1' })])[1].sort()).toEqual([
-      'a',
-      'b',
-    ]);
-    expect(counts([want({ release_id: null })], [present('a')])).toEqual([0, ['a']]);
+    expect(
+      counts([desired({ instances: 0 })], [present('a'), present('b', { release_id: 'rel_1' })])[1].sort(),
+    ).toEqual(['a', 'b']);
+    expect(counts([desired({ release_id: null })], [present('a')])).toEqual([0, ['a']]);
   });
 
   test('instances of a process type that is gone go; what is stopping is left alone and not counted', () => {
     expect(
       counts(
-        [want({ instances: 1 })],
+        [desired({ instances: 1 })],
         [present('a', { process_id: 'prc_gone' }), present('b', { status: 'stopping' })],
       ),
     ).toEqual([1, ['a']]);
@@ -67,7 +66,7 @@ describe('what an application needs', () => {
   test('those of a deployment that is not active yet are left to it', () => {
     expect(
       counts(
-        [want({ instances: 1, release_id: 'rel_1' })],
+        [desired({ instances: 1, release_id: 'rel_1' })],
         [present('a', { release_id: 'rel_1' }), present('b', { candidate: true })],
       ),
     ).toEqual([0, []]);

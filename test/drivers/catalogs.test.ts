@@ -1,16 +1,16 @@
 import {
-  applicationTypes,
-  buildpackBuilders,
-  databaseEngines,
-  databasePackages,
-  dnsRecordTypes,
+  applicationTypeRows,
+  buildpackBuilderRows,
+  databaseEngineRows,
+  databasePackageRows,
   meetsNeeds,
   monthlyPrice,
-  packageAvailability,
+  availabilityOfPackages,
   presetDefinitions,
-  presets,
-  regions,
+  presetRows,
+  regionRows,
 } from '../../core/catalogs';
+import { dnsRecordTypeRows } from '../../core/catalog_definitions/dns_record_types';
 import type { HostFacts } from '../../core/catalogs';
 import { engineDefinitions } from '../../core/catalog_definitions/databases';
 
@@ -42,7 +42,7 @@ const program = { version: '1.0', path: '/usr/bin/program' };
 const now = new Date('2026-11-21T00:00:00Z');
 
 test('the region is the one of the settings, with what is built', () => {
-  expect(regions({ regionId: 'local', regionName: 'This machine' })).toEqual([
+  expect(regionRows({ regionId: 'local', regionName: 'This machine' })).toEqual([
     {
       id: 'local',
       name: 'This machine',
@@ -55,7 +55,7 @@ test('the region is the one of the settings, with what is built', () => {
 });
 
 test('application types: one default, priced, available as far as the memory goes', () => {
-  const types = applicationTypes({ ...bare, memory_total_bytes: gigabyte }, 'local');
+  const types = applicationTypeRows({ ...bare, memory_total_bytes: gigabyte }, 'local');
   expect(types.filter((type) => type.default).map(({ id }) => id)).toEqual(['s-512mb']);
   expect(
     types
@@ -76,9 +76,9 @@ test('prices of the operator win', () => {
   const prices = {
     currency: 'USD',
     volume_gb_hourly: '0',
-    hourly: Object.fromEntries(applicationTypes(bare, 'local').map(({ id }) => [id, '1.5'])),
+    hourly: Object.fromEntries(applicationTypeRows(bare, 'local').map(({ id }) => [id, '1.5'])),
   };
-  expect(applicationTypes(bare, 'local', prices)[0]).toMatchObject({
+  expect(applicationTypeRows(bare, 'local', prices)[0]).toMatchObject({
     price_hourly: '1.5',
     price_monthly: '1095.00',
     currency: 'USD',
@@ -97,7 +97,7 @@ test.each([
 });
 
 test('builders: languages are the runtimes found; no Dockerfile, because images cannot run', () => {
-  expect(buildpackBuilders(bare)).toEqual([
+  expect(buildpackBuilderRows(bare)).toEqual([
     expect.objectContaining({ id: 'native', languages: ['static'], default: true }),
   ]);
   const rich = {
@@ -105,21 +105,21 @@ test('builders: languages are the runtimes found; no Dockerfile, because images 
     programs: { ...bare.programs, npm: program, go: program, python3: program },
     oci_builders: ['podman' as const],
   };
-  expect(buildpackBuilders(rich).map(({ id, languages }) => [id, languages])).toEqual([
+  expect(buildpackBuilderRows(rich).map(({ id, languages }) => [id, languages])).toEqual([
     ['native', ['go', 'nodejs', 'python', 'static']],
   ]);
 });
 
 test('an engine that is not on the host is not listed, nor its packages', () => {
-  expect(databaseEngines(bare, now)).toEqual([]);
-  expect(databasePackages(bare)).toEqual([]);
+  expect(databaseEngineRows(bare, now)).toEqual([]);
+  expect(databasePackageRows(bare)).toEqual([]);
   const redis = { ...bare, redis: [found('7.0')] };
-  expect(databaseEngines(redis, now).map(({ id }) => id)).toEqual(['redis']);
-  expect(new Set(databasePackages(redis).flatMap(({ engines }) => engines))).toEqual(new Set(['redis']));
+  expect(databaseEngineRows(redis, now).map(({ id }) => id)).toEqual(['redis']);
+  expect(new Set(databasePackageRows(redis).flatMap(({ engines }) => engines))).toEqual(new Set(['redis']));
 });
 
 test('the default version is the one that can do most; features are its', () => {
-  const [postgresql] = databaseEngines({ ...bare, postgresql: [system('15'), embedded] }, now);
+  const [postgresql] = databaseEngineRows({ ...bare, postgresql: [system('15'), embedded] }, now);
   expect(postgresql).toEqual({
     id: 'postgresql',
     name: 'PostgreSQL',
@@ -130,7 +130,7 @@ test('the default version is the one that can do most; features are its', () => 
       { version: '15', default: true, status: 'supported', end_of_life_on: '2027-11-11' },
     ],
   });
-  expect(databaseEngines({ ...bare, postgresql: [embedded] }, now)[0]).toMatchObject({
+  expect(databaseEngineRows({ ...bare, postgresql: [embedded] }, now)[0]).toMatchObject({
     features: ['users'],
     versions: [{ version: '18', default: true }],
   });
@@ -138,7 +138,7 @@ test('the default version is the one that can do most; features are its', () => 
 
 test('a version past its end is deprecated, and the default only if there is no other', () => {
   const versions = (...series: string[]) =>
-    databaseEngines({ ...bare, postgresql: series.map(system) }, now)[0]?.versions;
+    databaseEngineRows({ ...bare, postgresql: series.map(system) }, now)[0]?.versions;
   expect(versions('9', '14', '16')).toMatchObject([
     { version: '16', default: true },
     { version: '14', status: 'deprecated', default: false },
@@ -152,28 +152,28 @@ test('a version past its end is deprecated, and the default only if there is no 
 
 test('pooling needs the pooler', () => {
   const facts = { ...bare, postgresql: [system('16')], programs: { ...bare.programs, pgbouncer: program } };
-  expect(databaseEngines(facts, now)[0]?.features).toContain('pooling');
+  expect(databaseEngineRows(facts, now)[0]?.features).toContain('pooling');
 });
 
 test('a package fits where memory and disk are left', () => {
   const facts = { ...bare, postgresql: [system('16')] };
   const fitting = (promised: { memory_mb: number; storage_gb: number }) =>
-    packageAvailability(facts, promised, 'local')
+    availabilityOfPackages(facts, promised, 'local')
       .filter((row) => row.regions.length > 0)
       .map((row) => row.database_package);
   expect(fitting({ memory_mb: 0, storage_gb: 0 })).toEqual(['dev-1vcpu-256mb', 's-1vcpu-1gb', 's-1vcpu-2gb']);
   expect(fitting({ memory_mb: 2048, storage_gb: 0 })).toEqual(['dev-1vcpu-256mb', 's-1vcpu-1gb']);
   expect(fitting({ memory_mb: 0, storage_gb: 55 })).toEqual(['dev-1vcpu-256mb']);
   expect(fitting({ memory_mb: 4096, storage_gb: 0 })).toEqual([]);
-  expect(packageAvailability(facts, { memory_mb: 4096, storage_gb: 0 }, 'local')).toHaveLength(
-    databasePackages(facts).length,
+  expect(availabilityOfPackages(facts, { memory_mb: 4096, storage_gb: 0 }, 'local')).toHaveLength(
+    databasePackageRows(facts).length,
   );
 });
 
 test('presets: those whose runtime is here', () => {
-  expect(presets(bare).map(({ id }) => id)).toEqual(['node-web', 'node-worker', 'static-site']);
+  expect(presetRows(bare).map(({ id }) => id)).toEqual(['node-web', 'node-worker', 'static-site']);
   const rich = { ...bare, programs: { ...bare.programs, npm: program, go: program, python3: program } };
-  expect(presets(rich).map(({ id }) => id)).toEqual([
+  expect(presetRows(rich).map(({ id }) => id)).toEqual([
     'go-web',
     'node-fullstack',
     'node-web',
@@ -181,12 +181,12 @@ test('presets: those whose runtime is here', () => {
     'python-web',
     'static-site',
   ]);
-  const types = applicationTypes(bare, 'local').map(({ id }) => id);
+  const types = applicationTypeRows(bare, 'local').map(({ id }) => id);
   for (const preset of presetDefinitions) {
     expect(types).toContain(preset.application_type);
     expect(preset.processes.filter(({ type }) => type === 'web')).toHaveLength(1);
   }
-  expect(presets(rich)[0]).not.toHaveProperty('template');
+  expect(presetRows(rich)[0]).not.toHaveProperty('template');
 });
 
 test('needs of an engine', () => {
@@ -195,7 +195,7 @@ test('needs of an engine', () => {
 });
 
 test('record types', () => {
-  expect(dnsRecordTypes().map(({ type }) => type)).toEqual([
+  expect(dnsRecordTypeRows.map(({ type }) => type)).toEqual([
     'A',
     'AAAA',
     'ALIAS',
@@ -207,16 +207,14 @@ test('record types', () => {
     'SRV',
     'TXT',
   ]);
-  expect(
-    dnsRecordTypes()
-      .filter(({ fields }) => fields.length > 0)
-      .map(({ type, fields }) => [type, fields]),
-  ).toEqual([
-    ['CAA', ['flags', 'tag']],
-    ['MX', ['priority']],
-    ['SRV', ['priority', 'weight', 'port']],
-  ]);
-  expect(dnsRecordTypes().find(({ type }) => type === 'CNAME')?.apex_allowed).toBe(false);
+  expect(dnsRecordTypeRows.filter(({ fields }) => fields.length > 0).map(({ type, fields }) => [type, fields])).toEqual(
+    [
+      ['CAA', ['flags', 'tag']],
+      ['MX', ['priority']],
+      ['SRV', ['priority', 'weight', 'port']],
+    ],
+  );
+  expect(dnsRecordTypeRows.find(({ type }) => type === 'CNAME')?.apex_allowed).toBe(false);
 });
 
 test('ids are slugs in order, dates are dates', () => {
@@ -228,10 +226,10 @@ test('ids are slugs in order, dates are dates', () => {
     valkey: [found('8.0')],
   };
   for (const rows of [
-    databasePackages(facts),
-    databaseEngines(facts, now),
-    applicationTypes(facts, 'local'),
-    presets(facts),
+    databasePackageRows(facts),
+    databaseEngineRows(facts, now),
+    applicationTypeRows(facts, 'local'),
+    presetRows(facts),
   ]) {
     expect(rows.map(({ id }) => id)).toEqual(rows.map(({ id }) => id).sort());
     for (const { id } of rows) expect(id).toMatch(slug);

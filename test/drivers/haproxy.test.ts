@@ -67,7 +67,7 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
     },
   });
 
-  async function bring(wanted: Desired<SpreadSpec>): Promise<ObservedListener> {
+  async function reconcile(wanted: Desired<SpreadSpec>): Promise<ObservedListener> {
     await driver.ensure(wanted, await driver.observe(wanted, ctx()), ctx());
     const seen = await driver.observe(wanted, ctx());
     if (seen.state !== 'present' || !seen.upToDate) throw new Error(JSON.stringify(seen));
@@ -105,7 +105,7 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
 
   test('spreads connections evenly', async () => {
     expect(await driver.observe(spreading([first, second]), ctx())).toEqual({ state: 'absent' });
-    expect(await bring(spreading([first, second]))).toEqual({ state: 'running', reason: null });
+    expect(await reconcile(spreading([first, second]))).toEqual({ state: 'running', reason: null });
     const all = await visits(8);
     expect([first, second].map((one) => all.filter(({ answer }) => answer === one).length)).toEqual([4, 4]);
     leave(all);
@@ -113,9 +113,9 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
 
   test('replicas come and go while it runs; sessions of those that stay go on, of those that leave end', async () => {
     const [before] = pids();
-    await bring(spreading([first, second]));
+    await reconcile(spreading([first, second]));
     const all = await visits(4);
-    await bring(spreading([second, third]));
+    await reconcile(spreading([second, third]));
     expect(pids()).toEqual([before]);
     await until(() => all.filter(({ answer }) => answer === first).every(({ ended }) => ended));
     expect(all.filter(({ answer }) => answer === second).some(({ ended }) => ended)).toBe(false);
@@ -123,9 +123,9 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
     const later = await visits(6);
     expect(answers(later)).toEqual([second, third]);
     leave(later);
-    await bring(spreading([]));
+    await reconcile(spreading([]));
     expect(await visit()).toMatchObject({ answer: null, ended: true });
-    await bring(spreading([first, second, third]));
+    await reconcile(spreading([first, second, third]));
     const back = await visits(6);
     expect(answers(back)).toEqual([first, second, third]);
     leave(back);
@@ -133,7 +133,7 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
   });
 
   test('one that is dead gets nothing, and comes back', async () => {
-    await bring(spreading([first, second]));
+    await reconcile(spreading([first, second]));
     shut(first);
     const all = await visits(4);
     expect(answers(all)).toEqual([second]);
@@ -147,41 +147,41 @@ const present = readdirSync('/usr/sbin').includes('haproxy') || Boolean(process.
   }, 60_000);
 
   test('only who is allowed gets in; a source that is taken away ends sessions', async () => {
-    await bring(spreading([second]));
+    await reconcile(spreading([second]));
     expect(await visit('127.0.0.9')).toMatchObject({ answer: null });
-    await bring(spreading([second], { allowed_sources: ['127.0.0.8/30'] }));
+    await reconcile(spreading([second], { allowed_sources: ['127.0.0.8/30'] }));
     const [before] = pids();
     const [inside, outside] = [await visit('127.0.0.9'), await visit('127.0.0.17')];
     expect([inside.answer, outside.answer]).toEqual([second, null]);
-    await bring(spreading([second], { allowed_sources: ['127.0.0.8/30', '127.0.0.16/30', '2001:db8::/32'] }));
+    await reconcile(spreading([second], { allowed_sources: ['127.0.0.8/30', '127.0.0.16/30', '2001:db8::/32'] }));
     expect([pids(), (await visit('127.0.0.17')).answer, inside.ended]).toEqual([[before], second, false]);
-    await bring(spreading([second], { allowed_sources: ['127.0.0.16/30'] }));
+    await reconcile(spreading([second], { allowed_sources: ['127.0.0.16/30'] }));
     await until(() => inside.ended);
     expect([pids(), (await visit('127.0.0.9')).answer, (await visit('127.0.0.17')).answer]).toEqual([
       [before],
       null,
       second,
     ]);
-    await expect(bring(spreading([second], { allowed_sources: ['office'] }))).rejects.toMatchObject({
+    await expect(reconcile(spreading([second], { allowed_sources: ['office'] }))).rejects.toMatchObject({
       reason: 'invalid',
     });
   });
 
   test('killed, it comes back with the replicas of now', async () => {
-    await bring(spreading([first]));
+    await reconcile(spreading([first]));
     signalAll(pids());
     await until(async () => {
       const seen = await driver.observe(spreading([first]), ctx());
       return seen.state === 'present' && seen.observed.state === 'failed';
     });
-    await bring(spreading([second]));
+    await reconcile(spreading([second]));
     const one = await visit();
     expect(one.answer).toBe(second);
     leave([one]);
   });
 
   test('what does not speak as a server of PostgreSQL gets nothing of its clients', async () => {
-    await bring(spreading([first], { engine: 'postgresql' }));
+    await reconcile(spreading([first], { engine: 'postgresql' }));
     await until(async () => {
       const one = await visit();
       leave([one]);

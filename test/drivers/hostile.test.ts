@@ -42,7 +42,7 @@ afterEach(async () => {
 });
 
 /** A directory that only root may read. */
-function secretPlace(): string {
+function secretDirectory(): string {
   const secret = path.join(room, 'secret');
   mkdirSync(secret, { mode: 0o700 });
   for (let i = 0; i < 20; i += 1) writeFileSync(path.join(secret, `key-${i}`), 'secret', { mode: 0o600 });
@@ -58,7 +58,7 @@ function swap(directory: string, secret: string, user: number): void {
 }
 
 racing('what is removed while its tenant swaps a directory for a link takes nothing else along', async () => {
-  const secret = secretPlace();
+  const secret = secretDirectory();
   for (let round = 0; round < 40; round += 1) {
     const cache = path.join(room, `cache-${round}`);
     const inside = path.join(cache, 'inside');
@@ -96,7 +96,7 @@ describe.each(possible)('in %s', (_name, variant) => {
   });
 
   racing('files that are swapped for links while they are copied lead to nothing of the host', async () => {
-    const secret = secretPlace();
+    const secret = secretDirectory();
     const release = path.join(room, 'release');
     const inside = path.join(release, 'inside');
     mkdirSync(inside, { recursive: true });

@@ -57,7 +57,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     };
   }
 
-  async function bring(more: Partial<PoolSpec> = {}): Promise<ObservedListener> {
+  async function reconcile(more: Partial<PoolSpec> = {}): Promise<ObservedListener> {
     const wanted = await pooled(more);
     await driver.ensure(wanted, await driver.observe(wanted, ctx()), ctx());
     const seen = await driver.observe(wanted, ctx());
@@ -79,7 +79,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
 
   test('many clients share few connections, and no password is on the disk', async () => {
     await expect(driver.observe(await pooled(), ctx())).resolves.toEqual({ state: 'absent' });
-    expect(await bring()).toEqual({ state: 'running', reason: null });
+    expect(await reconcile()).toEqual({ state: 'running', reason: null });
     const clients = await Promise.all(
       Array.from({ length: 12 }, async () => {
         const client = new Client({
@@ -132,7 +132,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
 
   test('a client of a session finds nothing of the one before, and the role that it acts as', async () => {
     const [before] = pids();
-    await bring({ mode: 'session', size: 1 });
+    await reconcile({ mode: 'session', size: 1 });
     expect(pids()).toEqual([before]);
     const first = await rows(
       pool(),
@@ -159,7 +159,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
       };
       await settle(engine.driver, server);
       expect(await refusal(pool(), { user: 'reader', password: 'reads-only' })).toBe('08P01');
-      await bring({ mode: 'session' });
+      await reconcile({ mode: 'session' });
       expect(await refusal(pool(), { user: 'reader', password: 'reads-only' })).toBeNull();
       await client.query('select 1');
     });
@@ -167,13 +167,13 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
   });
 
   test('an old password is locked out, with the sessions that it opened', async () => {
-    await bring();
+    await reconcile();
     await asUser(pool(), {}, async (client) => {
       await client.query('select 1');
       await rotate('second-word');
       // The server lets the old one in no more, so the pooler has no connection for it.
       const waiting = expect(client.query('select 1')).rejects.toThrow();
-      await bring();
+      await reconcile();
       await waiting;
     });
     expect(await refusal(pool(), { password: 'first-word' })).toBe('08P01');
@@ -181,27 +181,27 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     const before = pids();
     server = { ...server, users: server.users.slice(0, 1) };
     await settle(engine.driver, server);
-    await bring();
+    await reconcile();
     expect([await refusal(pool(), { user: 'reader', password: 'reads-only' }), pids()]).toEqual(['08P01', before]);
   });
 
   test('sources are let in, and sessions from where nobody may come any more end', async () => {
     expect(await refusal(pool(), from('127.0.0.9'))).not.toBeNull();
-    await bring({ allowed_sources: ['127.0.0.8/30'] });
+    await reconcile({ allowed_sources: ['127.0.0.8/30'] });
     await asUser(pool(), from('127.0.0.9'), async (client) => {
       await client.query('select 1');
-      await bring({ allowed_sources: ['127.0.0.16/30'] });
+      await reconcile({ allowed_sources: ['127.0.0.16/30'] });
       await expect(client.query('select 1')).rejects.toThrow();
     });
     expect(await refusal(pool(), from('127.0.0.9'))).not.toBeNull();
     expect([await refusal(pool(), from('127.0.0.17')), await refusal(pool(), {})]).toEqual([null, null]);
-    await expect(bring({ allowed_sources: ['127.0.0.16 255.255.255.0 trust'] })).rejects.toMatchObject({
+    await expect(reconcile({ allowed_sources: ['127.0.0.16 255.255.255.0 trust'] })).rejects.toMatchObject({
       reason: 'invalid',
     });
   });
 
   test('killed, it is seen and comes back; the server may come and go', async () => {
-    await bring();
+    await reconcile();
     signalAll(pids());
     const wanted = await pooled();
     // Its end is noticed a moment after it has come.
@@ -214,7 +214,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
       observed: { reason: expect.stringContaining('SIGKILL') },
     });
     expect(pids()).toEqual([]);
-    await bring();
+    await reconcile();
     expect(await refusal(pool(), {})).toBeNull();
     // Who comes while the server is restarted waits for it.
     await settle(engine.driver, { ...server, running: false });
@@ -224,7 +224,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
   });
 
   test('a control plane that comes later finds it, and has nothing to do', async () => {
-    await bring();
+    await reconcile();
     const before = pids();
     await engine.trial.reopen();
     const found = async () => (await hostFacts()).programs.pgbouncer ?? null;
@@ -237,7 +237,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
   });
 
   test('stopped, nothing listens; a port that somebody else has is told', async () => {
-    await bring({ running: false }).catch(() => undefined);
+    await reconcile({ running: false }).catch(() => undefined);
     expect(await driver.observe(await pooled({ running: false }), ctx())).toMatchObject({
       state: 'present',
       upToDate: true,
@@ -245,9 +245,9 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
     });
     expect(await refusal(pool(), {})).toBe('ECONNREFUSED');
     const other = createServer().listen(otherPort, '127.0.0.1');
-    await expect(bring({ port: otherPort })).rejects.toMatchObject({ reason: 'transient' });
+    await expect(reconcile({ port: otherPort })).rejects.toMatchObject({ reason: 'transient' });
     await new Promise((resolve) => other.close(resolve));
-    await bring({ port: otherPort });
+    await reconcile({ port: otherPort });
   });
 
   test('a name that somebody else has is left alone; without its program it says what to install', async () => {

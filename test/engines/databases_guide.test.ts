@@ -1,5 +1,5 @@
 // docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
-import { inDatabasePlace, type Place } from '../support/database_hall';
+import { openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
 import { processesWith, signalAll } from '../support/processes';
 import { hasPrograms, startTour, type Tour } from '../support/tour';
 
@@ -20,7 +20,7 @@ const PROGRAMS = [
 describe('the guide to databases', () => {
   const tour = hasPrograms(...PROGRAMS) ? it : it.skip;
   let service: Tour | undefined;
-  let place: Place | undefined;
+  let place: DatabaseWorkshop | undefined;
 
   afterAll(async () => {
     await service?.close();
@@ -32,7 +32,7 @@ describe('the guide to databases', () => {
   tour(
     `runs as it stands (needs bash, ${PROGRAMS.join(', ')})`,
     async () => {
-      place = inDatabasePlace();
+      place = openDatabaseWorkshop();
       service = await startTour(place.settings);
       const outputs = await service.run('docs/DATABASES.md');
       const [

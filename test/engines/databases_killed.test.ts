@@ -10,8 +10,8 @@ import {
   describePostgresqlWithTools,
   eventually,
   hasEngine,
-  inDatabasePlace,
-  type Place,
+  openDatabaseWorkshop,
+  type DatabaseWorkshop,
 } from '../support/database_hall';
 import { processesWith, signalAll } from '../support/processes';
 
@@ -22,11 +22,11 @@ const AT_WORK_MS = [400, 2_500];
 const PATIENCE_MS = 120_000;
 
 describePostgresqlWithTools(() => {
-  let place: Place;
+  let place: DatabaseWorkshop;
   let plant: Plant;
 
   beforeAll(async () => {
-    place = inDatabasePlace();
+    place = openDatabaseWorkshop();
     plant = await startPlant(place.settings);
   }, PATIENCE_MS);
   afterAll(async () => {
@@ -60,7 +60,7 @@ describePostgresqlWithTools(() => {
       body: { id },
     } = await plant.call('POST', '/v2/databases', { body: { name: 'cache', engine: 'redis' } });
     await available(id);
-    const say = async (...words: string[]): Promise<unknown> => {
+    const redisCommand = async (...words: string[]): Promise<unknown> => {
       const { body } = await plant.call('GET', `/v2/databases/${id}/credentials`);
       const client = createClient({
         url: body.endpoints[0].connection_string,
@@ -70,10 +70,10 @@ describePostgresqlWithTools(() => {
       await client.connect();
       return client.sendCommand(words).finally(() => client.destroy());
     };
-    await say('SET', 'kept', 'word');
+    await redisCommand('SET', 'kept', 'word');
     // On the disk a second later at most.
     await sleep(1_500);
-    return { id, say };
+    return { id, say: redisCommand };
   };
 
   test('whatever was being done goes on, and nothing is lost or left', async () => {

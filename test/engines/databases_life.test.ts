@@ -153,7 +153,7 @@ describePostgresqlWithTools(() => {
       address,
       async (client) => void (await client.query('create table notes as select generate_series(1, 5) as id')),
     );
-    const look = async (wanted: RegExp | null): Promise<void> => {
+    const expectReason = async (wanted: RegExp | null): Promise<void> => {
       // Any change has the server looked at; without one it is within half a minute.
       await hall.call('PATCH', `/v2/databases/${id}`, { body: { deletion_protection: false } });
       await eventually(
@@ -172,7 +172,7 @@ describePostgresqlWithTools(() => {
       expect(spawnSync('fallocate', ['-l', `${megabytes}M`, path.join(data, 'filler')]).status).toBe(0);
     const write = 'insert into notes values (6)';
     fill(1_000);
-    await look(/storage is full/);
+    await expectReason(/storage is full/);
     await connect(address, async (client) => {
       await expect(client.query(write)).rejects.toThrow(/read-only/);
       expect((await client.query('select count(*)::int as count from notes')).rows).toEqual([{ count: 5 }]);
@@ -181,7 +181,7 @@ describePostgresqlWithTools(() => {
       await client.query('delete from notes where id = 5');
     });
     fill(1_300);
-    await look(/storage is full/);
+    await expectReason(/storage is full/);
     await eventually('the limit that nobody switches off', async () => {
       let refused: string | null = null;
       await connect(address, async (client) => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { startDeployService, QUICK, type DeployService, type TestApplication } from '../support/deploy';
-import { describeEngine, eventually, inDatabasePlace, type Place } from '../support/database_hall';
+import { describeEngine, eventually, openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
 
 // Comes up slowly: meanwhile the one of before serves with the old password.
 const SERVER = `
@@ -13,13 +13,13 @@ setTimeout(() => http.createServer(answer).listen(process.env.PORT), 2000);
 `;
 
 describeEngine('postgresql', () => {
-  let place: Place;
+  let place: DatabaseWorkshop;
   let service: DeployService;
   let application: TestApplication;
   let database: string;
 
   beforeAll(async () => {
-    place = inDatabasePlace();
+    place = openDatabaseWorkshop();
     service = await startDeployService(place.settings);
     const made = await service.call('POST', '/v2/databases', { body: { name: 'orders', engine: 'postgresql' } });
     database = `/v2/databases/${made.body.id}`;

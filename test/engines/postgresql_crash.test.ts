@@ -4,6 +4,11 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../drivers/database';
+import { systemIdentifierOf, type Cluster } from '../../drivers/database/postgresql/cluster';
+import { configure } from '../../drivers/database/postgresql/configuration';
+import { clusterOf } from '../../drivers/database/postgresql/ensure';
+import { startPostgres, stopPostgres } from '../../drivers/database/postgresql/server';
+import { ownerOf } from '../../drivers/hosted_server/server_directory';
 import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../support/engines';
 import { kill, processesWith, spawnProgram } from '../support/processes';
@@ -117,6 +122,17 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     expect(readdirSync(path.join(one.directory, spec.id)).filter((name) => /aside|next|before/.test(name))).toEqual([]);
   });
 
+  test('while it verifies data, when the server takes no clients yet: that one is not up to date', async () => {
+    const { runtime } = one.trial;
+    const engine = { ...one, runtime, name: 'postgresql', gigabyteBytes: 2 ** 30, running: new Map() };
+    await startPrivately(await clusterOf(engine, spec, ctx()));
+    await until(async () => (await one.driver.observe(spec, ctx())).state === 'running');
+    expect((await one.driver.observe(spec, ctx())).differs).toBe('it takes no clients yet');
+    await ensure(spec);
+    expect((await one.driver.observe(spec, ctx())).differs).toBeNull();
+    expect(await rows(spec, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
   test('a restore that nobody goes on with leaves what was there', async () => {
     const until = await at();
     await rows(spec, "insert into notes values ('later')");
@@ -143,3 +159,11 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
     await one.driver.remove(old.id, ctx());
   });
 });
+
+async function startPrivately(cluster: Cluster): Promise<void> {
+  const { data } = cluster.serverDirectory;
+  const [identifier, owner] = [await systemIdentifierOf(data), await ownerOf(cluster.serverDirectory)];
+  await stopPostgres(cluster, 'server', ctx());
+  await configure(cluster, data, identifier, owner, { kind: 'private' }, ctx());
+  await startPostgres(cluster, 'server', data, ctx());
+}

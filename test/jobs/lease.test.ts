@@ -127,12 +127,12 @@ test.each(['the same worker', 'another worker'])(
   'a lease that is over holds nothing, also when %s has the next one',
   async (next) => {
     const sql = workshop.database;
-    const take = (owner: string) => claimRow(sql, 'schedules', { owner, leaseMs: 1, deadlineMs: 60_000, avoid: [] });
+    const claim = (owner: string) => claimRow(sql, 'schedules', { owner, leaseMs: 1, deadlineMs: 60_000, avoid: [] });
     await addProbes(1);
     await workshop.rows('update schedules set deleted_at = now()');
-    const over = (await take('worker'))?.lease;
+    const over = (await claim('worker'))?.lease;
     await sleep(20);
-    const current = (await take(next === 'the same worker' ? 'worker' : 'other'))?.lease;
+    const current = (await claim(next === 'the same worker' ? 'worker' : 'other'))?.lease;
     if (!over || !current) throw new Error('the row could not be claimed');
     const before = await workshop.row('schedules', 'probe_1');
 
@@ -161,15 +161,15 @@ test.each(['the same worker', 'another worker'])(
 
 test('a row whose worker died has its whole time again; one that fails keeps its deadline', async () => {
   const sql = workshop.database;
-  const take = (deadlineMs: number) =>
+  const claim = (deadlineMs: number) =>
     claimRow(sql, 'schedules', { owner: 'worker', leaseMs: 1, deadlineMs, avoid: [] });
   await addProbes(1);
-  const first = await take(1_000);
+  const first = await claim(1_000);
   expect(first?.deadlineInMs).toBeGreaterThan(900);
   await settleRow(sql, first?.lease as never, { ending: 'failed', columns: {}, nextMs: 0, error: 'x' }, null);
   await sleep(20);
-  const second = await take(60_000);
+  const second = await claim(60_000);
   expect(second?.deadlineInMs).toBeLessThan(1_000);
   await sleep(20);
-  expect((await take(60_000))?.deadlineInMs).toBeGreaterThan(59_000);
+  expect((await claim(60_000))?.deadlineInMs).toBeGreaterThan(59_000);
 });

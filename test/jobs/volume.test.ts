@@ -38,7 +38,7 @@ async function reach(id: string, status: string): Promise<Row> {
 }
 
 /** Lets the time of the next look come. */
-async function lookAgain(id: string): Promise<Row> {
+async function pollAgain(id: string): Promise<Row> {
   const before = await workshop.row<Row>('volumes', id);
   await workshop.rows('update volumes set next_at = now() where id = ?', [id]);
   await until('it was looked at', async () => {
@@ -71,7 +71,7 @@ test('a volume is made, and its use is measured about every minute', async () =>
   expect(wait).toBeLessThan(70_000);
 
   writeFileSync(path.join(dataOf(id), 'file'), Buffer.alloc(3 * UNIT_BYTES, 1));
-  const full = await lookAgain(id);
+  const full = await pollAgain(id);
   expect(full.used_bytes).toBeGreaterThanOrEqual(3 * UNIT_BYTES);
   expect(full).toMatchObject({
     over_quota: true,
@@ -79,7 +79,7 @@ test('a volume is made, and its use is measured about every minute', async () =>
     status: 'available',
     observed_generation: row.observed_generation + 1,
   });
-  expect(await lookAgain(id)).toMatchObject({ observed_generation: full.observed_generation, version: 1 });
+  expect(await pollAgain(id)).toMatchObject({ observed_generation: full.observed_generation, version: 1 });
 });
 
 test('a larger size is made real; an attached volume ends as in_use', async () => {
@@ -100,7 +100,7 @@ test('a larger size is made real; an attached volume ends as in_use', async () =
 test('a directory of files that vanished is made again', async () => {
   const id = await make();
   rmSync(dataOf(id), { recursive: true });
-  await lookAgain(id);
+  await pollAgain(id);
   expect(existsSync(dataOf(id))).toBe(true);
   expect(await reach(id, 'available')).toMatchObject({ status_reason: null });
 });
@@ -110,17 +110,17 @@ test('a volume that is gone as a whole fails instead of coming back empty, and r
   const home = path.join(workshop.directory, id);
   const aside = `${workshop.directory}-aside`;
   renameSync(home, aside);
-  const lost = await lookAgain(id);
+  const lost = await pollAgain(id);
   expect(lost).toMatchObject({ status: 'failed' });
   expect(lost.status_reason).toMatch(/^The files of this volume are gone from the host/);
   expect(existsSync(home)).toBe(false);
   expect(Date.parse(lost.next_at ?? '') - Date.now()).toBeGreaterThan(30_000);
 
-  expect(await lookAgain(id)).toMatchObject({ status: 'failed' });
+  expect(await pollAgain(id)).toMatchObject({ status: 'failed' });
   expect(existsSync(home)).toBe(false);
 
   renameSync(aside, home);
-  await lookAgain(id);
+  await pollAgain(id);
   expect(await reach(id, 'available')).toMatchObject({ status_reason: null });
 });
 
@@ -148,7 +148,7 @@ test('a host that does not answer fails the volume at its deadline; a change sta
   expect(row.driver).toBe('directory');
   rmSync(place);
   renameSync(`${place}-away`, place);
-  expect(await lookAgain(id)).toMatchObject({ status: 'failed' });
+  expect(await pollAgain(id)).toMatchObject({ status: 'failed' });
   await workshop.change('volumes', id, { size_gb: 3, status: 'provisioning', status_reason: null });
   expect(await reach(id, 'available')).toMatchObject({ status_reason: null });
 });

@@ -61,7 +61,7 @@ test('it makes volumes until it is told to stop, and ends with 0', async () => {
 });
 
 /** What it prints beside the lines of its log. */
-const lastWords = (worker: ReturnType<typeof start>): string[] =>
+const logLines = (worker: ReturnType<typeof start>): string[] =>
   worker
     .out()
     .trim()
@@ -71,7 +71,7 @@ const lastWords = (worker: ReturnType<typeof start>): string[] =>
 test('a driver that cannot work here is one line and exit code 1', async () => {
   const worker = start([], { VOLUME_DIR: '/dev/null/volumes' });
   expect(await worker.ended).toBe(1);
-  expect(lastWords(worker)).toEqual([
+  expect(logLines(worker)).toEqual([
     expect.stringMatching(/^platform-api: the volume driver directory cannot work here: /),
   ]);
 });
@@ -85,7 +85,7 @@ test('an unknown argument and a newer schema stop it with one line each', async 
   );
   const older = start();
   expect(await older.ended).toBe(1);
-  expect(lastWords(older)).toEqual([
+  expect(logLines(older)).toEqual([
     expect.stringMatching(/^platform-api: the database schema is newer than this program: /),
   ]);
 });

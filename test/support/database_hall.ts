@@ -100,14 +100,14 @@ const ENGINES_FOUND: Record<EngineId, () => boolean> = {
   mariadb: () => has('mariadbd'),
 };
 
-export interface Place {
+export interface DatabaseWorkshop {
   /** For the service whose databases lie there. */
   settings: Record<string, string>;
   clear(): void;
 }
 
 /** A directory for servers, which run as users of their own who must get to what is theirs, and ports. */
-export function inDatabasePlace(): Place {
+export function openDatabaseWorkshop(): DatabaseWorkshop {
   const from = 10_000 + (process.pid % 200) * PORTS_PER_HALL;
   const place = mkdtempSync(path.join(tmpdir(), 'platform-databases-'));
   chmodSync(place, 0o711);
@@ -119,7 +119,7 @@ export function inDatabasePlace(): Place {
 
 /** @param settings of the service */
 export async function openHall(settings: Record<string, string> = {}): Promise<Hall> {
-  const place = inDatabasePlace();
+  const place = openDatabaseWorkshop();
   const service = await startService({ worker: true, settings: { ...place.settings, ...settings } });
   const { databaseDir, runtimeDir } = service.platform.config;
   const { call } = service;

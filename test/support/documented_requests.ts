@@ -33,7 +33,7 @@ export function documentedRequests(core: ReturnType<typeof buildCore>): Document
     compiled.set(reference, check);
     return check(value) as boolean;
   };
-  const placeOf = ({ path, method }: Operation): string[] => ['paths', path, method.toLowerCase()];
+  const pointerOf = ({ path, method }: Operation): string[] => ['paths', path, method.toLowerCase()];
   const described = ({ path, method }: Operation): OperationObject =>
     document.paths[path]?.[method.toLowerCase()] as OperationObject;
 
@@ -49,7 +49,7 @@ export function documentedRequests(core: ReturnType<typeof buildCore>): Document
       if (parameter.name !== name || parameter.in !== where) continue;
       const place = shared
         ? ['components', 'parameters', shared]
-        : [...placeOf(operation), 'parameters', String(index)];
+        : [...pointerOf(operation), 'parameters', String(index)];
       return { pointer: [...place, 'schema'], schema: parameter.schema };
     }
     throw new Error(`${operation.id} documents no argument ${name}`);
@@ -58,7 +58,7 @@ export function documentedRequests(core: ReturnType<typeof buildCore>): Document
   return {
     described,
     fitsBody: (operation, body) =>
-      fits([...placeOf(operation), 'requestBody', 'content', 'application/json', 'schema'], body),
+      fits([...pointerOf(operation), 'requestBody', 'content', 'application/json', 'schema'], body),
     fitsPath: (operation, name, text) => fits(parameterOf(operation, 'path', name).pointer, text),
     fitsQuery(operation, name, text) {
       const { pointer, schema } = parameterOf(operation, 'query', name);

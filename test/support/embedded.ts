@@ -11,7 +11,7 @@ import { until } from './runtime';
 
 const FLAGS = ['-c', 'fsync=off', '-c', 'max_connections=20', '-c', 'shared_buffers=16MB'];
 
-export interface Home {
+export interface EmbeddedTrial {
   /** As it is named in arguments of processes. */
   readonly dataDir: string;
   /** Opened in this process; closed after the test. */
@@ -31,16 +31,23 @@ export interface Home {
 }
 
 /** To be called where tests are declared: each gets a directory of its own, which the engine's user may enter. */
-export function embeddedHome(): Home {
+export function openEmbeddedTrial(): EmbeddedTrial {
   const holders: ChildProcess[] = [];
   const opened: Embedded[] = [];
-  const self: Home = { ...placesOf(() => self.dataDir), dataDir: '', open, hold, run, letGo };
+  const self: EmbeddedTrial = {
+    ...placesOf(() => self.dataDir),
+    dataDir: '',
+    open,
+    hold: startHolder,
+    run,
+    letGo: releaseAll,
+  };
   async function open(options: Partial<EmbeddedOptions> = {}): Promise<Embedded> {
     const server = await openEmbedded({ dataDir: self.dataDir, flags: FLAGS, ...options });
     opened.push(server);
     return server;
   }
-  function hold(user: { uid?: number; gid?: number } = {}): { process: ChildProcess; url: Promise<string> } {
+  function startHolder(user: { uid?: number; gid?: number } = {}): { process: ChildProcess; url: Promise<string> } {
     const program = `
     require('./platform/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
       .then(({ url }) => console.log(url), (error) => {
@@ -57,7 +64,7 @@ export function embeddedHome(): Home {
     holders.push(child);
     return { process: child, ready: firstOutput(child) };
   }
-  async function letGo(): Promise<void> {
+  async function releaseAll(): Promise<void> {
     await Promise.all(holders.splice(0).map(kill));
   }
   beforeEach(() => {
@@ -65,7 +72,7 @@ export function embeddedHome(): Home {
     fs.chmodSync(self.dataDir, 0o755);
   });
   afterEach(async () => {
-    await letGo();
+    await releaseAll();
     await Promise.all(opened.splice(0).map((server) => server.close()));
     await self.stopped();
     fs.rmSync(self.dataDir, { recursive: true, force: true });
@@ -73,7 +80,7 @@ export function embeddedHome(): Home {
   return self;
 }
 
-function placesOf(dataDir: () => string): Pick<Home, 'server' | 'stopped' | 'data' | 'inside' | 'keepers'> {
+function placesOf(dataDir: () => string): Pick<EmbeddedTrial, 'server' | 'stopped' | 'data' | 'inside' | 'keepers'> {
   const home = (): string => path.join(dataDir(), 'postgres');
   const nameOfData = (): string | undefined =>
     fs.existsSync(home()) ? fs.readdirSync(home()).find((entry) => /^data-\d\d$/.test(entry)) : undefined;

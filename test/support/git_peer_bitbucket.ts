@@ -62,7 +62,7 @@ function readRoutes(peer: GitPeer): Route[] {
     get(`${REPOSITORY}/commit/([0-9a-f]{40})/statuses`, { pagelen: paged.pagelen }, (_, [, , sha = '']) => ({
       json: {
         values: [
-          ...(peer.checks.get(sha) ?? []).map(({ name, state }) => ({ key: name, name, state: WORDS[state] })),
+          ...(peer.checks.get(sha) ?? []).map(({ name, state }) => ({ key: name, name, state: CHECK_STATES[state] })),
           ...peer.statuses.filter((one) => one.sha === sha).map(({ context, state }) => ({ key: context, state })),
         ],
       },
@@ -71,7 +71,7 @@ function readRoutes(peer: GitPeer): Route[] {
 }
 
 const STATES = { open: 'OPEN', closed: 'DECLINED', merged: 'MERGED' };
-const WORDS = { pending: 'INPROGRESS', success: 'SUCCESSFUL', failure: 'FAILED' };
+const CHECK_STATES = { pending: 'INPROGRESS', success: 'SUCCESSFUL', failure: 'FAILED' };
 const BACK: Record<string, string> = { INPROGRESS: 'pending', SUCCESSFUL: 'success', FAILED: 'failure' };
 
 function writeRoutes(peer: GitPeer): Route[] {

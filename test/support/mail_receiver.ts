@@ -75,13 +75,13 @@ export async function startMailReceiver(): Promise<MailReceiver> {
       }
       throw new Error(`no mail to ${address}`);
     },
-    judge: (mail, dnsAddress) => judge(mail, dnsAddress),
+    judge: (mail, dnsAddress) => authenticateMail(mail, dnsAddress),
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }
 
 /** As a receiver that is reached from 192.0.2.1. */
-async function judge({ raw, from, to }: ReceivedMail, dnsAddress: string): Promise<Verdict> {
+async function authenticateMail({ raw, from, to }: ReceivedMail, dnsAddress: string): Promise<Verdict> {
   const dns = new Resolver();
   dns.setServers([dnsAddress]);
   const result = await authenticate(Buffer.from(raw, 'latin1'), {

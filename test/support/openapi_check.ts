@@ -4,7 +4,7 @@ import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 import type { Header, OpenApiDocument, OperationObject, Ref, Response, Schema } from '../../rest/openapi/document';
 
-export interface SeenAnswer {
+export interface CheckedResponse {
   status: number;
   headers: Headers;
   /** Parsed JSON, null where there is none. */
@@ -13,9 +13,9 @@ export interface SeenAnswer {
 }
 
 /** What is wrong with an answer, one line each; [] = as documented. `path` is what was requested, query included. */
-export type ResponseChecker = (method: string, path: string, answer: SeenAnswer) => string[];
+export type ResponseChecker = (method: string, path: string, answer: CheckedResponse) => string[];
 
-interface Place {
+interface DocumentedOperation {
   template: string;
   item: Record<string, OperationObject>;
 }
@@ -24,7 +24,7 @@ const RATE_HEADERS = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset
 const ID = 'openapi';
 
 export function responseChecker(document: OpenApiDocument): ResponseChecker {
-  const find = placeFinder(document);
+  const find = operationFinder(document);
   const validate = validator(document);
   return (method, path, answer) => {
     const mistakes = answer.headers.get('x-request-id') ? [] : ['X-Request-Id is missing'];
@@ -47,7 +47,7 @@ function isOperationPath(path: string): boolean {
 }
 
 /** A literal segment wins over a parameter, as in the router. */
-function placeFinder(document: OpenApiDocument): (path: string) => Place | undefined {
+function operationFinder(document: OpenApiDocument): (path: string) => DocumentedOperation | undefined {
   const places = Object.entries(document.paths).map(([template, item]) => ({
     template,
     item,
@@ -88,7 +88,11 @@ function closed(document: OpenApiDocument): OpenApiDocument {
   return copy;
 }
 
-function checkNoOperation(validate: Validate, place: Place | undefined, answer: SeenAnswer): string[] {
+function checkNoOperation(
+  validate: Validate,
+  place: DocumentedOperation | undefined,
+  answer: CheckedResponse,
+): string[] {
   const expected = place ? { status: 405, code: 'method_not_allowed' } : { status: 404, code: 'route_not_found' };
   // What can't be read at all is refused before its path is looked up.
   const early = ['malformed_request', 'headers_too_large', 'request_timeout', 'service_unavailable'];
@@ -110,7 +114,7 @@ interface Expectation {
   headOnly: boolean;
 }
 
-function checkOperation(expectation: Expectation, answer: SeenAnswer): string[] {
+function checkOperation(expectation: Expectation, answer: CheckedResponse): string[] {
   const { document, operation } = expectation;
   const documented = operation.responses[answer.status];
   if (!documented) return [`${operation.operationId} does not document ${answer.status} (${codeOf(answer.body)})`];
@@ -122,7 +126,7 @@ function checkOperation(expectation: Expectation, answer: SeenAnswer): string[] 
   return [...checkHeaders(expectation, response, answer), ...checkContent(expectation, response, pointer, answer)];
 }
 
-function checkHeaders({ document, operation }: Expectation, response: Response, answer: SeenAnswer): string[] {
+function checkHeaders({ document, operation }: Expectation, response: Response, answer: CheckedResponse): string[] {
   const counted = answer.status < 400 && operation['x-required-scope'] !== 'none';
   const mistakes: string[] = [];
   for (const [name, entry] of Object.entries(response.headers ?? {})) {
@@ -151,7 +155,7 @@ function checkContent(
   { validate, headOnly }: Expectation,
   response: Response,
   pointer: string[],
-  answer: SeenAnswer,
+  answer: CheckedResponse,
 ): string[] {
   const [type] = Object.keys(response.content ?? {});
   if (!type || headOnly) return answer.text ? [`a body where none is documented (${answer.status})`] : [];

@@ -60,20 +60,20 @@ export async function startMailServer(): Promise<MailServer> {
   const server = createTcp((socket) => {
     let [buffer, data] = ['', null as string | null];
     let mail = { from: '', to: [] as string[], data: '' };
-    const say = (line: string): void => void socket.write(`${line}\r\n`);
+    const send = (line: string): void => void socket.write(`${line}\r\n`);
     const command = (line: string): void => {
-      if (/^(EHLO|HELO)/i.test(line)) return say('250 mail.example.com');
+      if (/^(EHLO|HELO)/i.test(line)) return send('250 mail.example.com');
       if (/^MAIL FROM/i.test(line)) mail = { from: line, to: [], data: '' };
       if (/^RCPT TO/i.test(line)) {
-        if (state.refusal) return say(state.refusal);
+        if (state.refusal) return send(state.refusal);
         mail.to.push(line.replace(/^RCPT TO:<([^>]*)>.*/i, '$1'));
       }
       if (/^DATA/i.test(line)) {
         data = '';
-        return say('354 go ahead');
+        return send('354 go ahead');
       }
       if (/^QUIT/i.test(line)) return void socket.end('221 bye\r\n');
-      say('250 ok');
+      send('250 ok');
     };
     socket.on('error', () => undefined);
     socket.on('data', (chunk) => {
@@ -85,11 +85,11 @@ export async function startMailServer(): Promise<MailServer> {
         else if (line === '.') {
           state.mails.push({ ...mail, data });
           data = null;
-          say('250 queued');
+          send('250 queued');
         } else data += `${line}\n`;
       }
     });
-    say('220 mail.example.com');
+    send('220 mail.example.com');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   state.port = (server.address() as AddressInfo).port;

@@ -36,12 +36,12 @@ export async function startWorkerProcess(options: WorkerOptions): Promise<Worker
   let output = '';
   const ended = new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
   const ready = new Promise<void>((resolve, reject) => {
-    const hear = (text: Buffer): void => {
+    const onOutput = (text: Buffer): void => {
       output += text.toString();
       if (output.includes('worker ready')) resolve();
     };
-    child.stdout.on('data', hear);
-    child.stderr.on('data', hear);
+    child.stdout.on('data', onOutput);
+    child.stderr.on('data', onOutput);
     void ended.then((code) => reject(new Error(`the worker ended with ${code}: ${output}`)));
   });
   await ready;

@@ -7,7 +7,7 @@ import { conditionalFields, decide, type Decision } from './policy';
 import type { StoredObject } from './store';
 
 /** What a visitor wants, in the form that the cache compares. */
-export interface Wanted {
+export interface ObjectRequest {
   zone: Zone;
   key: string;
   /** As it goes to the origin. */
@@ -36,7 +36,7 @@ const HEAD_MS = 60_000;
 /** @param stale what is in the cache, if anything. Others who ask for the same meanwhile wait for the same answer. */
 export function fetchObject(
   state: EdgeState,
-  wanted: Wanted,
+  wanted: ObjectRequest,
   stale: StoredObject | null,
 ): { fetched: Promise<Fetched>; isLeader: boolean } {
   const name = `${wanted.zone.id} ${wanted.key}`;
@@ -62,7 +62,12 @@ interface SharedFetch extends Fetch {
   fetched: Promise<Fetched>;
 }
 
-async function request(state: EdgeState, wanted: Wanted, stale: StoredObject | null, fetch: Fetch): Promise<Fetched> {
+async function request(
+  state: EdgeState,
+  wanted: ObjectRequest,
+  stale: StoredObject | null,
+  fetch: Fetch,
+): Promise<Fetched> {
   const { zone, key, target, headers } = wanted;
   const conditions = stale ? conditionalFields(stale.policy, key, headers as IncomingHttpHeaders) : {};
   wanted.countOrigin();
@@ -89,7 +94,7 @@ async function request(state: EdgeState, wanted: Wanted, stale: StoredObject | n
 
 function renewed(
   state: EdgeState,
-  { zone, key, headers }: Wanted,
+  { zone, key, headers }: ObjectRequest,
   stale: StoredObject,
   response: IncomingMessage,
 ): Fetched {
@@ -107,7 +112,7 @@ function renewed(
 
 async function store(
   state: EdgeState,
-  { zone, key, headers: asked }: Wanted,
+  { zone, key, headers: asked }: ObjectRequest,
   response: IncomingMessage,
   decision: Decision,
   fetch: Fetch,
@@ -129,11 +134,11 @@ async function store(
 }
 
 /** The next requests go straight through, each for itself. */
-function markPassed({ passed }: EdgeState, { zone, key }: Wanted): void {
+function markPassed({ passed }: EdgeState, { zone, key }: ObjectRequest): void {
   if (passed.size >= PASSED_MAX) passed.clear();
   passed.set(`${zone.id} ${key}`, Date.now() + PASSED_MS);
 }
 
-export function isPassed({ passed }: EdgeState, { zone, key }: Wanted): boolean {
+export function isPassed({ passed }: EdgeState, { zone, key }: ObjectRequest): boolean {
   return (passed.get(`${zone.id} ${key}`) ?? 0) > Date.now();
 }

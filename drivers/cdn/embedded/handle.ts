@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, Transform, type Readable } from 'node:stream';
 import type { Visitor } from '../../cdn';
 import { trafficOf, type EdgeState, type Zone } from './edge_state';
-import { fetchObject, isPassed, type Fetched, type Wanted } from './fetch_object';
+import { fetchObject, isPassed, type Fetched, type ObjectRequest } from './fetch_object';
 import { requestFields, responseFields, withoutCacheFields, type HeaderFields } from './headers';
 import { isFresh } from './policy';
 import { sendBody, storedBody } from './reply';
@@ -79,7 +79,7 @@ function isLoop({ zone, request }: Visit): boolean {
 
 async function serveCached(visit: Visit): Promise<void> {
   const { state } = visit;
-  const wanted = wantedOf(visit);
+  const wanted = objectRequestOf(visit);
   const object = state.store.find(wanted.zone.id, wanted.key, wanted.headers);
   if (object && isFresh(object.policy, wanted.key, wanted.headers as never)) return sendStored(visit, object, 'hit');
   if (object && staleSeconds(object) <= object.stale_while_revalidate) {
@@ -94,7 +94,7 @@ async function serveCached(visit: Visit): Promise<void> {
 
 async function answer(
   visit: Visit,
-  wanted: Wanted,
+  wanted: ObjectRequest,
   stale: StoredObject | null,
   fetched: Fetched,
   isLeader: boolean,
@@ -150,7 +150,9 @@ async function passThrough(visit: Visit): Promise<void> {
   const origin = await state.origins.send(zone.spec.origin, {
     method: request.method ?? 'GET',
     target: request.url ?? '/',
-    headers: zone.spec.origin.bucket ? wantedOf(visit).headers : forwardedFields(visit, requestFields(request.headers)),
+    headers: zone.spec.origin.bucket
+      ? objectRequestOf(visit).headers
+      : forwardedFields(visit, requestFields(request.headers)),
     body: hasBody ? request : null,
     signal: aborted.signal,
   });
@@ -172,7 +174,7 @@ function sendPassed(visit: Visit, origin: IncomingMessage): void {
   pipeline(origin, visit.response, () => undefined);
 }
 
-function wantedOf({ zone, request, countOrigin, ...rest }: Visit): Wanted {
+function objectRequestOf({ zone, request, countOrigin, ...rest }: Visit): ObjectRequest {
   const target = request.url ?? '/';
   const headers = requestFields(request.headers);
   for (const name of ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'])

@@ -17,7 +17,7 @@ import {
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import { waitForAnswer } from '../../hosted_server/readiness';
-import { runTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
+import { runServerTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
 import type { ProxiedContext } from '../proxied';
 import { digest, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
 import { clientConfiguration, configuration, fileNames, firstStatements, logFileMb, settings } from './config';
@@ -54,7 +54,14 @@ export async function install(
     `--innodb-log-file-size=${logFileMb(spec.size.memory_mb)}M`,
   ];
   const command = [toolOf(found, 'mariadb-install-db'), ...options].map(shellQuoted).join(' ');
-  await runTask(engine, spec, 'setup', data, { command, threads: serverThreads, readable: readableOf(found) }, ctx);
+  await runServerTask(
+    engine,
+    spec,
+    'setup',
+    data,
+    { command, threads: serverThreads, readable: readableOf(found) },
+    ctx,
+  );
 }
 
 /** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */

@@ -5,10 +5,10 @@ import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull } from '../../files';
 import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { isAlive, processOf } from '../../runtime/processes';
-import { absentIsNull } from '../../hosted_server/server_directory';
 import type { PostgresqlContext } from './cluster';
 
 const longestMs = 24 * 3_600_000;

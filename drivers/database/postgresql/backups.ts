@@ -6,12 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull } from '../../files';
 import type { BackupMade } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import {
-  absentIsNull,
-  removeTree,
+  removeServerTree,
   findServerDirectory,
   requireName,
   type ServerDirectory,
@@ -209,6 +209,6 @@ function temporaryDirectoryOf(directory: string, backupId: string): string {
 
 async function clearTemporary(directory: string, backupId: string, ctx: DriverContext): Promise<void> {
   for (const entry of (await readdir(directory).catch(absentIsNull)) ?? []) {
-    if (entry.startsWith(`.temporary-${backupId}-`)) await removeTree(path.join(directory, entry), ctx);
+    if (entry.startsWith(`.temporary-${backupId}-`)) await removeServerTree(path.join(directory, entry), ctx);
   }
 }

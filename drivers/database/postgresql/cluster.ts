@@ -3,15 +3,11 @@
 //   archive/<system identifier>/   its write-ahead log, compressed, once it `archive`s
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { absentIsNull } from '../../files';
 import type { PostgresqlFound } from '../../../core/host_facts';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
-import {
-  absentIsNull,
-  serverDirectoryOf,
-  type EngineContext,
-  type ServerDirectory,
-} from '../../hosted_server/server_directory';
+import { serverDirectoryOf, type EngineContext, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { Programs } from './programs';
 
 /** `working`: what goes on longer than one call, by its name (background_work.ts). */

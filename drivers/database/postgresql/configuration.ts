@@ -4,10 +4,11 @@ import { isIP } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { readFile, rm } from 'node:fs/promises';
+import { absentIsNull } from '../../files';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { CommandFailed } from '../../command';
-import { absentIsNull, writeFileFor, type Owner } from '../../hosted_server/server_directory';
+import { writeFileFor, type Owner } from '../../hosted_server/server_directory';
 import { archiveDirectory, logDirectory, roles, socketDirectory, type Cluster } from './cluster';
 import { runTool } from './programs';
 

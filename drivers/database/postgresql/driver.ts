@@ -7,7 +7,7 @@ import type { BackedUp, Measurable, Upgradable } from '../../hosted_server';
 import { hostedServer, type ServerSteps } from '../../hosted_server/driver';
 import { findServerDirectory, requireServerDirectory, serverDirectoryOf } from '../../hosted_server/server_directory';
 import type { RuntimeDriver } from '../../runtime';
-import { fingerprintOf } from '../proxied_server';
+import { serverFingerprint } from '../proxied_server';
 import { cancelWork, runInBackground } from './background_work';
 import { backup, openBackup, removeBackup } from './backups';
 import { backupsOf as backupDirectoryOf, type Cluster, type PostgresqlContext } from './cluster';
@@ -53,7 +53,7 @@ export function openPostgresql(options: PostgresqlOptions): EngineDriver {
 function stepsOf(engine: PostgresqlContext): ServerSteps<ServerSpec, ObservedServer> {
   return {
     context: engine,
-    fingerprint: () => Promise.resolve(fingerprintOf('PostgreSQL', versionsOf(engine))),
+    fingerprint: () => Promise.resolve(serverFingerprint('PostgreSQL', versionsOf(engine))),
     inspect: (serverDirectory, r, ctx) => inspect(engine, serverDirectory, serverOf(r), ctx),
     ensure: (r, _obs, ctx) => ensure(engine, serverOf(r), ctx),
     stop: (id, ctx) => stop(engine, id, ctx),

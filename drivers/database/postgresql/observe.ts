@@ -68,8 +68,8 @@ async function inspectRunning(
 ): Promise<Inspected<ObservedServer>> {
   const { spec } = cluster;
   try {
-    const { follows, lag } = await inSession(cluster, { statementMs: answerWithinMs }, positionOf);
-    const diff = (await differenceOf(cluster, follows)) ?? (hasRightStage ? null : 'the limit of its storage');
+    const { follows, lag, listens } = await inSession(cluster, { statementMs: answerWithinMs }, positionOf);
+    const diff = (await differenceOf(cluster, follows, listens)) ?? (hasRightStage ? null : 'the limit of its storage');
     return { observed: { ...base, state: 'running', replication_lag_seconds: lag }, diff };
   } catch (error) {
     if (error instanceof DriverError) throw error;
@@ -82,26 +82,35 @@ async function inspectRunning(
   }
 }
 
-async function differenceOf(cluster: Cluster, follows: boolean): Promise<string | null> {
+async function differenceOf(cluster: Cluster, follows: boolean, listens: boolean): Promise<string | null> {
   const { spec, serverDirectory } = cluster;
   if (!spec.running) return 'it should not run';
   const major = await dataMajorOf(serverDirectory.data);
   if (major !== spec.version) return `its data are of version ${major}`;
   if (spec.replica_of !== null && !follows) return 'it does not follow its primary any more';
+  if (!listens) return 'it takes no clients yet';
   if (await needsRestart(cluster)) return 'it runs with another size or program';
   return (await isApplied(cluster)) ? null : 'it has other settings or users';
 }
 
-// A replica that has played all it has got is up to date as long as it hears of its primary.
-async function positionOf(session: Session): Promise<{ follows: boolean; lag: number | null }> {
-  const { rows } = await session.query<{ follows: boolean; lag: number | null }>(
-    `select pg_is_in_recovery() as follows, case
+interface Position {
+  follows: boolean;
+  /** Seconds behind its primary, null for a server that follows none. */
+  lag: number | null;
+  listens: boolean;
+}
+
+// A server without addresses is closed to clients while its data are verified; one that cannot bind its port ends at
+// its start. A replica that has played all it has got is up to date as long as it hears of its primary.
+async function positionOf(session: Session): Promise<Position> {
+  const { rows } = await session.query<Position>(
+    `select pg_is_in_recovery() as follows, current_setting('listen_addresses') <> '' as listens, case
        when not pg_is_in_recovery() then null
        when exists (select from pg_stat_wal_receiver where status = 'streaming')
          and pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
        else greatest(0, extract(epoch from now() - pg_last_xact_replay_timestamp()))::float8 end as lag`,
   );
-  return rows[0] ?? { follows: false, lag: null };
+  return rows[0] ?? { follows: false, lag: null, listens: false };
 }
 
 async function countersOf(

@@ -9,7 +9,7 @@ import type { RestoreFrom } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import {
-  removeTree,
+  removeServerTree,
   serverDirectoryOf,
   readNote,
   removeNote,
@@ -56,7 +56,7 @@ export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverCo
     ),
   );
   await removeNote(serverDirectory, 'restoring');
-  await removeTree(stagingDirectoryOf(serverDirectory).path, ctx);
+  await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   await ensureServer(cluster, ctx);
 }
 
@@ -137,7 +137,7 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   const base = path.join(backupsOf(engine, plan.source.id), plan.backup.id, 'base');
   await run('tar', ['-xzf', path.join(base, 'base.tar.gz'), '-C', temporary], ctx);
   await run('tar', ['-xzf', path.join(base, 'pg_wal.tar.gz'), '-C', path.join(temporary, 'pg_wal')], ctx);
-  await removeTree(stagingDirectoryOf(serverDirectory).path, ctx);
+  await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   const staging: Cluster = { ...cluster, serverDirectory: stagingDirectoryOf(serverDirectory) };
   await makeDirectories(staging.serverDirectory);
   const archive = await fetchArchive(staging, plan, ctx);

@@ -3,15 +3,10 @@ import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { absentIsNull } from '../../files';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import {
-  absentIsNull,
-  exists,
-  findServerDirectory,
-  readNote,
-  type ServerDirectory,
-} from '../../hosted_server/server_directory';
+import { exists, findServerDirectory, readNote, type ServerDirectory } from '../../hosted_server/server_directory';
 import { orderOf, type Manifest } from './backups';
 import { archiveDirectory, systemIdentifierOf, type Cluster } from './cluster';
 import { assignOwner, isPostgresRunning, stopPostgres, whenReady } from './server';

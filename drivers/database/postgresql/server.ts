@@ -7,7 +7,7 @@ import type { DriverContext } from '../../driver';
 import type { UnitSpec } from '../../runtime';
 import { shellQuoted } from '../../hosted_server/driver';
 import { ownerOf, readNote, writeNote, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
-import { lastLines, endReasonOf, runTask, unitOf } from '../../hosted_server/unit';
+import { lastLines, endReasonOf, runServerTask, unitOf } from '../../hosted_server/unit';
 import { logDirectory, socketDirectory, type Cluster } from './cluster';
 import { serverArguments } from './configuration';
 import { inSession, isUnavailable, type Session, type Target } from './session';
@@ -101,7 +101,7 @@ export async function endOf(
 
 /** Gives a tree to the user of the server, whom the runtime knows. */
 export async function assignOwner(cluster: Cluster, tree: string, ctx: DriverContext): Promise<Owner> {
-  await runTask(cluster.engine, cluster.spec, 'own', tree, { command: 'chmod 0700 .', threads: 8 }, ctx);
+  await runServerTask(cluster.engine, cluster.spec, 'own', tree, { command: 'chmod 0700 .', threads: 8 }, ctx);
   return ownerOf({ data: tree } as ServerDirectory);
 }
 

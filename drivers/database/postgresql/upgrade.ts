@@ -4,7 +4,7 @@ import path from 'node:path';
 import { CommandFailed } from '../../command';
 import { DriverError, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { removeTree, ownerOf, writeNote } from '../../hosted_server/server_directory';
+import { removeServerTree, ownerOf, writeNote } from '../../hosted_server/server_directory';
 import { isReplacing, replaceData } from '../../hosted_server/replacement';
 import { dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
@@ -47,7 +47,7 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
       ctx,
     ),
   );
-  await removeTree(stagingDirectoryOf(serverDirectory).path, ctx);
+  await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   await ensureServer(cluster, ctx);
 }
 
@@ -78,7 +78,7 @@ async function copyContent(
 ): Promise<void> {
   const { serverDirectory, spec } = cluster;
   await stopAll(cluster, ctx);
-  await removeTree(stagingDirectoryOf(serverDirectory).path, ctx);
+  await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   const staging: Cluster = { ...cluster, serverDirectory: { ...stagingDirectoryOf(serverDirectory), data: temporary } };
   await makeDirectories(staging.serverDirectory);
   await initialize(staging, temporary, ctx);

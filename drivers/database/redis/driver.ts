@@ -2,9 +2,9 @@
 // socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
 import { asDriverErrors } from '../../driver';
-import { runTask } from '../../hosted_server/unit';
+import { runServerTask } from '../../hosted_server/unit';
 import {
-  ensureServer,
+  ensureProxiedServer,
   proxiedContext,
   proxiedEngine,
   type MeasuredUsage,
@@ -32,7 +32,9 @@ export function openRedis({ engine: name, ...options }: RedisOptions): EngineDri
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
     upgrade: (r, fromVersion, ctx) => asDriverErrors(() => upgrade(engine, serverOf(r), fromVersion, ctx)),
     promote: (r, ctx) =>
-      asDriverErrors(async () => void (await ensureServer(engine, steps, { ...serverOf(r), replica_of: null }, ctx))),
+      asDriverErrors(
+        async () => void (await ensureProxiedServer(engine, steps, { ...serverOf(r), replica_of: null }, ctx)),
+      ),
   };
 }
 
@@ -40,7 +42,7 @@ function stepsOf(engine: RedisContext): ProxiedSteps<SendCommand> {
   return {
     requireValid: () => undefined,
     // Its first task gives the data directory to its user.
-    setUp: (server, data, ctx) => runTask(engine, server, 'setup', data, { command: ':', threads: 16 }, ctx),
+    setUp: (server, data, ctx) => runServerTask(engine, server, 'setup', data, { command: ':', threads: 16 }, ctx),
     start: (serverDirectory, server, ctx) => start(engine, serverDirectory, server, ctx),
     stop: (id, ctx) => stop(engine, id, ctx),
     startedWith: (serverDirectory, server) => startedWith(engine, serverDirectory, server),

@@ -3,7 +3,7 @@
 import { keyOfLabels, type Labels } from './names';
 import { TYPE } from './rdata';
 import { denialRdata, signaturesOf } from './signer';
-import { chainAround, cutAbove, type Node, type RecordSet, type Zone } from './zone';
+import { neighboursInChain, cutAbove, type Node, type RecordSet, type Zone } from './zone';
 
 export const RCODE = {
   NOERROR: 0,
@@ -206,7 +206,7 @@ function proveTypes(question: Question, node: Node, answer: Answer): void {
 /** The NSEC whose span covers a name that does not exist. */
 function proveAbsence(question: Question, name: Labels, answer: Answer): void {
   if (!question.dnssec || !question.zone.signer) return;
-  addDenial(question, chainAround(question.zone, name).node, answer);
+  addDenial(question, neighboursInChain(question.zone, name).node, answer);
 }
 
 function addDenial(question: Question, node: Node, answer: Answer): void {
@@ -218,7 +218,7 @@ function addDenial(question: Question, node: Node, answer: Answer): void {
 /** The NSEC set of a name; the same object as long as it says the same, so that its signature is kept. */
 export function denialOf({ zone, lookUpAlias }: Pick<Question, 'zone' | 'lookUpAlias'>, node: Node): RecordSet {
   if (node.denial && node.isDenialKnown) return node.denial;
-  const { next } = chainAround(zone, node.labels);
+  const { next } = neighboursInChain(zone, node.labels);
   const rdata = denialRdata(next.labels, [...typesOf(zone, node, lookUpAlias), TYPE.RRSIG, TYPE.NSEC]);
   const ttl = zone.spec.soa.minimum;
   // The addresses behind an ALIAS change without the zone, and with them the types.

@@ -30,7 +30,7 @@ export function openNotifier(secondaries: readonly Secondary[], key: TsigKey | n
   const work = async (): Promise<void> => {
     for (const zone of waiting) {
       waiting.delete(zone);
-      await Promise.all(secondaries.map((secondary) => tell(secondary, zone, key, stopping.signal)));
+      await Promise.all(secondaries.map((secondary) => notifySecondary(secondary, zone, key, stopping.signal)));
     }
     running -= 1;
   };
@@ -46,7 +46,7 @@ export function openNotifier(secondaries: readonly Secondary[], key: TsigKey | n
   };
 }
 
-async function tell(to: Secondary, zone: string, key: TsigKey | null, signal: AbortSignal): Promise<void> {
+async function notifySecondary(to: Secondary, zone: string, key: TsigKey | null, signal: AbortSignal): Promise<void> {
   for (const pauseMs of PAUSES_MS) {
     if (signal.aborted || (await send(to, messageOf(zone, key), pauseMs, signal))) return;
   }

@@ -1,6 +1,7 @@
 // The zones on disk, one file each: what the server answers with after a restart, also while the database is away.
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncDirectory } from '../../files';
 import type { ZoneSpec } from '../../nameserver';
 
 export interface ZoneStore {
@@ -72,13 +73,4 @@ async function replaceFile(directory: string, path: string, text: string): Promi
   }
   await rename(path + TEMPORARY, path);
   await syncDirectory(directory);
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -81,21 +81,21 @@ function addSet(node: Node, type: string, records: ZoneRecord[], spec: ZoneSpec,
     return;
   }
   const rdata = records.map((record) => encodeRecord(record) as Buffer);
-  keepSet(node, { type: TYPE[type as keyof typeof TYPE], ttl, rdata }, before);
+  reuseSet(node, { type: TYPE[type as keyof typeof TYPE], ttl, rdata }, before);
 }
 
 function addApexSets(zone: Zone, before: Zone | null): void {
   const { spec, apex, signer } = zone;
   const node = zone.nodes.get(keyOfLabels(apex)) as Node;
   const { default_ttl: ttl, soa } = spec;
-  keepSet(node, { type: TYPE.SOA, ttl, rdata: [encodeSoa(spec)] }, before);
+  reuseSet(node, { type: TYPE.SOA, ttl, rdata: [encodeSoa(spec)] }, before);
   const others = node.sets.get(TYPE.NS)?.rdata ?? [];
   const servers = [...spec.name_servers.map(encodeNameRdata), ...others];
-  keepSet(node, { type: TYPE.NS, ttl, rdata: servers }, before);
-  for (const { type, rdata } of signer?.keySets ?? []) keepSet(node, { type, ttl: soa.minimum, rdata }, before);
+  reuseSet(node, { type: TYPE.NS, ttl, rdata: servers }, before);
+  for (const { type, rdata } of signer?.keySets ?? []) reuseSet(node, { type, ttl: soa.minimum, rdata }, before);
 }
 
-function keepSet(node: Node, made: RecordSet, before: Zone | null): void {
+function reuseSet(node: Node, made: RecordSet, before: Zone | null): void {
   const rdata = [...made.rdata]
     .sort((a, b) => Buffer.compare(a, b))
     .filter((data, i, all) => !all[i - 1]?.equals(data));
@@ -125,7 +125,7 @@ export function cutAbove(zone: Zone, labels: Labels): Node | null {
 }
 
 /** The last name of the chain that is not behind the given one, and the one after it. */
-export function chainAround(zone: Zone, labels: Labels): { node: Node; next: Node } {
+export function neighboursInChain(zone: Zone, labels: Labels): { node: Node; next: Node } {
   let low = 0;
   let high = zone.chain.length;
   while (low < high) {

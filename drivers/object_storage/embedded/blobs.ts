@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
-import { syncDirectory } from './durable';
+import { syncDirectory } from '../../files';
 
 const FILE_ID = /^[0-9a-f]{32}$/;
 const ID_BYTES = 16;

@@ -1,16 +1,16 @@
 // The settings of a bucket over S3: the same rows that the API writes.
 import { policyMistake, type PolicyStatement } from '../../../core/bucket_access';
 import type { CorsRule } from '../../object_storage';
-import { requireAllowed, type Exchange } from './endpoint_context';
+import { requireGranted, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { isPublicRequest } from './metadata';
 import { headerOf } from './request';
-import { sendText, sendXml } from './respond';
+import { sendPlainText, sendXml } from './respond';
 import { receiveText } from './upload';
-import { changeSettings } from './change_settings';
+import { changeBucketSettings } from './change_settings';
 import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
 import { aclOf } from './write_object';
-import { childOf, childrenOf, parseXml, textOf, type XmlNode } from './xml';
+import { childElement, childElements, parseXml, elementText, type XmlNode } from './xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const RULES_MAX = 100;
@@ -27,56 +27,59 @@ export const bucketSettings: Record<string, Partial<Record<string, Handler>>> = 
   cors: {
     GET: getCors,
     PUT: putCors,
-    DELETE: (exchange) => changeSettings(exchange, 's3:PutBucketCORS', { cors: [] }, 204),
+    DELETE: (exchange) => changeBucketSettings(exchange, 's3:PutBucketCORS', { cors: [] }, 204),
   },
   lifecycle: {
     GET: getLifecycle,
     PUT: putLifecycle,
-    DELETE: (exchange) => changeSettings(exchange, 's3:PutLifecycleConfiguration', { lifecycle: [] }, 204),
+    DELETE: (exchange) => changeBucketSettings(exchange, 's3:PutLifecycleConfiguration', { lifecycle: [] }, 204),
   },
   policy: {
     GET: getPolicy,
     PUT: putPolicy,
-    DELETE: (exchange) => changeSettings(exchange, 's3:DeleteBucketPolicy', { policy: [] }, 204),
+    DELETE: (exchange) => changeBucketSettings(exchange, 's3:DeleteBucketPolicy', { policy: [] }, 204),
   },
   website: {
     GET: getWebsite,
     PUT: putWebsite,
-    DELETE: (exchange) => changeSettings(exchange, 's3:DeleteBucketWebsite', { website: null }, 204),
+    DELETE: (exchange) => changeBucketSettings(exchange, 's3:DeleteBucketWebsite', { website: null }, 204),
   },
   acl: { GET: getAcl, PUT: putAcl },
   policyStatus: { GET: getPolicyStatus },
   tagging: {
     GET(exchange) {
-      requireAllowed(exchange, 's3:GetBucketTagging', '');
+      requireGranted(exchange, 's3:GetBucketTagging', '');
       throw new S3Error('NoSuchTagSet');
     },
   },
 };
 
 function getLocation(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetBucketLocation', '');
+  requireGranted(exchange, 's3:GetBucketLocation', '');
   const { region } = exchange.bucket;
   const text = `<?xml version="1.0" encoding="UTF-8"?>\n<LocationConstraint xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${region}</LocationConstraint>`;
-  sendText(exchange.request, 200, text, { 'content-type': 'application/xml' });
+  sendPlainText(exchange.request, 200, text, { 'content-type': 'application/xml' });
 }
 
 function getVersioning(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetBucketVersioning', '');
+  requireGranted(exchange, 's3:GetBucketVersioning', '');
   const { versioning, versioned_at } = exchange.bucket;
   sendXml(exchange, 'VersioningConfiguration', { Status: versioning ? 'Enabled' : versioned_at ? 'Suspended' : null });
 }
 
 function putVersioning(exchange: Exchange): Promise<void> {
-  return changeSettings(exchange, 's3:PutBucketVersioning', async () => {
-    const status = textOf(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'VersioningConfiguration'), 'Status');
+  return changeBucketSettings(exchange, 's3:PutBucketVersioning', async () => {
+    const status = elementText(
+      parseXml(await receiveText(exchange, XML_BYTES_MAX), 'VersioningConfiguration'),
+      'Status',
+    );
     if (status !== 'Enabled' && status !== 'Suspended') throw new S3Error('MalformedXML');
     return { versioning: status === 'Enabled' };
   });
 }
 
 function getCors(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetBucketCORS', '');
+  requireGranted(exchange, 's3:GetBucketCORS', '');
   const { cors } = exchange.bucket;
   if (!cors.length) throw new S3Error('NoSuchCORSConfiguration');
   sendXml(exchange, 'CORSConfiguration', {
@@ -92,16 +95,16 @@ function getCors(exchange: Exchange): void {
 }
 
 function putCors(exchange: Exchange): Promise<void> {
-  return changeSettings(exchange, 's3:PutBucketCORS', async () => {
-    const rules = childrenOf(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CORSConfiguration'), 'CORSRule');
+  return changeBucketSettings(exchange, 's3:PutBucketCORS', async () => {
+    const rules = childElements(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CORSConfiguration'), 'CORSRule');
     return { cors: requireRules(rules).map(corsRule) };
   });
 }
 
 function corsRule(node: XmlNode): CorsRule {
-  const all = (name: string): string[] => childrenOf(node, name).map(({ text }) => text);
+  const all = (name: string): string[] => childElements(node, name).map(({ text }) => text);
   const [allowed_origins, allowed_methods] = [all('AllowedOrigin'), all('AllowedMethod')];
-  const age = Number(textOf(node, 'MaxAgeSeconds') ?? 3600);
+  const age = Number(elementText(node, 'MaxAgeSeconds') ?? 3600);
   const isValid =
     allowed_origins.length > 0 &&
     allowed_origins.length <= 20 &&
@@ -127,7 +130,7 @@ function corsRule(node: XmlNode): CorsRule {
 
 /** As the API keeps policies, which is simpler than the language of AWS. */
 function getPolicy(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetBucketPolicy', '');
+  requireGranted(exchange, 's3:GetBucketPolicy', '');
   const { policy, name } = exchange.bucket;
   if (!policy.length) throw new S3Error('NoSuchBucketPolicy');
   const Statement = policy.map(({ id, effect, principals, actions, resources }) => ({
@@ -138,11 +141,11 @@ function getPolicy(exchange: Exchange): void {
     Resource: resources.map((pattern) => `arn:aws:s3:::${name}/${pattern}`),
   }));
   const text = JSON.stringify({ Version: '2012-10-17', Statement });
-  sendText(exchange.request, 200, text, { 'content-type': 'application/json' });
+  sendPlainText(exchange.request, 200, text, { 'content-type': 'application/json' });
 }
 
 function putPolicy(exchange: Exchange): Promise<void> {
-  return changeSettings(exchange, 's3:PutBucketPolicy', async () => {
+  return changeBucketSettings(exchange, 's3:PutBucketPolicy', async () => {
     const policy = policyOf(await receiveText(exchange, POLICY_BYTES_MAX), exchange.bucket.name);
     const mistake = policyMistake(policy, await exchange.catalog.principalsOf(exchange.bucket.project_id));
     if (mistake) throw new S3Error('MalformedPolicy', mistake);
@@ -191,7 +194,7 @@ function parseJson(text: string): object {
 }
 
 function getPolicyStatus(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetBucketPolicyStatus', '');
+  requireGranted(exchange, 's3:GetBucketPolicyStatus', '');
   const { access, policy } = exchange.bucket;
   const isPublic =
     access === 'public_read' || policy.some(({ effect, principals }) => effect === 'allow' && principals.includes('*'));
@@ -199,7 +202,7 @@ function getPolicyStatus(exchange: Exchange): void {
 }
 
 function getWebsite(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetBucketWebsite', '');
+  requireGranted(exchange, 's3:GetBucketWebsite', '');
   const { website } = exchange.bucket;
   if (!website) throw new S3Error('NoSuchWebsiteConfiguration');
   const { index_document, error_document } = website;
@@ -210,21 +213,23 @@ function getWebsite(exchange: Exchange): void {
 }
 
 function putWebsite(exchange: Exchange): Promise<void> {
-  return changeSettings(exchange, 's3:PutBucketWebsite', async () => {
+  return changeBucketSettings(exchange, 's3:PutBucketWebsite', async () => {
     const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'WebsiteConfiguration');
-    const index_document = textOf(childOf(document, 'IndexDocument'), 'Suffix') ?? '';
+    const index_document = elementText(childElement(document, 'IndexDocument'), 'Suffix') ?? '';
     if (document.children.some(({ name }) => !['IndexDocument', 'ErrorDocument'].includes(name)))
       throw new S3Error('NotImplemented', 'Websites have an index document and an error document.');
     if (!/^[^/\n\r]{1,255}$/.test(index_document))
       throw new S3Error('InvalidArgument', 'The suffix of the index document is not valid.');
     if (exchange.bucket.access !== 'public_read')
       throw new S3Error('InvalidRequest', 'A website needs a bucket that is public_read.');
-    return { website: { index_document, error_document: textOf(childOf(document, 'ErrorDocument'), 'Key') || null } };
+    return {
+      website: { index_document, error_document: elementText(childElement(document, 'ErrorDocument'), 'Key') || null },
+    };
   });
 }
 
 function getAcl(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetBucketAcl', '');
+  requireGranted(exchange, 's3:GetBucketAcl', '');
   sendXml(exchange, 'AccessControlPolicy', aclOf(exchange, exchange.bucket.access === 'public_read'));
 }
 
@@ -234,5 +239,5 @@ function putAcl(exchange: Exchange): Promise<void> {
   const access = isPublicRequest(exchange.request) ? 'public_read' : 'private';
   if (access === 'private' && exchange.bucket.website)
     throw new S3Error('InvalidRequest', 'The bucket is served as a website.');
-  return changeSettings(exchange, 's3:PutBucketAcl', { access });
+  return changeBucketSettings(exchange, 's3:PutBucketAcl', { access });
 }

@@ -1,16 +1,16 @@
 // A setting of a bucket that a client of S3 changes: allowed, written, answered.
-import { requireAllowed, type Exchange } from './endpoint_context';
+import { requireGranted, type Exchange } from './endpoint_context';
 import { sendEmpty } from './respond';
 
 type Change = Parameters<Exchange['catalog']['changeBucket']>[1];
 
-export async function changeSettings(
+export async function changeBucketSettings(
   exchange: Exchange,
-  action: Parameters<typeof requireAllowed>[1],
+  action: Parameters<typeof requireGranted>[1],
   to: Change | (() => Promise<Change>),
   status = 200,
 ): Promise<void> {
-  requireAllowed(exchange, action, '');
+  requireGranted(exchange, action, '');
   await exchange.catalog.changeBucket(exchange.bucket.id, typeof to === 'function' ? await to() : to);
   sendEmpty(exchange, status);
 }

@@ -1,10 +1,10 @@
 // The directories of buckets. The rows of objects say which files there should be in them.
 import { lstat, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { syncDirectory } from '../../files';
 import { asDriverErrors, checkpoint, type Desired, type Observation } from '../../driver';
 import type { BucketDriver, BucketObserved, BucketSpec } from '../../object_storage';
 import { removeTree } from '../../remove_tree';
-import { syncDirectory } from './durable';
 
 const NAME = 'embedded';
 const BUCKET = /^bkt_[0-9a-z]{26}$/;

@@ -14,7 +14,7 @@ import { postObject } from './post_form';
 import { readObject } from './read_object';
 import { headerOf, parseRequest, queryOf, type HostNames, type S3Request } from './request';
 import { sendEmpty, sendError } from './respond';
-import { authenticate, type Caller } from './signature';
+import { authenticateRequest, type Caller } from './signature';
 import { serveWebsite } from './website';
 import * as objects from './write_object';
 
@@ -152,7 +152,7 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
     request.method === 'POST' &&
     request.key === null &&
     /^multipart\/form-data/i.test(headerOf(request, 'content-type') ?? '');
-  const caller = await authenticate(request, catalog, named);
+  const caller = await authenticateRequest(request, catalog, named);
   seen.caller = caller;
   const context = { catalog, blobs, wakeSweep, request, caller };
   if (request.bucket === null) return request.method === 'GET' ? listBuckets(context) : refuseMethod();

@@ -32,7 +32,7 @@ export interface ObjectExchange extends Exchange {
  * Whether the caller may do this now. @param resource key of the object, or prefix of a list
  * @throws S3Error AccessDenied
  */
-export function requireAllowed(exchange: Exchange, action: BucketAction, resource: string, isPublic = false): void {
+export function requireGranted(exchange: Exchange, action: BucketAction, resource: string, isPublic = false): void {
   if (!mayDo(exchange, action, resource, isPublic)) throw new S3Error('AccessDenied');
 }
 

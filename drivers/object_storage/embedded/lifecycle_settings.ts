@@ -1,12 +1,12 @@
 // Lifecycle rules over S3: those that the API has.
 import { formats } from '../../../core/formats';
 import type { LifecycleRule } from '../../object_storage';
-import { changeSettings } from './change_settings';
-import { requireAllowed, type Exchange } from './endpoint_context';
+import { changeBucketSettings } from './change_settings';
+import { requireGranted, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { sendXml } from './respond';
 import { receiveText } from './upload';
-import { childOf, childrenOf, parseXml, textOf, type XmlElements, type XmlNode } from './xml';
+import { childElement, childElements, parseXml, elementText, type XmlElements, type XmlNode } from './xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const RULES_MAX = 100;
@@ -22,7 +22,7 @@ const KNOWN = [
 ];
 
 export function getLifecycle(exchange: Exchange): void {
-  requireAllowed(exchange, 's3:GetLifecycleConfiguration', '');
+  requireGranted(exchange, 's3:GetLifecycleConfiguration', '');
   const { lifecycle } = exchange.bucket;
   if (!lifecycle.length) throw new S3Error('NoSuchLifecycleConfiguration');
   sendXml(exchange, 'LifecycleConfiguration', {
@@ -40,8 +40,8 @@ export function getLifecycle(exchange: Exchange): void {
 }
 
 export function putLifecycle(exchange: Exchange): Promise<void> {
-  return changeSettings(exchange, 's3:PutLifecycleConfiguration', async () => {
-    const rules = childrenOf(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'LifecycleConfiguration'), 'Rule');
+  return changeBucketSettings(exchange, 's3:PutLifecycleConfiguration', async () => {
+    const rules = childElements(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'LifecycleConfiguration'), 'Rule');
     const lifecycle = requireRules(rules).map(lifecycleRule);
     if (new Set(lifecycle.map(({ id }) => id)).size < lifecycle.length)
       throw new S3Error('InvalidArgument', 'Two rules have the same ID.');
@@ -51,17 +51,17 @@ export function putLifecycle(exchange: Exchange): Promise<void> {
 
 function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
   const days = (parent: string, name: string): number | null => {
-    const text = textOf(childOf(node, parent), name);
+    const text = elementText(childElement(node, parent), name);
     if (text === undefined) return null;
     if (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > DAYS_MAX)
       throw new S3Error('InvalidArgument', `${name} is not a number of days.`);
     return Number(text);
   };
   requireKnown(node);
-  const filter = childOf(node, 'Filter');
+  const filter = childElement(node, 'Filter');
   const rule = {
-    ...{ id: textOf(node, 'ID') || `rule-${index + 1}`, enabled: textOf(node, 'Status') === 'Enabled' },
-    prefix: textOf(filter, 'Prefix') ?? textOf(node, 'Prefix') ?? '',
+    ...{ id: elementText(node, 'ID') || `rule-${index + 1}`, enabled: elementText(node, 'Status') === 'Enabled' },
+    prefix: elementText(filter, 'Prefix') ?? elementText(node, 'Prefix') ?? '',
     expire_after_days: days('Expiration', 'Days'),
     expire_noncurrent_after_days: days('NoncurrentVersionExpiration', 'NoncurrentDays'),
     abort_incomplete_uploads_after_days: days('AbortIncompleteMultipartUpload', 'DaysAfterInitiation'),
@@ -76,8 +76,8 @@ function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
 
 /** @throws S3Error NotImplemented */
 function requireKnown(node: XmlNode): void {
-  const filter = childOf(node, 'Filter');
-  const expiry = childOf(node, 'Expiration')?.children ?? [];
+  const filter = childElement(node, 'Filter');
+  const expiry = childElement(node, 'Expiration')?.children ?? [];
   if (
     node.children.some(({ name }) => !KNOWN.includes(name)) ||
     filter?.children.some(({ name }) => name !== 'Prefix') ||

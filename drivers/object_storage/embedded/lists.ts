@@ -1,10 +1,10 @@
 // Lists: of buckets, of objects (version 1 and 2), and of versions.
 import { uriEncodePath } from '../../../core/sigv4';
 import type { ListedVersion } from './catalog';
-import { requireAllowed, type EndpointContext, type Exchange } from './endpoint_context';
+import { requireGranted, type EndpointContext, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { permissionIn } from '../../../core/bucket_access';
-import { numberOf, queryOf, type S3Request } from './request';
+import { numberInQuery, queryOf, type S3Request } from './request';
 import { sendXml } from './respond';
 import type { Caller } from './signature';
 import type { XmlElements } from './xml';
@@ -47,7 +47,7 @@ function asked(request: S3Request): Asked {
   return {
     prefix: queryOf(request, 'prefix') ?? '',
     delimiter: queryOf(request, 'delimiter') || null,
-    max: numberOf(request, 'max-keys', KEYS_MAX, KEYS_MAX),
+    max: numberInQuery(request, 'max-keys', KEYS_MAX, KEYS_MAX),
     encode: encodingType ? (text) => uriEncodePath(text) : (text) => text,
     encodingType,
   };
@@ -57,7 +57,7 @@ export async function listObjects(exchange: Exchange): Promise<void> {
   const { request } = exchange;
   const isV2 = queryOf(request, 'list-type') === '2';
   const { prefix, delimiter, max, encode, encodingType } = asked(request);
-  requireAllowed(exchange, 's3:ListBucket', prefix);
+  requireGranted(exchange, 's3:ListBucket', prefix);
   const token = isV2 ? queryOf(request, 'continuation-token') : undefined;
   const start = queryOf(request, isV2 ? 'start-after' : 'marker');
   const { entries, isTruncated } = await listed(exchange, {
@@ -90,7 +90,7 @@ export async function listObjects(exchange: Exchange): Promise<void> {
 export async function listVersions(exchange: Exchange): Promise<void> {
   const { request } = exchange;
   const { prefix, delimiter, max, encode, encodingType } = asked(request);
-  requireAllowed(exchange, 's3:ListBucketVersions', prefix);
+  requireGranted(exchange, 's3:ListBucketVersions', prefix);
   const [marker, versionMarker] = [
     queryOf(request, 'key-marker') || undefined,
     queryOf(request, 'version-id-marker') || undefined,

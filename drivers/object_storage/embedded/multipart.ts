@@ -11,15 +11,15 @@ import {
   type ChecksumType,
 } from './checksums';
 import { writeConditions } from './conditions';
-import { requireAllowed, type Exchange, type ObjectExchange } from './endpoint_context';
+import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checksumHeaders, requireOffered } from './metadata';
 import { piecesOf, rangeOf, readFile } from './read_object';
-import { headerOf, numberOf, queryOf } from './request';
+import { headerOf, numberInQuery, queryOf } from './request';
 import { sendEmpty, sendXml } from './respond';
 import { receive, receiveText, type Received } from './upload';
 import { copySource, describe, versionHeader } from './write_object';
-import { childrenOf, parseXml, textOf, type XmlElements } from './xml';
+import { childElements, parseXml, elementText, type XmlElements } from './xml';
 
 const PARTS_MAX = 10_000;
 const PART_BYTES_MIN = 5 * 2 ** 20;
@@ -27,7 +27,7 @@ const XML_BYTES_MAX = 4 * 2 ** 20;
 
 export async function createUpload(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
-  requireAllowed(exchange, 's3:PutObject', key);
+  requireGranted(exchange, 's3:PutObject', key);
   requireOffered(request);
   const described = describe(exchange);
   const algorithm = headerOf(request, 'x-amz-checksum-algorithm')?.toUpperCase();
@@ -50,7 +50,7 @@ export async function createUpload(exchange: ObjectExchange): Promise<void> {
 export async function putPart(exchange: ObjectExchange): Promise<void> {
   const { upload, number } = await requirePart(exchange);
   const received = await receive(exchange);
-  await keepPart(exchange, upload, number, received);
+  await storePart(exchange, upload, number, received);
   const sums =
     received.checksum && received.algorithm
       ? { [`x-amz-checksum-${received.algorithm.toLowerCase()}`]: received.checksum }
@@ -58,7 +58,7 @@ export async function putPart(exchange: ObjectExchange): Promise<void> {
   sendEmpty(exchange, 200, { etag: `"${received.md5}"`, ...sums });
 }
 
-async function keepPart(
+async function storePart(
   exchange: ObjectExchange,
   upload: StoredUpload,
   number: number,
@@ -93,14 +93,14 @@ export async function copyPart(exchange: ObjectExchange): Promise<void> {
     end: () => undefined,
   });
   const received = { ...written, algorithm: (algorithm as ChecksumAlgorithm) ?? null, checksum: sums && sums.digest() };
-  const LastModified = await keepPart(exchange, upload, number, received);
+  const LastModified = await storePart(exchange, upload, number, received);
   sendXml(exchange, 'CopyPartResult', { LastModified, ETag: `"${written.md5}"` });
 }
 
 async function requirePart(exchange: ObjectExchange): Promise<{ upload: StoredUpload; number: number }> {
-  requireAllowed(exchange, 's3:PutObject', exchange.key);
+  requireGranted(exchange, 's3:PutObject', exchange.key);
   requireOffered(exchange.request);
-  const number = numberOf(exchange.request, 'partNumber', 0, Infinity);
+  const number = numberInQuery(exchange.request, 'partNumber', 0, Infinity);
   if (number < 1 || number > PARTS_MAX)
     throw new S3Error('InvalidArgument', `partNumber must be from 1 to ${PARTS_MAX}.`);
   return { upload: await requireUpload(exchange), number };
@@ -114,11 +114,11 @@ async function requireUpload({ catalog, bucket, key, request }: ObjectExchange):
 
 export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
-  requireAllowed(exchange, 's3:PutObject', key);
+  requireGranted(exchange, 's3:PutObject', key);
   const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CompleteMultipartUpload');
-  const listed = childrenOf(document, 'Part').map((part) => ({
-    number: Number(textOf(part, 'PartNumber')),
-    etag: (textOf(part, 'ETag') ?? '').replace(/^"|"$/g, ''),
+  const listed = childElements(document, 'Part').map((part) => ({
+    number: Number(elementText(part, 'PartNumber')),
+    etag: (elementText(part, 'ETag') ?? '').replace(/^"|"$/g, ''),
   }));
   if (!listed.length || listed.length > PARTS_MAX) throw new S3Error('MalformedXML');
   const id = queryOf(request, 'uploadId') ?? '';
@@ -184,7 +184,7 @@ function completedObject(upload: StoredUpload, parts: readonly StoredPart[]) {
 }
 
 export async function abortUpload(exchange: ObjectExchange): Promise<void> {
-  requireAllowed(exchange, 's3:AbortMultipartUpload', exchange.key);
+  requireGranted(exchange, 's3:AbortMultipartUpload', exchange.key);
   await exchange.catalog.abortUpload(exchange.bucket.id, (await requireUpload(exchange)).id);
   exchange.wakeSweep();
   sendEmpty(exchange, 204);
@@ -192,11 +192,11 @@ export async function abortUpload(exchange: ObjectExchange): Promise<void> {
 
 export async function listParts(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, key, catalog } = exchange;
-  requireAllowed(exchange, 's3:ListMultipartUploadParts', key);
+  requireGranted(exchange, 's3:ListMultipartUploadParts', key);
   const upload = await requireUpload(exchange);
   const [max, marker] = [
-    numberOf(request, 'max-parts', 1000, 1000),
-    numberOf(request, 'part-number-marker', 0, PARTS_MAX),
+    numberInQuery(request, 'max-parts', 1000, 1000),
+    numberInQuery(request, 'part-number-marker', 0, PARTS_MAX),
   ];
   const rest = (await catalog.uploadParts(upload.id)).filter(({ number }) => number > marker);
   const shown = rest.slice(0, max);
@@ -215,8 +215,8 @@ export async function listParts(exchange: ObjectExchange): Promise<void> {
 export async function listUploads(exchange: Exchange): Promise<void> {
   const { request, bucket, catalog } = exchange;
   const prefix = queryOf(request, 'prefix') ?? '';
-  requireAllowed(exchange, 's3:ListBucketMultipartUploads', prefix);
-  const max = numberOf(request, 'max-uploads', 1000, 1000);
+  requireGranted(exchange, 's3:ListBucketMultipartUploads', prefix);
+  const max = numberInQuery(request, 'max-uploads', 1000, 1000);
   const marker = queryOf(request, 'key-marker') ?? '';
   const after = { key: marker, position: queryOf(request, 'upload-id-marker') || (marker ? '~' : '') };
   const found = await catalog.listUploads({ bucketId: bucket.id, prefix, delimiter: null, after, limit: max + 1 });

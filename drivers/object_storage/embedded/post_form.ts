@@ -2,10 +2,10 @@
 import type { ObjectMetadata } from '../../../core/objects';
 import { hmac, signingKey } from '../../../core/sigv4';
 import type { Exchange } from './endpoint_context';
-import { requireAllowed } from './endpoint_context';
+import { requireGranted } from './endpoint_context';
 import { S3Error } from './errors';
 import { headerOf } from './request';
-import { sendEmpty, sendText } from './respond';
+import { sendEmpty, sendPlainText } from './respond';
 import { equals, parseCredential, type Caller } from './signature';
 import { xmlDocument } from './xml';
 
@@ -27,9 +27,9 @@ export async function postObject(exchange: Exchange): Promise<void> {
   if (!key || Buffer.byteLength(key) > 1024 || key.includes('\0'))
     throw new S3Error('InvalidArgument', 'The field key is missing or not valid.');
   const { caller, limits } = await signer(exchange, new Map([...fields, ['key', key], ['bucket', bucket.name]]));
-  requireAllowed({ ...exchange, caller }, 's3:PutObject', key);
+  requireGranted({ ...exchange, caller }, 's3:PutObject', key);
   const isPublic = publicOf(fields);
-  if (isPublic) requireAllowed({ ...exchange, caller }, 's3:PutObjectAcl', key);
+  if (isPublic) requireGranted({ ...exchange, caller }, 's3:PutObjectAcl', key);
   const written = await blobs.write(bucket.id, limited(form.file(), limits));
   const stored = await catalog
     .put(bucket.id, {
@@ -64,7 +64,7 @@ function answer({ request, bucket }: Exchange, fields: ReadonlyMap<string, strin
     return;
   }
   if (fields.get('success_action_status') === '201')
-    return sendText(request, 201, xmlDocument('PostResponse', { Bucket: bucket.name, Key: key, ETag: quoted }), {
+    return sendPlainText(request, 201, xmlDocument('PostResponse', { Bucket: bucket.name, Key: key, ETag: quoted }), {
       etag: quoted,
       'content-type': 'application/xml',
     });

@@ -2,10 +2,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { StoredObject, StoredPart } from '../../../core/objects';
 import { requireConditions } from './conditions';
-import { mayDo, requireAllowed, type ObjectExchange } from './endpoint_context';
+import { mayDo, requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checksumHeaders, objectHeaders } from './metadata';
-import { headerOf, numberOf, queryOf } from './request';
+import { headerOf, numberInQuery, queryOf } from './request';
 
 const PIECE_BYTES = 256 * 1024;
 const PARTS_MAX = 10_000;
@@ -29,7 +29,7 @@ export async function findVersion(
     action === 'GetObject'
       ? 's3:GetObjectVersion'
       : (`s3:${action.replace('Object', 'ObjectVersion')}` as 's3:GetObjectVersionTagging');
-  requireAllowed(exchange, versionId ? versioned : `s3:${action}`, key, !versionId && object?.is_public === true);
+  requireGranted(exchange, versionId ? versioned : `s3:${action}`, key, !versionId && object?.is_public === true);
   if (object && !object.is_delete_marker) return object;
   const isListed = mayDo(exchange, 's3:ListBucket', key) || exchange.caller.key === null;
   // Who may not list learns nothing about what is there.
@@ -149,7 +149,7 @@ function drained(response: ObjectExchange['request']['response']): Promise<void>
 /** ?partNumber= @throws S3Error */
 function partOf({ request }: ObjectExchange, object: StoredObject, parts: readonly StoredPart[]): Range | null {
   if (queryOf(request, 'partNumber') === undefined) return null;
-  const number = numberOf(request, 'partNumber', 1, PARTS_MAX);
+  const number = numberInQuery(request, 'partNumber', 1, PARTS_MAX);
   const index = parts.length ? number - 1 : 0;
   const sizes = parts.length ? parts.map(({ size }) => size) : [object.size];
   if (number < 1 || number > sizes.length) throw new S3Error('InvalidRange');

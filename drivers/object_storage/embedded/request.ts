@@ -90,7 +90,7 @@ export function headerOf({ raw }: Pick<S3Request, 'raw'>, name: string): string 
 }
 
 /** A whole number of a query. @throws S3Error InvalidArgument */
-export function numberOf(request: S3Request, name: string, usual: number, max: number): number {
+export function numberInQuery(request: S3Request, name: string, usual: number, max: number): number {
   const text = queryOf(request, name);
   if (text === undefined || text === '') return usual;
   if (!/^\d{1,10}$/.test(text)) throw new S3Error('InvalidArgument', `${name} is not a whole number from 0 to ${max}.`);

@@ -15,10 +15,10 @@ export function sendXml(
   content: XmlElements,
   headers: Record<string, string> = {},
 ): void {
-  sendText(request, 200, xmlDocument(root, content), { ...headers, 'content-type': 'application/xml' });
+  sendPlainText(request, 200, xmlDocument(root, content), { ...headers, 'content-type': 'application/xml' });
 }
 
-export function sendText(request: S3Request, status: number, text: string, headers: Record<string, string>): void {
+export function sendPlainText(request: S3Request, status: number, text: string, headers: Record<string, string>): void {
   const body = Buffer.from(text);
   request.response.writeHead(status, { ...headers, 'content-length': String(body.length) });
   request.response.end(request.method === 'HEAD' ? undefined : body);
@@ -31,5 +31,5 @@ export function sendError(request: S3Request, error: S3Error): void {
   const headers = { ...error.headers, ...(!request.raw.complete && { connection: 'close' }) };
   if (error.code === 'NotModified') return void response.writeHead(304, headers).end();
   const content = { Code: error.code, Message: error.message, Resource: request.path, RequestId: request.id };
-  sendText(request, error.status, xmlError(content), { ...headers, 'content-type': 'application/xml' });
+  sendPlainText(request, error.status, xmlError(content), { ...headers, 'content-type': 'application/xml' });
 }

@@ -44,7 +44,7 @@ interface Claim {
  * @param bucket that the request names, for URLs that the API has signed
  * @throws S3Error for a signature that is malformed, wrong, old, or of a key that does not work
  */
-export async function authenticate(
+export async function authenticateRequest(
   request: S3Request,
   catalog: ObjectCatalog,
   bucket: ServedBucket | null,

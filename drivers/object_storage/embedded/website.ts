@@ -2,7 +2,7 @@
 import { mayDo, type ObjectExchange } from './endpoint_context';
 import { S3Error, s3ErrorOf } from './errors';
 import { readObject } from './read_object';
-import { sendText } from './respond';
+import { sendPlainText } from './respond';
 import { uriEncodePath } from '../../../core/sigv4';
 
 /** GET or HEAD of a path. @returns bytes of content that were sent */
@@ -39,7 +39,7 @@ async function sendMissing(exchange: Omit<ObjectExchange, 'key' | 'versionId'>):
       if (s3ErrorOf(error).unknown) throw error;
     }
   }
-  sendText(request, 404, '<!doctype html><title>Not found</title><h1>Not found</h1>\n', {
+  sendPlainText(request, 404, '<!doctype html><title>Not found</title><h1>Not found</h1>\n', {
     'content-type': 'text/html',
   });
   return 0;

@@ -1,21 +1,21 @@
 // PUT, copy and DELETE of objects, their tags and their canned access.
 import type { NewObject, StoredObject } from '../../../core/objects';
 import { requireCopyConditions, writeConditions } from './conditions';
-import { mayDo, requireAllowed, type Exchange, type ObjectExchange } from './endpoint_context';
+import { mayDo, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checkedTags, checksumHeaders, isPublicRequest, metadataOf, requireOffered, tagsOfHeader } from './metadata';
 import { findVersion } from './read_object';
 import { decode, headerOf, queryOf } from './request';
 import { sendEmpty, sendXml } from './respond';
 import { receive, receiveText } from './upload';
-import { childOf, childrenOf, parseXml, textOf } from './xml';
+import { childElement, childElements, parseXml, elementText } from './xml';
 
 const XML_BYTES_MAX = 2 * 2 ** 20;
 const DELETIONS_MAX = 1000;
 
 export async function putObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, blobs, key } = exchange;
-  requireAllowed(exchange, 's3:PutObject', key);
+  requireGranted(exchange, 's3:PutObject', key);
   requireOffered(request);
   const described = describe(exchange);
   const received = await receive(exchange);
@@ -45,9 +45,9 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
 export function describe(exchange: ObjectExchange): Pick<NewObject, 'metadata' | 'tags' | 'is_public'> {
   const { request, key } = exchange;
   const is_public = isPublicRequest(request);
-  if (is_public) requireAllowed(exchange, 's3:PutObjectAcl', key);
+  if (is_public) requireGranted(exchange, 's3:PutObjectAcl', key);
   const tags = tagsOfHeader(request);
-  if (tags) requireAllowed(exchange, 's3:PutObjectTagging', key);
+  if (tags) requireGranted(exchange, 's3:PutObjectTagging', key);
   return { metadata: metadataOf(request), tags, is_public };
 }
 
@@ -74,7 +74,7 @@ export async function copySource(exchange: ObjectExchange): Promise<{ object: St
 /** Files are never changed, so a copy is another name for them. */
 export async function copyObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, blobs, key } = exchange;
-  requireAllowed(exchange, 's3:PutObject', key);
+  requireGranted(exchange, 's3:PutObject', key);
   requireOffered(request);
   const { object, from } = await copySource(exchange);
   const replaces = headerOf(request, 'x-amz-metadata-directive')?.toUpperCase() === 'REPLACE';
@@ -147,7 +147,7 @@ function answerCopy(exchange: ObjectExchange, stored: StoredObject, source: Stor
 
 export async function deleteObject(exchange: ObjectExchange): Promise<void> {
   const { bucket, catalog, key, versionId } = exchange;
-  requireAllowed(exchange, versionId ? 's3:DeleteObjectVersion' : 's3:DeleteObject', key);
+  requireGranted(exchange, versionId ? 's3:DeleteObjectVersion' : 's3:DeleteObject', key);
   const [done] = await catalog.delete(bucket.id, [{ key, version_id: versionId }]);
   exchange.wakeSweep();
   sendEmpty(exchange, 204, {
@@ -160,9 +160,9 @@ export async function deleteObject(exchange: ObjectExchange): Promise<void> {
 export async function deleteObjects(exchange: Exchange): Promise<void> {
   const { bucket, catalog } = exchange;
   const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'Delete');
-  const wanted = childrenOf(document, 'Object').map((node) => ({
-    key: textOf(node, 'Key') ?? '',
-    version_id: textOf(node, 'VersionId') ?? null,
+  const wanted = childElements(document, 'Object').map((node) => ({
+    key: elementText(node, 'Key') ?? '',
+    version_id: elementText(node, 'VersionId') ?? null,
   }));
   if (!wanted.length || wanted.length > DELETIONS_MAX || wanted.some(({ key }) => !key))
     throw new S3Error('MalformedXML');
@@ -171,7 +171,7 @@ export async function deleteObjects(exchange: Exchange): Promise<void> {
   );
   const done = allowed.length ? await catalog.delete(bucket.id, allowed) : [];
   exchange.wakeSweep();
-  const isQuiet = textOf(document, 'Quiet') === 'true';
+  const isQuiet = elementText(document, 'Quiet') === 'true';
   sendXml(exchange, 'DeleteResult', {
     Deleted: isQuiet
       ? []
@@ -200,13 +200,13 @@ export async function getTags(exchange: ObjectExchange): Promise<void> {
 export async function setTags(exchange: ObjectExchange, tags: 'given' | null): Promise<void> {
   const { catalog, key, versionId } = exchange;
   const verb = tags ? 'Put' : 'Delete';
-  requireAllowed(exchange, versionId ? `s3:${verb}ObjectVersionTagging` : `s3:${verb}ObjectTagging`, key);
+  requireGranted(exchange, versionId ? `s3:${verb}ObjectVersionTagging` : `s3:${verb}ObjectTagging`, key);
   const object = await requireObject(exchange);
   const document = tags && parseXml(await receiveText(exchange, XML_BYTES_MAX), 'Tagging');
-  const set = document && childrenOf(childOf(document, 'TagSet') ?? document, 'Tag');
+  const set = document && childElements(childElement(document, 'TagSet') ?? document, 'Tag');
   await catalog.setTags(
     object.id,
-    set && checkedTags(set.map((tag) => [textOf(tag, 'Key') ?? '', textOf(tag, 'Value') ?? ''])),
+    set && checkedTags(set.map((tag) => [elementText(tag, 'Key') ?? '', elementText(tag, 'Value') ?? ''])),
   );
   sendEmpty(exchange, tags ? 200 : 204, versionHeader(object));
 }
@@ -218,7 +218,7 @@ async function requireObject({ catalog, bucket, key, versionId }: ObjectExchange
 }
 
 export async function setAcl(exchange: ObjectExchange): Promise<void> {
-  requireAllowed(exchange, 's3:PutObjectAcl', exchange.key);
+  requireGranted(exchange, 's3:PutObjectAcl', exchange.key);
   if (headerOf(exchange.request, 'x-amz-acl') === undefined)
     throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
   await exchange.catalog.setPublic((await requireObject(exchange)).id, isPublicRequest(exchange.request));
@@ -226,7 +226,7 @@ export async function setAcl(exchange: ObjectExchange): Promise<void> {
 }
 
 export async function getAcl(exchange: ObjectExchange): Promise<void> {
-  requireAllowed(exchange, 's3:GetObjectAcl', exchange.key);
+  requireGranted(exchange, 's3:GetObjectAcl', exchange.key);
   sendXml(exchange, 'AccessControlPolicy', aclOf(exchange, (await requireObject(exchange)).is_public));
 }
 

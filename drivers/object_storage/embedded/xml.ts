@@ -93,14 +93,14 @@ function malformed(): never {
   throw new S3Error('MalformedXML');
 }
 
-export function childrenOf(node: XmlNode, name: string): XmlNode[] {
+export function childElements(node: XmlNode, name: string): XmlNode[] {
   return node.children.filter((child) => child.name === name);
 }
 
-export function childOf(node: XmlNode | undefined, name: string): XmlNode | undefined {
+export function childElement(node: XmlNode | undefined, name: string): XmlNode | undefined {
   return node?.children.find((child) => child.name === name);
 }
 
-export function textOf(node: XmlNode | undefined, name: string): string | undefined {
-  return childOf(node, name)?.text;
+export function elementText(node: XmlNode | undefined, name: string): string | undefined {
+  return childElement(node, name)?.text;
 }

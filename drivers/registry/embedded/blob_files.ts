@@ -1,9 +1,10 @@
 // Files of layers: one per digest, whoever has it. A file is whole and on disk before its row is committed.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { syncDirectory } from '../../files';
 import type { ByteRange } from '../../../core/byte_range';
 import { RegistryError } from './errors';
 
@@ -82,15 +83,6 @@ export async function digestOf(file: string, algorithm: string): Promise<string>
 
 function unknownBlob(): RegistryError {
   return new RegistryError('BLOB_UNKNOWN', 'The registry has no layer of this digest.');
-}
-
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 async function* listDigests(directory: string): AsyncIterable<string[]> {
