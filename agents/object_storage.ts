@@ -34,10 +34,11 @@ export interface ObjectStorageAgent {
   close(): Promise<void>;
 }
 
-/** @returns null where object storage is switched off, or where the port cannot be bound: the log says why */
+/** @returns null where object storage is off or a gateway serves it, or the port cannot be bound: the log says why */
 export async function openObjectStorageAgent(parts: Parts): Promise<ObjectStorageAgent | null> {
   const { config, log } = parts;
-  if (config.s3Port === 0) return null;
+  if (config.rgwUrl !== null) log.info({ url: config.rgwUrl }, 'an object gateway serves buckets');
+  if (config.s3Port === 0 || config.rgwUrl !== null) return null;
   const blobs = openBlobStore(config.s3Dir);
   const traffic = openTraffic(parts);
   const sweep = openSweep(parts, blobs);

@@ -6,8 +6,10 @@ import type { HostFacts } from './catalogs';
 import type { CursorCodec } from './cursor';
 import type { GitAccess, GitOauth, GitProviderReads } from './git_provider';
 import type { GitRemote } from './git_remote';
+import type { ListedObject, ObjectsQuestion } from './objects';
 import type { Scope } from './scopes';
 import type { SecretBox } from './secrets';
+import type { Credentials } from './sigv4';
 import type { AccountStatus } from '../schema/types';
 
 export type Role = 'owner' | 'developer' | 'viewer';
@@ -106,6 +108,13 @@ export interface Probes {
   /** Questions to a Git provider with a token. */
   git(access: GitAccess): GitProviderReads;
   gitOauth: GitOauth;
+  /**
+   * Objects of a bucket at an engine that keeps them itself; null where it does not answer. The probe is null where
+   * objects are rows here.
+   */
+  bucketObjects:
+    | ((bucket: { name: string; owner: Credentials }, question: ObjectsQuestion) => Promise<ListedObject[] | null>)
+    | null;
   /** One check of a target from here. Never throws for what the target did. */
   check(check: UptimeCheck): Promise<CheckOutcome>;
 }

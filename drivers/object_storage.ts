@@ -1,7 +1,9 @@
 // Object storage over the S3 protocol. One engine a folder: drivers/object_storage/embedded, an endpoint of this host
-// with files on its disk; later others behind the same interface.
+// with files on its disk; drivers/object_storage/rgw, a Ceph RADOS Gateway.
 import type { Permission, PolicyStatement } from '../core/bucket_access';
-import type { ResourceDriver } from './driver';
+import type { ListedObject, ObjectsQuestion } from '../core/objects';
+import type { Credentials } from '../core/sigv4';
+import type { DriverContext, ResourceDriver } from './driver';
 
 export interface CorsRule {
   allowed_origins: string[];
@@ -34,8 +36,10 @@ export interface BucketSpec {
   cors: CorsRule[];
   lifecycle: LifecycleRule[];
   policy: PolicyStatement[];
-  /** Keys that may use the bucket, by access key id. */
-  grants: { access_key_id: string; permission: Permission }[];
+  /** Keys of the project; null: without a grant on this bucket. A policy may name any of them. */
+  keys: { id: string; access_key_id: string; permission: Permission | null }[];
+  /** The key of the owner, which signs the URLs of the API. It goes to an engine and nowhere else. */
+  owner: Credentials;
 }
 
 /** Bytes and counts as the engine has them; null where the platform counts by itself. */
@@ -65,4 +69,12 @@ export interface ObjectStorage {
   buckets: BucketDriver;
   /** null where the engine reads the rows of keys by itself. */
   keys: AccessKeyDriver | null;
+  /** null where objects are rows here. */
+  list:
+    | ((
+        bucket: { name: string; owner: Credentials },
+        question: ObjectsQuestion,
+        ctx: DriverContext,
+      ) => Promise<ListedObject[]>)
+    | null;
 }

@@ -5,7 +5,8 @@ import type { BucketObserved, BucketSpec, ObjectStorage } from '../drivers/objec
 import { openObjectStorage } from '../drivers/object_storage/open';
 import { Bucket } from '../models/bucket';
 import { applyLifecycle, LIFECYCLE_START, type LifecyclePosition } from '../models/bucket/lifecycle';
-import { bucketGrants, bucketsWithoutRow, forgetFiles, recordMeasured } from '../models/bucket/work';
+import { ownerCredentials } from '../models/bucket/presign';
+import { bucketKeys, bucketsWithoutRow, forgetFiles, recordMeasured } from '../models/bucket/work';
 import { allAtOnce, type Leftovers } from './declarations';
 import {
   gone,
@@ -72,6 +73,7 @@ async function reconcile(row: BucketRow, ctx: JobContext): Promise<Outcome> {
   const storage = requireHost(ctx).objectStorage;
   if (!storage) return progressing(jittered(RETRY_MS));
   const { buckets } = storage;
+  if (row.driver !== null && row.driver !== buckets.name) throw madeElsewhere();
   const desired = await desiredBucket(row, ctx);
   const observe = () => buckets.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
   let found = await observe();
@@ -87,6 +89,10 @@ async function reconcile(row: BucketRow, ctx: JobContext): Promise<Outcome> {
   const columns = { driver: buckets.name, ref: ref ?? { driver: buckets.name, name: row.id } };
   if (buckets.appliesLifecycle) return settled(columns, buckets.measureMs && jittered(buckets.measureMs));
   return lifecycle(row, ctx, columns);
+}
+
+function madeElsewhere(): DriverError {
+  return new DriverError('unsupported', 'The bucket is in an engine of object storage that is not in use any more.');
 }
 
 async function measure(row: BucketRow, { usage, days }: BucketObserved, ctx: JobContext): Promise<void> {
@@ -110,6 +116,7 @@ async function tearDown(row: BucketRow, ctx: JobContext): Promise<Outcome> {
   const storage = requireHost(ctx).objectStorage;
   // No driver: nothing was ever made, but the files of an upload may be there.
   if (!storage) return row.driver === null ? gone : progressing(jittered(RETRY_MS));
+  if (row.driver !== null && row.driver !== storage.buckets.name) throw madeElsewhere();
   const desired = await desiredBucket(row, ctx);
   await storage.buckets.remove(
     desired,
@@ -127,7 +134,8 @@ async function desiredBucket(row: BucketRow, ctx: JobContext): Promise<Desired<B
     website: website && { ...website, error_document: website.error_document ?? null },
     quota_bytes: quota_gb === null ? null : quota_gb * GIGABYTE_BYTES,
     lifecycle: rules as BucketSpec['lifecycle'],
-    grants: await bucketGrants(ctx.sql, row),
+    keys: await bucketKeys(ctx.sql, row),
+    owner: ownerCredentials(ctx.secrets, row.id),
   };
   return { id: row.id, spec, ...(row.ref && { ref: row.ref }) };
 }

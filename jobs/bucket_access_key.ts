@@ -3,7 +3,9 @@ import { driverContext, DriverError, type Desired } from '../drivers/driver';
 import type { AccessKeyDriver, AccessKeySpec } from '../drivers/object_storage';
 import { wakeRows } from '../db/loop_rows';
 import { BucketAccessKey, statusAt } from '../models/bucket_access_key';
+import { keysWithoutRow } from '../models/bucket/work';
 import { openSecret } from '../models/bucket_access_key/secret';
+import { allAtOnce, type Leftovers } from './declarations';
 import {
   gone,
   jittered,
@@ -25,9 +27,22 @@ type KeyRow = LoopRow &
 const OBSERVE_MS = 5_000;
 const RETRY_MS = 3_600_000;
 
+const leftovers: Leftovers = {
+  kind: 'bucket_access_key',
+  async *list({ host }, ctx) {
+    const keys = host?.objectStorage?.keys;
+    if (!keys) return;
+    const ids: string[] = [];
+    for await (const { owner_id } of keys.list(ctx)) ids.push(owner_id);
+    yield* allAtOnce(Promise.resolve(ids));
+  },
+  withoutRow: keysWithoutRow,
+};
+
 export const job: Job<KeyRow> = {
   table: BucketAccessKey.table,
   host: true,
+  leftovers: [leftovers],
   quiet: true,
   states: BucketAccessKey.states,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),

@@ -13,7 +13,8 @@ import type {
   UpdateBucketInput,
 } from '../schema/types';
 import { Resource } from './base/resource';
-import { requireObjectStorage, publicUrlOf } from './bucket/endpoint';
+import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
+import { askEngine } from './bucket/engine';
 import { removeGrants } from './bucket/grants';
 import { requireRegion } from './region';
 
@@ -59,6 +60,7 @@ export class Bucket extends Resource {
     requireRegion(ctx, region, 'region');
     const access = input.access ?? 'private';
     const website = websiteOf(null, input.website);
+    if (website) requireWebsites(ctx.config);
     requirePublicWebsite(access, website);
     const versioning = input.versioning ?? false;
     return Bucket.insert(ctx, {
@@ -76,6 +78,7 @@ export class Bucket extends Resource {
   async change(ctx: Context, input: UpdateBucketInput): Promise<this> {
     const access = input.access ?? this.access;
     const website = input.website === undefined ? this.website : websiteOf(this.website, input.website);
+    if (website) requireWebsites(ctx.config);
     requirePublicWebsite(access, website);
     const changes: Values = {
       ...{ access, website },
@@ -86,8 +89,17 @@ export class Bucket extends Resource {
     return this.update(ctx, changes);
   }
 
+  /** Whether the engine has objects of the bucket that are no rows here. @throws provider_error */
+  static async probe(ctx: Context, id: string): Promise<boolean> {
+    if (!ctx.probes.bucketObjects) return false;
+    const bucket = await Bucket.get(ctx, id);
+    const first = { prefix: '', delimiter: null, versions: true, after: null, limit: 1 };
+    return (await askEngine(ctx, bucket, first)).length > 0;
+  }
+
   /** Unfinished uploads go with the bucket. @throws bucket_not_empty, resource_in_use for the origin of a CDN zone */
   async destroy(ctx: Context): Promise<void> {
+    if (ctx.probed) throw problem('bucket_not_empty');
     // The lock of writers: what is refused or waits behind it finds no bucket any more.
     await ctx.sql.query(LOCK_BUCKET, [this.id]);
     const objects = await ctx.sql.query(EMPTY, [this.id]);

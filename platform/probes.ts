@@ -4,9 +4,10 @@ import type { Config } from '../core/config';
 import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../core/context';
 import { limits } from '../core/limits';
 import { dnsQuestions } from '../drivers/dns';
-import { driverContext } from '../drivers/driver';
+import { driverContext, DriverError } from '../drivers/driver';
 import { openGitProviders, type GitProviders } from '../drivers/git_provider';
 import { openMonitor, type Monitor } from '../drivers/monitor';
+import { openObjectStorage } from '../drivers/object_storage/open';
 import { openOutbound, type Outbound } from '../drivers/outbound';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../drivers/source';
 import { openSource } from '../drivers/source/git';
@@ -32,6 +33,7 @@ export function openProbes(config: Config): Probes {
       resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted),
       listBranches: async (remote) => listBranches(await source(), remote),
     },
+    bucketObjects: bucketObjects(config),
     check: (check) => monitor().check(check),
     git: (access) => providers().client(access),
     gitOauth: {
@@ -39,6 +41,19 @@ export function openProbes(config: Config): Probes {
       exchangeCode: (...given) => providers().oauth.exchangeCode(...given),
       refresh: (...given) => providers().oauth.refresh(...given),
     },
+  };
+}
+
+function bucketObjects(config: Config): Probes['bucketObjects'] {
+  const list = openObjectStorage(config)?.list;
+  if (!list) return null;
+  return async (bucket, question) => {
+    try {
+      return await list(bucket, question, driverContext(limits.probeTimeoutMs));
+    } catch (error) {
+      if (error instanceof DriverError) return null;
+      throw error;
+    }
   };
 }
 

@@ -2,6 +2,7 @@ import { Bucket } from '../models/bucket';
 import { endpointOf } from '../models/bucket/endpoint';
 import { page } from '../models/base/page';
 import type { Resolvers } from '../schema/types';
+import type { Prepare } from './index';
 
 export const resolvers: Resolvers = {
   Query: {
@@ -20,4 +21,8 @@ export const resolvers: Resolvers = {
     endpoint: (_bucket, _, ctx) => endpointOf(ctx.config),
     public_url: (bucket, _, ctx) => bucket.publicUrl(ctx),
   },
+};
+
+export const prepare: Record<string, Prepare> = {
+  deleteBucket: ({ id }, ctx) => Bucket.probe(ctx, id as string),
 };

@@ -1,5 +1,5 @@
-// Settings of the embedded S3 endpoint.
-import { addresses, hostname, httpUrlSetting, integer, path } from '../setting_types';
+// Settings of object storage: the embedded S3 endpoint, or a gateway.
+import { addresses, hostname, httpUrlSetting, integer, path, text } from '../setting_types';
 
 export const objectStorageSettings = {
   S3_PORT: integer({
@@ -31,5 +31,23 @@ export const objectStorageSettings = {
     default: null,
     derived: 'objects in the data directory',
     description: 'Directory of the objects.',
+  }),
+  RGW_URL: httpUrlSetting({
+    default: null,
+    description:
+      'Address of a Ceph RADOS Gateway. Set: it keeps buckets, keys and objects, and the embedded S3 endpoint is off.',
+  }),
+  RGW_ACCESS_KEY: text({
+    default: null,
+    description: 'Access key of its user with the capabilities users=*, buckets=* and usage=read.',
+  }),
+  RGW_SECRET_KEY: text({
+    default: null,
+    secret: true,
+    description: 'Secret of that key.',
+  }),
+  RGW_USER_PREFIX: text({
+    default: 'platform-',
+    description: 'Users of the gateway whose names begin so belong to this installation.',
   }),
 };

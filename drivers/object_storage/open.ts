@@ -2,11 +2,15 @@
 import type { Config } from '../../core/config';
 import type { ObjectStorage } from '../object_storage';
 import { bucketDirectories } from './embedded/directories';
+import { openRgw } from './rgw/driver';
 
-type Settings = Pick<Config, 's3Port' | 's3Dir'>;
+type Settings = Pick<Config, 's3Port' | 's3Dir' | 'rgwUrl' | 'rgwAccessKey' | 'rgwSecretKey' | 'rgwUserPrefix'>;
 
 /** @returns null where object storage is switched off */
 export function openObjectStorage(config: Settings): ObjectStorage | null {
+  const { rgwUrl: url, rgwAccessKey, rgwSecretKey, rgwUserPrefix: userPrefix } = config;
+  if (url !== null)
+    return openRgw({ url, userPrefix, accessKeyId: rgwAccessKey ?? '', secretAccessKey: rgwSecretKey ?? '' });
   if (config.s3Port === 0) return null;
-  return { buckets: bucketDirectories(config.s3Dir), keys: null };
+  return { buckets: bucketDirectories(config.s3Dir), keys: null, list: null };
 }

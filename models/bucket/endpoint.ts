@@ -4,17 +4,26 @@ import { problem } from '../../core/errors';
 import type { BucketWebsite } from '../../schema/types';
 
 /** @throws engine_unavailable, with what the operator has to do */
-export function requireObjectStorage({ s3Port }: Config): void {
-  if (s3Port !== 0) return;
+export function requireObjectStorage({ s3Port, rgwUrl }: Config): void {
+  if (s3Port !== 0 || rgwUrl !== null) return;
   throw problem(
     'engine_unavailable',
     'This installation has no object storage: the operator has set `S3_PORT` to `0`.',
   );
 }
 
+/** A gateway serves websites with host names of its own only. @throws engine_unavailable */
+export function requireWebsites({ rgwUrl }: Config): void {
+  if (rgwUrl === null) return;
+  throw problem(
+    'engine_unavailable',
+    'The buckets of this installation are in an object gateway (`RGW_URL`), which serves no websites.',
+  );
+}
+
 /** URL of the S3 endpoint, without a slash at its end. */
-export function endpointOf({ s3Url, s3Port }: Config): string {
-  return s3Url ?? `http://127.0.0.1:${s3Port}`;
+export function endpointOf({ s3Url, s3Port, rgwUrl }: Config): string {
+  return s3Url ?? rgwUrl ?? `http://127.0.0.1:${s3Port}`;
 }
 
 /** Where everybody may read: the website, else the objects; null while the bucket is private. */

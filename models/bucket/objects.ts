@@ -6,6 +6,7 @@ import { type ListedObject, type ObjectsQuestion } from '../../core/objects';
 import type { BucketObject } from '../../schema/types';
 import type { Page } from '../base/page';
 import type { Bucket } from '../bucket';
+import { askEngine } from './engine';
 import { GROUP, queryObjects, type ObjectVersion } from '../bucket_object/list';
 
 export interface ObjectsArguments {
@@ -19,7 +20,7 @@ export interface ObjectsArguments {
 
 /**
  * One page in the order of keys; of versions of one key the newest comes first.
- * @throws invalid_cursor
+ * @throws invalid_cursor, provider_error
  */
 export async function pageOfObjects(ctx: Context, bucket: Bucket, args: ObjectsArguments): Promise<Page<BucketObject>> {
   const limit = args.limit ?? limits.pageSizeDefault;
@@ -43,7 +44,9 @@ export async function pageOfObjects(ctx: Context, bucket: Bucket, args: ObjectsA
   return { data: data.map(({ position: _, ...row }) => row), next_cursor };
 }
 
-async function readObjects(ctx: Context, { id }: Bucket, question: ObjectsQuestion): Promise<ListedObject[]> {
+async function readObjects(ctx: Context, bucket: Bucket, question: ObjectsQuestion): Promise<ListedObject[]> {
+  if (ctx.probes.bucketObjects) return askEngine(ctx, bucket, question);
+  const { id } = bucket;
   const entries = await queryObjects(ctx.sql, { bucketId: id, ...question });
   return entries.map(({ common_prefix, ...row }) =>
     common_prefix === null ? listed(row) : { ...NOTHING, type: 'prefix', key: common_prefix },

@@ -10,7 +10,7 @@ import { receiveText } from './upload';
 import { changeBucketSettings } from './change_settings';
 import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
 import { aclOf } from './write_object';
-import { childElement, childElements, parseXml, elementText, type XmlNode } from './xml';
+import { childElement, childElements, parseXml, elementText, type XmlElements, type XmlNode } from './xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const RULES_MAX = 100;
@@ -82,8 +82,12 @@ function getCors(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetBucketCORS', '');
   const { cors } = exchange.bucket;
   if (!cors.length) throw new S3Error('NoSuchCORSConfiguration');
-  sendXml(exchange, 'CORSConfiguration', {
-    CORSRule: cors.map((rule) => ({
+  sendXml(exchange, 'CORSConfiguration', corsElements(cors));
+}
+
+export function corsElements(rules: readonly CorsRule[]): XmlElements {
+  return {
+    CORSRule: rules.map((rule) => ({
       ...{ AllowedOrigin: rule.allowed_origins, AllowedMethod: rule.allowed_methods },
       ...{
         AllowedHeader: rule.allowed_headers,
@@ -91,7 +95,7 @@ function getCors(exchange: Exchange): void {
         MaxAgeSeconds: rule.max_age_seconds,
       },
     })),
-  });
+  };
 }
 
 function putCors(exchange: Exchange): Promise<void> {
@@ -101,7 +105,7 @@ function putCors(exchange: Exchange): Promise<void> {
   });
 }
 
-function corsRule(node: XmlNode): CorsRule {
+export function corsRule(node: XmlNode): CorsRule {
   const all = (name: string): string[] => childElements(node, name).map(({ text }) => text);
   const [allowed_origins, allowed_methods] = [all('AllowedOrigin'), all('AllowedMethod')];
   const age = Number(elementText(node, 'MaxAgeSeconds') ?? 3600);

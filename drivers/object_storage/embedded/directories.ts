@@ -1,13 +1,22 @@
 // The directories of buckets. The rows of objects say which files there should be in them.
-import { lstat, mkdir, readdir } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import {
+  asDriverErrors,
+  checkpoint,
+  DriverError,
+  type Desired,
+  type Fingerprint,
+  type Observation,
+} from '../../driver';
 import { syncDirectory } from '../../files';
-import { asDriverErrors, checkpoint, type Desired, type Observation } from '../../driver';
 import type { BucketDriver, BucketObserved, BucketSpec } from '../../object_storage';
 import { removeTree } from '../../remove_tree';
 
 const NAME = 'embedded';
-const BUCKET = /^bkt_[0-9a-z]{26}$/;
+const BUCKET = /^[a-z]{3}_[0-9a-z]+$/;
+/** Says what the directory is the content of, to an operator who has nothing but the disk. */
+const MARK = 'bucket.json';
 const NOTHING: BucketObserved = { usage: null, days: [] };
 
 type Bucket = Desired<BucketSpec>;
@@ -19,40 +28,68 @@ export function bucketDirectories(directory: string): BucketDriver {
     name: NAME,
     measureMs: null,
     appliesLifecycle: false,
-    async fingerprint() {
-      const failure = await mkdir(directory, { recursive: true, mode: 0o700 }).then(
-        () => null,
-        (error: NodeJS.ErrnoException) => error.code ?? 'error',
-      );
-      const reason = failure && `The directory of the objects cannot be used (${failure}).`;
-      return { healthy: !reason, reason, facts: {} };
-    },
-    observe: (r) => asDriverErrors(() => observe(place(r.id))),
+    fingerprint: () => fingerprint(directory),
+    observe: (r, ctx) =>
+      asDriverErrors(() => {
+        checkpoint(ctx);
+        return observe(place(r.id), r);
+      }),
     ensure: (r, _obs, ctx) =>
       asDriverErrors(async () => {
         checkpoint(ctx);
+        if ((await observe(place(r.id), r)).state === 'foreign') throw foreign();
         await mkdir(place(r.id), { recursive: true, mode: 0o700 });
         await syncDirectory(directory);
+        await writeMark(place(r.id), r);
         return { ref: { driver: NAME, name: r.id } };
       }),
     remove: (r: Bucket, _obs, ctx) =>
-      asDriverErrors(() => {
+      asDriverErrors(async () => {
         checkpoint(ctx);
-        return removeTree(place(r.id));
+        if ((await observe(place(r.id), r)).state === 'present') await removeTree(place(r.id));
       }),
-    async *list() {
-      const names = await readdir(directory).catch(() => []);
-      for (const name of names) if (BUCKET.test(name)) yield { ref: { driver: NAME, name }, owner_id: name };
+    async *list(ctx) {
+      checkpoint(ctx);
+      for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => []))
+        if (entry.isDirectory() && BUCKET.test(entry.name))
+          yield { ref: { driver: NAME, name: entry.name }, owner_id: entry.name };
     },
   };
 }
 
-async function observe(directory: string): Promise<Observation<BucketObserved>> {
+async function fingerprint(directory: string): Promise<Fingerprint> {
+  const failure = await mkdir(directory, { recursive: true, mode: 0o700 }).then(
+    () => null,
+    (error: NodeJS.ErrnoException) => error.code ?? 'error',
+  );
+  const reason = failure && `The directory of the objects cannot be used (${failure}).`;
+  return { healthy: !reason, reason, facts: {} };
+}
+
+async function observe(directory: string, r: Bucket): Promise<Observation<BucketObserved>> {
   const found = await lstat(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
     throw error;
   });
   if (!found) return { state: 'absent' };
   if (!found.isDirectory()) return { state: 'foreign', detail: 'Something else has the name of the directory.' };
-  return { state: 'present', upToDate: true, observed: NOTHING };
+  const mark = await readFile(path.join(directory, MARK), 'utf8').catch(() => null);
+  return { state: 'present', upToDate: mark === markOf(r), observed: NOTHING };
+}
+
+/** The settings, as the rows have them; no rights and no secrets. */
+function markOf({ id, spec }: Bucket): string {
+  const { name, access, versioning, quota_bytes, website, cors, lifecycle } = spec;
+  return JSON.stringify({ id, name, access, versioning, quota_bytes, website, cors, lifecycle }, null, 2);
+}
+
+async function writeMark(directory: string, r: Bucket): Promise<void> {
+  const temporary = path.join(directory, `.${MARK}`);
+  await writeFile(temporary, markOf(r), { mode: 0o600, flush: true });
+  await rename(temporary, path.join(directory, MARK));
+  await syncDirectory(directory);
+}
+
+function foreign(): DriverError {
+  return new DriverError('conflict', 'Something else has the name of the directory of the bucket.');
 }

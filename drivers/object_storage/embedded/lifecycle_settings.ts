@@ -25,8 +25,12 @@ export function getLifecycle(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetLifecycleConfiguration', '');
   const { lifecycle } = exchange.bucket;
   if (!lifecycle.length) throw new S3Error('NoSuchLifecycleConfiguration');
-  sendXml(exchange, 'LifecycleConfiguration', {
-    Rule: lifecycle.map((rule): XmlElements => ({
+  sendXml(exchange, 'LifecycleConfiguration', lifecycleElements(lifecycle));
+}
+
+export function lifecycleElements(rules: readonly LifecycleRule[]): XmlElements {
+  return {
+    Rule: rules.map((rule): XmlElements => ({
       ...{ ID: rule.id, Filter: { Prefix: rule.prefix }, Status: rule.enabled ? 'Enabled' : 'Disabled' },
       Expiration: rule.expire_after_days && { Days: rule.expire_after_days },
       NoncurrentVersionExpiration: rule.expire_noncurrent_after_days && {
@@ -36,7 +40,7 @@ export function getLifecycle(exchange: Exchange): void {
         DaysAfterInitiation: rule.abort_incomplete_uploads_after_days,
       },
     })),
-  });
+  };
 }
 
 export function putLifecycle(exchange: Exchange): Promise<void> {
@@ -49,7 +53,7 @@ export function putLifecycle(exchange: Exchange): Promise<void> {
   });
 }
 
-function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
+export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
   const days = (parent: string, name: string): number | null => {
     const text = elementText(childElement(node, parent), name);
     if (text === undefined) return null;

@@ -1,0 +1,78 @@
+// The settings of a bucket as XML, and whether those that the gateway has are the desired ones.
+import { corsElements, corsRule } from '../embedded/bucket_settings';
+import { lifecycleElements, lifecycleRule } from '../embedded/lifecycle_settings';
+import { childElements, parseXml, elementText, xmlDocument } from '../embedded/xml';
+import type { BucketSpec, CorsRule } from '../../object_storage';
+import type { Answer } from './api';
+import type { AwsPolicy } from './policy';
+
+export interface Setting {
+  /** In the query. */
+  name: 'versioning' | 'policy' | 'cors' | 'lifecycle';
+  /** null: it is to be removed. */
+  body: string | null;
+  isUpToDate(answer: Answer): boolean;
+}
+
+/** What is to be set of a bucket, each by itself. */
+export function rgwSettings(spec: BucketSpec, policy: AwsPolicy): Setting[] {
+  return [versioning(spec), policySetting(policy), cors(spec.cors), lifecycle(spec.lifecycle)];
+}
+
+/** A bucket that has had versions has them suspended, and never none again. */
+function versioning({ versioning: isOn }: BucketSpec): Setting {
+  return {
+    name: 'versioning',
+    body: xmlDocument('VersioningConfiguration', { Status: isOn ? 'Enabled' : 'Suspended' }),
+    isUpToDate: ({ text }) => (elementText(parseXml(text, 'VersioningConfiguration'), 'Status') === 'Enabled') === isOn,
+  };
+}
+
+function policySetting(policy: AwsPolicy): Setting {
+  const body = JSON.stringify(policy);
+  return { name: 'policy', body, isUpToDate: ({ status, text }) => status === 200 && text === body };
+}
+
+function cors(rules: CorsRule[]): Setting {
+  return {
+    name: 'cors',
+    body: rules.length ? xmlDocument('CORSConfiguration', corsElements(rules)) : null,
+    isUpToDate: ({ status, text }) => {
+      if (status === 404) return !rules.length;
+      const found = childElements(parseXml(text, 'CORSConfiguration'), 'CORSRule').map(corsRule);
+      return isSame(found.map(sorted), rules.map(sorted));
+    },
+  };
+}
+
+/** The gateway keeps sets where we keep lists. */
+function sorted(rule: CorsRule): CorsRule {
+  const { allowed_origins, allowed_methods, allowed_headers, expose_headers, max_age_seconds } = rule;
+  const order = (list: string[]): string[] => [...new Set(list)].sort();
+  return {
+    ...{ allowed_origins: order(allowed_origins), allowed_methods: order(allowed_methods) },
+    ...{ allowed_headers: order(allowed_headers), expose_headers: order(expose_headers), max_age_seconds },
+  };
+}
+
+function lifecycle(rules: BucketSpec['lifecycle']): Setting {
+  return {
+    name: 'lifecycle',
+    body: rules.length ? xmlDocument('LifecycleConfiguration', lifecycleElements(rules)) : null,
+    isUpToDate: ({ status, text }) => {
+      if (status === 404) return !rules.length;
+      const found = childElements(parseXml(text, 'LifecycleConfiguration'), 'Rule').map(lifecycleRule);
+      const byId = (list: BucketSpec['lifecycle']) => [...list].sort((a, b) => (a.id < b.id ? -1 : 1));
+      return isSame(byId(found), byId(rules));
+    },
+  };
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a, keysInOrder) === JSON.stringify(b, keysInOrder);
+}
+
+function keysInOrder(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,18 @@
+// A Ceph RADOS Gateway as the engine of object storage: buckets and keys there, and nothing of them here.
+import type { ObjectStorage } from '../../object_storage';
+import { openRgwApi, type RgwOptions } from './api';
+import { rgwBuckets } from './buckets';
+import { rgwKeys } from './keys';
+import { listRgwObjects } from './objects';
+
+export function openRgw(options: RgwOptions): ObjectStorage {
+  const api = openRgwApi(options);
+  return {
+    buckets: openRgwBuckets(options),
+    keys: openRgwKeys(options),
+    list: (bucket, question, ctx) => listRgwObjects(api, bucket, question, ctx),
+  };
+}
+
+export const openRgwBuckets = (options: RgwOptions) => rgwBuckets(openRgwApi(options), options);
+export const openRgwKeys = (options: RgwOptions) => rgwKeys(openRgwApi(options), options);

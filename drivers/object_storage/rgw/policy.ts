@@ -1,0 +1,79 @@
+// Grants, public access and the policy of a bucket in the language of AWS, as the gateway follows it. Settings of a
+// bucket are changed with the API of the platform only, so no key gets those actions.
+import { expandActions, objectActions, permittedActions, PUBLIC_ACTIONS } from '../../../core/bucket_access';
+import type { BucketSpec } from '../../object_storage';
+
+interface AwsStatement {
+  Sid?: string;
+  Effect: 'Allow' | 'Deny';
+  Principal: { AWS: string[] };
+  Action: string[];
+  Resource: string[];
+  Condition?: { StringLike: { 's3:prefix': string[] } };
+}
+
+export interface AwsPolicy {
+  Version: '2012-10-17';
+  Statement: AwsStatement[];
+}
+
+/** Not known to gateways before Squid: a policy that names them is refused as a whole. */
+const UNKNOWN: readonly string[] = ['s3:GetObjectAttributes', 's3:GetObjectVersionAttributes'];
+const LISTS: readonly string[] = ['s3:ListBucket', 's3:ListBucketVersions', 's3:ListBucketMultipartUploads'];
+const isOfObject = (action: string): boolean => (objectActions as readonly string[]).includes(action);
+const isList = (action: string): boolean => LISTS.includes(action);
+const isOffered = (action: string): boolean =>
+  !UNKNOWN.includes(action) && !/^s3:(Put|Delete)\w*(Bucket|Lifecycle)/.test(action);
+
+/** @param userOf the user of the gateway for an access key of the project; undefined where the key has gone */
+export function awsPolicyOf(
+  spec: BucketSpec,
+  ownerUid: string,
+  userOf: (accessKeyId: string) => string | undefined,
+): AwsPolicy {
+  const [bucket, objects] = [`arn:aws:s3:::${spec.name}`, `arn:aws:s3:::${spec.name}/*`];
+  // What others have uploaded belongs to them, and the owner of the bucket reads it by this statement alone.
+  const statements: AwsStatement[] = [
+    { Effect: 'Allow', Principal: { AWS: [arnOf(ownerUid)] }, Action: ['s3:*'], Resource: [bucket, objects] },
+  ];
+  for (const { access_key_id, permission } of spec.keys) {
+    const uid = userOf(access_key_id);
+    if (!permission || !uid) continue;
+    const Action = [...permittedActions[permission]].filter(isOffered).sort();
+    statements.push({ Effect: 'Allow', Principal: { AWS: [arnOf(uid)] }, Action, Resource: [bucket, objects] });
+  }
+  if (spec.access === 'public_read')
+    statements.push({ Effect: 'Allow', Principal: { AWS: ['*'] }, Action: [...PUBLIC_ACTIONS], Resource: [objects] });
+  return {
+    Version: '2012-10-17',
+    Statement: [...statements, ...spec.policy.flatMap((one) => own(one, spec.name, userOf))],
+  };
+}
+
+function own(
+  { id, effect, principals, actions, resources }: BucketSpec['policy'][number],
+  name: string,
+  userOf: (accessKeyId: string) => string | undefined,
+): AwsStatement[] {
+  const users = principals.map((one) => (one === '*' ? '*' : userOf(one)));
+  const AWS = users.includes('*') ? ['*'] : users.flatMap((uid) => (uid ? [arnOf(uid)] : []));
+  if (!AWS.length) return [];
+  const all = expandActions(actions).filter(isOffered);
+  const bucket = `arn:aws:s3:::${name}`;
+  const isWhole = resources.includes('*');
+  const prefixes = { Condition: { StringLike: { 's3:prefix': resources } } };
+  const statements = [
+    { Action: all.filter(isOfObject), Resource: resources.map((pattern) => `${bucket}/${pattern}`) },
+    // The pattern of a list is compared with its prefix.
+    { Action: all.filter(isList), Resource: [bucket], ...(!isWhole && prefixes) },
+    { Action: isWhole ? all.filter((one) => !isOfObject(one) && !isList(one)) : [], Resource: [bucket] },
+  ];
+  const common = { ...(id !== null && { Sid: id }), Principal: { AWS } };
+  return statements
+    .filter(({ Action }) => Action.length)
+    .map((one) => ({ ...common, Effect: effect === 'allow' ? 'Allow' : 'Deny', ...one }));
+}
+
+function arnOf(uid: string): string {
+  return `arn:aws:iam:::user/${uid}`;
+}
