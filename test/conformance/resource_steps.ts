@@ -32,7 +32,10 @@ export interface ResourceFixture<S, O> {
 }
 
 export const stepMs = 20_000;
+/** The loop tries for minutes. Five rounds at once were over before a busy machine had let go of a loop device. */
+const convergenceMs = 15_000;
 const slowConvergenceMs = 60_000;
+const pauseMs = 50;
 
 let minted = 0;
 
@@ -44,18 +47,18 @@ export async function made<S, O>(fixture: ResourceFixture<S, O>): Promise<Desire
 
 // As the loop does it: look, step, look, a few times; only what passes by itself may fail on the way.
 export async function converged<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  const end = Date.now() + (fixture.slow ? slowConvergenceMs : 0);
+  const end = Date.now() + (fixture.slow ? slowConvergenceMs : convergenceMs);
   const failures = new Set<string>();
   const retryAfterTransient = (error: unknown) => {
     if (!(error instanceof DriverError) || error.reason !== 'transient') throw error;
     failures.add([error.message, error.cause].join('\n'));
     return error.retryAfterMs;
   };
-  for (let round = 0; round < 5 || Date.now() < end; round++) {
+  for (let round = 0; round < 5 || Date.now() < end; round += 1) {
     const waitMs = await step(fixture, r).then(({ requeueMs }) => requeueMs, retryAfterTransient);
     const seen = await observe(fixture, r);
     if (seen.state === 'present' && seen.upToDate) return;
-    await sleep(waitMs ?? 0);
+    await sleep(waitMs ?? pauseMs);
   }
   const seen = JSON.stringify(await observe(fixture, r));
   throw new Error(`not up to date: ${seen}. What failed on the way: ${[...failures].join('\n') || 'nothing'}`);
