@@ -7,7 +7,7 @@ import type { CreateGitIntegrationInput, UpdateGitIntegrationInput } from '../sc
 import type { Values } from '../db/table';
 import { Resource } from './base/resource';
 import { normalBaseUrl } from './git_integration/base_url';
-import { accessOf, providerProblem, sealTokens } from './git_integration/client';
+import { accessOf, providerFailure, providerProblem, sealTokens } from './git_integration/client';
 import { dependentsOf } from './git_integration/dependents';
 import { newGrant, NO_GRANT, requireOauthClient } from './git_integration/oauth';
 
@@ -167,7 +167,7 @@ async function askAccount(ctx: Context, access: GitAccess): Promise<TokenAnswer>
   } catch (error) {
     if (error instanceof GitProviderError && (error.failure === 'unauthorized' || error.failure === 'forbidden'))
       return { refused: error.message };
-    if (error instanceof GitProviderError) throw problem('provider_error', error.message);
+    if (error instanceof GitProviderError) throw providerFailure(error);
     throw error;
   }
 }

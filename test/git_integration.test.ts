@@ -165,7 +165,8 @@ describe('what a provider refuses', () => {
   test('a token that is revoked later turns the integration to error, and a new one back', async () => {
     const { path, call } = await connected('gitlab');
     peers.gitlab.fault = () => ({ status: 401, json: { message: '401 Unauthorized' } });
-    expect((await call('GET', `${path}/repositories`)).body.code).toBe('provider_error');
+    const revoked = await call('GET', `${path}/repositories`);
+    expect(revoked.body).toMatchObject({ code: 'provider_error', retryable: false });
     expect((await call('GET', path)).body).toMatchObject({ status: 'error' });
     expect((await call('GET', `${path}/repositories`)).body.code).toBe('invalid_state');
     expect((await call('POST', `${path}/verify`)).body).toMatchObject({ status: 'error' });

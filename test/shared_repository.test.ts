@@ -72,6 +72,8 @@ test('verifySharedRepository reads the repository with the deploy key and pins t
   const refused = await service.call('POST', `${place}/verify`);
   expect([refused.status, refused.body.status]).toEqual([200, 'error']);
   expect(refused.body.status_reason).toContain('refused access');
+  const unread = await service.call('GET', `${place}/branches`);
+  expect(unread.body).toMatchObject({ code: 'provider_error', retryable: false });
   ssh.keys.add(body.deploy_key.public_key);
   const verified = await service.call('POST', `${place}/verify`);
   expect(verified.body).toMatchObject({ status: 'active', status_reason: null, default_branch: 'trunk' });

@@ -101,8 +101,13 @@ export function sealTokens(secrets: SecretBox, id: string, tokens: GitTokens): s
 export function providerProblem(error: unknown): unknown {
   if (!(error instanceof GitProviderError)) return error;
   if (error.failure === 'not_found') return problem('not_found', error.message);
-  const found: Problem = problem('provider_error', error.message);
-  found.retryable = error.failure !== 'unauthorized' && error.failure !== 'forbidden';
+  return providerFailure(error);
+}
+
+/** Another try with the same request is worth it where the provider was away, slow or busy. */
+export function providerFailure({ failure, message }: GitProviderError): Problem {
+  const found = problem('provider_error', message);
+  found.retryable = !['unauthorized', 'forbidden', 'not_found'].includes(failure);
   return found;
 }
 

@@ -1,8 +1,8 @@
 // The branches of a shared repository, as its remote has them now.
 import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
 import type { GitBranch } from '../../core/git_provider';
 import type { Page } from '../base/page';
+import { sourceProblem } from '../deployment/source_probe';
 import { providerProblem } from '../git_integration/client';
 import { contains, walk } from '../git_integration/walk';
 import { SharedRepository } from '../shared_repository';
@@ -33,5 +33,5 @@ async function read(ctx: Context, repository: SharedRepository): Promise<GitBran
   });
   const answer = await ctx.probes.source.listBranches(remote);
   if (answer.found) return answer.branches.map(({ name, sha }) => ({ name, commit_sha: sha, protected: null }));
-  throw problem('provider_error', answer.message);
+  throw sourceProblem(answer);
 }

@@ -1,5 +1,7 @@
 // Builds that really run. Nothing here needs a network: packages lie beside the source.
 import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { openWorkshop } from '../support/built';
 
@@ -33,6 +35,36 @@ function makeWheel(directory: string): void {
   execFileSync('python3', ['-c', program, path.join(directory, 'shelf-1-py3-none-any.whl')], {
     input: JSON.stringify(files),
   });
+}
+
+interface SecondPython {
+  series: string;
+  directory: string;
+}
+
+/** Of another series than `python3`, wherever this machine has one. */
+function anotherPython(): SecondPython | undefined {
+  const usual = /3\.\d+/.exec(spawnSync('python3', ['--version'], { encoding: 'utf8' }).stdout ?? '')?.[0];
+  const versions = path.join(os.homedir(), '.pyenv/versions');
+  const places = ['/usr/bin', '/usr/local/bin', ...filesIn(versions).map((name) => path.join(versions, name, 'bin'))];
+  const found = places.flatMap((directory) =>
+    filesIn(directory).flatMap((name) => {
+      const series = /^python(3\.\d+)$/.exec(name)?.[1];
+      return series && series !== usual ? [{ series, directory }] : [];
+    }),
+  );
+  // What is no longer maintained may not know today's wheels.
+  return found
+    .filter(({ series }) => Number(series.slice(2)) >= 10)
+    .find(({ series, directory }) => spawnSync(`${directory}/python${series}`, ['-m', 'venv', '--help']).status === 0);
+}
+
+function filesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
 }
 
 describe('builds', () => {
@@ -143,6 +175,25 @@ describe('builds', () => {
       expect(built).toMatchObject({ code: 0, plan: { kind: 'procfile', env: { PYTHONUNBUFFERED: '1' } } });
       const text = await (await fetch((await workshop.start(built)).url)).text();
       expect(text).toMatch(/\/instance-[^/]+\/\.platform\/venv$/);
+    },
+    120_000,
+  );
+
+  const other = anotherPython();
+  (other ? test : test.skip)(
+    'Python of the version that .python-version asks for (needs a second Python with venv)',
+    async () => {
+      const { series, directory: programs } = other as SecondPython;
+      const directory = workshop.source({
+        '.python-version': `${series}\n`,
+        'requirements.txt': './shelf-1-py3-none-any.whl\n',
+        'app.py': 'import sys, shelf\nsys.prefix = sys.version\nshelf.serve()\n',
+      });
+      makeWheel(directory);
+      const built = await workshop.build(directory, {}, [programs]);
+      expect(built).toMatchObject({ code: 0, plan: { summary: expect.stringContaining(`Python ${series}.`) } });
+      const text = await (await fetch((await workshop.start(built)).url)).text();
+      expect(text.split('.').slice(0, 2).join('.')).toBe(series);
     },
     120_000,
   );

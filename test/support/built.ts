@@ -50,13 +50,20 @@ export function openWorkshop() {
       }
       return directory;
     },
-    async build(directory: string, changed: Partial<BuildSettings> = {}): Promise<Built> {
+    /** @param more directories of programs that the host has beside those of PATH */
+    async build(directory: string, changed: Partial<BuildSettings> = {}, more: string[] = []): Promise<Built> {
+      const PATH = [process.env.PATH, ...more].join(path.delimiter);
       const builder = openBuilder(await toolchains);
       const ctx = driverContext(60_000);
-      const plan = await builder.detect(directory, { ...settings, ...changed }, await hostFacts(), ctx);
+      const plan = await builder.detect(
+        directory,
+        { ...settings, ...changed },
+        await hostFacts(more.length ? { searchPath: PATH } : {}),
+        ctx,
+      );
       await builder.ensureTools(plan, ctx);
       const { command, env: own, defaults } = await builder.task(plan, { directory, cache }, ctx);
-      const env = { PATH: process.env.PATH, ...defaults, ...plan.env, ...own };
+      const env = { PATH, ...defaults, ...plan.env, ...own };
       const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {
         cwd: directory,
         env,
