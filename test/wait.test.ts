@@ -76,3 +76,12 @@ test('a process that stops answers those who wait', async () => {
   expect((await answer).status).toBe(201);
   expect(performance.now() - started).toBeLessThan(20_000);
 });
+
+test('the published form of the header allows other preferences beside it', async () => {
+  const { body } = await working.call('GET', '/v2/openapi.json');
+  const { schema } = body.paths['/v2/volumes'].post.parameters
+    .map((one: { $ref?: string }) => (one.$ref ? body.components.parameters[one.$ref.split('/').pop() as string] : one))
+    .find(({ name }: { name: string }) => name === 'Prefer');
+  for (const value of ['wait=5', 'respond-async', 'return=minimal; foo="some parameter", wait=5', 'handling=lenient'])
+    expect(value).toMatch(new RegExp(schema.pattern, 'u'));
+});

@@ -14,8 +14,8 @@ export interface SchemaWithExample {
 // Characters that no text of a format has (FORBIDDEN of core/formats.ts).
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
 const CHARACTER = `[^${CONTROLS}]`;
-// Names beyond ASCII are taken too and folded to punycode.
-const HOST = `[^\\s.:/@${CONTROLS}]+(?:\\.[^\\s.:/@${CONTROLS}]+)+`;
+// Names beyond ASCII are taken too and folded to punycode, with the full stops of their scripts (RFC 3490 §3.1).
+const HOST = `[^\\s.:/@${CONTROLS}]+(?:[.\\u3002\\uff0e\\uff61][^\\s.:/@${CONTROLS}]+)+`;
 
 const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
   slug: { schema: { minLength: 3, maxLength: 40, pattern: '^[a-z](?:-?[a-z0-9])+$' }, example: 'my-name' },

@@ -1,4 +1,5 @@
 import { formats, isFormat, type FormatName } from '../../core/formats';
+import { formatSchema } from '../../rest/openapi/scalar_schemas';
 import { cases } from '../support/format_cases';
 
 describe.each(Object.entries(cases) as [FormatName, [string, string | null][]][])('%s', (name, rows) => {
@@ -17,6 +18,19 @@ describe.each(Object.entries(cases) as [FormatName, [string, string | null][]][]
         expect(formats[name](good.slice(0, at) + bad + good.slice(at))).toBeNull();
     }
   });
+
+  const { pattern } = formatSchema(name).schema;
+  // Dates and e-mail addresses are published by the name of their format.
+  if (pattern !== undefined)
+    test('its published pattern takes what it takes, and no control character', () => {
+      const published = new RegExp(pattern, 'u');
+      const good = rows.flatMap(([text, value]) => (value === null ? [] : [text]));
+      expect(good.filter((text) => !published.test(text))).toEqual([]);
+      const [text = ''] = good;
+      for (const bad of ['\0', '\n', '\r', '\t', '\u007f', '\u0080', '\u0085', '\u009f', '\u2028', '\u2029'])
+        for (const at of [0, Math.ceil(text.length / 2), text.length])
+          expect(published.test(text.slice(0, at) + bad + text.slice(at))).toBe(false);
+    });
 
   // A pattern that backtracks would take minutes, not the milliseconds that all of this takes.
   test('hostile lengths cost little', () => {
