@@ -145,7 +145,11 @@ it('stands in no host without its engine', async () => {
   await describeHost(service, { redis: [], valkey: [], mariadb: [] });
   expect(await post({ engine: 'redis' })).toMatchObject({
     status: 422,
-    body: { code: 'reference_not_found', field: 'engine' },
+    body: {
+      code: 'reference_not_found',
+      field: 'engine',
+      detail: expect.stringMatching(/is not installed.*`apt-get install redis-server`/),
+    },
   });
   expect((await post()).status).toBe(201);
 });
