@@ -1,9 +1,11 @@
-// Destinations of mail: so many connections at a time, and none for a while where a server is away or asks for it.
+// Destinations of mail: so many connections at a time, and none for a while where a server is away, or refuses for now
+// whatever it is sent.
 import type { HopResult } from '../drivers/mail/transport';
+import type { Room } from '../models/mail/queue';
 
 export interface Destinations {
-  /** Those that get nothing now. */
-  blocked(): string[];
+  /** What they take now. */
+  room(): Room;
   /** Waits for a turn. The answer gives it back. */
   enter(destination: string): Promise<() => void>;
   /** Learns from an attempt. */
@@ -13,28 +15,31 @@ export interface Destinations {
 const CONNECTIONS_PER_DESTINATION = 10;
 const BACK_OFF_MS = 30_000;
 const BACK_OFF_MAX_MS = 30 * 60_000;
+/** So many refusals for now (4xx), with nothing taken in between, count like a server that is away. */
+const DEFERRALS = 20;
 const REMEMBERED_MAX = 20_000;
 
 interface Known {
   running: number;
   waiting: (() => void)[];
+  deferrals: number;
   failures: number;
   until: number;
 }
 
-export function openDestinations(): Destinations {
+export function openDestinations(now: () => number = Date.now): Destinations {
   const known = new Map<string, Known>();
   const of = (destination: string): Known => {
-    const found = known.get(destination) ?? { running: 0, waiting: [], failures: 0, until: 0 };
+    const found = known.get(destination) ?? { running: 0, waiting: [], deferrals: 0, failures: 0, until: 0 };
     known.set(destination, found);
     return found;
   };
   const forget = (): void => {
     if (known.size <= REMEMBERED_MAX) return;
-    for (const [name, { running, until }] of known) if (!running && until < Date.now()) known.delete(name);
+    for (const [name, { running, until }] of known) if (!running && until < now()) known.delete(name);
   };
   return {
-    blocked: () => [...known].flatMap(([name, { until }]) => (until > Date.now() ? [name] : [])),
+    room: () => roomOf(known, now()),
     async enter(destination) {
       const entry = of(destination);
       if (entry.running >= CONNECTIONS_PER_DESTINATION)
@@ -49,12 +54,24 @@ export function openDestinations(): Destinations {
     },
     note(destination, { kind, isUnreachable }) {
       const entry = of(destination);
-      if (!isUnreachable || kind !== 'later') {
-        entry.failures = 0;
+      if (kind !== 'later') {
+        entry.deferrals = entry.failures = 0;
         return;
       }
+      entry.deferrals += 1;
+      if (!isUnreachable && entry.deferrals < DEFERRALS) return;
+      entry.deferrals = 0;
       entry.failures += 1;
-      entry.until = Date.now() + Math.min(BACK_OFF_MS * 2 ** (entry.failures - 1), BACK_OFF_MAX_MS);
+      entry.until = now() + Math.min(BACK_OFF_MS * 2 ** (entry.failures - 1), BACK_OFF_MAX_MS);
     },
   };
+}
+
+function roomOf(known: ReadonlyMap<string, Known>, now: number): Room {
+  const blocked: string[] = [];
+  const free: Record<string, number> = {};
+  for (const [name, { running, until }] of known)
+    if (until > now || running >= CONNECTIONS_PER_DESTINATION) blocked.push(name);
+    else if (running) free[name] = CONNECTIONS_PER_DESTINATION - running;
+  return { blocked, free, each: CONNECTIONS_PER_DESTINATION };
 }

@@ -46,6 +46,8 @@ const CONCURRENCY = 40;
 const POLL_MS = 1_000;
 const ENDS_AT_ONCE = 200;
 const MINUTE_MS = 60_000;
+/** After this time no further server is tried: the claim of the row would be over. */
+const ATTEMPT_MS = 5 * MINUTE_MS;
 /** Minutes to the next attempt: quick at first, then every four hours until MAIL_RETRY_HOURS are over. */
 const RETRY_MINUTES = [2, 5, 10, 20, 40, 80, 160, 240];
 
@@ -91,9 +93,9 @@ async function run(state: State, work: Work): Promise<void> {
       if (!isReleased) await releaseDeliveries(database);
       isReleased = true;
       const free = CONCURRENCY - running.size;
-      const due = free > 0 ? await claimDeliveries(database, free, destinations.blocked()) : [];
+      const due = free > 0 ? await claimDeliveries(database, free, destinations.room()) : [];
       for (const delivery of due) start(state, work, delivery);
-      if (due.length < free || free === 0) await signal.wait(POLL_MS);
+      if (!due.length) await signal.wait(POLL_MS);
     } catch (error) {
       log.warn({ err: error }, 'mail could not be claimed');
       await signal.wait(POLL_MS);
@@ -147,9 +149,10 @@ async function attempt(state: State, delivery: ClaimedDelivery): Promise<HopResu
   const release = await destinations.enter(delivery.destination);
   try {
     let last: HopResult = { kind: 'later', code: null, response: 'No server.', isUnreachable: true };
+    const until = Date.now() + ATTEMPT_MS;
     for (const hop of route.hops) {
       last = await transport.send(hop, message);
-      if (!last.isUnreachable) break;
+      if (!last.isUnreachable || Date.now() > until) break;
     }
     destinations.note(delivery.destination, last);
     return last;

@@ -8,14 +8,10 @@ import type { MailSender, Submission, SubmissionRules } from '../drivers/mail/su
 import { acceptMessages, type Acceptance, type AcceptedMessage } from '../models/mail/accept';
 import { allowsSource, findSendingZone, hasPassword, type SendingZone } from '../models/mail/sender';
 import { openBatch, type Batch } from './mail_batch';
+import { openLoginFailures } from './mail_logins';
 import type { MailStore } from './mail_store';
 
 const ACCEPTED_AT_ONCE = 200;
-/** Wrong passwords of an address, and of a user name, within a quarter of an hour; each delays the next answer. */
-const FAILURES_MAX = 10;
-const FAILURES_MS = 15 * 60_000;
-const DELAY_MS = 250;
-const COUNTED_MAX = 50_000;
 
 export type Acceptances = Batch<AcceptedMessage, Acceptance>;
 
@@ -35,7 +31,7 @@ interface RuleParts {
 
 export function submissionRules(parts: RuleParts): SubmissionRules {
   const { database, store, log } = parts;
-  const failures = failureCounter();
+  const failures = openLoginFailures();
   const hashes = new WeakMap<MailSender, string>();
   const senderOf = (zone: SendingZone, address: string): MailSender => {
     requireSending(zone, address);
@@ -46,11 +42,11 @@ export function submissionRules(parts: RuleParts): SubmissionRules {
   };
   return {
     async login(username, password, address) {
-      await failures.hold(address, username);
+      failures.requireFew(address, username);
       const zone = await findSendingZone(database, username);
       if (!zone || !hasPassword(zone, password)) {
-        failures.count(address, username);
         log.info({ address }, 'a mail client was refused');
+        await failures.count(address, username);
         throw new SmtpReply(535, '5.7.8', 'The user name or the password is wrong.');
       }
       return senderOf(zone, address);
@@ -101,36 +97,4 @@ function requireSending(zone: SendingZone, address: string): void {
   if (zone.status === 'disabled') throw new SmtpReply(550, '5.7.1', 'The relay zone is disabled.');
   if (zone.status === 'suspended')
     throw new SmtpReply(550, '5.7.1', `The relay zone is suspended. ${zone.status_reason ?? ''}`.trim());
-}
-
-interface FailureCounter {
-  /** Waits longer after each failure. @throws SmtpReply after too many */
-  hold(address: string, username: string): Promise<void>;
-  count(address: string, username: string): void;
-}
-
-function failureCounter(): FailureCounter {
-  const counts = new Map<string, { count: number; until: number }>();
-  const keysOf = (address: string, username: string): string[] => [
-    `address ${address}`,
-    `user ${username.slice(0, 64)}`,
-  ];
-  const countOf = (key: string): number => {
-    const found = counts.get(key);
-    if (!found || found.until < Date.now()) return 0;
-    return found.count;
-  };
-  return {
-    async hold(address, username) {
-      const count = Math.max(...keysOf(address, username).map(countOf));
-      if (count >= FAILURES_MAX)
-        throw new SmtpReply(454, '4.7.0', 'Too many failed logins. Try again in a quarter of an hour.');
-      if (count) await new Promise((resolve) => setTimeout(resolve, DELAY_MS * count).unref());
-    },
-    count(address, username) {
-      if (counts.size > COUNTED_MAX) counts.clear();
-      for (const key of keysOf(address, username))
-        counts.set(key, { count: countOf(key) + 1, until: Date.now() + FAILURES_MS });
-    },
-  };
 }

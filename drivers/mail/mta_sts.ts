@@ -16,14 +16,15 @@ interface Known {
 }
 
 const POLICY_BYTES_MAX = 64 * 1024;
+const HTTPS_PORT = 443;
 const FETCH_MS = 10_000;
 const AGE_SECONDS_MAX = 31_557_600;
 const DOMAINS_MAX = 10_000;
 /** The DNS is asked again after this time: a new id means a new policy. */
 const RECHECK_MS = 10 * 60_000;
 
-/** Looks policies up, and remembers them as long as they say. */
-export function stsPolicies(parts: { dns: Pick<DnsQuestions, 'txt'>; outbound: Outbound }) {
+/** Looks policies up, and remembers them as long as they say. @param parts `port`: 443, but in tests */
+export function stsPolicies(parts: { dns: Pick<DnsQuestions, 'txt'>; outbound: Outbound; port?: number }) {
   const known = new Map<string, Known & { lookedAt: number }>();
   const absent = new Map<string, number>();
   return async (domain: string): Promise<StsPolicy | null> => {
@@ -34,7 +35,7 @@ export function stsPolicies(parts: { dns: Pick<DnsQuestions, 'txt'>; outbound: O
     if (known.size + absent.size > DOMAINS_MAX) [known, absent].forEach((map) => map.clear());
     const id = await idOf(parts.dns, domain);
     if (id !== null && last?.id === id) return (known.set(domain, { ...last, lookedAt: now }), last.policy);
-    const fetched = id === null ? null : await fetchPolicy(parts.outbound, domain);
+    const fetched = id === null ? null : await fetchPolicy(parts.outbound, domain, parts.port ?? HTTPS_PORT);
     if (fetched && id !== null) {
       known.set(domain, { id, policy: fetched, until: now + fetched.seconds * 1000, lookedAt: now });
       return fetched;
@@ -52,8 +53,12 @@ async function idOf(dns: Pick<DnsQuestions, 'txt'>, domain: string): Promise<str
   return found.length === 1 ? (/;\s*id=([A-Za-z0-9]{1,32})\s*(?:;|$)/.exec(found[0] as string)?.[1] ?? null) : null;
 }
 
-async function fetchPolicy(outbound: Outbound, domain: string): Promise<(StsPolicy & { seconds: number }) | null> {
-  const url = new URL(`https://mta-sts.${domain}/.well-known/mta-sts.txt`);
+async function fetchPolicy(
+  outbound: Outbound,
+  domain: string,
+  port: number,
+): Promise<(StsPolicy & { seconds: number }) | null> {
+  const url = new URL(`https://mta-sts.${domain}:${port}/.well-known/mta-sts.txt`);
   const asked = { url, method: 'GET', headers: [], verifyTls: true, bodyBytesMax: POLICY_BYTES_MAX };
   try {
     const { status, body } = await exchange(outbound, asked, newTrace(), AbortSignal.timeout(FETCH_MS));

@@ -63,13 +63,16 @@ export async function directRoute(domain: string, parts: DirectParts): Promise<R
 async function exchangesOf(domain: string, { dns }: DirectParts): Promise<string[] | null> {
   const records = await dns.mx(domain);
   if (!records.length) return [domain];
-  const names = records.map((record) => record.split(' ')[1] ?? '');
-  if (names.every((name) => name === '')) return null;
-  return names.filter(Boolean).slice(0, EXCHANGES_MAX);
+  const pairs = records.map((record) => record.split(' ') as [string, string?]);
+  if (pairs.every(([, name]) => !name)) return null;
+  // Those that are preferred alike share the mail.
+  const shuffled = pairs.map(([preference, name]) => ({ preference: Number(preference), name, order: Math.random() }));
+  shuffled.sort((a, b) => a.preference - b.preference || a.order - b.order);
+  return shuffled.flatMap(({ name }) => name || []).slice(0, EXCHANGES_MAX);
 }
 
 async function hopsOf(names: readonly string[], tls: Hop['tls'], parts: DirectParts): Promise<Hop[]> {
-  const found = await Promise.all(
+  const found = await Promise.allSettled(
     names.map(async (name) => {
       const [a, aaaa] = await Promise.all([parts.dns.a(name), parts.dns.aaaa(name)]);
       const addresses = [...a, ...aaaa].filter((address) => parts.isAllowed(address)).slice(0, ADDRESSES_MAX);
@@ -77,5 +80,9 @@ async function hopsOf(names: readonly string[], tls: Hop['tls'], parts: DirectPa
     }),
   );
   const { port, ca } = parts;
-  return found.flat().map((hop) => ({ ...hop, port, secure: false, tls, auth: null, ca }));
+  const hops = found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+  // An exchange whose name the DNS cannot tell now may be the one that takes the mail.
+  const failed = found.find((each) => each.status === 'rejected');
+  if (!hops.length && failed) throw failed.reason;
+  return hops.map((hop) => ({ ...hop, port, secure: false, tls, auth: null, ca }));
 }

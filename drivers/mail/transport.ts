@@ -39,12 +39,13 @@ export interface Transport {
   close(): void;
 }
 
-const CONNECT_MS = 30_000;
-const IDLE_MS = 5_000;
-const SILENCE_MS = 120_000;
 /** RFC 5321 §4.5.3.2.6 allows ten minutes after the end of a message; a server that needs more than two is left. */
-const ATTEMPT_MS = 5 * 60_000;
+const TIMES = { connectMs: 30_000, silenceMs: 120_000, attemptMs: 5 * 60_000 };
+const IDLE_MS = 5_000;
 const MESSAGES_PER_CONNECTION = 100;
+/** A server that offers TLS and cannot do it is spoken to without, where nothing demands it, and asked again later. */
+const WITHOUT_TLS_MS = 60 * 60_000;
+const BROKEN_TLS_MAX = 10_000;
 const RESPONSE_CHARACTERS = 500;
 
 interface Open {
@@ -59,14 +60,35 @@ class Connections {
   private readonly idle = new Map<string, Open[]>();
   private readonly all = new Set<Open>();
 
-  constructor(private readonly name: string) {}
+  private readonly withoutTls = new Map<string, number>();
 
+  constructor(
+    private readonly name: string,
+    private readonly times: typeof TIMES,
+  ) {}
+
+  /** @throws SmtpError */
   async acquire(key: string, hop: Hop): Promise<Open> {
+    const isPlain = (this.withoutTls.get(key) ?? 0) > Date.now();
+    try {
+      return await this.open(key, hop, isPlain);
+    } catch (error) {
+      if (isPlain || hop.secure || hop.tls === 'required' || !isTlsFailure(error as SmtpError)) throw error;
+      const open = await this.open(key, hop, true);
+      if (this.withoutTls.size > BROKEN_TLS_MAX) this.withoutTls.clear();
+      this.withoutTls.set(key, Date.now() + WITHOUT_TLS_MS);
+      return open;
+    }
+  }
+
+  private async open(key: string, hop: Hop, isPlain: boolean): Promise<Open> {
     for (let known = this.idle.get(key)?.pop(); known; known = this.idle.get(key)?.pop()) {
       if (known.idle) clearTimeout(known.idle);
       if (!known.isBroken) return known;
     }
-    const open: Open = { connection: newConnection(this.name, hop), used: 0, idle: null, isBroken: false };
+    const open: Open = {
+      ...{ connection: newConnection(this.name, hop, isPlain, this.times), used: 0, idle: null, isBroken: false },
+    };
     this.all.add(open);
     open.connection.on('error', () => this.drop(open));
     open.connection.once('end', () => this.drop(open));
@@ -108,8 +130,8 @@ class Connections {
 }
 
 /** @param name of this host, as it says EHLO */
-export function openTransport(name: string): Transport {
-  const connections = new Connections(name);
+export function openTransport(name: string, times = TIMES): Transport {
+  const connections = new Connections(name, times);
   return {
     async send(hop, message) {
       const key = `${hop.host} ${hop.port} ${hop.servername} ${hop.tls} ${hop.auth?.user ?? ''}`;
@@ -119,7 +141,7 @@ export function openTransport(name: string): Transport {
       } catch (error) {
         return failureOf(error as SmtpError, true);
       }
-      const result = await deliver(open, message);
+      const result = await deliver(open, message, times.attemptMs);
       // A session that broke off in the middle is not used again.
       if (result.code === null) connections.drop(open);
       else
@@ -135,14 +157,23 @@ export function openTransport(name: string): Transport {
 
 type SmtpError = Error & { code?: string; responseCode?: number; response?: string; command?: string };
 
-function newConnection(name: string, { host, port, secure, servername, tls, ca }: Hop): SMTPConnection {
+function newConnection(
+  name: string,
+  { host, port, secure, servername, tls, ca }: Hop,
+  isPlain: boolean,
+  { connectMs, silenceMs }: typeof TIMES,
+): SMTPConnection {
   const isRequired = tls === 'required';
   return new SMTPConnection({
-    ...{ host, port, secure, name, logger: false, dnsTimeout: CONNECT_MS },
+    ...{ host, port, secure, name, logger: false, dnsTimeout: connectMs, ignoreTLS: isPlain },
     ...{ requireTLS: isRequired && !secure, opportunisticTLS: !isRequired },
-    ...{ connectionTimeout: CONNECT_MS, greetingTimeout: CONNECT_MS, socketTimeout: SILENCE_MS },
+    ...{ connectionTimeout: connectMs, greetingTimeout: connectMs, socketTimeout: silenceMs },
     tls: { servername, rejectUnauthorized: isRequired, minVersion: 'TLSv1.2', ...(ca && { ca }) },
   });
+}
+
+function isTlsFailure({ code, message }: SmtpError): boolean {
+  return code === 'ETLS' || /^(EPROTO|ERR_SSL|ERR_TLS)/.test(code ?? '') || /\b(SSL|TLS)\b/.test(message);
 }
 
 function connect(connection: SMTPConnection, { auth }: Hop): Promise<void> {
@@ -156,7 +187,7 @@ function connect(connection: SMTPConnection, { auth }: Hop): Promise<void> {
   });
 }
 
-function deliver(open: Open, { from, to, size, content }: Outbound): Promise<HopResult> {
+function deliver(open: Open, { from, to, size, content }: Outbound, attemptMs: number): Promise<HopResult> {
   return new Promise((resolve) => {
     const { connection } = open;
     const stream = content();
@@ -170,7 +201,7 @@ function deliver(open: Open, { from, to, size, content }: Outbound): Promise<Hop
     const timer = setTimeout(() => {
       connection.close();
       broke(new Error('The server took too long.'));
-    }, ATTEMPT_MS);
+    }, attemptMs);
     connection.once('error', broke);
     stream.once('error', (error) => {
       connection.close();

@@ -58,9 +58,18 @@ export interface AttemptEnd {
 }
 
 const CLAIM_MINUTES = 15;
-const CLAIM = named(`with due as (
-    select message_id, number from email_deliveries where next_at <= now() and not destination = any($2)
-      order by next_at limit $1 for update skip locked),
+/** Rows looked at for each one that is claimed: behind many for one busy destination there may be one for another. */
+const LOOKED_AT = 10;
+const CLAIM = named(`with waiting as (
+    select message_id, number, destination, next_at from email_deliveries
+      where next_at <= now() and not destination = any($2) order by next_at limit $1 * ${LOOKED_AT}),
+  ranked as (
+    select *, row_number() over (partition by destination order by next_at) as place from waiting),
+  due as (
+    select d.message_id, d.number from ranked r
+      join email_deliveries d on d.message_id = r.message_id and d.number = r.number
+      where r.place <= coalesce(($3::jsonb ->> r.destination)::int, $4) and d.next_at <= now()
+      order by r.next_at limit $1 for update of d skip locked),
   taken as (
     update email_deliveries d set fence = d.fence + 1, attempts = d.attempts + 1, claimed = true,
       next_at = now() + make_interval(mins => ${CLAIM_MINUTES})
@@ -103,9 +112,18 @@ const SOFT = named(`select r.zone, r.email from jsonb_to_recordset($1::jsonb) as
   where (select count(*) from email_deliveries d where d.email_relay_zone_id = r.zone and lower(d.recipient) = r.email
     and d.soft and d.ended_at > now() - make_interval(days => ${SOFT_DAYS})) >= ${SOFT_BOUNCES}`);
 
-/** Recipients that are due, those of `blocked` destinations apart. */
-export function claimDeliveries(sql: Sql, count: number, blocked: readonly string[]): Promise<ClaimedDelivery[]> {
-  return sql.query<ClaimedDelivery>(CLAIM, [count, [...blocked]]);
+/** How many each destination takes now. */
+export interface Room {
+  /** Those that take none. */
+  blocked: readonly string[];
+  /** Those that take fewer than `each`. */
+  free: Readonly<Record<string, number>>;
+  each: number;
+}
+
+/** Recipients that are due, as many of a destination as it takes. */
+export function claimDeliveries(sql: Sql, count: number, { blocked, free, each }: Room): Promise<ClaimedDelivery[]> {
+  return sql.query<ClaimedDelivery>(CLAIM, [count, [...blocked], JSON.stringify(free), each]);
 }
 
 /** At the start of the host: what the one before it had in hand is due at once. */

@@ -35,11 +35,15 @@ const REPLIES: Record<string, [number, string]> = {
   full: [452, '4.2.2 Mailbox full'],
 };
 
-export async function startMailReceiver(): Promise<MailReceiver> {
+export async function startMailReceiver(
+  options: { host?: string; port?: number; tls?: { key: string; cert: string } } = {},
+): Promise<MailReceiver> {
+  const { host = '127.0.0.1', port = 0, tls } = options;
   const mails: ReceivedMail[] = [];
   const tries = new Map<string, number>();
   const server = new SMTPServer({
     ...{ authOptional: true, disabledCommands: ['AUTH'], logger: false, disableReverseLookup: true, closeTimeout: 100 },
+    ...tls,
     onRcptTo({ address }, _session, callback) {
       tries.set(address, (tries.get(address) ?? 0) + 1);
       const [local = ''] = address.split(/[-@]/);
@@ -62,7 +66,10 @@ export async function startMailReceiver(): Promise<MailReceiver> {
     },
   });
   server.on('error', () => {});
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  await new Promise<void>((resolve, reject) => {
+    server.server.once('error', reject);
+    server.listen(port, host, () => resolve());
+  });
   return {
     port: (server.server.address() as AddressInfo).port,
     mails,
