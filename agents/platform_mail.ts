@@ -2,14 +2,15 @@
 // sender is of a verified sending domain, it is signed with the keys of that domain.
 import type { Config } from '../core/config';
 import type { Logger } from '../core/log';
-import { htmlOf, plainTextOf } from '../core/platform_mail';
+import { htmlOf, plainTextOf, type PlatformMail } from '../core/platform_mail';
 import type { SecretBox } from '../core/secrets';
 import type { ControlDatabase } from '../db/control_database';
 import { composeMessage } from '../drivers/mail/compose';
 import { receiveMessage } from '../drivers/mail/message_file';
 import { openWakeSignal } from '../jobs/wake_signal';
+import { writeResetMail } from '../models/account_link';
 import { findSigningDomain } from '../models/mail/sender';
-import { forgetMails, OUTBOX, waitingMails, type WaitingMail } from '../models/mail/outbox';
+import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../models/mail/outbox';
 import type { Acceptances } from './mail_rules';
 import type { MailStore } from './mail_store';
 
@@ -26,7 +27,6 @@ export interface PlatformMailParts {
 const AT_ONCE = 20;
 const POLL_MS = 5_000;
 const BYTES_MAX = 1024 * 1024;
-const ALREADY_THERE = '23505';
 
 export function startPlatformMail(parts: PlatformMailParts): { stop(): Promise<void> } {
   const signal = openWakeSignal();
@@ -56,11 +56,23 @@ export function startPlatformMail(parts: PlatformMailParts): { stop(): Promise<v
 }
 
 /** A process that dies between the message and the outbox finds the message there, and only clears the outbox. */
-async function takeOver(
+async function takeOver(parts: PlatformMailParts, waiting: WaitingMail): Promise<void> {
+  const { config, database } = parts;
+  const { id, recipients } = waiting;
+  if (!(await isTakenOver(database, id))) {
+    const mail =
+      'requested' in waiting.mail
+        ? await database.transaction((sql) => writeResetMail(sql, config, recipients[0] as string))
+        : waiting.mail;
+    if (mail) await enqueue(parts, { id, recipients, mail });
+  }
+  await forgetMails(database, [id]);
+}
+
+async function enqueue(
   { config, database, store, acceptances }: PlatformMailParts,
-  waiting: WaitingMail,
+  { id, recipients, mail }: { id: string; recipients: string[]; mail: PlatformMail },
 ): Promise<void> {
-  const { id, recipients, mail } = waiting;
   const from = config.smtpFrom ?? config.ownerEmail;
   const sender = /<([^>]+)>\s*$/.exec(from)?.[1] ?? from;
   const domain = await findSigningDomain(database, sender.slice(sender.lastIndexOf('@') + 1).toLowerCase());
@@ -69,6 +81,7 @@ async function takeOver(
     messageId: `<${id}@${config.smtpHost}>`,
   });
   const file = `${id}.eml`;
+  // What a process that died has left of it.
   await store.remove([file]);
   const { fields: _, ...stored } = await receiveMessage(composed, {
     ...{ id, file, directory: store.directory, host: config.smtpHost, bytesMax: BYTES_MAX },
@@ -76,17 +89,6 @@ async function takeOver(
     checkHeader: () => undefined,
     syncDirectory: () => store.sync(),
   });
-  const message = {
-    ...stored,
-    id,
-    project_id: null,
-    email_relay_zone_id: null,
-    sender,
-    header_from: sender,
-    recipients,
-  };
-  await acceptances.add({ ...message, email_domain_id: domain?.id ?? null }).catch((error: unknown) => {
-    if ((error as { code?: string }).code !== ALREADY_THERE) throw error;
-  });
-  await forgetMails(database, [id]);
+  const owner = { project_id: null, email_relay_zone_id: null, email_domain_id: domain?.id ?? null };
+  await acceptances.add({ ...stored, ...owner, id, sender, header_from: sender, recipients });
 }

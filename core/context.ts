@@ -165,6 +165,8 @@ export type SourceFailure =
 export interface ActivityDraft {
   resource: { type: string; id: string; name: string | null; project_id: string | null } | null;
   changed_fields: string[];
+  /** Who acted, where a link of a mail showed it and not a session. */
+  person?: { id: string; name: string; account_id: string };
 }
 
 /** What the resolver or the wrapper wants in the REST answer beyond the body. */

@@ -1,4 +1,5 @@
 // What the platform itself writes to people: plain words, as text and as HTML.
+import { ACCOUNT_PATHS } from './account_paths';
 
 export interface PlatformMail {
   subject: string;
@@ -8,6 +9,13 @@ export interface PlatformMail {
   code?: string | null;
   link?: string | null;
 }
+
+/** A mail that is written once it is known whether somebody has the address: the request itself must not show it. */
+export interface RequestedMail {
+  requested: 'password_reset';
+}
+
+const UNASKED = 'If you did not ask for this, ignore this message: nothing changes without the link.';
 
 export function invitationMail(parts: {
   project: string;
@@ -22,10 +30,58 @@ export function invitationMail(parts: {
     subject: `Invitation to the project ${project}`,
     lines: [
       `${inviter} invites you to the project ${project} as ${role}.`,
-      `To accept, use this token with acceptInvitation within ${days} days. Whoever has it can join as you.`,
+      `To accept, follow the link within ${days} days, or use this token with acceptInvitation. ` +
+        'Whoever has it can join as you.',
     ],
     code: token,
-    link: `${baseUrl}/graphql`,
+    link: linkOf(baseUrl, ACCOUNT_PATHS.invitation, token),
+  };
+}
+
+export function passwordResetMail(parts: {
+  name: string;
+  token: string;
+  minutes: number;
+  baseUrl: string;
+}): PlatformMail {
+  const { name, token, minutes, baseUrl } = parts;
+  return {
+    subject: 'Set a new password',
+    lines: [
+      `Hello ${name}, somebody has asked to set a new password for your user at ${new URL(baseUrl).host}.`,
+      `To set one, follow the link within ${minutes} minutes. It can be used once. ${UNASKED}`,
+    ],
+    link: linkOf(baseUrl, ACCOUNT_PATHS.newPassword, token),
+  };
+}
+
+export function passwordChangedMail({ name, baseUrl }: { name: string; baseUrl: string }): PlatformMail {
+  return {
+    subject: 'Your password was changed',
+    lines: [
+      `Hello ${name}, the password of your user at ${new URL(baseUrl).host} was set anew by a link that was sent to ` +
+        'this address. All sessions have ended.',
+      'If it was not you, set another password now, and tell the operator of the platform.',
+    ],
+    link: `${baseUrl}${ACCOUNT_PATHS.resetPassword}`,
+  };
+}
+
+export function emailConfirmationMail(parts: {
+  name: string;
+  token: string;
+  hours: number;
+  baseUrl: string;
+}): PlatformMail {
+  const { name, token, hours, baseUrl } = parts;
+  return {
+    subject: 'Confirm your e-mail address',
+    lines: [
+      `Hello ${name}, please confirm that you read the mail of this address, which is that of your user at ` +
+        `${new URL(baseUrl).host}.`,
+      `Follow the link within ${hours} hours. It can be used once. ${UNASKED}`,
+    ],
+    link: linkOf(baseUrl, ACCOUNT_PATHS.confirmEmail, token),
   };
 }
 
@@ -38,6 +94,10 @@ export function htmlOf({ lines, code, link }: PlatformMail): string {
   if (code) parts.push(`<p><code>${escapeHtml(code)}</code></p>`);
   if (link) parts.push(`<p><a href="${escapeHtml(link)}">${escapeHtml(link)}</a></p>`);
   return `<!doctype html><html><body>${parts.join('')}</body></html>`;
+}
+
+function linkOf(baseUrl: string, path: string, token: string): string {
+  return `${baseUrl}${path}?token=${encodeURIComponent(token)}`;
 }
 
 function escapeHtml(text: string): string {

@@ -22,8 +22,8 @@ export async function identify(
   return platform.identities.ofSession(secret);
 }
 
-// Browsers send Origin with every POST; a page of another site can't leave it out or change it.
-function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
+/** Browsers send Origin with every POST; a page of another site can't leave it out. @throws csrf_rejected */
+export function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
   const { origin, host } = request.headers;
   if (origin === undefined && request.headers['sec-fetch-site'] === undefined) return;
   if (origin === new URL(baseUrl).origin || origin === `http://${host}` || origin === `https://${host}`) return;

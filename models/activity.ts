@@ -52,8 +52,9 @@ const INSERT = named(`insert into activity (id, project_id, account_id, action, 
 
 /** Writes the entry of a mutation into its transaction; what it changed stands in `ctx.activity`. */
 export function recordActivity(ctx: Context, action: string): void {
-  const { resource, changed_fields } = ctx.activity;
+  const { resource, changed_fields, person } = ctx.activity;
   const { identity } = ctx;
+  if (resource && person) return insertEntry(ctx, personEntry(ctx, action, { ...ctx.activity, resource, person }));
   if (!resource || !identity) return;
   insertEntry(ctx, {
     project_id: resource.project_id ?? ctx.project?.id ?? null,
@@ -65,6 +66,16 @@ export function recordActivity(ctx: Context, action: string): void {
     changed_fields,
     request_id: ctx.request_id,
   });
+}
+
+function personEntry(
+  { request_id }: Context,
+  action: string,
+  { resource, person, changed_fields }: Required<Context['activity']> & { resource: object },
+): Parameters<typeof insertEntry>[1] {
+  const actor = { type: 'user' as const, id: person.id, name: person.name };
+  const { account_id } = person;
+  return { project_id: null, account_id, action, actor, key_id: null, resource, changed_fields, request_id };
 }
 
 const EVENT =

@@ -28,6 +28,7 @@ export interface Viewer {
   user: { id: string; name: string; email: string };
   account: { id: string; name: string; status: AccountStatus };
   session: SessionRow;
+  email_confirmed: boolean;
   two_factor_enabled: boolean;
   recovery_codes_left: number;
 }
@@ -104,6 +105,7 @@ export async function viewer(ctx: Context): Promise<Viewer> {
     user: { id: user.id, name: user.name, email: user.email },
     account: { id: user.account_id, name: user.account_name, status: user.account_status },
     session,
+    email_confirmed: user.email_confirmed_at !== null,
     two_factor_enabled: user.totp_confirmed_at !== null,
     recovery_codes_left: await recoveryCodesLeft(ctx, user.id),
   };

@@ -16,20 +16,23 @@ export interface UserRow {
   /** Sealed. */
   totp_secret: string | null;
   totp_confirmed_at: string | null;
+  email_confirmed_at: string | null;
   created_at: string;
   account_name: string;
   account_status: AccountStatus;
 }
 
 const SELECT = `select u.id, u.account_id, u.email, u.name, u.password_hash, u.totp_secret, u.totp_confirmed_at,
-  u.created_at, a.name as account_name, a.status as account_status
+  u.email_confirmed_at, u.created_at, a.name as account_name, a.status as account_status
   from users u join accounts a on a.id = u.account_id`;
 const BY_EMAIL = named(`${SELECT} where u.email = $1`);
 const BY_ID = named(`${SELECT} where u.id = $1`);
 const INSERT_ACCOUNT = named('insert into accounts (id, name) values ($1, $2)');
 const INSERT = named('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)');
 const SET_PASSWORD = named('update users set password_hash = $2 where id = $1');
-const END_OTHERS = named('delete from sessions where user_id = $1 and id <> $2');
+const END_OTHERS = named('delete from sessions where user_id = $1 and id is distinct from $2');
+const VOID_RESETS = named(`update account_links set used_at = now()
+  where user_id = $1 and purpose = 'password_reset' and used_at is null`);
 const RESET_TWO_FACTOR = named(
   `update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0,
     code_retry_at = null where id = $1`,
@@ -103,10 +106,16 @@ export async function resetTwoFactor(ctx: Context, userId: string): Promise<void
   await ctx.sql.query(DROP_RECOVERY, [userId]);
 }
 
-/** Sets a user's password and ends all their sessions but that of the request. */
-export async function setPassword(ctx: Context, userId: string, hash: string): Promise<void> {
+/** Sets a user's password. Ends their sessions but one, and voids links that would set another password. */
+export async function setPassword(
+  ctx: Context,
+  userId: string,
+  hash: string,
+  keptSession = ctx.identity?.id ?? null,
+): Promise<void> {
   await ctx.sql.query(SET_PASSWORD, [userId, hash]);
-  await ctx.sql.query(END_OTHERS, [userId, ctx.identity?.id]);
+  await ctx.sql.query(END_OTHERS, [userId, keptSession]);
+  await ctx.sql.query(VOID_RESETS, [userId]);
   await ctx.forget({ user_id: userId });
 }
 

@@ -1228,6 +1228,23 @@ export type Mutation = {
    * or a recovery code.
    */
   regenerateRecoveryCodes: RecoveryCodes;
+  /**
+   * Sends a link for setting a new password to an e-mail address, if a user has it. The answer is the same if nobody does.
+   * The link can be used once within an hour; a user gets at most three within an hour.
+   */
+  requestPasswordReset: Scalars['Boolean']['output'];
+  /**
+   * Sets a new password with the token of a link from `requestPasswordReset`, and ends all sessions of the user. It does
+   * not log in, and two-factor authentication stays as it is.
+   */
+  resetPassword: Scalars['Boolean']['output'];
+  /**
+   * Sends a link for confirming the e-mail address to the logged-in user. The link can be used once within 48 hours; a user
+   * gets at most three within an hour.
+   */
+  requestEmailConfirmation: Scalars['Boolean']['output'];
+  /** Confirms an e-mail address with the token of a link from `requestEmailConfirmation`. */
+  confirmEmail: Scalars['Boolean']['output'];
   /** Creates a personal key, which acts as the logged-in user. The token is shown only once. */
   createPersonalKey: CreatedApiKey;
   /** Revokes a personal key. The key stops working immediately. */
@@ -1763,6 +1780,36 @@ export type MutationDisableTwoFactorArgs = {
  */
 export type MutationRegenerateRecoveryCodesArgs = {
   code: Scalars['String']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationRequestPasswordResetArgs = {
+  input: RequestPasswordResetInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationResetPasswordArgs = {
+  input: ResetPasswordInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationConfirmEmailArgs = {
+  token: Scalars['String']['input'];
 };
 
 
@@ -3187,6 +3234,8 @@ export type Viewer = {
   user: User;
   account: Account;
   session: Session;
+  /** Whether the user has shown that they read the mail of their e-mail address. */
+  email_confirmed: Scalars['Boolean']['output'];
   /** Whether logging in requires a two-factor code. */
   two_factor_enabled: Scalars['Boolean']['output'];
   /** Number of unused recovery codes. */
@@ -3264,6 +3313,17 @@ export type ChangePasswordInput = {
   new_password: Scalars['String']['input'];
   /** Whether all personal keys of the user are revoked too. */
   revoke_personal_keys?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type RequestPasswordResetInput = {
+  email: Scalars['String']['input'];
+};
+
+export type ResetPasswordInput = {
+  /** The token of the link. */
+  token: Scalars['String']['input'];
+  /** The new password, 12 to 200 characters. */
+  new_password: Scalars['String']['input'];
 };
 
 /** An AI model with its limits and prices. The operator decides which models the catalog contains. */
@@ -7552,6 +7612,8 @@ export type ResolversTypes = {
   RecoveryCodes: ResolverTypeWrapper<RecoveryCodes>;
   LoginInput: LoginInput;
   ChangePasswordInput: ChangePasswordInput;
+  RequestPasswordResetInput: RequestPasswordResetInput;
+  ResetPasswordInput: ResetPasswordInput;
   AiModel: ResolverTypeWrapper<AiModel>;
   AiModelList: ResolverTypeWrapper<AiModelList>;
   AiModelType: AiModelType;
@@ -7953,6 +8015,8 @@ export type ResolversParentTypes = {
   RecoveryCodes: RecoveryCodes;
   LoginInput: LoginInput;
   ChangePasswordInput: ChangePasswordInput;
+  RequestPasswordResetInput: RequestPasswordResetInput;
+  ResetPasswordInput: ResetPasswordInput;
   AiModel: AiModel;
   AiModelList: AiModelList;
   AiUsage: AiUsage;
@@ -8374,6 +8438,10 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   confirmTwoFactor?: Resolver<ResolversTypes['RecoveryCodes'], ParentType, ContextType, RequireFields<MutationConfirmTwoFactorArgs, 'code'>>;
   disableTwoFactor?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDisableTwoFactorArgs, 'password' | 'code'>>;
   regenerateRecoveryCodes?: Resolver<ResolversTypes['RecoveryCodes'], ParentType, ContextType, RequireFields<MutationRegenerateRecoveryCodesArgs, 'code'>>;
+  requestPasswordReset?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRequestPasswordResetArgs, 'input'>>;
+  resetPassword?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationResetPasswordArgs, 'input'>>;
+  requestEmailConfirmation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  confirmEmail?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationConfirmEmailArgs, 'token'>>;
   createPersonalKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<MutationCreatePersonalKeyArgs, 'input'>>;
   revokePersonalKey?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokePersonalKeyArgs, 'id'>>;
   createProjectKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<MutationCreateProjectKeyArgs, 'project_id' | 'input'>>;
@@ -8512,6 +8580,7 @@ export type ViewerResolvers<ContextType = Context, ParentType extends ResolversP
   user?: Resolver<ResolversTypes['User'], ParentType, ContextType>;
   account?: Resolver<ResolversTypes['Account'], ParentType, ContextType>;
   session?: Resolver<ResolversTypes['Session'], ParentType, ContextType>;
+  email_confirmed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   two_factor_enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   recovery_codes_left?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };

@@ -6,15 +6,8 @@ import { GIT_PROVIDER_TITLES, GitProviderError } from '../core/git_provider';
 import { finishGrant } from '../models/git_integration/finish_grant';
 import { findGrant, type PendingGrant } from '../models/git_integration/oauth';
 import type { Platform } from '../platform/platform';
+import { sendPage, textOf } from './plain_page';
 
-const HEADERS = {
-  'Content-Type': 'text/html; charset=utf-8',
-  'Cache-Control': 'no-store',
-  'Content-Security-Policy':
-    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
-  // The address holds the code.
-  'Referrer-Policy': 'no-referrer',
-};
 const OVER = 'The link is not valid any more. Ask for a new one by verifying the Git integration.';
 
 /** GET asks the person, POST uses the code. */
@@ -55,23 +48,4 @@ async function use(platform: Platform, grant: PendingGrant, code: string, respon
     const again = 'Ask for a new link by verifying the Git integration.';
     sendPage(response, 502, 'The provider refused', `${error.message} ${again}`);
   }
-}
-
-function sendPage(response: Response, status: number, title: string, text: string, more = ''): void {
-  const body = `<h1>${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p>${more}`;
-  const style = 'body{font:16px system-ui;max-width:36rem;margin:4rem auto;padding:0 1rem}';
-  const head = `<meta charset="utf-8"><title>${escapeHtml(title)}</title><style>${style}</style>`;
-  response
-    .writeHead(status, HEADERS)
-    .end(`<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`);
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

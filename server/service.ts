@@ -21,6 +21,7 @@ import type { RestEntry, RestHandler, RestParts } from '../rest/exchange';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
+import { accountPages } from './account_pages';
 import { addCheckFigures, addWorkerLag, listenAdmin, openMetrics, type Metrics } from './admin';
 import { adminRoutes } from './ai_usage_ingest';
 import { authenticate } from '../platform/authenticate';
@@ -134,7 +135,7 @@ export async function openWeb(
   const graphql = await graphqlFace(platform, core.graphqlSchema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, done));
-  faces.express = graphql.gate(expressApp(platform, graphql.router, state));
+  faces.express = graphql.gate(expressApp(platform, graphql.router, accountPages(platform, core.graphqlSchema), state));
   return config;
 }
 
@@ -218,7 +219,12 @@ function clientRequestId(request: IncomingMessage): string | undefined {
   return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : undefined;
 }
 
-function expressApp(platform: Platform, graphql: express.Router, state: { draining: boolean }): Express {
+function expressApp(
+  platform: Platform,
+  graphql: express.Router,
+  account: express.Router,
+  state: { draining: boolean },
+): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -233,6 +239,7 @@ function expressApp(platform: Platform, graphql: express.Router, state: { draini
     response.status(reasons.length ? 503 : 200).json({ status: reasons.length ? 'not_ready' : 'ready', reasons });
   });
   app.use('/graphql', graphql);
+  app.use(account);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.get(`${MAIL_LINK_PATH}*path`, mailLinks(platform));

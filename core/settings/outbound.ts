@@ -6,13 +6,13 @@ export const outboundSettings = {
     default: null,
     secret: true,
     description:
-      'Mail server for messages of notifiers: smtp://user:password@host:587, or smtps:// for TLS from the start. ' +
-      'Not set: they go into the queue of the platform. In the mode smarthost, all mail goes there.',
+      'Mail server that all mail goes to in the mode smarthost: smtp://user:password@host:587, or smtps:// for TLS ' +
+      'from the start. With SMTP_PORTS=0, messages of notifiers go there.',
   }),
   SMTP_FROM: text({
     default: null,
     derived: 'OWNER_EMAIL',
-    description: 'Sender of those messages, "Platform <alerts@example.com>".',
+    description: 'Sender of the mail of the platform itself, "Platform <alerts@example.com>".',
   }),
   PAGERDUTY_URL: httpUrlSetting({
     default: 'https://events.pagerduty.com/v2/enqueue',

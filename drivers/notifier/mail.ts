@@ -1,4 +1,4 @@
-// Mail through the server of the operator (SMTP_URL).
+// Mail of notifiers: through the queue of the platform, or where that is off, the server of the operator (SMTP_URL).
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { createTransport } from 'nodemailer';
@@ -22,8 +22,9 @@ export function openMailSender(options: {
   caFile: string | null;
   queue: QueueMail;
 }): Mail {
-  const { smtpUrl, smtpFrom, caFile } = options;
-  if (smtpUrl === null) return queued(options.queue);
+  const { smtpUrl, smtpFrom, caFile, queue } = options;
+  // The queue tries for days, and signs; the server of the operator comes behind it.
+  if (queue || smtpUrl === null) return queued(queue);
   const transport = createTransport({
     url: smtpUrl,
     ...{ connectionTimeout: TIMEOUT_MS, greetingTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS },

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { Context, Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
-import type { PlatformMail } from '../../core/platform_mail';
+import type { PlatformMail, RequestedMail } from '../../core/platform_mail';
 import type { SecretBox } from '../../core/secrets';
 import { named } from '../../db/statement';
 
@@ -14,11 +14,12 @@ const INSERT = named(
 );
 const NEXT = named('select id, recipients, sealed from email_outbox order by id limit $1');
 const DELETE = named('delete from email_outbox where id = any($1)');
+const TAKEN = named('select 1 from email_messages where id = $1');
 
 export interface WaitingMail {
   id: string;
   recipients: string[];
-  mail: PlatformMail;
+  mail: PlatformMail | RequestedMail;
 }
 
 /** In the transaction of what it tells of; nothing where mail is switched off. */
@@ -29,6 +30,15 @@ export async function queueMail(
 ): Promise<void> {
   if (!config.smtpPorts.length) return;
   await queuePlatformMail(sql, secrets, { id: mintId('eml'), recipients: [...recipients], mail });
+}
+
+/** A mail that the host writes, where somebody has the address. */
+export async function queueRequestedMail(
+  { sql, secrets }: Pick<Context, 'sql' | 'secrets'>,
+  email: string,
+  mail: RequestedMail,
+): Promise<void> {
+  await queuePlatformMail(sql, secrets, { id: mintId('eml'), recipients: [email], mail });
 }
 
 /** The id of the message that tells of something with an id of its own, in whatever form. */
@@ -52,8 +62,13 @@ export async function queuePlatformMail(
 export async function waitingMails(sql: Sql, secrets: SecretBox, count: number): Promise<WaitingMail[]> {
   const rows = await sql.query<{ id: string; recipients: string[]; sealed: string }>(NEXT, [count]);
   return rows.map(({ id, recipients, sealed }) => {
-    return { id, recipients, mail: JSON.parse(secrets.open(sealed, sealingOf(id))) as PlatformMail };
+    return { id, recipients, mail: JSON.parse(secrets.open(sealed, sealingOf(id))) as WaitingMail['mail'] };
   });
+}
+
+/** Whether the message of a waiting mail is in the queue. */
+export async function isTakenOver(sql: Sql, id: string): Promise<boolean> {
+  return (await sql.query(TAKEN, [id])).length > 0;
 }
 
 export async function forgetMails(sql: Sql, ids: readonly string[]): Promise<void> {

@@ -36,6 +36,7 @@ test('the dashboard functions are those of the documentation', () => {
     'billingSummary',
     'changeMemberRole',
     'changePassword',
+    'confirmEmail',
     'confirmTwoFactor',
     'createPersonalKey',
     'createProjectKey',
@@ -51,6 +52,9 @@ test('the dashboard functions are those of the documentation', () => {
     'logout',
     'regenerateRecoveryCodes',
     'removeMember',
+    'requestEmailConfirmation',
+    'requestPasswordReset',
+    'resetPassword',
     'revokeInvitation',
     'revokePersonalKey',
     'revokeProjectKey',
@@ -62,7 +66,7 @@ test('the dashboard functions are those of the documentation', () => {
       .filter(({ session }) => session === 'signedOut')
       .map(({ name }) => name)
       .sort(),
-  ).toEqual(['acceptInvitation', 'login']);
+  ).toEqual(['acceptInvitation', 'confirmEmail', 'login', 'requestPasswordReset', 'resetPassword']);
   expect(fields.every(({ operations }) => operations.length === 0)).toBe(true);
   expect(Object.keys(scopes).every(isScope)).toBe(true);
 });

@@ -1,0 +1,34 @@
+import * as links from '../models/account_link';
+import type { RequestPasswordResetInput, ResetPasswordInput, Resolvers } from '../schema/types';
+import type { Prepare } from '.';
+
+export const resolvers: Resolvers = {
+  Mutation: {
+    requestPasswordReset: async (_, { input }, ctx) => {
+      await links.requestPasswordReset(ctx, input.email);
+      return true;
+    },
+    resetPassword: async (_, { input }, ctx) => {
+      await links.resetPassword(ctx, input.token, ctx.probed as string);
+      return true;
+    },
+    requestEmailConfirmation: async (_, __, ctx) => {
+      await links.requestEmailConfirmation(ctx);
+      return true;
+    },
+    confirmEmail: async (_, { token }, ctx) => {
+      await links.confirmEmail(ctx, token);
+      return true;
+    },
+  },
+};
+
+// A refused attempt must stay counted, and a password takes half a second of work: neither belongs into a transaction.
+export const prepare: Record<string, Prepare> = {
+  requestPasswordReset: (args, ctx) => links.prepareResetRequest(ctx, (args.input as RequestPasswordResetInput).email),
+  resetPassword: (args, ctx) => {
+    const { token, new_password } = args.input as ResetPasswordInput;
+    return links.prepareReset(ctx, token, new_password);
+  },
+  confirmEmail: (_, ctx) => ctx.attempt(`confirmation link ${ctx.address}`),
+};

@@ -1,0 +1,37 @@
+// Pages for people who follow a link: plain HTML without scripts.
+import type { Response } from 'express';
+
+const HEADERS = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  // The address holds a code, so nobody else is told. With no-referrer, browsers would leave our own origin out of what
+  // a form sends too.
+  'Referrer-Policy': 'same-origin',
+};
+const STYLE =
+  'body{font:16px system-ui;max-width:36rem;margin:4rem auto;padding:0 1rem}' +
+  'label{display:block;margin:1rem 0}input{display:block;font:inherit;padding:.4rem;width:100%;box-sizing:border-box}' +
+  'button{font:inherit;padding:.4rem 1rem}.problem{color:#a00}';
+
+/** @param more HTML below the text */
+export function sendPage(response: Response, status: number, title: string, text: string, more = ''): void {
+  const body = `<h1>${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p>${more}`;
+  const viewport = '<meta name="viewport" content="width=device-width">';
+  const head = `<meta charset="utf-8">${viewport}<title>${escapeHtml(title)}</title><style>${STYLE}</style>`;
+  response
+    .writeHead(status, HEADERS)
+    .end(`<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`);
+}
+
+/** A field of a query or a form; empty where it is missing or no text. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
+}
