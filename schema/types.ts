@@ -1239,8 +1239,8 @@ export type Mutation = {
    */
   resetPassword: Scalars['Boolean']['output'];
   /**
-   * Sends a link for confirming the e-mail address to the logged-in user. The link can be used once within 48 hours; a user
-   * gets at most three within an hour.
+   * Sends a link for confirming the e-mail address to the logged-in user. The link can be used once within 48 hours; a
+   * user gets at most three within an hour.
    */
   requestEmailConfirmation: Scalars['Boolean']['output'];
   /** Confirms an e-mail address with the token of a link from `requestEmailConfirmation`. */

@@ -1,3 +1,17 @@
+create table account_links (
+  hash text collate "C" not null,
+  purpose text not null,
+  user_id text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone not null,
+  used_at timestamp(3) with time zone,
+  constraint account_links_pkey PRIMARY KEY (hash),
+  constraint account_links_purpose CHECK ((purpose = ANY (ARRAY['password_reset'::text, 'email_confirmation'::text]))),
+  constraint account_links_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX account_links_expired ON public.account_links USING btree (expires_at);
+CREATE INDEX account_links_of_user ON public.account_links USING btree (user_id, purpose, created_at);
+
 create table accounts (
   id text collate "C" not null,
   name text not null,
@@ -1853,6 +1867,7 @@ create table users (
   code_failures integer not null default 0,
   code_retry_at timestamp(3) with time zone,
   created_at timestamp(3) with time zone not null default now(),
+  email_confirmed_at timestamp(3) with time zone,
   constraint users__already_exists__email UNIQUE (email),
   constraint users_account FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint users_pkey PRIMARY KEY (id)
