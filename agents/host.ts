@@ -7,6 +7,8 @@ import { StartupError } from '../core/startup_error';
 import { openBuilder } from '../drivers/builder/buildpack';
 import { operatorCertificate } from '../drivers/certificates/operator';
 import { openIngress } from '../drivers/ingress/http';
+import type { ImageDriver } from '../drivers/image';
+import { openImages } from '../drivers/image/pull';
 import type { Edge } from '../drivers/cdn';
 import type { Certificate, IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
@@ -18,6 +20,7 @@ import { findServedCertificate, findChallenge } from '../models/certificate';
 import { startLogShipper } from './log_shipper';
 import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
+import { openOutbound } from '../drivers/outbound';
 import { outboundOf } from '../platform/probes';
 import { openCdn, startCdnCounting } from './cdn';
 import { openMailAgent } from './mail';
@@ -58,7 +61,7 @@ export async function openHost(platform: Platform): Promise<Host> {
 
 /** Pushes how to close each part as it opens it. */
 async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers> {
-  const { config, database, databaseUrl, log } = platform;
+  const { config, database, databaseUrl, log, facts } = platform;
   const lines = openRouterLines({ database, log });
   opened.push(() => lines.close());
   const cdn = openCdn({ config, outbound: outboundOf(config), log });
@@ -80,12 +83,12 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => sampler.stop());
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
-  const { facts } = platform;
   const counting = startCdnCounting(cdn.driver, database, log);
   opened.push(() => counting.stop());
   const gitProviders = openGitProviders(outboundOf(config));
   const served = { cdn: cdn.driver, gitProviders, ...(await openServers(platform, opened)) };
-  const own = { source, builder: openBuilder(toolchains), runtime, ingress, ...served, directories, shipper, facts };
+  const programs = { source, builder: openBuilder(toolchains), runtime, images: openHostImages(config) };
+  const own = { ...programs, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log });
   opened.push(() => logShipper.stop());
@@ -109,6 +112,13 @@ async function openServers(
   if (objects) opened.push(() => objects.close());
   return { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
 }
+
+function openHostImages(config: Config): ImageDriver {
+  return openImages(outboundOf(config), openOutbound(UNCHECKED));
+}
+
+/** For servers of our own on this machine. */
+const UNCHECKED = { isAllowed: () => true, hostsFile: true, resolvers: [], caFile: null };
 
 function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, runtimeDir, sourceSizeMb }: Config) {
   return { directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses };

@@ -45,6 +45,11 @@ export const limits = {
   aiUsageBodyBytes: MIB,
   aiUsageCountMax: 1_000_000_000_000,
 
+  // Images that applications run
+  imageLayersMax: 127,
+  imageFilesMax: 500_000,
+  imageBytesMax: 16 * 1024 * MIB,
+
   // Requests
   bodyBytesMax: MIB,
   zoneImportBodyBytesMax: 2 * MIB,

@@ -99,5 +99,7 @@ export interface RegistryTokens {
     wanted: readonly string[],
     address: string,
   ): Promise<{ token: string; expires_in: number; issued_at: string } | 'rate_limited' | null>;
+  /** A token of the platform itself, which pulls from one repository. */
+  issuePull(repository: string): string;
   verify(token: string | null, name: RepositoryName | null, action: RegistryAction): Promise<Verdict>;
 }

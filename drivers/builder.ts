@@ -4,7 +4,7 @@ import type { HostFacts } from '../core/host_facts';
 import type { DriverContext } from './driver';
 import type { Tool } from './toolchain';
 
-export type PlanKind = 'custom' | 'procfile' | 'node' | 'static' | 'python' | 'go' | 'dockerfile';
+export type PlanKind = 'custom' | 'procfile' | 'node' | 'static' | 'python' | 'go' | 'dockerfile' | 'image';
 
 /** Of the settings of an application. */
 export interface BuildSettings {

@@ -35,6 +35,18 @@ export interface UnitSpec {
    */
   tenant: number;
   limits: UnitLimits;
+  /** The unit runs in the root of an image, which `directory` is; a task gets a copy of its own too. */
+  image?: UnitImage;
+}
+
+export interface UnitImage {
+  /** Executed as it is. null: `command`, by the shell of the image. */
+  command: string[] | null;
+  /** Variables of the image; those of the unit win. */
+  env: Record<string, string>;
+  working_directory: string;
+  /** As whom the program finds itself; for the host it is the user of the tenant. */
+  user: { uid: number; gid: number; home: string };
 }
 
 export interface UnitLimits {
@@ -97,7 +109,8 @@ export interface LogChunk {
 export interface RuntimeDriver {
   readonly name: string;
   /**
-   * facts: sandbox (bubblewrap | none), limits (cgroup2 | cgroup1 | poll), users (one_each | shared | own), and what
+   * facts: images (whether units can run in the root of an image), sandbox (bubblewrap | none),
+   * limits (cgroup2 | cgroup1 | poll), users (one_each | shared | own), and what
    * bounds the processes of a unit: process_limit (unit | user | monitor), see drivers/runtime/host_probe.ts.
    */
   fingerprint(ctx: DriverContext): Promise<Fingerprint>;

@@ -11,13 +11,15 @@ import {
 } from '../models/auto_deploy';
 import { concerns } from '../models/auto_deploy/paths';
 import { DriverError } from '../drivers/driver';
+import { ImageError } from '../drivers/image';
 import { SourceError, type Head } from '../drivers/source';
 import { checksGate } from './auto_deploy_gate';
+import { checkTag, type Found } from './auto_deploy_tag';
 import { requireRemote } from './source_remote';
 import type { Source } from '../models/application/source';
 import { jittered, settled, type Job, type JobContext, type Outcome, requireHost } from './job';
 
-const NO_GIT = 'The source of the application is not a Git repository.';
+const NO_SOURCE = 'The source of the application is neither a Git repository nor an image.';
 const BACKOFF_MAX_MS = 600_000;
 /** Until the paths of a push are known, its repository may have to be fetched. */
 const STEP_MS = 300_000;
@@ -30,14 +32,17 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   if (!application) return settled();
   const pollMs = ctx.config.gitPollSeconds * 1000;
   const last_checked_at = new Date().toISOString();
-  if (application.source?.type !== 'git') return settled({ status_reason: NO_GIT, failures: 1 }, jittered(pollMs));
+  const { source } = application;
+  if (source?.type !== 'git' && source?.type !== 'image')
+    return settled({ status_reason: NO_SOURCE, failures: 1 }, jittered(pollMs));
   try {
-    const { nextMs = pollMs, ...columns } = await checkHead(row, application, application.source, ctx);
+    const check = source.type === 'image' ? checkTag : checkHead;
+    const { nextMs = pollMs, ...columns } = await check(row, application, source, ctx);
     // What was said of the newest head stays as long as it is the newest.
     const cleared = (row.failures > 0 || row.awaited_sha !== null) && { status_reason: null };
     return settled({ ...cleared, ...columns, last_checked_at, failures: 0 }, jittered(nextMs));
   } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
+    if (!(error instanceof SourceError || error instanceof ImageError)) throw error;
     if (ctx.signal.aborted) throw new DriverError('transient', error.message);
     const pauseMs = Math.max(pollMs, Math.min(pollMs * 2 ** Math.min(row.failures + 1, 20), BACKOFF_MAX_MS));
     return settled({ last_checked_at, failures: row.failures + 1, status_reason: error.message }, jittered(pauseMs));
@@ -81,12 +86,6 @@ async function checkHead(
 async function recordRefusal(row: AutoDeployRow, reason: string, passed: object, ctx: JobContext): Promise<Found> {
   await noteReason(ctx.sql, row, reason);
   return { ...passed };
-}
-
-/** Columns to remember, and when to look again if not after the usual time. */
-interface Found {
-  [column: string]: unknown;
-  nextMs?: number;
 }
 
 function skipReason(sha: string): string {

@@ -46,7 +46,7 @@ export const job: Job<DeploymentRow> = {
 };
 
 async function begin(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
-  const to = row.trigger === 'rollback' ? 'deploying' : 'building';
+  const to = row.trigger === 'rollback' || row.source.type === 'image' ? 'deploying' : 'building';
   const turn = await beginDeployment(ctx.sql, row, to, ctx.config.buildConcurrency);
   return turn === 'begun' ? progressing(0) : settled({}, WAIT_MS);
 }

@@ -13,6 +13,7 @@ import type { EngineDriver, EngineId } from '../drivers/database';
 import type { DriverContext } from '../drivers/driver';
 import type { EndpointDrivers } from '../drivers/endpoint';
 import type { GitProviders } from '../drivers/git_provider';
+import type { ImageDriver } from '../drivers/image';
 import type { IngressDriver } from '../drivers/ingress';
 import type { NameserverDriver } from '../drivers/nameserver';
 import type { RegistryDriver } from '../drivers/registry';
@@ -54,6 +55,8 @@ export interface HostDrivers {
   cdn: CdnDriver;
   /** What keeps container images; null where REGISTRY_PORT is 0 or its port is taken. */
   registry: RegistryDriver | null;
+  /** What pulls the images that applications run. */
+  images: ImageDriver;
   /** Absolute paths. */
   directories: { releases: string; caches: string };
   shipper: {

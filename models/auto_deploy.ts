@@ -125,12 +125,20 @@ function merged(
 }
 
 function requireSource(source: Source | null, input: UpdateAutoDeployInput): void {
-  if (input.enabled && source?.type !== 'git')
-    throw problem('source_not_configured', 'Auto-deploy needs a Git source. Set the source of the application first.');
+  if (input.enabled && source?.type !== 'git' && !isFollowable(source))
+    throw problem(
+      'source_not_configured',
+      'Auto-deploy needs a Git source, or an image with a tag. Set the source of the application first.',
+    );
   if (!input.wait_for_checks || source?.git_integration_id) return;
   const detail =
     'needs a source with a Git integration: a repository that is reached by its address alone tells of no checks';
   throw validationFailed([{ field: 'wait_for_checks', code: 'depends_on', detail }]);
+}
+
+/** A digest never leads to anything else. */
+function isFollowable(source: Source | null): boolean {
+  return source?.type === 'image' && source.image !== null && !source.image.includes('@');
 }
 
 async function viewOf(
@@ -161,17 +169,25 @@ export async function findWatchedApplication(sql: Session, id: string): Promise<
 
 /** Names what a head is of: with another repository or branch, a new head is no push. */
 export function watchedSourceOf(source: Source, branch: string | null): string {
+  if (source.image !== null) return source.image;
   const { repository_url, shared_repository_id, git_integration_id, repository_id } = source;
   return `${repository_url ?? shared_repository_id ?? `${git_integration_id}/${repository_id}`} ${branch ?? ''}`;
 }
 
-const DEPLOYED = named(`select d.commit_sha from applications a join deployments d on d.id = a.current_deployment_id
+const DEPLOYED =
+  named(`select d.commit_sha, d.image from applications a join deployments d on d.id = a.current_deployment_id
   where a.id = $1`);
 
 /** The commit that the application runs; null where it runs none. */
 export async function deployedCommit(sql: Session, applicationId: string): Promise<string | null> {
   const [row] = await sql.query<{ commit_sha: string | null }>(DEPLOYED, [applicationId]);
   return row?.commit_sha ?? null;
+}
+
+/** The digest of the image that the application runs; null where it runs none. */
+export async function deployedDigest(sql: Session, applicationId: string): Promise<string | null> {
+  const [row] = await sql.query<{ image: string | null }>(DEPLOYED, [applicationId]);
+  return row?.image?.split('@')[1] ?? null;
 }
 
 const LOCK = named('select 1 from applications where id = $1 and deleted_at is null for no key update');
@@ -192,8 +208,16 @@ export async function noteReason(sql: Session, { id, fence }: AutoDeployRow, rea
   await sql.query(REASON, [id, fence, reason]);
 }
 
-const ALREADY = named(`select 1 from deployments where application_id = $1 and preview_id is null and commit_sha = $2
+const ALREADY = named(`select 1 from deployments where application_id = $1 and preview_id is null
+  and coalesce(commit_sha, image) = $2
   and status in ('queued', 'building', 'deploying', 'active') and deleted_at is null limit 1`);
+
+/** A commit, or what a tag of an image leads to: then `sha` is its digest. */
+export interface PushedVersion {
+  branch: string | null;
+  sha: string;
+  image?: string;
+}
 
 /**
  * Remembers a new head and queues its deployment, both or neither. Does nothing where the configuration was changed
@@ -203,7 +227,7 @@ export function deployHead(
   sql: Session,
   row: AutoDeployRow,
   application: WatchedApplication,
-  head: { branch: string | null; sha: string },
+  head: PushedVersion,
   watched: string,
 ): Promise<void> {
   return sql.transaction(async (session) => {
@@ -221,14 +245,15 @@ export function deployHead(
         ])
       : [];
     if (!seen) return;
-    const [already] = await session.query(ALREADY, [application.id, head.sha]);
+    const [already] = await session.query(ALREADY, [application.id, head.image ?? head.sha]);
     if (already) return;
     const { id, project_id } = application;
     const made = await queueDeployment(session, {
       application,
       source: application.source as Source,
       branch: head.branch,
-      commit_sha: head.sha,
+      commit_sha: head.image === undefined ? head.sha : null,
+      image: head.image,
       trigger: 'push',
       created_by: PLATFORM,
     });

@@ -12,7 +12,13 @@ import { actorOf } from './activity';
 import { Application } from './application';
 import type { Source } from './application/source';
 import { hydrate, Resource } from './base/resource';
-import { probeSource, requireCommit, requireDeployable, type ProbedSource } from './deployment/source_probe';
+import {
+  probeSource,
+  requireCommit,
+  requireDeployable,
+  requireImages,
+  type ProbedSource,
+} from './deployment/source_probe';
 import { queueDeployment, type NewDeployment } from './deployment/queue';
 import { ownDeployments } from './deployment/of_application';
 import { page, type Page } from './base/page';
@@ -97,10 +103,12 @@ export class Deployment extends Resource {
     const application = await Application.ofChild(ctx, applicationId);
     const source = asked?.source ?? application.source;
     requireDeployable(source, input);
+    if (source.type === 'image') await requireImages(ctx);
     const head = source.type === 'git' ? requireCommit(asked?.answer, input) : { branch: null, sha: null };
     return queued(ctx, application, {
       source,
       branch: head.branch,
+      image: source.type === 'image' ? (input.image ?? source.image) : null,
       commit_sha: head.sha,
       trigger: 'manual',
       clear_cache: input.clear_cache ?? false,

@@ -3,6 +3,7 @@
 import { applicationTypeDefinitions, defaultApplicationType } from '../core/catalog_definitions';
 import type { Sql } from '../core/context';
 import { mintId, timeOfId } from '../core/ids';
+import type { ImageSettings, PulledImage } from '../core/image_settings';
 import type { SecretBox } from '../core/secrets';
 import type { ApplicationSettings } from '../schema/types';
 import type { Application } from './application';
@@ -21,6 +22,8 @@ export interface ReleaseOwner {
 export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http' | 'health_check'> & {
   /** Where commands start, relative to the files. */
   root_directory: string;
+  /** Of an image: how it is run. Absent for files that were built. */
+  image?: ImageSettings;
 };
 
 /** `cpus` in cores; `disk_mb` is missing in releases of before there was such a limit. */
@@ -33,7 +36,12 @@ export interface ReleaseProcess {
 
 interface ReleaseParts extends Pick<Application, 'id' | 'settings' | 'application_type'> {
   project_id: string;
-  plan: { processes: Record<string, string>; env: Record<string, string>; root_directory?: string } | null;
+  plan: {
+    processes: Record<string, string>;
+    env: Record<string, string>;
+    root_directory?: string;
+    image?: PulledImage;
+  } | null;
 }
 
 const FIND = named(`select a.id, a.project_id, a.settings, a.application_type, d.plan from applications a
@@ -89,7 +97,8 @@ export async function pruneReleases(sql: Sql, applicationId: string): Promise<vo
 // Files that were built below one directory are not run from another.
 function settingsNow(found: ReleaseParts): ReleaseSettings {
   const { run, http, health_check, build } = settingsOf(found as unknown as Application);
-  return { run, http, health_check, root_directory: found.plan?.root_directory ?? build.root_directory };
+  const root_directory = found.plan?.root_directory ?? build.root_directory;
+  return { run, http, health_check, root_directory, ...(found.plan?.image && { image: found.plan.image.settings }) };
 }
 
 /** Types that nobody has given a command are left out. */

@@ -10,6 +10,7 @@ export interface ReleaseCommand {
   variables: Record<string, string>;
   memory_mb: number;
   cpus: number | null;
+  image: ReleaseSettings['image'] | null;
 }
 
 const FIND = named('select id, settings, processes, variables from releases where id = $1');
@@ -38,5 +39,6 @@ export async function loadReleaseCommand(
     variables: variablesOfRelease(secrets, found),
     memory_mb: size?.memory_mb ?? MEMORY_MB,
     cpus: size?.cpus ?? null,
+    image: found.settings.image ?? null,
   };
 }

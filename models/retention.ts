@@ -47,6 +47,17 @@ export async function unusedArtifacts(sql: Sql, ids: readonly string[]): Promise
   return (await sql.query<{ id: string }>(UNUSED, [ids])).map(({ id }) => id);
 }
 
+const LAYERS = named(`select distinct jsonb_array_elements_text(plan -> 'image' -> 'layers') as digest from deployments
+  where application_id = $1 and plan -> 'image' is not null and deleted_at is null
+    and (artifact_kept or status in ('queued', 'building', 'deploying', 'active'))
+    and ($2::text is null) = (preview_id is null)`);
+
+/** Digests of the unpacked layers of images that an application keeps, or its previews. */
+export async function keptLayers(sql: Sql, applicationId: string, previewId: string | null): Promise<Set<string>> {
+  const rows = await sql.query<{ digest: string }>(LAYERS, [applicationId, previewId]);
+  return new Set(rows.map(({ digest }) => digest));
+}
+
 const GONE = named(
   `select id from unnest($1::text[]) as owned (id) where not exists (select 1 from applications a
     where a.id = owned.id)`,

@@ -10,7 +10,13 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import type { Sql } from '../core/context';
-import type { RegistryAction, RegistryContent, RegistryTokens, Verdict } from '../core/registry_content';
+import type {
+  RegistryAction,
+  RegistryContent,
+  RegistryTokens,
+  RepositoryName,
+  Verdict,
+} from '../core/registry_content';
 import type { Logger } from '../core/log';
 import type { SecretBox } from '../core/secrets';
 import { authorityFor } from '../models/authority';
@@ -42,6 +48,10 @@ const LEEWAY_SECONDS = 30;
 const ISSUER = 'platform-api';
 const ACTIONS: readonly string[] = ['pull', 'push', 'delete'];
 const HEADER = encode({ typ: 'JWT', alg: 'ES256' });
+/** The subject of tokens with which the platform pulls. */
+const PLATFORM = 'platform';
+/** A large image takes its time. */
+const PLATFORM_LIFETIME_SECONDS = 3600;
 const FLUSH_MS = 2_000;
 
 /** @param service host of the registry, which tokens are for */
@@ -60,14 +70,17 @@ export async function openRegistryTokens(
         attempts.count(address);
         return null;
       }
-      const now = Math.floor(Date.now() / 1000);
       const access = await grantedAccess(database, content, subject, wanted);
-      const times = { iat: now, nbf: now - LEEWAY_SECONDS, exp: now + LIFETIME_SECONDS };
-      const token = signed(keys, { iss: ISSUER, aud: service, sub: subject, ...times, jti: randomUUID(), access });
-      return { token, expires_in: LIFETIME_SECONDS, issued_at: new Date(now * 1000).toISOString() };
+      const claims = claimsOf(service, subject, access, LIFETIME_SECONDS);
+      return issuedToken(signed(keys, claims), claims);
+    },
+    issuePull(name) {
+      const access: Claims['access'] = [{ type: 'repository', name, actions: ['pull'] }];
+      return signed(keys, claimsOf(service, PLATFORM, access, PLATFORM_LIFETIME_SECONDS));
     },
     async verify(token, name, action): Promise<Verdict> {
       const claims = token === null ? null : verified(keys, token, service);
+      if (claims?.sub === PLATFORM && name) return verdictOfPlatform(claims, name, action);
       if (!claims || !(await isPresent(database, claims.sub))) return { state: 'unauthorized', isKnown: false };
       if (!name) return { state: 'allowed', subject: claims.sub };
       const registry = await content.find(name.registry);
@@ -81,6 +94,21 @@ export async function openRegistryTokens(
     },
     close: () => used.close(),
   };
+}
+
+function verdictOfPlatform({ access }: Claims, name: RepositoryName, action: RegistryAction): Verdict {
+  const full = `${name.registry}/${name.repository}`;
+  const isAsked = access.some((entry) => entry.name === full && entry.actions.includes(action));
+  return isAsked ? { state: 'allowed', subject: PLATFORM } : { state: 'denied' };
+}
+
+function issuedToken(token: string, { iat, exp }: Claims): { token: string; expires_in: number; issued_at: string } {
+  return { token, expires_in: exp - iat, issued_at: new Date(iat * 1000).toISOString() };
+}
+
+function claimsOf(aud: string, sub: string, access: Claims['access'], seconds: number): Claims {
+  const iat = Math.floor(Date.now() / 1000);
+  return { iss: ISSUER, aud, sub, iat, nbf: iat - LEEWAY_SECONDS, exp: iat + seconds, jti: randomUUID(), access };
 }
 
 /** The id of the robot account or API key behind the credentials. */

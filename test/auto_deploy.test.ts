@@ -54,7 +54,8 @@ describe('the configuration', () => {
   });
 
   test('needs a Git source to be on, and an integration for checks', async () => {
-    for (const source of [null, { type: 'image', image: 'registry.example.com/shop:1' }]) {
+    const digest = `sha256:${'0'.repeat(64)}`;
+    for (const source of [null, { type: 'image', image: `registry.example.com/shop@${digest}` }]) {
       const bare = await newApplication(source);
       expect((await patch({ enabled: true }, {}, bare)).body).toMatchObject({
         status: 422,

@@ -114,9 +114,12 @@ describe('create', () => {
     expect((await deploy()).status).toBe(201);
   });
 
-  test('an image needs a runtime that is not there, and a source is needed', async () => {
+  test('queues an image, that of the source or another one, and needs a source', async () => {
     const image = await newApplication({ type: 'image', image: 'registry.example.com/shop:1' });
-    expect((await expectProblem(deploy({}, image), 409, 'engine_unavailable')).detail).toContain('OCI runtime');
+    const first = await deploy({}, image);
+    expect([first.status, first.body.image, first.body.commit_sha]).toEqual([201, 'registry.example.com/shop:1', null]);
+    const second = await deploy({ image: 'registry.example.com/shop:2' }, image);
+    expect([second.status, second.body.image]).toEqual([201, 'registry.example.com/shop:2']);
     await expectProblem(deploy({ branch: 'main' }, image), 422, 'validation_failed', {
       errors: [{ field: 'branch', code: 'depends_on' }],
     });

@@ -29,15 +29,8 @@ export async function exchange(
   trace: Trace,
   signal: AbortSignal,
 ): Promise<Answered> {
-  const { url, verifyTls: verify } = asked;
-  const isTls = url.protocol === 'https:';
-  const host = url.hostname;
-  const socket = await openSocket(outbound, { host, port: Number(url.port) || (isTls ? 443 : 80) }, trace, signal);
-  const destroy = (): void => void socket.destroy();
-  signal.addEventListener('abort', destroy, { once: true });
+  const { response, close } = await openExchange(outbound, asked, trace, signal);
   try {
-    const used = isTls ? await secure(outbound, socket, { host, verify }, trace, signal) : socket;
-    const response = await timed(trace, 'first_byte_ms', () => abortable(signal, send(used, asked)));
     trace.phase = 'body';
     return {
       status: response.statusCode ?? 0,
@@ -45,12 +38,46 @@ export async function exchange(
       body: await abortable(signal, read(response, asked.bodyBytesMax)),
     };
   } finally {
-    signal.removeEventListener('abort', destroy);
-    socket.destroy();
+    close();
   }
 }
 
-function send(socket: Socket, { url, method, headers, body }: Exchange): Promise<IncomingMessage> {
+/** An answer whose body is still to be read. `close` ends the connection. */
+export interface OpenAnswer {
+  response: IncomingMessage;
+  close(): void;
+}
+
+/** @throws OutboundError; the reason of the signal */
+export async function openExchange(
+  outbound: Outbound,
+  asked: Omit<Exchange, 'bodyBytesMax'>,
+  trace: Trace,
+  signal: AbortSignal,
+): Promise<OpenAnswer> {
+  const { url, verifyTls: verify } = asked;
+  const isTls = url.protocol === 'https:';
+  const host = url.hostname;
+  const socket = await openSocket(outbound, { host, port: Number(url.port) || (isTls ? 443 : 80) }, trace, signal);
+  const destroy = (): void => void socket.destroy();
+  const close = (): void => {
+    signal.removeEventListener('abort', destroy);
+    destroy();
+  };
+  signal.addEventListener('abort', destroy, { once: true });
+  try {
+    const used = isTls ? await secure(outbound, socket, { host, verify }, trace, signal) : socket;
+    return { response: await timed(trace, 'first_byte_ms', () => abortable(signal, send(used, asked))), close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function send(
+  socket: Socket,
+  { url, method, headers, body }: Pick<Exchange, 'url' | 'method' | 'headers' | 'body'>,
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const failed = ({ code = 'unknown' }: NodeJS.ErrnoException): void => reject(answerError(code));
     const request = requestHttp({

@@ -19,6 +19,8 @@ export interface RuntimeHost {
   bubblewrap: string | null;
   setpriv: string | null;
   unshare: string | null;
+  /** Whether a unit can have the root of an image: a second bubblewrap within the sandbox, as its user. */
+  runsImages: boolean;
   fallocate: string | null;
   /** nice and ionice with their arguments. */
   lowPriority: string[];
@@ -71,6 +73,7 @@ export async function probeHost({
     bubblewrap: null,
     setpriv: linux ? findProgram('setpriv') : null,
     unshare: null,
+    runsImages: false,
     fallocate: linux ? findProgram('fallocate') : null,
     lowPriority: await lowPriority(),
     groups: linux && limits !== 'poll' ? await findGroups() : null,
@@ -84,6 +87,7 @@ export async function probeHost({
   };
   if (isRoot) await findUsers(host, tenantUidBase);
   if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
+  if (host.bubblewrap !== null) host.runsImages = await canNest(host, host.bubblewrap, directory);
   if (isRoot && linux && host.bubblewrap === null) host.unshare = await workingUnshare();
   if (!isRoot && linux) await findProcessLimit(host, directory);
   host.path = languagePaths(host.toolchains, host.bubblewrap === null && isRoot ? isPassable : () => true);
@@ -128,6 +132,11 @@ async function workingBubblewrap(host: RuntimeHost, directory: string): Promise<
   if (bubblewrap === null || host.unsupportedReason !== null) return null;
   const works = 'test -d /app && echo x > /tmp/trial && echo x > /dev/shm/trial && test $$ -lt 10 && echo works';
   return (await tryInSandbox({ ...host, bubblewrap }, directory, works)) === 'works' ? bubblewrap : null;
+}
+
+async function canNest(host: RuntimeHost, bubblewrap: string, directory: string): Promise<boolean> {
+  const inner = '--unshare-user --uid 1234 --gid 1234 --bind / / --bind /proc /proc --dev /dev';
+  return (await tryInSandbox(host, directory, `${bubblewrap} ${inner} -- /bin/sh -c 'id -u'`)) === '1234';
 }
 
 /** What a script prints that runs as a unit would. */

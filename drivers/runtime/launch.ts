@@ -3,16 +3,17 @@
 //   bwrap           the sandbox, where there is one; dies with the shim and takes all inside along
 //   setpriv         as root: the user of the tenant, without any capability
 //   sh              reads the variables, which no process above may see: LD_PRELOAD and its like would act on them
+//   bwrap           of an image: makes its files the root (image_sandbox.ts)
 //   the command
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { DriverError } from '../driver';
 import type { UnitSpec } from '../runtime';
 import { memoryEventsFile, ownProcesses, procsFiles } from './cgroup';
 import type { RuntimeHost } from './host_probe';
 import type { Unit } from './run_directory';
+import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
 import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
 
 // $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as
@@ -55,7 +56,10 @@ const scriptRunner = 'eval "$(cat <&3)"';
  * @throws DriverError
  */
 export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): ChildProcess {
-  const script = unlinkedFile(runDirectory, unitScript(host, runDirectory, unit, spec));
+  const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image) : null;
+  const text = inner ? imageScript(host, unit, spec, inner.command) : unitScript(host, runDirectory, unit, spec);
+  const script = unlinkedFile(runDirectory, text);
+  const options = inner ? unlinkedFile(runDirectory, inner.options) : 'ignore';
   const out = openSync(path.join(runDirectory, 'out'), 'a');
   const err = openSync(path.join(runDirectory, 'err'), 'a');
   try {
@@ -69,14 +73,14 @@ export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec
         cwd: '/',
         env: cleanEnvironment,
         detached: true,
-        stdio: ['ignore', 'ignore', 'ignore', script, out, err],
+        stdio: ['ignore', 'ignore', 'ignore', script, out, err, options],
       },
     );
     child.on('error', () => undefined); // the caller sees that no handle appears
     child.unref();
     return child;
   } finally {
-    for (const fd of [script, out, err]) closeSync(fd);
+    for (const fd of [script, out, err, options]) if (typeof fd === 'number') closeSync(fd);
   }
 }
 
@@ -100,7 +104,7 @@ function commandOf(host: RuntimeHost, runDirectory: string, unit: Unit, spec: Un
     ...sandboxed(host, {
       runDirectory,
       files: unit.directory,
-      mounts: spec.mounts,
+      mounts: spec.image ? outerMounts(spec) : spec.mounts,
       readable: spec.readable,
       command: inner,
     }),
@@ -110,12 +114,7 @@ function commandOf(host: RuntimeHost, runDirectory: string, unit: Unit, spec: Un
 function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): string {
   const { files, env } = baseEnvironment(host, runDirectory, unit);
   const variables = Object.entries({ ...env, ...spec.env });
-  const bad = variables.find(([key, value]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) || value.includes('\0'));
-  if (bad !== undefined)
-    throw new DriverError(
-      'invalid',
-      `The environment variable ${JSON.stringify(bad[0])} cannot be given to a program.`,
-    );
+  requireVariables(variables);
   const directory = path.posix.join(files, spec.root_directory);
   const missing = `The directory ${spec.root_directory} does not exist.`;
   return [
@@ -130,6 +129,18 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
     // What a build has left for all that runs of it: where its programs are (drivers/builder/build_script.ts).
     '[ ! -r .platform/profile ] || . ./.platform/profile',
     `exec /bin/sh -c ${quoted(spec.command)}`,
+    '',
+  ].join('\n');
+}
+
+/** Run in the sandbox, but outside of the root of the image, which may have no shell. */
+function imageScript(host: RuntimeHost, unit: Unit, spec: UnitSpec, command: string[]): string {
+  return [
+    'exec 3<&-',
+    'umask 022',
+    ...(unit.group === null ? [processLimit(host, spec)] : []),
+    'unset LC_ALL OLDPWD',
+    `exec ${command.map(quoted).join(' ')}`,
     '',
   ].join('\n');
 }

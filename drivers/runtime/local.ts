@@ -77,6 +77,7 @@ function fingerprintOf(host: RuntimeHost): Fingerprint {
     healthy: host.unsupportedReason === null,
     reason: host.unsupportedReason,
     facts: {
+      images: host.runsImages,
       sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap',
       limits,
       users: host.users,

@@ -186,7 +186,7 @@ function inOwnMounts(host: RuntimeHost, mounts: Inside['mounts']): string[] {
 
 // A volume over the system would leave a unit without a shell; a link in the files of a user must not lead a mount
 // astray.
-function requireTargets({ files, mounts }: Inside): void {
+export function requireTargets({ files, mounts }: Pick<Inside, 'files' | 'mounts'>): void {
   for (const { target } of mounts) {
     const whole = path.posix.normalize(target) === target && target.startsWith('/');
     if (

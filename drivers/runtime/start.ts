@@ -30,6 +30,7 @@ export async function startUnit(
   if (host.unsupportedReason !== null) throw new DriverError('unsupported', host.unsupportedReason);
   const runDirectory = runDirectoryOf(directory, spec.id);
   requireValidSpec(spec);
+  requireImages(host, spec);
   const unit = (await readUnit(runDirectory)) ?? (await prepare(host, directory, spec));
   const known = readHandle(runDirectory, spec.id);
   if (known !== null) return known;
@@ -59,7 +60,7 @@ async function prepare(host: RuntimeHost, directory: string, spec: UnitSpec): Pr
     if (!host.bubblewrap && user !== null) [directory, spec.directory].forEach(requireReachable);
     await chownTree(spec.directory, user);
     await createRunFiles(draft, user);
-    if (spec.kind === 'service') await copyFiles(host, draft, spec);
+    if (hasCopy(spec)) await copyFiles(host, draft, spec);
     const unit = unitOf(host, runDirectory, spec);
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
     if (unit.group !== null) await makeGroup(unit.group, unit.limits);
@@ -74,7 +75,7 @@ async function prepare(host: RuntimeHost, directory: string, spec: UnitSpec): Pr
 }
 
 function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec): Unit {
-  const files = spec.kind === 'service' ? path.join(runDirectory, 'files') : spec.directory;
+  const files = hasCopy(spec) ? path.join(runDirectory, 'files') : spec.directory;
   // Volumes have limits of their own.
   const caches =
     spec.kind === 'task'
@@ -88,6 +89,11 @@ function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec): Unit {
     limits: spec.limits,
     group: host.groups && groupOf(host.groups, spec.id),
   };
+}
+
+/** A task works in the files themselves, but nobody writes in the root of an image. */
+function hasCopy({ kind, image }: UnitSpec): boolean {
+  return kind === 'service' || image !== undefined;
 }
 
 // The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
@@ -176,6 +182,14 @@ function requireValidSpec(spec: UnitSpec): void {
     throw new DriverError('invalid', '`root_directory` leads out of the files of the application.');
   if (!path.isAbsolute(spec.directory) || isWithin(spec.directory, '/'))
     throw new DriverError('invalid', 'The directory of the unit is not an absolute path.');
+}
+
+function requireImages(host: RuntimeHost, spec: UnitSpec): void {
+  if (spec.image === undefined || host.runsImages) return;
+  throw new DriverError(
+    'unsupported',
+    'This host cannot run images: bubblewrap is missing, or may not create user namespaces for ordinary users.',
+  );
 }
 
 function requireReachable(directory: string): void {

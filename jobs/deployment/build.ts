@@ -19,6 +19,7 @@ import {
   type DeploymentRow,
   type StoredPlan,
 } from './row';
+import { requireCommands } from './commands';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
 /** The end of a unit is told by its watch; this is in case nobody heard it. */
@@ -142,19 +143,6 @@ async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContex
     ),
   );
   return { ...plan, root_directory };
-}
-
-function requireCommands(plan: StoredPlan, { processes }: Planning): void {
-  const missing = processes.find(
-    ({ type, command, instances }) => instances > 0 && command === null && plan.processes[type] === undefined,
-  );
-  if (!missing) return;
-  const { type, instances } = missing;
-  const count = instances === 1 ? '1 instance' : `${instances} instances`;
-  throw new DeploymentFailure(
-    `The process type ${type} has no command, but should run ${count}. ` +
-      'Add it to a Procfile, set its `command`, or scale it to 0.',
-  );
 }
 
 function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task {

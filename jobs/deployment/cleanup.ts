@@ -6,6 +6,7 @@ import { keepDeployments, unusedArtifacts } from '../../models/retention';
 import { retireInstances } from '../../models/stack';
 import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
 import { artifactDirectory, removeDirectory, type DeploymentRow } from './row';
+import { pruneImageLayers } from './image';
 import { removeTask } from './task';
 
 const STILL_STOPPING_MS = 1_000;
@@ -18,6 +19,7 @@ export async function pruneOlderVersions(row: DeploymentRow, ctx: JobContext): P
   if (row.status === 'superseded') return settled();
   for (const id of await keepDeployments(ctx.sql, row))
     await removeDirectory(path.join(requireHost(ctx).directories.releases, id));
+  await pruneImageLayers(row, ctx);
   await pruneReleases(ctx.sql, row.application_id);
   return settled();
 }

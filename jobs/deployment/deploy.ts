@@ -16,8 +16,10 @@ import {
 } from '../../models/stack';
 import { LeaseLost, progressing, settled, type JobContext, type Outcome } from '../job';
 import { publishRoutesBeforeCommit, publishRoutes } from '../application/reconcile_stack';
+import { unitImageOf } from '../instance/image';
 import { requireMounts } from '../instance/mounts';
 import { DeploymentFailure, artifactDirectory, appendDeploymentLog, requireTimeLeft, type DeploymentRow } from './row';
+import { pullSource } from './image';
 import { requireHealthy, warnOfWaiting } from './unhealthy';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
@@ -27,6 +29,7 @@ const RECHECK_MS = 1_000;
 
 export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   requireTimeLeft(row, ctx);
+  if (row.plan === null && row.source.type === 'image') return pullSource(row, ctx);
   if (row.release_id === null) return progressing(0, { release_id: await makeRelease(row, ctx) });
   if (!row.observed?.released) return runReleaseCommand(row, row.release_id, ctx);
   const desired = await desiredOfRelease(ctx.sql, row.release_id, row.preview_id);
@@ -79,6 +82,7 @@ function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext)
       return {
         command: found.command,
         directory: artifactDirectory(row, ctx),
+        image: unitImageOf(found, found.command),
         root_directory: found.root_directory,
         mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
         env: { ...trust.env, ...found.variables, ...planning.platformVariables(row) },

@@ -1,5 +1,6 @@
 // What the phases of a deployment share: its row, its places on the host, its words, and how it ends.
 import path from 'node:path';
+import type { PulledImage } from '../../core/image_settings';
 import type { LogLevel, LogStep } from '../../core/log_line';
 import type { BuildPlan } from '../../drivers/builder';
 import { DriverError, type DriverContext } from '../../drivers/driver';
@@ -19,6 +20,7 @@ export interface DeploymentRow extends LoopRow {
   branch: string | null;
   commit_sha: string | null;
   commit_message: string | null;
+  image: string | null;
   clear_cache: boolean;
   trigger: string;
   source: Source;
@@ -32,8 +34,8 @@ export interface DeploymentRow extends LoopRow {
   observed: Progress | null;
 }
 
-/** With the root directory that it was built in. */
-export type StoredPlan = BuildPlan & { root_directory?: string };
+/** With the root directory that it was built in, or the image that it is. */
+export type StoredPlan = BuildPlan & { root_directory?: string; image?: PulledImage };
 
 export interface Progress {
   fetched?: boolean;

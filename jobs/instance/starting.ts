@@ -11,6 +11,7 @@ import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
 import { probeHealth, CONNECTION_REFUSED } from './health';
+import { unitImageOf } from './image';
 import { requireMounts } from './mounts';
 import { hasHealthCheck, appendInstanceLog, type InstanceRow } from './row';
 import { checkIntervalMs } from './running';
@@ -142,6 +143,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     kind: 'service',
     command,
     directory: instanceArtifactDirectory(launch, ctx),
+    image: unitImageOf(launch.settings, command),
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
     env: { ...trust.env, ...variablesFor(row, launch, port, ctx) },

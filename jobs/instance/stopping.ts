@@ -32,11 +32,12 @@ async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Pro
   if (stopsUnderWay.has(row.id)) return;
   const launch = await findLaunch(ctx.sql, row.id);
   const graceMs = (launch?.settings.run.shutdown_grace_seconds ?? DEFAULT_GRACE_SECONDS) * 1000;
+  const signal = (launch?.settings.image?.stop_signal ?? 'SIGTERM') as NodeJS.Signals;
   // Shells print "Terminated" when their program ends by it.
-  await appendInstanceLog(row, ctx, `Stopping. Its processes get SIGTERM, and ${graceMs / 1000} seconds to end.`);
+  await appendInstanceLog(row, ctx, `Stopping. Its processes get ${signal}, and ${graceMs / 1000} seconds to end.`);
   stopsUnderWay.add(row.id);
   const { sql, log } = ctx;
-  void drainAndStop(row, handle, graceMs, requireHost(ctx))
+  void drainAndStop(row, handle, { graceMs, signal }, requireHost(ctx))
     .catch((error: unknown) => log.warn({ err: error }, 'An instance could not be stopped; the platform tries again.'))
     .finally(() => stopsUnderWay.delete(row.id))
     .then(() => wakeRows(sql, { table: 'instances', where: 'id = $1', values: [row.id] }))
@@ -46,9 +47,9 @@ async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Pro
 async function drainAndStop(
   row: InstanceRow,
   handle: Handle,
-  graceMs: number,
+  { graceMs, signal }: { graceMs: number; signal: NodeJS.Signals },
   { ingress, runtime }: HostDrivers,
 ): Promise<void> {
   if (row.process_type === WEB) await ingress.drain(row.id, graceMs);
-  await runtime.stop(handle, { grace_ms: graceMs }, driverContext(graceMs + KILL_MS));
+  await runtime.stop(handle, { grace_ms: graceMs, signal }, driverContext(graceMs + KILL_MS));
 }

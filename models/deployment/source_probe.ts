@@ -26,18 +26,18 @@ export async function probeSource(
   return { source, answer };
 }
 
-/** @throws source_not_configured, validation_failed, engine_unavailable */
+/** @throws source_not_configured, validation_failed */
 export function requireDeployable(source: Source | null, input: CreateDeploymentInput): asserts source is Source {
   if (!source) throw problem('source_not_configured', 'The application has no source. Set its source first.');
   const mistakes = validateInput(source, input);
   if (mistakes.length) throw validationFailed(mistakes);
-  if (source.type === 'image') {
-    throw problem(
-      'engine_unavailable',
-      'An image needs an OCI runtime such as podman, and this installation runs applications as processes of its ' +
-        'host. Use a Git source.',
-    );
-  }
+}
+
+/** @throws engine_unavailable where nothing can be run in the root of an image */
+export async function requireImages(ctx: Pick<Context, 'catalogs'>): Promise<void> {
+  const { programs } = await ctx.catalogs.facts();
+  if (programs.bubblewrap) return;
+  throw problem('engine_unavailable', 'This installation cannot run images: its host lacks the program bubblewrap.');
 }
 
 /** The commit that the remote has. @throws reference_not_found with `field`, provider_error */

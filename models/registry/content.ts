@@ -11,6 +11,7 @@ import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
 import type { Session } from '../../db/control_database';
 import { named, quick } from '../../db/statement';
+import { wakeFollowers } from './followers';
 import { RegistryImage } from '../registry_image';
 
 const UPLOAD_PREFIX = 'rup';
@@ -78,7 +79,7 @@ const MARK_UNTAGGED = named(
       where t.registry_id = m.registry_id and t.repository = m.repository and t.digest = m.digest)`,
 );
 
-const LOCK_REGISTRY = named('select project_id from registries where id = $1 and deleted_at is null for update');
+const LOCK_REGISTRY = named('select name, project_id from registries where id = $1 and deleted_at is null for update');
 const SIZES = named(
   'select digest, size_bytes from registry_blobs where registry_id = $1 and digest = any($2) for share',
 );
@@ -184,7 +185,7 @@ interface Sized {
 
 async function putManifest(sql: Sql, registryId: string, manifest: ManifestInput): Promise<string[]> {
   const { repository, digest, media_type, content, tag, blobs, manifests } = manifest;
-  const [registry] = await sql.query<{ project_id: string }>(LOCK_REGISTRY, [registryId]);
+  const [registry] = await sql.query<{ name: string; project_id: string }>(LOCK_REGISTRY, [registryId]);
   if (!registry) return [digest];
   const found = [
     ...(await sql.query<Sized>(SIZES, [registryId, blobs])),
@@ -201,6 +202,7 @@ async function putManifest(sql: Sql, registryId: string, manifest: ManifestInput
   ]);
   await sql.query(PUT_REFERENCES, [registryId, repository, digest, targets]);
   const isNewTag = tag !== null && (await putTag(sql, registry.project_id, registryId, { ...manifest, tag, size }));
+  if (tag !== null) await wakeFollowers(sql, registry, repository, tag);
   const counted = [inserted.length ? content.length : 0, isNewTag ? 1 : 0];
   if (counted.some((count) => count)) await sql.query(COUNT, [registryId, ...counted]);
   return [];

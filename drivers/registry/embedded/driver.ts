@@ -63,6 +63,8 @@ export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Pr
   return {
     name: 'embedded',
     port: (server.address() as AddressInfo).port,
+    pullAccess: (repository) =>
+      Promise.resolve({ url: localUrl(options, server), token: tokens.issuePull(repository) }),
     async removeUnused(digests) {
       for (const digest of digests) await content.ifUnused(digest, () => blobs.remove(digest));
     },
@@ -70,6 +72,13 @@ export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Pr
     listBlobs: () => blobs.list(),
     close: () => close(server),
   };
+}
+
+/** Where programs on this machine reach the server. */
+function localUrl({ certificate, listen: host }: EmbeddedRegistryOptions, server: Server): string {
+  const { port } = server.address() as AddressInfo;
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `${certificate ? 'https' : 'http'}://${name.includes(':') ? `[${name}]` : name}:${port}`;
 }
 
 function serverOf({ certificate }: EmbeddedRegistryOptions, listener: RequestListener): Server {

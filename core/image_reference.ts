@@ -1,0 +1,35 @@
+// References to images as Docker reads them: `nginx` is docker.io/library/nginx:latest.
+
+export interface ImageReference {
+  /** With a port where one is written. */
+  host: string;
+  repository: string;
+  tag: string | null;
+  digest: string | null;
+}
+
+const DOCKER_HUB = 'docker.io';
+
+/** @param text a valid reference, see core/reference_formats.ts `ociReference` */
+export function parseImageReference(text: string): ImageReference {
+  const [, rest = '', digest = null] = /^([^@]+)(?:@(.+))?$/.exec(text) ?? [];
+  const [, name = '', tag = null] = /^(.*?)(?::([\w][\w.-]*))?$/.exec(rest) ?? [];
+  const slash = name.indexOf('/');
+  const first = slash < 0 ? '' : name.slice(0, slash);
+  // The rule of Docker: a first part with a dot or a port, or localhost, is a host.
+  const hasHost = /[.:]/.test(first) || first === 'localhost' || /[A-Z]/.test(first);
+  const host = hasHost ? first : DOCKER_HUB;
+  const path = hasHost ? name.slice(slash + 1) : name;
+  const repository = host === DOCKER_HUB && !path.includes('/') ? `library/${path}` : path;
+  return { host, repository, tag: tag ?? (digest === null ? 'latest' : null), digest };
+}
+
+/** What the registry is asked for: a digest wins over a tag. */
+export function manifestReferenceOf({ tag, digest }: ImageReference): string {
+  return digest ?? tag ?? 'latest';
+}
+
+/** The reference with the digest that it led to; what runs is told from it alone. */
+export function pinnedReference(text: string, digest: string): string {
+  return text.includes('@') ? text : `${text}@${digest}`;
+}

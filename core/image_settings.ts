@@ -1,0 +1,43 @@
+// What an image says of how it is run (image-spec, "Image Configuration"), as far as it counts here.
+
+export interface ImageSettings {
+  /** Entrypoint and Cmd, as they are executed without a shell. */
+  command: string[];
+  env: Record<string, string>;
+  working_directory: string;
+  user: { name: string; uid: number; gid: number; home: string };
+  /** null: SIGTERM. */
+  stop_signal: string | null;
+  /** TCP ports of EXPOSE. */
+  ports: number[];
+  health_check: ImageHealthCheck | null;
+}
+
+/** HEALTHCHECK, as Docker and Podman write it. */
+export interface ImageHealthCheck {
+  command: string[];
+  interval_seconds: number;
+  timeout_seconds: number;
+  start_period_seconds: number;
+  retries: number;
+}
+
+/** An image whose files are on the host. */
+export interface PulledImage {
+  /** As it was asked for, with the digest of what was found. */
+  reference: string;
+  /** Of the manifest for the platform of this host. */
+  digest: string;
+  /** Digests of the unpacked layers, the lowest first. */
+  layers: string[];
+  settings: ImageSettings;
+}
+
+/** The command of an image as one line for people; a shell reads the same words from it. */
+export function commandLineOf({ command }: Pick<ImageSettings, 'command'>): string {
+  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quoted(word))).join(' ');
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,51 @@
+// Where images come from: a registry that speaks the OCI Distribution API. What is pulled becomes a directory that the
+// runtime gives to units as their root.
+import type { PulledImage } from '../core/image_settings';
+import type { DriverContext } from './driver';
+
+export type { PulledImage };
+
+/** How the registry of an image is reached. */
+export interface ImageAccess {
+  credentials: { username: string; password: string } | null;
+  /** The registry of this installation, which is asked directly: no address is checked, the token is ours. */
+  local: { url: string; token: string } | null;
+}
+
+export interface PullRequest {
+  reference: string;
+  access: ImageAccess;
+  /** Where unpacked layers are kept, shared by the images of one application. */
+  layers: string;
+  /** The root that is made. It must not be there. */
+  directory: string;
+  /** Called with lines for the log of the deployment. */
+  tell(line: string): Promise<void>;
+}
+
+export interface ImageDriver {
+  /** The digest that a reference leads to now. @throws ImageError, DriverError transient */
+  resolve(reference: string, access: ImageAccess, ctx: DriverContext): Promise<string>;
+  /**
+   * Pulls and unpacks an image. May be repeated after a crash. @throws ImageError, DriverError transient where the
+   * registry gave no answer
+   */
+  pull(request: PullRequest, ctx: DriverContext): Promise<PulledImage>;
+  /** Removes unpacked layers that are none of `kept`, and what interrupted pulls have left. */
+  pruneLayers(layers: string, kept: ReadonlySet<string>): Promise<void>;
+}
+
+/** Why: `missing` no such image or none for this platform; `refused` no right; `broken` it cannot be used. */
+export type ImageFailure = 'missing' | 'refused' | 'broken';
+
+/** The message is a sentence for users: it names no path of the host and no credential. */
+export class ImageError extends Error {
+  override readonly name = 'ImageError';
+
+  constructor(
+    readonly failure: ImageFailure,
+    message: string,
+  ) {
+    super(message);
+  }
+}

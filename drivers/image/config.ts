@@ -1,0 +1,91 @@
+// The configuration of an image: how it is run (image-spec, config.md).
+import type { ImageHealthCheck, ImageSettings } from '../../core/image_settings';
+import { broken } from './manifest';
+import { readJson } from './registry_token';
+
+export interface ImageConfiguration {
+  /** Digests of the unpacked layers, the lowest first. */
+  layers: string[];
+  settings: Omit<ImageSettings, 'user'>;
+  /** As written: `node`, `1000:1000`, or empty. */
+  user: string;
+}
+
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const SECOND_NS = 1_000_000_000;
+
+/** @throws ImageError */
+export function parseConfiguration(content: Buffer, layerCount: number): ImageConfiguration {
+  const json = readJson(content);
+  const config = objectOf(json.config);
+  const layers = texts(objectOf(json.rootfs).diff_ids);
+  if (layers.length !== layerCount || !layers.every((id) => /^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/.test(id)))
+    throw broken('its configuration names other layers than its manifest');
+  const command = [...texts(config.Entrypoint), ...texts(config.Cmd)];
+  return {
+    layers,
+    user: typeof config.User === 'string' ? config.User : '',
+    settings: {
+      command,
+      env: environmentOf(texts(config.Env)),
+      working_directory: directoryOf(config.WorkingDir),
+      stop_signal: signalOf(config.StopSignal),
+      ports: portsOf(config.ExposedPorts),
+      health_check: healthCheckOf(objectOf(config.Healthcheck)),
+    },
+  };
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}
+
+/** @throws ImageError for anything but a list of texts; absent is empty */
+function texts(value: unknown): string[] {
+  if (value === undefined || value === null) return [];
+  const isList = Array.isArray(value) && value.length <= 10_000;
+  if (isList && value.every((text) => typeof text === 'string' && !text.includes('\0'))) return value as string[];
+  throw broken('its configuration has a list that is not one of texts');
+}
+
+/** Names that no shell could export are left out, as the variables of an application have none of them. */
+function environmentOf(lines: string[]): Record<string, string> {
+  const pairs = lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)] as const);
+  const known = pairs.filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
+  return { PATH: DEFAULT_PATH, ...Object.fromEntries(known) };
+}
+
+function directoryOf(value: unknown): string {
+  const text = typeof value === 'string' && value !== '' && !value.includes('\0') ? value : '/';
+  const parts = text.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.includes('..')) throw broken('its WorkingDir leads upwards');
+  return `/${parts.join('/')}`;
+}
+
+/** `SIGQUIT`, `QUIT`; a number is not taken, since it means another signal on another processor. */
+function signalOf(value: unknown): string | null {
+  const name = typeof value === 'string' ? value.toUpperCase().replace(/^(?!SIG)/, 'SIG') : '';
+  return /^SIG(HUP|INT|QUIT|USR1|USR2|TERM|KILL|WINCH|PWR|RTMIN\+3)$/.test(name) && name !== 'SIGRTMIN+3' ? name : null;
+}
+
+function portsOf(value: unknown): number[] {
+  const names = Object.keys(objectOf(value)).filter((name) => !/\/(udp|sctp)$/.test(name));
+  const ports = names.map((name) => Number(name.replace(/\/tcp$/, '')));
+  return ports.filter((port) => Number.isInteger(port) && port > 0 && port < 65_536).sort((one, other) => one - other);
+}
+
+/** Docker's defaults: every 30 s, 30 s long, three times. */
+function healthCheckOf(value: Record<string, unknown>): ImageHealthCheck | null {
+  const [kind = '', ...rest] = texts(value.Test);
+  const command = kind === 'CMD' ? rest : kind === 'CMD-SHELL' ? ['/bin/sh', '-c', ...rest] : [];
+  if (command.length === 0) return null;
+  const seconds = (time: unknown, otherwise: number): number =>
+    typeof time === 'number' && time > 0 ? Math.max(1, Math.round(time / SECOND_NS)) : otherwise;
+  return {
+    command,
+    interval_seconds: seconds(value.Interval, 30),
+    timeout_seconds: seconds(value.Timeout, 30),
+    start_period_seconds: seconds(value.StartPeriod, 0),
+    retries: typeof value.Retries === 'number' && value.Retries > 0 ? Math.round(value.Retries) : 3,
+  };
+}

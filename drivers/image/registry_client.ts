@@ -1,0 +1,175 @@
+// A client of the OCI Distribution API: manifests and blobs, with the token that the registry asks for. Every address,
+// also that of a token server or of a redirect, is checked as an outgoing request is.
+import type { IncomingMessage } from 'node:http';
+import type { ImageReference } from '../../core/image_reference';
+import { DriverError, type DriverContext } from '../driver';
+import { ImageError, type ImageAccess } from '../image';
+import type { Outbound } from '../outbound';
+import { openExchange, type OpenAnswer } from '../outbound/exchange';
+import { newTrace, OutboundError } from '../outbound/trace';
+import { readJson, requestToken } from './registry_token';
+
+export interface RegistryClient {
+  /** @param reference a tag or a digest */
+  manifest(reference: string, ctx: DriverContext): Promise<{ content: Buffer; mediaType: string }>;
+  /** The content from `offset` on; the registry may answer with all of it, which `from` tells. */
+  blob(digest: string, offset: number, ctx: DriverContext): Promise<{ from: number } & OpenAnswer>;
+}
+
+export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024;
+const REDIRECTS_MAX = 5;
+const ACCEPTED = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+].join(', ');
+
+interface Session {
+  outbound: Outbound;
+  reference: ImageReference;
+  access: ImageAccess;
+  base: URL;
+  authorization: string | null;
+}
+
+export function openRegistryClient(outbound: Outbound, reference: ImageReference, access: ImageAccess): RegistryClient {
+  const base = new URL(access.local?.url ?? addressOf(reference.host));
+  const authorization = access.local ? `Bearer ${access.local.token}` : null;
+  const session: Session = { outbound, reference, access, base, authorization };
+  return {
+    async manifest(wanted, ctx) {
+      const { response, close } = await get(session, `manifests/${wanted}`, { Accept: ACCEPTED }, ctx);
+      try {
+        const mediaType = (response.headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
+        return { content: await readAll(response, MANIFEST_BYTES_MAX), mediaType };
+      } finally {
+        close();
+      }
+    },
+    async blob(digest, offset, ctx) {
+      const headers: Record<string, string> = offset > 0 ? { Range: `bytes=${offset}-` } : {};
+      const answer = await get(session, `blobs/${digest}`, headers, ctx);
+      return { from: answer.response.statusCode === 206 ? offset : 0, ...answer };
+    },
+  };
+}
+
+/** Docker's own registry has another name than its images. Plain HTTP is for this machine alone, as in Docker. */
+function addressOf(host: string): string {
+  if (host === 'docker.io') return 'https://registry-1.docker.io';
+  const name = host.replace(/:\d+$/, '');
+  return /^(localhost|127(\.\d+){3})$/.test(name) ? `http://${host}` : `https://${host}`;
+}
+
+async function get(
+  session: Session,
+  path: string,
+  headers: Record<string, string>,
+  ctx: DriverContext,
+): Promise<OpenAnswer> {
+  const url = new URL(`/v2/${session.reference.repository}/${path}`, session.base);
+  for (let attempt = 0; ; attempt += 1) {
+    const answer = await follow(session, url, headers, ctx);
+    const status = answer.response.statusCode ?? 0;
+    if (status === 200 || status === 206) return answer;
+    const challenge = answer.response.headers['www-authenticate'] ?? '';
+    answer.close();
+    if (status !== 401 || attempt > 0 || session.access.local) throw failureOf(session, status);
+    session.authorization = await authorize(session, challenge, ctx);
+    if (session.authorization === null) throw failureOf(session, status);
+  }
+}
+
+async function follow(
+  { outbound, access, base, authorization }: Session,
+  url: URL,
+  headers: Record<string, string>,
+  ctx: DriverContext,
+): Promise<OpenAnswer> {
+  let at = url;
+  for (let redirects = 0; ; redirects += 1) {
+    const own = at.origin === base.origin && authorization !== null ? { Authorization: authorization } : {};
+    const sent = { ...headers, ...own, 'User-Agent': 'platform-api' };
+    const list = Object.entries(sent).map(([name, value]) => ({ name, value }));
+    const asked = { url: at, method: 'GET', headers: list, verifyTls: access.local === null };
+    const answer = await asTransient(at.host, () => openExchange(outbound, asked, newTrace(), ctx.signal));
+    const { statusCode = 0, headers: got } = answer.response;
+    if (![301, 302, 303, 307, 308].includes(statusCode) || got.location === undefined) return answer;
+    answer.close();
+    at = redirectTarget(got.location, at, redirects);
+  }
+}
+
+function redirectTarget(location: string, from: URL, redirects: number): URL {
+  const isValid = URL.canParse(location, from.href);
+  const to = isValid ? new URL(location, from) : null;
+  const isDowngrade = from.protocol === 'https:' && to?.protocol !== 'https:';
+  if (!to || isDowngrade || !/^https?:$/.test(to.protocol) || redirects >= REDIRECTS_MAX)
+    throw new ImageError('broken', `The registry ${from.host} redirects to an address that cannot be used.`);
+  return to;
+}
+
+/** The header to come back with; null where the registry names no way that is known. */
+async function authorize(session: Session, challenge: string, ctx: DriverContext): Promise<string | null> {
+  const { credentials } = session.access;
+  const basic =
+    credentials && `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`;
+  if (/^basic\b/i.test(challenge)) return basic;
+  if (!/^bearer\b/i.test(challenge)) return null;
+  const scope = `repository:${session.reference.repository}:pull`;
+  const url = requestToken(challenge, scope, session.base);
+  if (url === null) return null;
+  const headers = basic === null ? {} : { Authorization: basic };
+  // The token server is another host than the registry at some providers: the challenge of the registry vouches for it.
+  const answer = await follow({ ...session, base: url, authorization: headers.Authorization ?? null }, url, {}, ctx);
+  try {
+    if (answer.response.statusCode !== 200) throw failureOf(session, answer.response.statusCode ?? 0);
+    const { token, access_token } = readJson(await readAll(answer.response, 1024 * 1024));
+    const found = token ?? access_token;
+    return typeof found === 'string' && /^[\x21-\x7e]+$/.test(found) ? `Bearer ${found}` : null;
+  } finally {
+    answer.close();
+  }
+}
+
+function failureOf({ reference, access }: Session, status: number): Error {
+  const { host, repository } = reference;
+  const name = `${host}/${repository}`;
+  if (status === 404)
+    return new ImageError('missing', `The registry has no image ${name} of this tag or digest. Check \`image\`.`);
+  if (status === 401 || status === 403) {
+    const how = access.credentials ? 'refuses the credentials' : 'does not give it to everybody';
+    return new ImageError('refused', `There is no image ${name}, or the registry ${how}.`);
+  }
+  if (status === 429 || status >= 500)
+    return new DriverError('transient', `The registry ${host} answered with status ${status}.`);
+  return new ImageError('broken', `The registry ${host} answered with status ${status}.`);
+}
+
+/** What did not answer is worth another try; an address that is refused is not. */
+export async function asTransient<T>(host: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error;
+    if (error.phase === 'dns' && !error.unreachable) throw new ImageError('refused', error.message);
+    throw new DriverError('transient', `The registry ${host} cannot be reached. ${error.message}`);
+  }
+}
+
+async function readAll(response: IncomingMessage, max: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of response) {
+      chunks.push(chunk as Buffer);
+      size += (chunk as Buffer).length;
+      if (size > max) throw new ImageError('broken', `The registry sent more than ${max / 2 ** 20} MiB of metadata.`);
+    }
+  } catch (error) {
+    if (error instanceof ImageError) throw error;
+    throw new DriverError('transient', 'The registry closed the connection before its answer was complete.');
+  }
+  return Buffer.concat(chunks);
+}

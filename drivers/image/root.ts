@@ -1,0 +1,121 @@
+// The root of an image: its layers, one over the other. Files are hard links to those of the layers, so that releases
+// that share layers share their space; nobody writes in a root or in a layer afterwards.
+import { chmod, copyFile, link, lstat, mkdir, opendir, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { StoredLayer } from './layer_store';
+import { broken } from './manifest';
+import { openSafeTree, partsOf, type SafeTree } from './safe_tree';
+
+/** Puts the layers together, the lowest first, in a new directory. @throws ImageError */
+export async function buildRoot(directory: string, layers: readonly StoredLayer[]): Promise<void> {
+  await mkdir(directory, { mode: 0o755 });
+  const permissions = new Map<string, number>();
+  for (const layer of layers) {
+    // What is known of directories does not outlive a layer: the next one may put something else in their place.
+    const tree = openSafeTree(directory);
+    await applyWhiteouts(tree, layer);
+    await linkFiles(tree, layer.files, []);
+    for (const { name, target } of layer.record.links) await linkLower(tree, partsOf(name), partsOf(target));
+    for (const [name, mode] of Object.entries(layer.record.directories)) permissions.set(name, mode);
+  }
+  for (const [name, mode] of permissions) {
+    const at = path.join(directory, name);
+    if ((await lstat(at).catch(() => null))?.isDirectory()) await chmod(at, mode);
+  }
+}
+
+async function applyWhiteouts(tree: SafeTree, { record }: StoredLayer): Promise<void> {
+  for (const name of record.whiteouts) await tree.remove(partsOf(name));
+  for (const name of record.opaque) {
+    const parts = partsOf(name);
+    const at = parts.length ? await tree.find(parts) : tree.root;
+    if (at === null || !(await lstat(at)).isDirectory()) continue;
+    for await (const { name: inside } of await opendir(at)) await tree.remove([...parts, inside]);
+  }
+}
+
+async function linkFiles(tree: SafeTree, from: string, parts: string[]): Promise<void> {
+  for await (const entry of await opendir(from)) {
+    const source = path.join(from, entry.name);
+    const at = [...parts, entry.name];
+    if (entry.isDirectory()) {
+      await tree.directory(at);
+      await linkFiles(tree, source, at);
+      continue;
+    }
+    const target = await tree.place(at);
+    await tree.remove(at);
+    if (entry.isSymbolicLink()) await symlink(await readlink(source), target);
+    else await share(source, target);
+  }
+}
+
+async function linkLower(tree: SafeTree, name: string[], target: string[]): Promise<void> {
+  const from = await tree.find(target);
+  const found = from === null ? null : await lstat(from);
+  if (from === null || !found || found.isDirectory())
+    throw broken('a layer has a hard link to a file that is not there');
+  if (name.join('/') === target.join('/')) return;
+  const at = await tree.place(name);
+  await tree.remove(name);
+  if (found.isSymbolicLink()) await symlink(await readlink(from), at);
+  else await share(from, at);
+}
+
+/** A file system counts links to a file, and has a limit. */
+async function share(source: string, target: string): Promise<void> {
+  try {
+    await link(source, target);
+  } catch (error) {
+    if (!['EMLINK', 'EXDEV', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    await copyFile(source, target);
+  }
+}
+
+/** Directories that every root has, as real ones: the sandbox mounts over them. */
+const MOUNT_POINTS = ['dev', 'etc', 'proc', 'tmp'];
+/** Files that the host gives. */
+const HOST_FILES = ['etc/hostname', 'etc/hosts', 'etc/resolv.conf'];
+
+/** Adds what the sandbox needs, and the working directory. */
+export async function completeRoot(directory: string, workingDirectory: string): Promise<void> {
+  const tree = openSafeTree(directory);
+  for (const name of MOUNT_POINTS) await tree.directory([name]);
+  await chmod(path.join(directory, 'tmp'), 0o1777);
+  for (const name of HOST_FILES) await replaceFile(tree, name, '');
+  await tree.directory(await resolveInside(directory, partsOf(workingDirectory)));
+}
+
+/** A file of its own: what is there may be shared with a layer. */
+export async function replaceFile(tree: SafeTree, name: string, text: string): Promise<void> {
+  const parts = partsOf(name);
+  const at = await tree.place(parts);
+  await rm(at, { recursive: true, force: true });
+  await writeFile(at, text, { flag: 'wx', mode: 0o644 });
+}
+
+const LINKS_MAX = 40;
+
+/** Where a path leads when the links in it are followed within the root, as a program inside would see it. */
+export async function resolveInside(root: string, wanted: readonly string[]): Promise<string[]> {
+  const done: string[] = [];
+  const left = [...wanted];
+  for (let links = 0; left.length > 0;) {
+    const part = left.shift() ?? '';
+    if (part === '' || part === '.') continue;
+    if (part === '..') {
+      done.pop();
+      continue;
+    }
+    const at = path.join(root, ...done, part);
+    const target = await readlink(at).catch(() => null);
+    if (target === null) {
+      done.push(part);
+      continue;
+    }
+    if ((links += 1) > LINKS_MAX) throw broken('links in it lead in a circle');
+    if (target.startsWith('/')) done.length = 0;
+    left.unshift(...target.split('/'));
+  }
+  return done;
+}

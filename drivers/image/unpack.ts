@@ -1,0 +1,141 @@
+// Unpacks one layer into a directory of its own (image-spec, layer.md). Files keep their permissions; devices, pipes,
+// owners and the set-user-id bits are left out. What the layer takes away from lower ones (whiteouts) and hard links to
+// their files are noted, since the lower ones are not here.
+import { constants } from 'node:fs';
+import { chmod, link, lstat, open, symlink } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { extract, type Extract, type Header } from 'tar-stream';
+import { limits } from '../../core/limits';
+import { broken } from './manifest';
+import { openSafeTree, partsOf, type SafeTree } from './safe_tree';
+
+/** What a layer is beside its files. Names are relative to the root, without a slash at the beginning. */
+export interface LayerRecord {
+  /** Of lower layers, these are gone. */
+  whiteouts: string[];
+  /** Directories of which the lower layers show nothing. */
+  opaque: string[];
+  /** Hard links to files of lower layers. */
+  links: { name: string; target: string }[];
+  /** Permissions of directories that the layer names; others are there because something lies in them. */
+  directories: Record<string, number>;
+  files: number;
+  bytes: number;
+}
+
+/** What all layers of an image may have together. */
+export interface Room {
+  files: number;
+  bytes: number;
+}
+
+const WHITEOUT = '.wh.';
+const OPAQUE = '.wh..wh..opq';
+const SYMLINK_BYTES_MAX = 4095;
+
+/** @throws ImageError for what is no layer, or for one that has no room */
+export async function unpackLayer(tar: Readable, directory: string, room: Room): Promise<LayerRecord> {
+  const record: LayerRecord = { whiteouts: [], opaque: [], links: [], directories: {}, files: 0, bytes: 0 };
+  const state = { tree: openSafeTree(directory), record, room };
+  const entries = extract();
+  // A broken stream ends the entries, which then throw.
+  tar.on('error', (error) => entries.destroy(error));
+  tar.pipe(entries);
+  try {
+    for await (const entry of entries) {
+      takeRoom(state, entry.header);
+      await unpackEntry(state, entry);
+      entry.resume();
+    }
+  } catch (error) {
+    tar.unpipe(entries);
+    throw asBroken(error);
+  }
+  return record;
+}
+
+type Entry = Extract extends AsyncIterable<infer One> ? One : never;
+
+interface State {
+  tree: SafeTree;
+  record: LayerRecord;
+  room: Room;
+}
+
+function takeRoom({ record, room }: State, { size = 0 }: Header): void {
+  record.files += 1;
+  record.bytes += size;
+  room.files -= 1;
+  room.bytes -= size;
+  if (room.files < 0) throw broken(`it has more than ${limits.imageFilesMax} files`);
+  if (room.bytes < 0) throw broken(`it is larger than ${limits.imageBytesMax / 2 ** 20} MiB`);
+}
+
+async function unpackEntry(state: State, entry: Entry): Promise<void> {
+  const { tree, record } = state;
+  const { name, type, mode = 0o644, linkname } = entry.header;
+  const parts = partsOf(name);
+  const last = parts.at(-1) ?? '';
+  if (last.startsWith(WHITEOUT)) return noteWhiteout(record, parts);
+  if (type === 'directory') {
+    const at = await tree.directory(parts);
+    const permissions = (mode & 0o777) | 0o700;
+    await chmod(at, permissions);
+    record.directories[parts.join('/')] = permissions;
+    return;
+  }
+  if (parts.length === 0) return;
+  if (type === 'file' || type === 'contiguous-file') return writeEntry(tree, parts, entry);
+  if (type === 'symlink') return makeSymlink(tree, parts, linkname ?? '');
+  if (type === 'link') return makeLink(state, parts, partsOf(linkname ?? ''));
+}
+
+function noteWhiteout({ whiteouts, opaque }: LayerRecord, parts: string[]): void {
+  const last = parts.at(-1) ?? '';
+  const above = parts.slice(0, -1);
+  if (last === OPAQUE) return void opaque.push(above.join('/'));
+  const hidden = last.slice(WHITEOUT.length);
+  // Others with this beginning are notes of a file system of old (`.wh..wh.plnk`).
+  if (hidden === '' || hidden === '.' || hidden === '..' || hidden.startsWith(WHITEOUT)) return;
+  whiteouts.push([...above, hidden].join('/'));
+}
+
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+async function writeEntry(tree: SafeTree, parts: string[], entry: Entry): Promise<void> {
+  const at = await tree.place(parts);
+  await tree.remove(parts);
+  const file = await open(at, NEW_FILE, 0o600);
+  try {
+    for await (const chunk of entry) await file.write(chunk as Buffer);
+    await file.chmod(((entry.header.mode ?? 0o644) & 0o777) | 0o600);
+  } finally {
+    await file.close();
+  }
+}
+
+async function makeSymlink(tree: SafeTree, parts: string[], target: string): Promise<void> {
+  if (target === '' || target.includes('\0') || Buffer.byteLength(target) > SYMLINK_BYTES_MAX)
+    throw broken('a layer has a link that leads nowhere');
+  const at = await tree.place(parts);
+  await tree.remove(parts);
+  await symlink(target, at);
+}
+
+/** A link to a file that is not in this layer is made when the layers come together. */
+async function makeLink({ tree, record }: State, parts: string[], target: string[]): Promise<void> {
+  const from = await tree.find(target);
+  if (from === null) return void record.links.push({ name: parts.join('/'), target: target.join('/') });
+  if ((await lstat(from)).isDirectory()) throw broken('a layer has a hard link to a directory');
+  if (parts.join('/') === target.join('/')) return;
+  const at = await tree.place(parts);
+  await tree.remove(parts);
+  await link(from, at);
+}
+
+/** What tar-stream and zlib say of damaged input is said as a property of the image. */
+function asBroken(error: unknown): unknown {
+  const { code = '', message = '' } = error as NodeJS.ErrnoException;
+  const isDamage = /^Z_/.test(code) || /tar|Unexpected end of data|premature|Writable stream closed/i.test(message);
+  return isDamage && !(error as Error).name.includes('Image') ? broken('a layer is not a valid archive') : error;
+}

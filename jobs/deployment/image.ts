@@ -1,0 +1,91 @@
+// An image as the source: it is pulled when the deployment begins, and what was found is what runs, also after the tag
+// has moved on.
+import path from 'node:path';
+import { commandLineOf, type PulledImage } from '../../core/image_settings';
+import { DriverError } from '../../drivers/driver';
+import { ImageError } from '../../drivers/image';
+import { addProcessTypes } from '../../models/deployment_work';
+import { findPlanning, type Planning } from '../../models/deployment_plan';
+import { keptLayers } from '../../models/retention';
+import { progressing, type JobContext, type Outcome, requireHost } from '../job';
+import {
+  abortWhenCanceled,
+  appendDeploymentLog,
+  artifactDirectory,
+  cacheDirectory,
+  DeploymentFailure,
+  removeDirectory,
+  type DeploymentRow,
+  type StoredPlan,
+} from './row';
+import { requireCommands } from './commands';
+import { imageAccess } from './image_access';
+
+/** A registry that does not answer is asked again about a minute long. */
+const ATTEMPTS_MAX = 8;
+
+export async function pullSource(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
+  const planning = await findPlanning(ctx.sql, row.application_id);
+  const reference = row.image ?? row.source.image;
+  if (!planning || reference === null) throw new DriverError('transient', 'The application was deleted.');
+  await removeDirectory(artifactDirectory(row, ctx));
+  if (row.clear_cache && row.attempts === 0) await removeDirectory(layersDirectory(row, ctx));
+  if (row.attempts === 0) await appendDeploymentLog(row, ctx, 'deploy', `-----> Pulling ${reference}`);
+  const image = await pullImage(row, reference, planning, ctx);
+  const plan = planOf(image);
+  await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
+  requireCommands(plan, planning);
+  await appendDeploymentLog(row, ctx, 'deploy', `Digest: ${image.reference.slice(image.reference.indexOf('@') + 1)}`);
+  return progressing(0, { image: image.reference, plan });
+}
+
+async function pullImage(
+  row: DeploymentRow,
+  reference: string,
+  planning: Planning,
+  ctx: JobContext,
+): Promise<PulledImage> {
+  const { images } = requireHost(ctx);
+  try {
+    const access = await imageAccess(row, reference, planning, ctx);
+    const request = {
+      ...{ reference, access, layers: layersDirectory(row, ctx), directory: artifactDirectory(row, ctx) },
+      tell: (line: string) => appendDeploymentLog(row, ctx, 'deploy', line),
+    };
+    return await abortWhenCanceled(row, ctx, (inner) => images.pull(request, inner));
+  } catch (error) {
+    if (error instanceof ImageError) throw new DeploymentFailure(error.message);
+    const isOver = error instanceof DriverError && error.reason === 'transient' && row.attempts >= ATTEMPTS_MAX;
+    if (isOver && !ctx.signal.aborted) throw new DeploymentFailure(`${error.message} Deploy again later.`);
+    throw error;
+  }
+}
+
+/** What an image says of how it is run, as a build plan. */
+function planOf(image: PulledImage): StoredPlan {
+  const command = commandLineOf(image.settings);
+  return {
+    kind: 'image',
+    summary: 'Image',
+    steps: [],
+    processes: command === '' ? {} : { web: command },
+    release_command: null,
+    env: {},
+    image,
+  };
+}
+
+/** Beside the build cache, which its tenant may write. */
+export function layersDirectory(
+  row: Pick<DeploymentRow, 'application_id' | 'preview_id' | 'branch'>,
+  ctx: JobContext,
+): string {
+  return `${cacheDirectory(row, ctx)}.layers`;
+}
+
+/** Removes unpacked layers that no deployment needs which is kept. */
+export async function pruneImageLayers(row: DeploymentRow, ctx: JobContext): Promise<void> {
+  if (!row.plan?.image) return;
+  const kept = await keptLayers(ctx.sql, row.application_id, row.preview_id);
+  await requireHost(ctx).images.pruneLayers(path.resolve(layersDirectory(row, ctx)), kept);
+}

@@ -1,0 +1,27 @@
+// How the registry of an image is reached.
+import { parseImageReference } from '../../core/image_reference';
+import { DriverError } from '../../drivers/driver';
+import { ImageError, type ImageAccess } from '../../drivers/image';
+import { credentialsFor } from '../../models/application/image_credentials';
+import type { Planning } from '../../models/deployment_plan';
+import { registryOfImage } from '../../models/registry/of_image';
+import { type JobContext, requireHost } from '../job';
+
+/** The registry of this installation gives its images to applications of the same project. */
+export async function imageAccess(
+  { project_id, preview_id }: { project_id: string; preview_id: string | null },
+  reference: string,
+  planning: Pick<Planning, 'variables'>,
+  ctx: JobContext,
+): Promise<ImageAccess> {
+  const parsed = parseImageReference(reference);
+  if (parsed.host !== ctx.config.registryHost) {
+    const variables = await planning.variables(ctx.secrets, 'build', preview_id);
+    return { credentials: credentialsFor(parsed.host, variables), local: null };
+  }
+  const { registry } = requireHost(ctx);
+  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (!(await registryOfImage(ctx.sql, project_id, parsed.repository)))
+    throw new ImageError('missing', `This project has no registry with the image ${reference}.`);
+  return { credentials: null, local: await registry.pullAccess(parsed.repository) };
+}

@@ -1,0 +1,121 @@
+// Applications whose source is an image: pulled from the registry of this installation, run, followed and rolled back.
+import { readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { eventually } from './support/deploy';
+import {
+  base,
+  describeImages,
+  imageApplication,
+  imageName,
+  registry,
+  service,
+  setUpImages,
+} from './support/image_cases';
+import { pushImage, SERVE, siteLayer, tarOf } from './support/images';
+
+/** Writes what the program finds into the site before it serves. */
+const REPORT =
+  'id -un > /www/who; pwd >> /www/who; echo "$COLOUR $SIZE $HOME" >> /www/who; ' +
+  'exec busybox httpd -f -p "$PORT" -h /www';
+
+async function pushSite(tag: string, text: string, config: Record<string, unknown> = { Cmd: SERVE }): Promise<string> {
+  return pushImage(registry, 'acme/shop/web', tag, {
+    layers: [base, await siteLayer({ 'index.html': text })],
+    config,
+    gzip: true,
+  });
+}
+
+describeImages('applications from images', () => {
+  setUpImages();
+
+  test('an image runs as it says: command, variables, directory and user; what is set here wins', async () => {
+    const config = {
+      Entrypoint: ['/bin/sh', '-c'],
+      Cmd: [REPORT],
+      Env: ['COLOUR=red', 'SIZE=small', 'PATH=/bin'],
+      WorkingDir: '/srv/data',
+      User: 'web',
+    };
+    const digest = await pushSite('report', 'report', config);
+    const application = await imageApplication(imageName('shop/web:report'));
+    const set = await service.call('PUT', `/v2/applications/${application.id}/env/COLOUR`, { body: { value: 'blue' } });
+    expect(set.status).toBeLessThan(300);
+    const deployment = await application.deploy();
+    expect([deployment.status, deployment.status_reason]).toEqual(['active', null]);
+    expect(deployment.image).toBe(`${imageName('shop/web:report')}@${digest}`);
+    expect((await application.visit('/who')).body).toBe('web\n/srv/data\nblue small /srv\n');
+    const [web] = (await application.get('/processes')).data;
+    expect(web.command).toContain('httpd');
+    expect(await application.log(deployment.id)).toEqual(expect.arrayContaining([`Digest: ${digest}`]));
+  });
+
+  test('a rollback runs the image of then, wherever its tag leads now; releases share their layers', async () => {
+    const application = await imageApplication(imageName('shop/web:moving'));
+    await pushSite('moving', 'one');
+    const first = await application.deploy();
+    expect(await application.visit()).toMatchObject({ status: 200, body: 'one' });
+    await pushSite('moving', 'two');
+    const second = await application.deploy();
+    expect(await application.visit()).toMatchObject({ status: 200, body: 'two' });
+    const releases = path.join(service.runtimeDir, 'releases');
+    const inodes = [first, second].map(({ id }) => statSync(path.join(releases, id, 'bin/busybox')).ino);
+    expect(new Set(inodes).size).toBe(1);
+    const back = await application.post('/rollback', { deployment_id: first.id });
+    expect((await application.ended(back.id)).image).toBe(first.image);
+    expect(await application.visit()).toMatchObject({ status: 200, body: 'one' });
+  });
+
+  test('a push to a tag that an application follows is deployed', async () => {
+    const application = await imageApplication(imageName('shop/web:followed'));
+    await pushSite('followed', 'old');
+    await application.deploy();
+    const on = await service.call('PATCH', `/v2/applications/${application.id}/auto_deploy`, {
+      body: { enabled: true },
+    });
+    expect(on.status).toBe(200);
+    await eventually('the first look at the tag', async () => {
+      const found = await application.get('/auto_deploy');
+      return found.last_checked_at !== null;
+    });
+    const digest = await pushSite('followed', 'new');
+    await eventually('the new image', async () => (await application.visit()).body === 'new', 20_000);
+    const [newest] = (await application.get('/deployments?limit=1')).data;
+    expect(newest).toMatchObject({ trigger: 'push', image: `${imageName('shop/web:followed')}@${digest}` });
+  });
+
+  test('a release command runs in the image, and changes nothing of it', async () => {
+    await pushSite('release', 'release');
+    const application = await imageApplication(imageName('shop/web:release'), {
+      run: { release_command: 'echo "as $(id -u)"; echo changed > /www/index.html', shutdown_grace_seconds: 3 },
+    });
+    const deployment = await application.deploy();
+    expect([deployment.status, deployment.status_reason]).toEqual(['active', null]);
+    await eventually('its output', async () => (await application.log(deployment.id)).includes('as 1000'));
+    expect(await application.visit()).toMatchObject({ status: 200, body: 'release' });
+  });
+
+  test('what cannot be run fails with a reason, and leaves nothing', async () => {
+    const evil = await tarOf([{ name: '../../escape', content: 'out' }]);
+    await pushImage(registry, 'acme/evil', '1', { layers: [base, evil] });
+    const cases: [image: string, reason: RegExp][] = [
+      [imageName('shop/web:absent'), /no image .*Check `image`/],
+      [imageName('shop/web:1').replace('/acme/', '/other/'), /no registry with the image/],
+      [imageName('evil:1'), /name leads out of the image/],
+    ];
+    for (const [image, reason] of cases) {
+      const application = await imageApplication(image);
+      const { id, status, status_reason } = await application.deploy();
+      expect([status, status_reason]).toEqual(['failed', expect.stringMatching(reason)]);
+      expect(readdirSync(path.join(service.runtimeDir, 'releases'))).not.toContain(id);
+    }
+  });
+
+  test('a registry that an application has an image of is not deleted', async () => {
+    await pushSite('kept', 'kept');
+    await imageApplication(imageName('shop/web:kept'));
+    const [{ id }] = (await service.call('GET', '/v2/registries?name=acme')).body.data;
+    const refused = await service.call('DELETE', `/v2/registries/${id}`);
+    expect([refused.status, refused.body.code]).toEqual([409, 'resource_in_use']);
+  });
+});

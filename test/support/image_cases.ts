@@ -1,0 +1,48 @@
+// A service that runs applications from images of its own registry.
+import { configuredApplication, startDeployService, type DeployService, type TestApplication } from './deploy';
+import { freePort } from './free_port';
+import { busyboxLayer, hasStaticBusybox } from './images';
+import { startRegistryClient, type RegistryClient } from './registry_client';
+
+export type ImageApplication = Omit<TestApplication, 'push'>;
+
+export let service: DeployService;
+export let registry: RegistryClient;
+export let registryPort: number;
+/** The layer that all images begin with. */
+export let base: Buffer;
+
+/** Skips by name where nothing can be run from an image: there is no program to put in one. */
+export const describeImages = hasStaticBusybox()
+  ? describe
+  : (name: string, work: () => void) => describe.skip(`${name} (no static busybox on this machine)`, work);
+
+/** To be called where tests are declared. */
+export function setUpImages(settings: Record<string, string> = {}): void {
+  beforeAll(async () => {
+    registryPort = await freePort();
+    service = await startDeployService({ REGISTRY_PORT: String(registryPort), ...settings });
+    const made = await service.call('POST', '/v2/registries', {
+      body: { name: 'acme' },
+      headers: { Prefer: 'wait=20' },
+    });
+    expect([made.status, made.body.status]).toEqual([201, 'active']);
+    registry = startRegistryClient({ port: registryPort, username: 'owner', password: service.key });
+    base = await busyboxLayer();
+  });
+  afterAll(() => service?.close());
+}
+
+/** The name of an image as applications have it. */
+export function imageName(rest: string): string {
+  return `localhost:${registryPort}/acme/${rest}`;
+}
+
+let count = 0;
+
+export async function imageApplication(image: string, settings: object = {}): Promise<ImageApplication> {
+  const name = `img-${(count += 1)}`;
+  const made = await service.call('POST', '/v2/applications', { body: { name, source: { type: 'image', image } } });
+  if (made.status !== 201) throw new Error(made.text);
+  return configuredApplication(service, made.body, settings);
+}
