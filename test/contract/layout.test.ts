@@ -171,7 +171,7 @@ describe('stems', () => {
     expect(numbers.sort((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1));
   });
 
-  // Engines of one kind are made of the same verbs, and the object store has those of S3 in its catalog and its endpoint.
+  // Engines of one kind are made of the same verbs; the object store has those of S3 in its catalog and its endpoint.
   const shapes = [
     ['database', /^drivers\/(database\/(postgresql|mariadb|redis)|hosted_server)\//],
     ['S3', /^(drivers\/object_storage\/embedded|models\/bucket_object)\//],
