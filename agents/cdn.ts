@@ -14,12 +14,19 @@ const COUNT_EVERY_MS = 10_000;
 
 export function openCdn({ config, outbound, log }: { config: Config; outbound: Outbound; log: Logger }): EmbeddedCdn {
   return openEmbeddedCdn({
-    directory: config.cdnDir,
-    bytesMax: config.cdnSizeGb * BYTES_PER_GB,
-    objectBytesMax: config.cdnObjectMb * BYTES_PER_MB,
+    ...cdnLimits(config),
     outbound,
     log: (message, error) => log.warn({ err: error }, message),
   });
+}
+
+/** Where the cache is, and how large it may get. */
+export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjectMb }: Config): {
+  directory: string;
+  bytesMax: number;
+  objectBytesMax: number;
+} {
+  return { directory: cdnDir, bytesMax: cdnSizeGb * BYTES_PER_GB, objectBytesMax: cdnObjectMb * BYTES_PER_MB };
 }
 
 /** Writes the counters of the cache every ten seconds, not with each request. */

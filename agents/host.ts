@@ -3,33 +3,28 @@
 import { join } from 'node:path';
 import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
-import { StartupError } from '../core/startup_error';
 import { openBuilder } from '../drivers/builder/buildpack';
-import { operatorCertificate } from '../drivers/certificates/operator';
-import { openIngress } from '../drivers/ingress/http';
 import type { ImageDriver } from '../drivers/image';
 import { openImages } from '../drivers/image/pull';
-import type { Edge } from '../drivers/cdn';
-import type { Certificate, IngressDriver } from '../drivers/ingress';
 import type { RuntimeDriver } from '../drivers/runtime';
 import { openLocalRuntime } from '../drivers/runtime/local';
 import { openToolchains } from '../drivers/toolchain/store';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
-import { findServedCertificate, findChallenge } from '../models/certificate';
 import { startLogShipper } from './log_shipper';
 import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
 import { openOutbound } from '../drivers/outbound';
 import { outboundOf } from '../platform/probes';
-import { openCdn, startCdnCounting } from './cdn';
+import { startCdnCounting } from './cdn';
+import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail';
 import { openGitProviders } from '../drivers/git_provider';
 import { openNameserver } from './nameserver';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
 import { startRouteFeed } from './route_feed';
-import { openRouterLines, startSampler, type RouterLines } from './sampler';
+import { openRouterLines, startSampler } from './sampler';
 import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
 import { startUnitWatch } from './unit_watch';
@@ -39,9 +34,6 @@ export interface Host {
   /** Lets open requests finish. Applications run on. */
   close(): Promise<void>;
 }
-
-/** Another process listens on INGRESS_PORT. */
-export class PortTaken extends Error {}
 
 type Closing = () => Promise<void> | void;
 
@@ -64,9 +56,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const { config, database, databaseUrl, log, facts } = platform;
   const lines = openRouterLines({ database, log });
   opened.push(() => lines.close());
-  const cdn = openCdn({ config, outbound: outboundOf(config), log });
-  opened.push(() => cdn.close());
-  const ingress = await bind(platform, lines, cdn.edge, opened);
+  const { ingress, cdn } = await openIngressOf(platform, lines, opened);
   const units = join(config.runtimeDir, 'units');
   const stored = openStoredRoutes({ file: join(config.runtimeDir, 'routes.json'), units, log });
   opened.push(() => stored.close());
@@ -83,10 +73,10 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => sampler.stop());
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
-  const counting = startCdnCounting(cdn.driver, database, log);
+  const counting = startCdnCounting(cdn, database, log);
   opened.push(() => counting.stop());
   const gitProviders = openGitProviders(outboundOf(config));
-  const served = { cdn: cdn.driver, gitProviders, ...(await openServers(platform, opened)) };
+  const served = { cdn, gitProviders, ...(await openServers(platform, opened)) };
   const programs = { source, builder: openBuilder(toolchains), runtime, images: openHostImages(config) };
   const own = { ...programs, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
@@ -139,30 +129,4 @@ async function openRuntime({ config, log }: Platform, opened: Closing[]): Promis
   });
   opened.push(() => runtime.close());
   return runtime;
-}
-
-async function bind(
-  { config, database, secrets }: Platform,
-  lines: RouterLines,
-  edge: Edge,
-  opened: Closing[],
-): Promise<IngressDriver> {
-  const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
-  if (operators) opened.push(() => operators.close());
-  const certificate = async (host: string): Promise<Certificate | null> =>
-    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
-  const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
-  const ingress: IngressDriver = await openIngress({
-    host,
-    port,
-    tlsPort,
-    trustProxy,
-    parts: { edge, certificate, challenge: (token) => findChallenge(database, token), line: lines.line },
-  }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE')
-      throw new PortTaken(`can't listen on ${host}:${port} (INGRESS_PORT): the port is taken`);
-    throw new StartupError(`can't listen on ${host}:${port} (INGRESS_PORT): ${error.code ?? error.message}`);
-  });
-  opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
-  return ingress;
 }

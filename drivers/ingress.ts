@@ -79,6 +79,9 @@ export interface IngressCallbacks {
   line(line: AccessLine): void;
 }
 
+/** Ends a pin: reads of at least this number count again, without one those that begin later. */
+export type Unpin = (read?: number) => void;
+
 export interface IngressDriver {
   /** As bound: the plain port, and the one with TLS where it is configured. */
   readonly ports: { http: number; https: number | null };
@@ -92,13 +95,15 @@ export interface IngressDriver {
   replaceRoutes(routes: Route[], read?: number): void;
   /** Routes of the last run, to serve until `replaceRoutes`. Hosts without one are answered 503 until then, not 404. */
   restoreRoutes(routes: Route[]): void;
+  /** Those that are served, and whether they are all that there are. */
+  routes(): { routes: Route[]; isComplete: boolean };
   /** Replaces the routes of one application, previews included; none removes them. */
   replaceApplicationRoutes(applicationId: string, routes: Route[], read?: number): void;
   /**
    * Routes that are about to become true: no read replaces them until the returned function is called. Then they should
    * be read again.
    */
-  pinRoutes(applicationId: string, routes: Route[]): () => void;
+  pinRoutes(applicationId: string, routes: Route[]): Unpin;
   /**
    * No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do
    * not hold it longer than 5 s.

@@ -37,7 +37,7 @@ export interface Drivers {
   certificates?: CertificateDriver;
 }
 
-/** What builds and runs applications. One process at a time has it: the one that listens on INGRESS_PORT. */
+/** What builds and runs applications. One process at a time has it: the one that has the ingress of INGRESS_PORT. */
 export interface HostDrivers {
   source: SourceDriver;
   builder: BuildDriver;

@@ -1,16 +1,17 @@
 // The ingress on node:http: its listeners, and the driver.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
-import net, { type AddressInfo, type Socket } from 'node:net';
+import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecureContext } from 'node:tls';
 import { mintRequestId } from '../../core/ids';
-import type { IngressDriver, IngressCallbacks } from '../ingress';
+import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { tlsContextCache, contextOf, forgetContext } from './tls_contexts';
 import { handleRequest } from './request_handler';
 import type { IngressState } from './ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from './limits';
+import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from './listeners';
 import { fixedPage, render } from './pages';
 import { isClosingAfterResponse } from './response';
 import { enforceTimeouts } from './timeouts';
@@ -21,6 +22,7 @@ import {
   markDrained,
   nextReadNumber,
   restoreRoutes,
+  routesOf,
   routeTable,
   siteOfHost,
   updateRoutes,
@@ -38,51 +40,58 @@ export interface IngressOptions {
   /** How many proxies in front have their X-Forwarded-* believed. */
   trustProxy?: number;
   parts: IngressCallbacks;
+  /** Whose listeners it takes over, where it has them. */
+  predecessor?: Predecessor | null;
+  /** To serve from the first connection on. */
+  routes?: { routes: Route[]; isComplete: boolean } | null;
   limits?: Partial<IngressLimits>;
 }
 
 type Scheme = 'http' | 'https';
 
-const IPV4_LOOPBACK = '127.0.0.1';
-const IPV6_LOOPBACK = '::1';
+/** Time for a client to see `Connection: close` before its idle connection ends. */
+const QUIET_MS = 500;
 
 /**
  * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, when a port cannot be had.
  */
 export async function openIngress(options: IngressOptions): Promise<IngressDriver> {
+  return (await openIngressServer(options)).driver;
+}
+
+/** Like openIngress, with the listeners for a process that is to take its place. */
+export async function openIngressServer(
+  options: IngressOptions,
+): Promise<{ driver: IngressDriver; listeners: Listeners }> {
   const ingress = newIngressState(options);
+  if (options.routes) restoreRoutes(ingress.table, options.routes.routes);
+  ingress.table.complete = options.routes?.isComplete ?? false;
   const plain = http.createServer(serverOptions(ingress.limits));
   const secure =
     options.tlsPort === null ? null : https.createServer({ ...serverOptions(ingress.limits), ...tlsOptions(ingress) });
-  const servers: [http.Server, Scheme][] =
-    secure === null
-      ? [[plain, 'http']]
-      : [
-          [plain, 'http'],
-          [secure, 'https'],
-        ];
+  const servers = secure === null ? [plain] : [plain, secure];
   const sockets = new Set<Socket>();
-  for (const [server, scheme] of servers) attachHandlers(ingress, server, scheme, sockets);
-  const listeners: net.Server[] = [];
+  attachHandlers(ingress, plain, 'http', sockets);
+  if (secure !== null) attachHandlers(ingress, secure, 'https', sockets);
+  const listeners: Listeners = new Map();
+  const { host, port, tlsPort, predecessor } = options;
   try {
-    await listen(plain, options.port, options.host, listeners);
-    if (secure !== null) await listen(secure, options.tlsPort ?? 0, options.host, listeners);
+    await listenFor(plain, { scheme: 'http', host, port, predecessor }, listeners);
+    if (secure !== null) await listenFor(secure, { scheme: 'https', host, port: tlsPort ?? 0, predecessor }, listeners);
   } catch (error) {
-    for (const listener of listeners) listener.close();
+    for (const listener of listeners.values()) listener.close();
     throw error;
   }
-  ingress.httpsPort = secure && portOf(secure);
+  const portOfScheme = (scheme: Scheme): number => portOf(listeners.get(scheme) as NetServer);
+  ingress.httpsPort = secure && portOfScheme('https');
   const timer = setInterval(() => enforceTimeouts(ingress), ingress.limits.sweepMs).unref();
-  return driver(ingress, { http: portOf(plain), https: ingress.httpsPort }, () => clearInterval(timer), {
-    servers: servers.map(([server]) => server),
-    listeners,
-    sockets,
-  });
+  const ports = { http: portOfScheme('http'), https: ingress.httpsPort };
+  return { driver: driver(ingress, ports, () => clearInterval(timer), { servers, listeners, sockets }), listeners };
 }
 
 interface OpenSockets {
   servers: http.Server[];
-  listeners: net.Server[];
+  listeners: Listeners;
   sockets: Set<Socket>;
 }
 
@@ -96,6 +105,7 @@ function driver(
     ports,
     beginRead: () => nextReadNumber(ingress.table),
     replaceRoutes: (routes, reading = nextReadNumber(ingress.table)) => applyRoutes(ingress.table, routes, reading),
+    routes: () => routesOf(ingress.table),
     restoreRoutes: (routes) => restoreRoutes(ingress.table, routes),
     replaceApplicationRoutes: (applicationId, routes, reading = nextReadNumber(ingress.table)) =>
       updateRoutes(ingress.table, applicationId, routes, reading),
@@ -211,37 +221,6 @@ function onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   socket.end(`HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`);
 }
 
-// Browsers lead *.localhost to either loopback address.
-async function listen(server: http.Server, port: number, host: string, listeners: net.Server[]): Promise<void> {
-  await bind(server, port, host);
-  listeners.push(server);
-  if (host !== IPV4_LOOPBACK) return;
-  const other = net.createServer(
-    { allowHalfOpen: true, noDelay: true },
-    (socket) => void server.emit('connection', socket),
-  );
-  await bind(other, portOf(server), IPV6_LOOPBACK).then(
-    () => listeners.push(other),
-    () => undefined,
-  );
-}
-
-function bind(server: net.Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, host, backlog: 4_096 }, () => {
-      server.off('error', reject);
-      // An accept that fails, e.g. for want of descriptors, is not the end of the listener.
-      server.on('error', () => undefined);
-      resolve();
-    });
-  });
-}
-
-function portOf(server: net.Server): number {
-  return (server.address() as AddressInfo).port;
-}
-
 async function waitUntilIdle(ingress: IngressState, upstream: Upstream, ms: number): Promise<void> {
   if (upstream.open === 0) return;
   const timer = setTimeout(
@@ -261,14 +240,14 @@ async function closeAll(
   graceMs: number,
 ): Promise<void> {
   ingress.closing = true;
-  const closed = Promise.all(
-    listeners.map((listener) => new Promise<void>((resolve) => listener.close(() => resolve()))),
-  );
+  const closed = Promise.all([...listeners.values()].map(stopListening));
   const until = performance.now() + graceMs;
   const tunnelsUntil = performance.now() + Math.min(graceMs, ingress.limits.tunnelDrainMs);
-  while (ingress.running.size + ingress.tunnels.size > 0 && performance.now() < until) {
+  // A connection that is closed as soon as it is idle may have a request on its way (RFC 9112 section 9.6).
+  const quietUntil = performance.now() + Math.min(graceMs, QUIET_MS);
+  while (sockets.size > 0 && performance.now() < until) {
     await sleep(20);
-    for (const server of servers) server.closeIdleConnections();
+    if (performance.now() >= quietUntil) for (const server of servers) server.closeIdleConnections();
     if (performance.now() >= tunnelsUntil) ingress.tunnels.forEach(endTunnel);
   }
   for (const server of servers) server.closeIdleConnections();
@@ -277,4 +256,5 @@ async function closeAll(
   for (const upstream of ingress.table.upstreams.values())
     for (const connection of upstream.idle) connection.socket.destroy();
   await closed;
+  for (const server of servers) server.close(); // ends its check of timeouts
 }

@@ -1,5 +1,5 @@
 // Which host leads where. Only look-ups in maps while it serves: 10,000 hosts cost what one does.
-import type { Route } from '../ingress';
+import type { Route, Unpin } from '../ingress';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
 /** One route while it is served. */
@@ -85,6 +85,11 @@ export function applyRoutes(table: RouteTable, routes: Route[], reading: number)
   for (const [id, own] of byApplication) updateRoutes(table, id, own, reading);
 }
 
+export function routesOf(table: RouteTable): { routes: Route[]; isComplete: boolean } {
+  const routes = [...table.applications.values()].flatMap(({ sites }) => sites.map(({ route }) => route));
+  return { routes, isComplete: table.complete };
+}
+
 /** Routes that any read replaces. */
 export function restoreRoutes(table: RouteTable, routes: Route[]): void {
   for (const [id, own] of grouped(routes)) updateRoutes(table, id, own, 0);
@@ -109,12 +114,12 @@ export function updateRoutes(table: RouteTable, applicationId: string, routes: R
 }
 
 /** Routes that no read replaces, until the returned function is called. */
-export function pinRoutes(table: RouteTable, applicationId: string, routes: Route[]): () => void {
+export function pinRoutes(table: RouteTable, applicationId: string, routes: Route[]): Unpin {
   updateRoutes(table, applicationId, routes, Infinity);
-  return () => {
+  return (reading = nextReadNumber(table)) => {
     const application = table.applications.get(applicationId);
     // One that began before may have found what was before.
-    if (application) application.readNumber = nextReadNumber(table);
+    if (application) application.readNumber = reading;
   };
 }
 

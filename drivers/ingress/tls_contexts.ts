@@ -17,7 +17,7 @@ interface Entry {
 /** A renewed one is told by `forgetCertificate`; this is for when that was lost. */
 const FOUND_MS = 3_600_000;
 const ABSENT_MS = 30_000;
-/** After a failure to look, or for a certificate that cannot be used. */
+/** After a failure to look, or for a certificate that cannot be used. What was found before serves on. */
 const FAILED_MS = 5_000;
 const NAMES = 20_000;
 
@@ -28,10 +28,10 @@ export function tlsContextCache(ask: IngressCallbacks['certificate']): TlsContex
 /** The context of a name; null where it has no certificate that can be used. Never throws. */
 export function contextOf(store: TlsContextCache, host: string): Promise<SecureContext | null> {
   const known = store.entries.get(host);
-  if (known !== undefined && known.until > Date.now()) return known.loading;
+  if (known !== undefined && (known.found === undefined || known.until > Date.now())) return known.loading;
   if (store.entries.size >= NAMES) dropOldest(store);
   const entry: Entry = { found: undefined, loading: Promise.resolve(null), until: Infinity };
-  entry.loading = loadContext(store, host, entry);
+  entry.loading = loadContext(store, host, entry, known?.found ?? null);
   store.entries.delete(host); // to the end: the first is the oldest
   store.entries.set(host, entry);
   return entry.loading;
@@ -44,20 +44,28 @@ export function hasCertificate(store: TlsContextCache, host: string): boolean | 
   return contextOf(store, host).then((context) => context !== null);
 }
 
-/** @param host null forgets all */
+/** Asks again when it is next needed; what was found serves on where that fails. @param host null: all of them */
 export function forgetContext(store: TlsContextCache, host: string | null): void {
-  if (host === null) store.entries.clear();
-  else store.entries.delete(host);
+  for (const [name, entry] of store.entries) {
+    if (host !== null && name !== host) continue;
+    if (entry.found === undefined) store.entries.delete(name);
+    else entry.until = 0;
+  }
 }
 
-async function loadContext(store: TlsContextCache, host: string, entry: Entry): Promise<SecureContext | null> {
+async function loadContext(
+  store: TlsContextCache,
+  host: string,
+  entry: Entry,
+  before: SecureContext | null,
+): Promise<SecureContext | null> {
   try {
     const certificate = await store.loadCertificate(host);
     entry.found =
       certificate && createSecureContext({ cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' });
     entry.until = Date.now() + (entry.found === null ? ABSENT_MS : FOUND_MS);
   } catch {
-    entry.found = null;
+    entry.found = before;
     entry.until = Date.now() + FAILED_MS;
   }
   return entry.found;

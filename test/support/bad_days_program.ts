@@ -16,6 +16,8 @@ export interface Plant extends Workplace, Patient {
   ingressPort: number;
   /** kill -9, and waits for the end. */
   kill(): Promise<void>;
+  /** SIGTERM, and waits for the end. */
+  stop(): Promise<void>;
   /** Starts it where it does not run; resolves when it serves. */
   start(): Promise<void>;
   /** What it has said since it was started the last time. */
@@ -57,13 +59,16 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
       program?.signal('SIGKILL');
       await program?.ended;
     },
+    async stop() {
+      program?.signal('SIGTERM');
+      await program?.ended;
+    },
     async start() {
       program = startProgram(given);
       base = await program.ready();
     },
     async close() {
-      await clear(plant).finally(() => program?.signal('SIGTERM'));
-      await program?.ended;
+      await clear(plant).finally(() => plant.stop());
       await sql.end();
       await git.close();
       await database.drop();

@@ -28,6 +28,7 @@ export function startProgram(
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
+    INGRESS_PROCESS: 'in_process',
     DNS_PORT: '0',
     SMTP_PORTS: '0',
     MX_PORT: '0',

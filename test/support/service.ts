@@ -94,6 +94,7 @@ export async function startService(
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
+    INGRESS_PROCESS: 'in_process',
     // Without a worker nobody binds it.
     DNS_PORT: options.worker ? '0' : '5300',
     SMTP_PORTS: options.worker ? '0' : '2525',

@@ -1,0 +1,74 @@
+// Opens the ingress and the cache of CDN zones: in a process of their own, which serves on without this one, or here.
+import { join } from 'node:path';
+import { StartupError } from '../core/startup_error';
+import { operatorCertificate } from '../drivers/certificates/operator';
+import type { CdnDriver } from '../drivers/cdn';
+import type { Certificate, IngressCallbacks, IngressDriver } from '../drivers/ingress';
+import { openIngress } from '../drivers/ingress/http';
+import { openRemoteIngress } from '../drivers/ingress/process/remote';
+import { findChallenge, findServedCertificate } from '../models/certificate';
+import { outboundOf } from '../platform/probes';
+import type { Platform } from '../platform/platform';
+import { cdnLimits, openCdn } from './cdn';
+import type { RouterLines } from './router_lines';
+
+/** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
+export class PortTaken extends Error {}
+
+export interface OpenedIngress {
+  ingress: IngressDriver;
+  cdn: CdnDriver;
+}
+
+/** Pushes how to close each part as it opens it. @throws PortTaken, StartupError */
+export async function openIngressOf(
+  platform: Platform,
+  lines: RouterLines,
+  opened: (() => Promise<void> | void)[],
+): Promise<OpenedIngress> {
+  const { config, database, secrets } = platform;
+  const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
+  if (operators) opened.push(() => operators.close());
+  const certificate = async (host: string): Promise<Certificate | null> =>
+    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
+  const callbacks = { certificate, challenge: (token: string) => findChallenge(database, token), line: lines.line };
+  const open = config.ingressProcess === 'separate' ? openSeparate : openHere;
+  const { ingress, cdn }: OpenedIngress = await open(platform, callbacks, opened).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw listenError(error, config);
+    },
+  );
+  opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
+  return { ingress, cdn };
+}
+
+async function openHere(
+  { config, log }: Platform,
+  callbacks: IngressCallbacks,
+  opened: (() => Promise<void> | void)[],
+): Promise<OpenedIngress> {
+  const cdn = openCdn({ config, outbound: outboundOf(config), log });
+  opened.push(() => cdn.close());
+  const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
+  const parts = { ...callbacks, edge: cdn.edge };
+  return { ingress: await openIngress({ host, port, tlsPort, trustProxy, parts }), cdn: cdn.driver };
+}
+
+function openSeparate({ config, log }: Platform, callbacks: IngressCallbacks): Promise<OpenedIngress> {
+  const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
+  const { allowPrivateAddresses, dnsResolvers: resolvers, outboundCaFile: caFile } = config;
+  const cdn = { ...cdnLimits(config), allowPrivateAddresses, resolvers, caFile };
+  return openRemoteIngress({
+    directory: join(config.runtimeDir, 'ingress'),
+    settings: { host, port, tlsPort, trustProxy, cdn },
+    callbacks,
+    log: (message, error) => log.warn({ err: error }, message),
+  });
+}
+
+function listenError(error: NodeJS.ErrnoException, { ingressListen, ingressPort }: Platform['config']): Error {
+  const port = `${ingressListen}:${ingressPort} (INGRESS_PORT)`;
+  if (error.code === 'EADDRINUSE') return new PortTaken(`can't listen on ${port}: the port is taken`);
+  if (error.code === 'EBUSY') return new PortTaken(`can't serve on ${port}: ${error.message}`);
+  return new StartupError(`can't listen on ${port}: ${error.code ?? error.message}`);
+}

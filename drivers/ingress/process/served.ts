@@ -1,0 +1,105 @@
+// What the ingress process serves: the ingress and the cache of CDN zones, and what both count and note.
+import { isPublicAddress } from '../../../core/addresses';
+import { openEmbeddedCdn, type EmbeddedCdn } from '../../cdn/embedded/driver';
+import type { CdnZoneSpec } from '../../cdn';
+import { driverContext } from '../../driver';
+import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../../ingress';
+import { openOutbound } from '../../outbound';
+import { openIngressServer } from '../http';
+import type { Listeners, Predecessor } from '../listeners';
+import type { Channel } from './channel';
+import type { IngressProcessSettings, Report } from './settings';
+
+export interface Served {
+  settings: IngressProcessSettings;
+  ingress: IngressDriver;
+  listeners: Listeners;
+  cdn: EmbeddedCdn;
+  zones: Map<string, CdnZoneSpec>;
+  /** Since the last report. */
+  lines: AccessLine[];
+  pins: Map<number, Unpin>;
+}
+
+/** What a control plane knows: certificates and answers to challenges. */
+export type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
+  log(message: string, error: unknown): void;
+};
+
+/** While no control plane takes them; later ones are left out. */
+const LINES_MAX = 20_000;
+const ANSWER_MS = 5_000;
+const ENSURE_MS = 10_000;
+
+/** What a successor serves from its first request on. */
+export interface Content {
+  routes: Route[];
+  /** Whether a host name without a route has none. */
+  isComplete: boolean;
+  zones: [string, CdnZoneSpec][];
+}
+
+/** @throws Error of `listen`, e.g. EADDRINUSE */
+export async function openServed(
+  settings: IngressProcessSettings,
+  { log, ...callbacks }: Callbacks,
+  predecessor: (Predecessor & { content: Content }) | null,
+): Promise<Served> {
+  const { host, port, tlsPort, trustProxy, cdn: cache } = settings;
+  const outbound = openOutbound({
+    isAllowed: cache.allowPrivateAddresses ? () => true : isPublicAddress,
+    hostsFile: cache.allowPrivateAddresses,
+    resolvers: cache.resolvers,
+    caFile: cache.caFile,
+  });
+  const { directory, bytesMax, objectBytesMax } = cache;
+  const cdn = openEmbeddedCdn({ directory, bytesMax, objectBytesMax, outbound, log });
+  const lines: AccessLine[] = [];
+  const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
+  const parts = { ...callbacks, edge: cdn.edge, line };
+  const content = predecessor && predecessor.content;
+  const zones = new Map(content?.zones);
+  for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
+  const options = { host, port, tlsPort, trustProxy, parts, predecessor, routes: content };
+  const { driver, listeners } = await openIngressServer(options);
+  return { settings, ingress: driver, listeners, cdn, zones, lines, pins: new Map() };
+}
+
+export function contentOf({ ingress, zones }: Served): Content {
+  return { ...ingress.routes(), zones: [...zones] };
+}
+
+/** Asks the control plane; fails where none is there. */
+export function callbacksOf(controller: () => Channel | null): Callbacks {
+  const ask = async (name: string, value: string): Promise<unknown> => {
+    const channel = controller();
+    if (!channel) throw new Error('There is no control plane.');
+    return withinTime(channel.call(name, value));
+  };
+  return {
+    certificate: async (host) => (await ask('certificate', host)) as Certificate | null,
+    challenge: async (token) => (await ask('challenge', token)) as string | null,
+    log(message, error) {
+      process.stderr.write(`${new Date().toISOString()} ${message} ${String(error)}\n`);
+      controller()?.send('log', message, String(error));
+    },
+  };
+}
+
+/** Null where nothing has happened. */
+export function reportOf({ lines, ingress, cdn }: Served): Report | null {
+  const report = { lines: lines.splice(0), traffic: ingress.takeTraffic(), cdn: cdn.driver.takeTraffic() };
+  return report.lines.length + report.traffic.length + report.cdn.length > 0 ? report : null;
+}
+
+export async function closeServed({ ingress, cdn }: Served, graceMs: number): Promise<void> {
+  await ingress.close(graceMs);
+  cdn.close();
+}
+
+function withinTime<T>(work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('The control plane did not answer in time.')), ANSWER_MS);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,52 @@
+// What the ingress process is given when it opens, and what it answers.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { memoize } from '../../../core/memoize';
+import type { CdnTraffic } from '../../cdn';
+import type { AccessLine, IngressDriver, Traffic } from '../../ingress';
+
+export interface IngressProcessSettings {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  /** null: no TLS. */
+  tlsPort: number | null;
+  /** How many proxies in front have their X-Forwarded-* believed. */
+  trustProxy: number;
+  cdn: {
+    directory: string;
+    bytesMax: number;
+    objectBytesMax: number;
+    allowPrivateAddresses: boolean;
+    resolvers: readonly string[];
+    caFile: string | null;
+  };
+}
+
+/** What the process answers first. */
+export interface Greeting {
+  /** Another control plane has it. */
+  isBusy: boolean;
+  pid: number;
+  version: string;
+  /** Null before `open`. `reads`: the number of the last read of routes. */
+  opened: { settings: IngressProcessSettings; ports: IngressDriver['ports']; reads: number } | null;
+}
+
+/** What has been counted and noted since the last report. */
+export interface Report {
+  lines: AccessLine[];
+  traffic: Traffic[];
+  cdn: CdnTraffic[];
+}
+
+/** Digest of the program: a process with another one is replaced. */
+export const programVersion = memoize((): string => {
+  const hash = createHash('sha256').update(process.version);
+  const root = path.resolve(__dirname, '../..');
+  for (const folder of ['ingress', 'cdn', 'outbound'])
+    for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).sort())
+      if (/\.[jt]s$/.test(file)) hash.update(file).update(readFileSync(path.join(root, folder, file)));
+  return hash.digest('hex').slice(0, 16);
+});

@@ -1,0 +1,225 @@
+// The ingress in a process of its own: what it serves on through, and how a new program takes its place.
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { connectControl } from '../../drivers/ingress/process/control_socket';
+import { openChannel } from '../../drivers/ingress/process/channel';
+import { openRemoteIngress, type RemoteIngress } from '../../drivers/ingress/process/remote';
+import type { AccessLine, Certificate } from '../../drivers/ingress';
+import { ask, closeAll, routeOf, startApp } from '../support/ingress';
+import { eventually } from '../support/mail';
+
+const ROOT = path.resolve(__dirname, '../..');
+const program = {
+  execPath: process.execPath,
+  execArgv: ['--require', path.join(ROOT, 'test/support/typescript.js')],
+  script: path.join(ROOT, 'drivers/ingress/process/main.ts'),
+};
+
+function selfSigned(name: string): Certificate {
+  const folder = mkdtempSync(path.join(tmpdir(), 'ingress-process-tls-'));
+  const [key, chain] = [path.join(folder, 'key.pem'), path.join(folder, 'cert.pem')];
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+  execFileSync('openssl', ['req', '-x509', ...kind, '-subj', `/CN=${name}`, '-keyout', key, '-out', chain], {
+    stdio: 'ignore',
+  });
+  const certificate = { chain: readFileSync(chain, 'utf8'), key: readFileSync(key, 'utf8') };
+  rmSync(folder, { recursive: true });
+  return certificate;
+}
+
+let directory: string;
+const opened: RemoteIngress[] = [];
+const lines: AccessLine[] = [];
+const messages: string[] = [];
+
+beforeEach(() => {
+  // Longer than the path of a Unix socket may be.
+  directory = path.join(mkdtempSync(path.join(tmpdir(), 'ingress-process-')), 'a-long-name-'.repeat(8));
+  lines.length = 0;
+  messages.length = 0;
+});
+
+afterEach(async () => {
+  for (const remote of opened.splice(0)) await remote.end(0).catch(() => undefined);
+  rmSync(path.dirname(directory), { recursive: true, force: true });
+  await closeAll();
+});
+
+async function open(over: { trustProxy?: number; certificate?: Certificate } = {}): Promise<RemoteIngress> {
+  const cdn = { directory: path.join(directory, 'cdn'), bytesMax: 1e6, objectBytesMax: 1e6 };
+  const remote = await openRemoteIngress({
+    directory,
+    program,
+    settings: {
+      ...{ host: '127.0.0.1', port: 0, tlsPort: over.certificate ? 0 : null, trustProxy: over.trustProxy ?? 0 },
+      cdn: { ...cdn, allowPrivateAddresses: true, resolvers: [], caFile: null },
+    },
+    callbacks: {
+      certificate: (host) => Promise.resolve(host === 'app.example.com' ? (over.certificate ?? null) : null),
+      challenge: (token) => Promise.resolve(token === 'a-token' ? 'an answer' : null),
+      line: (line) => void lines.push(line),
+    },
+    log: (message) => void messages.push(message),
+  });
+  opened.push(remote);
+  return remote;
+}
+
+const pidOf = async (): Promise<number> => {
+  const socket = await connectControl(directory);
+  if (!socket) throw new Error('no process listens');
+  const channel = openChannel(socket, {});
+  const { pid } = (await channel.call('hello')) as { pid: number };
+  channel.close();
+  return pid;
+};
+const isAlive = (pid: number): boolean =>
+  existsSync(`/proc/${pid}`) && !/\bZ\b/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+
+test('routes, pins, drains, lines and traffic go through the process', async () => {
+  const [first, second] = await Promise.all(
+    ['one', 'two'].map((name) => startApp((_, response) => response.end(name))),
+  );
+  const { ingress } = await open();
+  const front = { port: ingress.ports.http };
+  expect((await ask(front)).status).toBe(503);
+  ingress.replaceRoutes([routeOf([first!])]);
+  await eventually(async () => expect((await ask(front, { path: '/x?secret=1' })).body).toBe('one'));
+  const late = ingress.beginRead();
+  const unpin = ingress.pinRoutes('app_1', [routeOf([second!])]);
+  ingress.replaceApplicationRoutes('app_1', [routeOf([first!])], late);
+  await ingress.drain(first!.instance_id, 1_000);
+  expect((await ask(front)).body).toBe('two');
+  unpin();
+  ingress.replaceApplicationRoutes('app_1', [routeOf([first!])], late);
+  await ingress.drain('ins_none', 10);
+  expect((await ask(front)).body).toBe('two');
+  await eventually(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(3));
+  expect(lines.at(-1)).toMatchObject({ at: expect.any(Date), application_id: 'app_1', reason: null });
+  expect(JSON.stringify(lines)).not.toContain('secret');
+  const counted = ingress.takeTraffic();
+  expect(counted.reduce((sum, { requests }) => sum + requests, 0)).toBe(lines.length);
+  expect(ingress.takeTraffic()).toEqual([]);
+  expect((await ask(front, { path: '/.well-known/acme-challenge/a-token' })).body).toBe('an answer');
+});
+
+test('a control plane that is killed leaves the process serving; the next one finds it', async () => {
+  const app = await startApp((_, response) => response.end('served'));
+  const certificate = selfSigned('app.example.com');
+  const before = await open({ certificate });
+  before.ingress.replaceRoutes([routeOf([app])]);
+  const { http: port, https: securePort } = before.ingress.ports;
+  await eventually(async () => expect((await ask({ port })).body).toBe('served'));
+  const secure = (): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const options = { port: securePort, host: '127.0.0.1', servername: 'app.example.com', rejectUnauthorized: false };
+      const request = https.get({ ...options, agent: false, headers: { host: 'app.example.com' } }, (response) => {
+        response.resume().on('end', () => resolve(response.statusCode));
+      });
+      request.on('error', reject);
+    });
+  expect(await secure()).toBe(200);
+  before.ingress.forgetCertificate('app.example.com');
+  await expect(open({ certificate })).rejects.toMatchObject({ code: 'EBUSY' });
+  await before.ingress.close(0); // as the end of its process closes its connection
+  opened.length = 0;
+  const pid = await pidOf();
+  // Nobody answers what certificate there is: the one that was found serves on.
+  expect([(await ask({ port })).body, await secure()]).toEqual(['served', 200]);
+  const after = await open({ certificate });
+  expect([after.ingress.ports, await ask({ port })]).toMatchObject([
+    { http: port, https: securePort },
+    { body: 'served' },
+  ]);
+  expect(after.ingress.beginRead()).toBeGreaterThan(1);
+  await eventually(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4));
+  expect(isAlive(pid)).toBe(true);
+});
+
+test('killed, it is started again at the same port, with routes and zones', async () => {
+  const app = await startApp((_, response) => response.end('served'));
+  const { ingress, cdn } = await open();
+  ingress.replaceRoutes([routeOf([app])]);
+  const origin = { url: `http://127.0.0.1:${app.port}`, host_header: 'origin.example.com', is_internal: true };
+  const cache = { default_ttl_seconds: 60, browser_ttl_seconds: null, respect_origin_headers: true };
+  const rules = { ...cache, query_string: 'include' as const, serve_stale: false };
+  const hosts = [{ host: 'cdn.example.com', domain_id: '' }];
+  const zone = { hosts, origin, enabled: true, cache: rules, compression: false, force_https: false };
+  const ctx = { signal: new AbortController().signal, deadline: Date.now() + 60_000 };
+  await cdn.ensureZone('cdn_1', zone, ctx);
+  const front = { port: ingress.ports.http };
+  expect((await ask(front, { host: 'cdn.example.com' })).body).toBe('served');
+  const pid = await pidOf();
+  process.kill(pid, 'SIGKILL');
+  await eventually(async () => {
+    expect((await ask(front)).body).toBe('served');
+    expect((await ask(front, { host: 'cdn.example.com' })).body).toBe('served');
+  });
+  expect(messages).toEqual(['The ingress process has ended. It is started again.']);
+  await eventually(async () => expect(cdn.takeTraffic().length).toBeGreaterThan(0));
+});
+
+test('another program takes its place without a lost request; the old one ends', async () => {
+  const app = await startApp((_, response) => response.end('served'));
+  const before = await open();
+  before.ingress.replaceRoutes([routeOf([app])]);
+  const { http: port } = before.ingress.ports;
+  await eventually(async () => expect((await ask({ port })).body).toBe('served'));
+  await before.ingress.close(0);
+  opened.length = 0;
+  const old = await pidOf();
+  const agents = Array.from({ length: 8 }, () => new http.Agent({ keepAlive: true, maxSockets: 1 }));
+  const outcomes: Record<string, number> = {};
+  let isOver = false;
+  const clients = agents.map(async (agent, index) => {
+    while (!isOver) {
+      const outcome = await ask({ port }, index % 2 ? { agent } : {}).then(
+        ({ body, status }) => (status === 200 ? body : String(status)),
+        (error: NodeJS.ErrnoException) => error.code ?? error.message,
+      );
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  });
+  // Another setting needs another program as another version does.
+  const after = await open({ trustProxy: 1 });
+  after.ingress.restoreRoutes([routeOf([app])]);
+  await eventually(async () => expect(isAlive(old)).toBe(false));
+  isOver = true;
+  await Promise.all(clients);
+  for (const agent of agents) agent.destroy();
+  expect(after.ingress.ports.http).toBe(port);
+  expect(Object.keys(outcomes)).toEqual(['served']);
+  expect(outcomes.served).toBeGreaterThan(50);
+});
+
+test('it ends when nothing is behind it, and when its directory goes', async () => {
+  const unused = await open();
+  const first = await pidOf();
+  await unused.ingress.close(0);
+  await eventually(async () => expect(isAlive(first)).toBe(false));
+  const { ingress } = await open();
+  ingress.replaceRoutes([routeOf([await startApp((_, response) => response.end())])]);
+  await ingress.close(0);
+  opened.length = 0;
+  const pid = await pidOf();
+  rmSync(directory, { recursive: true });
+  await eventually(async () => expect(isAlive(pid)).toBe(false));
+});
+
+test('its command line and environment have no secret, and its socket is of its user alone', async () => {
+  process.env.PLATFORM_TEST_SECRET = 'do-not-pass-on';
+  await open();
+  const pid = await pidOf();
+  const { stdout } = await new Promise<{ stdout: string }>((resolve, reject) =>
+    execFile('cat', [`/proc/${pid}/environ`, `/proc/${pid}/cmdline`], (error, out) =>
+      error ? reject(error) : resolve({ stdout: out }),
+    ),
+  );
+  delete process.env.PLATFORM_TEST_SECRET;
+  expect(stdout).not.toMatch(/do-not-pass-on|DATABASE_URL/);
+});
