@@ -22,6 +22,8 @@ export function hasPrograms(...names: string[]): boolean {
   return ['bash', ...names].every((name) => spawnSync('/bin/sh', ['-c', `command -v ${name}`]).status === 0);
 }
 
+const TOUR_LIMIT_MS = 300_000;
+
 /** @param settings of the service, over those of a tour */
 export async function startTour(settings: Record<string, string> = {}): Promise<Tour> {
   const data = fs.mkdtempSync(path.join(fastDirectory(), 'tour-'));
@@ -69,7 +71,9 @@ function blocksOf(file: string): string[] {
 function paste(blocks: string[], env: NodeJS.ProcessEnv): Promise<string[]> {
   const mark = '\n=== next block ===\n';
   const script = ['set -euo pipefail', ...blocks.flatMap((block) => [block, `printf '%s' '${mark}'`])].join('\n');
-  const shell = spawn('bash', ['-c', script], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  // What it waits for may never come.
+  const timeout = TOUR_LIMIT_MS;
+  const shell = spawn('bash', ['-c', script], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], timeout });
   return new Promise((resolve, reject) => {
     let output = '';
     let complaints = '';
