@@ -18,12 +18,12 @@ export async function identify(
   if (authorization !== undefined) return authenticate(platform, authorization, address);
   const secret = readSessionCookie(platform.config, cookie);
   if (!secret) return null;
-  requireOwnOrigin(request, platform.config.baseUrl);
+  requireSameOrigin(request, platform.config.baseUrl);
   return platform.identities.ofSession(secret);
 }
 
 /** Browsers send Origin with every POST; a page of another site can't leave it out. @throws csrf_rejected */
-export function requireOwnOrigin(request: IncomingMessage, baseUrl: string): void {
+export function requireSameOrigin(request: IncomingMessage, baseUrl: string): void {
   const { origin, host } = request.headers;
   if (origin === undefined && request.headers['sec-fetch-site'] === undefined) return;
   if (origin === new URL(baseUrl).origin || origin === `http://${host}` || origin === `https://${host}`) return;

@@ -3,13 +3,13 @@
 import express, { type ErrorRequestHandler, type Request, type Response, type Router } from 'express';
 import { ACCOUNT_PATHS } from '../core/account_paths';
 import type { Problem } from '../core/errors';
-import { identify, requireOwnOrigin } from '../graphql/request';
+import { identify, requireSameOrigin } from '../graphql/request';
 import { runDocument } from '../graphql/run_document';
 import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import type { Core } from '../resolvers';
 import { asProblem } from '../rest/problem';
-import { escapeHtml, sendPage, textOf } from './plain_page';
+import { escapeHtml, sendFormPage, textOf } from './plain_page';
 
 type Schema = Core['graphqlSchema'];
 
@@ -86,7 +86,7 @@ export function accountPages(platform: Platform, schema: Schema): Router {
 
 /** A body that is too large, or no form. */
 const refuseForm: ErrorRequestHandler = (_error, _request, response, _next) =>
-  sendPage(response, 400, 'The form cannot be read', 'Go back, and send it again.');
+  sendFormPage(response, 400, 'The form cannot be read', 'Go back, and send it again.');
 
 async function submit(
   platform: Platform,
@@ -99,7 +99,7 @@ async function submit(
   try {
     const headers = await run(platform, schema, page, form, request, response);
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    sendPage(response, 200, page.title, page.done);
+    sendFormPage(response, 200, page.title, page.done);
   } catch (error) {
     const failure = asProblem(error);
     const request_id = response.getHeader('X-Request-Id');
@@ -119,7 +119,7 @@ async function run(
 ): Promise<Record<string, string>> {
   const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
   // A page of somebody else must not log a person in as another one.
-  requireOwnOrigin(request, platform.config.baseUrl);
+  requireSameOrigin(request, platform.config.baseUrl);
   ctx.identity = await identify(platform, request, ctx.address);
   await runDocument(schema, ctx, { query, variables: variables(form) });
   return ctx.reply.headers;
@@ -135,7 +135,7 @@ function sendForm(response: Response, status: number, page: Page, token: string,
   // Without the query, which has the token: the address of the answer stays in the history of the browser.
   const action = escapeHtml(response.req.path);
   const form = `${hidden}${inputs.join('')}<button>${page.button}</button>`;
-  sendPage(response, status, page.title, page.text, `${said}<form method="post" action="${action}">${form}</form>`);
+  sendFormPage(response, status, page.title, page.text, `${said}<form method="post" action="${action}">${form}</form>`);
 }
 
 function reasonOf({ detail, members }: Problem): string {

@@ -16,7 +16,7 @@ const STYLE =
   'button{font:inherit;padding:.4rem 1rem}.problem{color:#a00}';
 
 /** @param more HTML below the text */
-export function sendPage(response: Response, status: number, title: string, text: string, more = ''): void {
+export function sendFormPage(response: Response, status: number, title: string, text: string, more = ''): void {
   const body = `<h1>${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p>${more}`;
   const viewport = '<meta name="viewport" content="width=device-width">';
   const head = `<meta charset="utf-8">${viewport}<title>${escapeHtml(title)}</title><style>${STYLE}</style>`;

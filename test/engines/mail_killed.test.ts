@@ -1,5 +1,7 @@
 // Mail under SIGKILL, and from clients of others.
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createTransport } from 'nodemailer';
@@ -11,6 +13,7 @@ import { endPrograms, startProgram, type Program } from '../support/program';
 jest.setTimeout(240_000);
 
 const run = promisify(execFile);
+const MIB = 1024 * 1024;
 
 let bench: MailBench;
 let receiver: MailReceiver;
@@ -123,4 +126,33 @@ s.login(sys.argv[1], sys.argv[2]); s.send_message(m); s.quit()`;
       ...{ spf: 'pass', dkim: ['ed25519-sha256 pass', 'rsa-sha256 pass'], dmarc: 'pass' },
     });
   }
+});
+
+test('attachments of 25 MB pass in constant memory', async () => {
+  const bytes = randomBytes(25 * MIB);
+  const send = async (to: string): Promise<void> => {
+    const client = createTransport({
+      ...{ host: '127.0.0.1', port, tls: { rejectUnauthorized: false } },
+      auth: { user: zone.smtp_username, pass: zone.smtp_password },
+    });
+    await client.sendMail({
+      from: 'a@killed.example',
+      to,
+      text: 'x',
+      attachments: [{ filename: 'a', content: bytes }],
+    });
+    client.close();
+    expect((await receiver.mailTo(to, 60_000)).raw.length).toBeGreaterThan(33 * MIB);
+  };
+  const memory = (): number =>
+    Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${program.pid}/status`, 'utf8'))?.[1]) / 1024;
+  await send('large-0@receiver.example');
+  const before = memory();
+  let most = 0;
+  const timer = setInterval(() => (most = Math.max(most, memory())), 20);
+  for (let round = 0; round < 3; round += 1)
+    await Promise.all([1, 2].map((each) => send(`large-${round}-${each}@receiver.example`)));
+  clearInterval(timer);
+  // Six messages of 34 MB each, two at a time, in and out: what grows is garbage on its way.
+  expect(most - before).toBeLessThan(64);
 });
