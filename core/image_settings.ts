@@ -8,18 +8,6 @@ export interface ImageSettings {
   user: { name: string; uid: number; gid: number; home: string };
   /** null: SIGTERM. */
   stop_signal: string | null;
-  /** TCP ports of EXPOSE. */
-  ports: number[];
-  health_check: ImageHealthCheck | null;
-}
-
-/** HEALTHCHECK, as Docker and Podman write it. */
-export interface ImageHealthCheck {
-  command: string[];
-  interval_seconds: number;
-  timeout_seconds: number;
-  start_period_seconds: number;
-  retries: number;
 }
 
 /** An image whose files are on the host. */

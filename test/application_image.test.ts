@@ -8,6 +8,7 @@ import {
   imageApplication,
   imageName,
   registry,
+  registryPort,
   service,
   setUpImages,
 } from './support/image_cases';
@@ -24,6 +25,18 @@ async function pushSite(tag: string, text: string, config: Record<string, unknow
     config,
     gzip: true,
   });
+}
+
+/** An index whose entries lead to the image of the tag `other`. */
+async function pushIndex(tag: string, platforms: object[]): Promise<void> {
+  const mediaType = 'application/vnd.oci.image.index.v1+json';
+  const { headers, body } = await registry.pull('acme/shop/web', 'other');
+  const digest = String(headers.get('docker-content-digest'));
+  const entry = { mediaType: 'application/vnd.oci.image.manifest.v1+json', digest, size: body.length };
+  const manifests = platforms.map((platform) => ({ ...entry, platform }));
+  const index = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, manifests }));
+  const put = await registry.call('PUT', `/v2/acme/shop/web/manifests/${tag}`, index, { 'Content-Type': mediaType });
+  expect(put.status).toBe(201);
 }
 
 describeImages('applications from images', () => {
@@ -93,6 +106,28 @@ describeImages('applications from images', () => {
     expect([deployment.status, deployment.status_reason]).toEqual(['active', null]);
     await eventually('its output', async () => (await application.log(deployment.id)).includes('as 1000'));
     expect(await application.visit()).toMatchObject({ status: 200, body: 'release' });
+  });
+
+  // By its address our registry is somebody else's: a token server, plain HTTP on this machine, and credentials.
+  test('a registry of others is asked with the credentials of the application, and for this platform', async () => {
+    await pushSite('other', 'from elsewhere');
+    const architecture = { x64: 'amd64', arm64: 'arm64' }[process.arch as string];
+    await pushIndex('both', [
+      { os: 'windows', architecture },
+      { os: 'linux', architecture },
+    ]);
+    await pushIndex('foreign', [{ os: 'linux', architecture: 's390x' }]);
+    const elsewhere = (tag: string): string => imageName(`shop/web:${tag}`).replace('localhost', '127.0.0.1');
+    const application = await imageApplication(elsewhere('both'));
+    expect((await application.deploy()).status_reason).toMatch(/does not give it to everybody/);
+    const auth = Buffer.from(`owner:${service.key}`).toString('base64');
+    const value = JSON.stringify({ auths: { [`127.0.0.1:${registryPort}`]: { auth } } });
+    const body = { value, available_at: 'build' };
+    await service.call('PUT', `/v2/applications/${application.id}/env/DOCKER_AUTH_CONFIG`, { body });
+    expect((await application.deploy()).status_reason).toBe(null);
+    expect(await application.visit()).toMatchObject({ status: 200, body: 'from elsewhere' });
+    const foreign = await application.deploy({ image: elsewhere('foreign') });
+    expect(foreign.status_reason).toMatch(/no variant for linux.*linux\/s390x/);
   });
 
   test('what cannot be run fails with a reason, and leaves nothing', async () => {

@@ -5,7 +5,7 @@ import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ImageSettings } from '../../core/image_settings';
 import { broken } from './manifest';
-import { replaceFile, resolveInside } from './root';
+import { replaceText, resolveInside } from './root';
 import { openSafeTree } from './safe_tree';
 
 const BYTES_MAX = 1024 * 1024;
@@ -46,7 +46,7 @@ async function ordinaryUser(root: string, passwd: string, accounts: Account[]): 
 async function addAccount(root: string, passwd: string, { name, uid, gid, home }: Account): Promise<void> {
   const before = passwd === '' || passwd.endsWith('\n') ? passwd : `${passwd}\n`;
   const line = `${name}:x:${uid}:${gid}::${home.replaceAll(/[:\n]/g, '')}:/bin/sh\n`;
-  await replaceFile(openSafeTree(root), 'etc/passwd', before + line);
+  await replaceText(openSafeTree(root), 'etc/passwd', before + line);
 }
 
 async function groupOf(root: string, group: string): Promise<number> {

@@ -1,5 +1,5 @@
 // The configuration of an image: how it is run (image-spec, config.md).
-import type { ImageHealthCheck, ImageSettings } from '../../core/image_settings';
+import type { ImageSettings } from '../../core/image_settings';
 import { broken } from './manifest';
 import { readJson } from './registry_token';
 
@@ -12,7 +12,6 @@ export interface ImageConfiguration {
 }
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const SECOND_NS = 1_000_000_000;
 
 /** @throws ImageError */
 export function parseConfiguration(content: Buffer, layerCount: number): ImageConfiguration {
@@ -30,8 +29,6 @@ export function parseConfiguration(content: Buffer, layerCount: number): ImageCo
       env: environmentOf(texts(config.Env)),
       working_directory: directoryOf(config.WorkingDir),
       stop_signal: signalOf(config.StopSignal),
-      ports: portsOf(config.ExposedPorts),
-      health_check: healthCheckOf(objectOf(config.Healthcheck)),
     },
   };
 }
@@ -65,27 +62,5 @@ function directoryOf(value: unknown): string {
 /** `SIGQUIT`, `QUIT`; a number is not taken, since it means another signal on another processor. */
 function signalOf(value: unknown): string | null {
   const name = typeof value === 'string' ? value.toUpperCase().replace(/^(?!SIG)/, 'SIG') : '';
-  return /^SIG(HUP|INT|QUIT|USR1|USR2|TERM|KILL|WINCH|PWR|RTMIN\+3)$/.test(name) && name !== 'SIGRTMIN+3' ? name : null;
-}
-
-function portsOf(value: unknown): number[] {
-  const names = Object.keys(objectOf(value)).filter((name) => !/\/(udp|sctp)$/.test(name));
-  const ports = names.map((name) => Number(name.replace(/\/tcp$/, '')));
-  return ports.filter((port) => Number.isInteger(port) && port > 0 && port < 65_536).sort((one, other) => one - other);
-}
-
-/** Docker's defaults: every 30 s, 30 s long, three times. */
-function healthCheckOf(value: Record<string, unknown>): ImageHealthCheck | null {
-  const [kind = '', ...rest] = texts(value.Test);
-  const command = kind === 'CMD' ? rest : kind === 'CMD-SHELL' ? ['/bin/sh', '-c', ...rest] : [];
-  if (command.length === 0) return null;
-  const seconds = (time: unknown, otherwise: number): number =>
-    typeof time === 'number' && time > 0 ? Math.max(1, Math.round(time / SECOND_NS)) : otherwise;
-  return {
-    command,
-    interval_seconds: seconds(value.Interval, 30),
-    timeout_seconds: seconds(value.Timeout, 30),
-    start_period_seconds: seconds(value.StartPeriod, 0),
-    retries: typeof value.Retries === 'number' && value.Retries > 0 ? Math.round(value.Retries) : 3,
-  };
+  return /^SIG(HUP|INT|QUIT|USR1|USR2|TERM|KILL|WINCH|PWR)$/.test(name) ? name : null;
 }

@@ -27,7 +27,7 @@ const LAYERS =
   /^application\/vnd\.(oci\.image\.layer\.v1\.tar(\+gzip|\+zstd)?|docker\.image\.rootfs\.diff\.tar(\.gzip|\.zstd)?)$/;
 
 /** @throws ImageError */
-export function parseManifest(
+export function parseImageManifest(
   { content, mediaType }: { content: Buffer; mediaType: string },
   wanted: string,
 ): Manifest | Index {

@@ -12,7 +12,7 @@ import { removeTree } from '../remove_tree';
 import { settleUser } from './accounts';
 import { parseConfiguration } from './config';
 import { addLayer, fileSize, findLayer, pruneLayers, type StoredLayer } from './layer_store';
-import { broken, parseManifest, type Descriptor, type Manifest } from './manifest';
+import { broken, parseImageManifest, type Descriptor, type Manifest } from './manifest';
 import { openRegistryClient, type RegistryClient } from './registry_client';
 import { buildRoot, completeRoot } from './root';
 
@@ -72,7 +72,7 @@ async function findManifest(
   for (let depth = 0; depth < DEPTH_MAX; depth += 1) {
     const answer = await client.manifest(reference, ctx);
     top ??= `sha256:${createHash('sha256').update(answer.content).digest('hex')}`;
-    const found = parseManifest(answer, reference);
+    const found = parseImageManifest(answer, reference);
     if ('config' in found) return { manifest: found, top };
     reference = found.chosen;
   }

@@ -82,12 +82,12 @@ export async function completeRoot(directory: string, workingDirectory: string):
   const tree = openSafeTree(directory);
   for (const name of MOUNT_POINTS) await tree.directory([name]);
   await chmod(path.join(directory, 'tmp'), 0o1777);
-  for (const name of HOST_FILES) await replaceFile(tree, name, '');
+  for (const name of HOST_FILES) await replaceText(tree, name, '');
   await tree.directory(await resolveInside(directory, partsOf(workingDirectory)));
 }
 
-/** A file of its own: what is there may be shared with a layer. */
-export async function replaceFile(tree: SafeTree, name: string, text: string): Promise<void> {
+/** A file of its own with this text: what is there may be shared with a layer. */
+export async function replaceText(tree: SafeTree, name: string, text: string): Promise<void> {
   const parts = partsOf(name);
   const at = await tree.place(parts);
   await rm(at, { recursive: true, force: true });
