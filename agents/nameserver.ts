@@ -55,8 +55,9 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
   }
 }
 
-function openEmbedded({ config, secrets }: Parts): Promise<EmbeddedNameserver> {
-  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond } = config;
+function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserver> {
+  const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond, dnsProcesses: count } = config;
+  const ended = (reason: string): void => log.error({ reason }, 'the process of the name server ended');
   return openEmbeddedNameserver({
     directory: join(config.dataDir, 'dns'),
     addresses: [...dnsListen],
@@ -70,6 +71,7 @@ function openEmbedded({ config, secrets }: Parts): Promise<EmbeddedNameserver> {
     own: [ownZone(config)],
     secondaries: config.dnsSecondaries.map(secondaryOf),
     transferKey: keyOf(config.dnsTransferKey),
+    ...(count > 0 && { processes: { count, resolvers: [...dnsResolvers], ended } }),
   });
 }
 

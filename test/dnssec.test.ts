@@ -1,6 +1,7 @@
 // DNSSEC of zones (docs/contract/resources.md §12.3), judged by delv: signed by the name server, delegated by BIND,
 // rolled over. Operations: getDnssec, enableDnssec, disableDnssec, rotateDnssecKey, getDnsZoneMetrics.
 import { execFile } from 'node:child_process';
+import { createSocket, type Socket } from 'node:dgram';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -19,6 +20,9 @@ let service: TestService;
 let parent: DnsParent;
 let port: number;
 let zone: Body;
+/** Where a secondary is told of changes; it keeps their messages. */
+let secondary: Socket;
+const notified: Buffer[] = [];
 
 const dnssec = async (): Promise<Body> => (await service.call('GET', `/v2/dns_zones/${zone.id}/dnssec`)).body;
 const dsText = ({ key_tag, algorithm, digest_type, digest }: Body): string =>
@@ -27,7 +31,14 @@ const dsText = ({ key_tag, algorithm, digest_type, digest }: Body): string =>
 beforeAll(async () => {
   port = await freePort();
   parent = await startDnsParent('example.com', await freePort());
-  service = await startService({ worker: true, settings: { DNS_PORT: String(port), DNS_ROOTS: parent.address } });
+  secondary = createSocket('udp4', (message, { address, port: from }) => {
+    notified.push(message);
+    secondary.send(Buffer.concat([message.subarray(0, 2), Buffer.from([0xa4]), message.subarray(3)]), from, address);
+  });
+  await new Promise<void>((resolve) => secondary.bind(0, '127.0.0.1', resolve));
+  const DNS_SECONDARIES = `127.0.0.1:${secondary.address().port}`;
+  const settings = { DNS_PORT: String(port), DNS_ROOTS: parent.address, DNS_SECONDARIES };
+  service = await startService({ worker: true, settings });
   zone = (await service.call('POST', '/v2/dns_zones', { body: { name: 'signed.example.com' } })).body;
   const records = [
     { type: 'A', name: 'www', value: '192.0.2.1' },
@@ -42,6 +53,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.close();
   await parent.close();
+  secondary.close();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -121,6 +133,32 @@ test('it is active once the parent has the DS, and a new key is rolled in behind
   expect(await dnssec()).toMatchObject({ status: 'active', ds_records: [{ key_tag: Number(second.split(' ')[0]) }] });
   await until(async () => /fully validated/.test(await delv([second], 'www.signed.example.com', 'A')));
   expect(await delv([first], 'www.signed.example.com', 'A')).not.toContain('fully validated');
+});
+
+test('every three days, secondaries are told to fetch fresh signatures', async () => {
+  const path = `/v2/dns_zones/${zone.id}`;
+  const { serial } = (await service.call('GET', path)).body;
+  const renewedBefore = async (hours: number): Promise<void> => {
+    notified.length = 0;
+    await service.sql(
+      `update dns_zones set next_at = now(), observed = coalesce(observed, '{}') ||
+         jsonb_build_object('renewed_at', now() - $2::int * interval '1 hour') where id = $1`,
+      [zone.id, hours],
+    );
+  };
+  await renewedBefore(71);
+  const isDone = 'select 1 from dns_zones where id = $1 and next_at > now()';
+  await until(async () => (await service.sql(isDone, [zone.id])).length === 1);
+  expect((await service.call('GET', path)).body.serial).toBe(serial);
+  await renewedBefore(73);
+  await until(async () => (await service.call('GET', path)).body.serial === serial + 1);
+  await until(async () => notified.some((message) => message.includes('\x06signed\x07example\x03com')));
+  const { stdout } = await run('dig', ['@127.0.0.1', '-p', String(port), '+short', 'signed.example.com', 'SOA']);
+  expect(stdout.split(' ')[2]).toBe(String(serial + 1));
+  // And it is not raised again at once.
+  await service.sql('update dns_zones set next_at = now() where id = $1', [zone.id]);
+  await until(async () => (await service.sql(isDone, [zone.id])).length === 1);
+  expect((await service.call('GET', path)).body.serial).toBe(serial + 1);
 });
 
 test('switched off, the zone is answered without signatures', async () => {

@@ -34,6 +34,13 @@ export const dnsSettings = {
     max: 1_000_000,
     description: 'Answers per second over UDP to one network of clients that show no DNS cookie.',
   }),
+  DNS_PROCESSES: integer({
+    default: '1',
+    min: 0,
+    max: 128,
+    description:
+      'Processes that answer on DNS_PORT. 0: the process that runs the applications answers beside its other work.',
+  }),
   DNS_SECONDARIES: resolvers({
     default: '',
     description: 'Name servers that take over zones by transfer (AXFR) and are told of changes (NOTIFY).',

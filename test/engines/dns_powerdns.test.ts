@@ -67,6 +67,15 @@ described('with PowerDNS', () => {
     await until(() => dig('late.one.example.com', 'A'), ['192.0.2.8']);
   });
 
+  test('a zone deleted behind our back is made again, with its records', async () => {
+    await server.call('DELETE', '/zones/one.example.com.');
+    expect(await dig('www.one.example.com', 'A')).toEqual([]);
+    // What the five minutes between two looks at PowerDNS would do.
+    await service.sql('update dns_zones set next_at = now() where id = $1', [zone.id]);
+    await until(() => dig('www.one.example.com', 'A'), ['192.0.2.7']);
+    await until(() => dig('late.one.example.com', 'A'), ['192.0.2.8']);
+  });
+
   test('DNSSEC: what the API lists for the registrar validates', async () => {
     await parent.delegate(zone.name, zone.name_servers);
     await service.call('POST', `/v2/dns_zones/${zone.id}/verify`);

@@ -2,6 +2,8 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, request as forward } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -184,6 +186,37 @@ described('PowerDNS', () => {
     await expect(stranger.observe(r, ctx())).rejects.toMatchObject({ name: 'DriverError', reason: 'unauthorized' });
   });
 
+  test('answering 500, it is asked again later, and then has everything', async () => {
+    const proxy = await startFaultyProxy(server.url);
+    try {
+      const through = openPowerdns({ url: proxy.url, key: server.key });
+      const changed = { id: r.id, spec: { ...r.spec, records: [...RECORDS, record('A', 'new', '192.0.2.3')] } };
+      // After each number of answers: before the change, between its calls, behind it.
+      for (let answers = 0; answers < 4; answers += 1) {
+        proxy.failAfter(answers);
+        await through.ensure(changed, { state: 'absent' }, ctx()).catch((error: unknown) => {
+          expect(error).toMatchObject({ name: 'DriverError', reason: 'transient' });
+        });
+      }
+      proxy.failAfter(0);
+      await expect(through.observe(changed, ctx())).rejects.toMatchObject({ reason: 'transient' });
+      proxy.failAfter(Infinity);
+      await through.ensure(changed, { state: 'absent' }, ctx());
+      expect(await through.observe(changed, ctx())).toMatchObject({ state: 'present', upToDate: true });
+      await through.ensure(r, { state: 'absent' }, ctx());
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  test('a zone deleted behind our back is made again with everything', async () => {
+    await server.call('DELETE', `/zones/${r.spec.name}.`);
+    expect(await driver.observe(r, ctx())).toMatchObject({ state: 'absent' });
+    await driver.ensure(r, { state: 'absent' }, ctx());
+    expect(await driver.observe(r, ctx())).toMatchObject({ state: 'present', upToDate: true });
+    expect(await dig(server.port, `www.${r.spec.name}`, 'A', '+short')).toContain('192.0.2.1');
+  });
+
   test('2,000 records of 4,096 bytes fit, in several bodies', async () => {
     const large = {
       ...r.spec,
@@ -208,3 +241,36 @@ described('PowerDNS', () => {
     expect((await driver.takeCounters(ctx())).size).toBe(0);
   });
 });
+
+interface FaultyProxy {
+  url: string;
+  /** Answers 500 once so many requests have passed. */
+  failAfter(requests: number): void;
+  close(): Promise<void>;
+}
+
+/** Before a real server, whose answers it passes on. */
+async function startFaultyProxy(target: string): Promise<FaultyProxy> {
+  let left = Infinity;
+  const proxy = createServer((request, response) => {
+    left -= 1;
+    if (left < 0) return void response.writeHead(500, { 'Content-Type': 'text/plain' }).end('Internal Server Error');
+    const { method, headers, url } = request;
+    const forwarded = forward(`${target}${url}`, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    forwarded.on('error', () => response.destroy());
+    return void request.pipe(forwarded);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    failAfter: (requests) => void (left = requests),
+    close: () =>
+      new Promise((resolve) => {
+        proxy.closeAllConnections();
+        proxy.close(() => resolve());
+      }),
+  };
+}

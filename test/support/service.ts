@@ -97,6 +97,7 @@ export async function startService(
     INGRESS_PROCESS: 'in_process',
     // Without a worker nobody binds it.
     DNS_PORT: options.worker ? '0' : '5300',
+    DNS_PROCESSES: '0',
     SMTP_PORTS: options.worker ? '0' : '2525',
     MX_PORT: '0',
     REGISTRY_PORT: options.worker ? '0' : '5000',

@@ -1,4 +1,5 @@
 // The embedded name server: it answers from memory, and keeps a copy of its zones on disk.
+import { createHash, randomBytes } from 'node:crypto';
 import {
   asDriverErrors,
   checkpoint,
@@ -10,14 +11,11 @@ import {
 } from '../../driver';
 import type { DnsQuestions } from '../../dns';
 import type { CountersByZone, NameserverDriver, ZoneObserved, ZoneSpec } from '../../nameserver';
-import { openAliases } from './aliases';
-import { keyOfLabels } from './names';
+import { openAnswering, type Answering, type ZoneText } from './answering';
 import { openNotifier, type Notifier, type Secondary } from './notify';
-import { openResponder, type Responder } from './responder';
-import { openSockets, type NameserverSockets } from './sockets';
+import { openProcesses } from './processes';
 import { openZoneStore, type KeySealer, type ZoneStore } from './store';
 import type { TsigKey } from './tsig';
-import { buildZone, type Zone } from './zone';
 
 export interface EmbeddedNameserverOptions {
   /** Absolute path of the copies of the zones. */
@@ -35,6 +33,8 @@ export interface EmbeddedNameserverOptions {
   /** Servers that get whole zones, and the key that transfers are signed with. */
   secondaries?: readonly Secondary[];
   transferKey?: TsigKey | null;
+  /** Others answer, and ask these resolvers; without it, this process does. */
+  processes?: { count: number; resolvers: string[]; ended(reason: string): void };
 }
 
 export interface EmbeddedNameserver extends NameserverDriver {
@@ -45,49 +45,85 @@ export interface EmbeddedNameserver extends NameserverDriver {
 
 const NAME = 'embedded';
 
+/** What is served of a zone: enough to tell whether it is as it should be. */
+interface Served extends ZoneObserved {
+  name: string;
+  digest: string;
+}
+
 interface State {
   store: ZoneStore;
-  responder: Responder;
-  byId: Map<string, Zone>;
+  answering: Answering;
+  byId: Map<string, Served>;
+  idByName: Map<string, string>;
   notifier: Notifier;
 }
 
 /** @throws the errno of the last port where none can be bound */
 export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions): Promise<EmbeddedNameserver> {
+  const { secondaries = [], transferKey: key = null } = options;
   const store = await openZoneStore(options.directory, options.sealer);
-  const lookUpAlias = openAliases(options.questions);
-  const { responsesPerSecond, secondaries = [], transferKey: key = null } = options;
-  const transfers = { key, addresses: secondaries.map(({ address }) => address) };
-  const responder = openResponder({ responsesPerSecond, lookUpAlias, transfers });
-  const state: State = { store, responder, byId: new Map(), notifier: openNotifier(secondaries, key) };
-  for (const spec of options.own) responder.zones.put(buildZone(`own:${spec.name}`, spec, null));
-  for await (const { id, spec } of store.load()) serve(state, id, spec);
-  const { sockets, port } = await bind(options, responder);
+  const tables = { byId: new Map<string, Served>(), idByName: new Map<string, string>() };
+  for (const { name } of options.own) tables.idByName.set(name, `own:${name}`);
+  async function* load(): AsyncIterable<ZoneText> {
+    for (const spec of options.own) yield textOf(`own:${spec.name}`, spec);
+    for await (const { id, spec } of store.load()) {
+      const zone = textOf(id, spec);
+      const isOfAnother = (tables.idByName.get(spec.name) ?? id) !== id;
+      if (!tables.byId.has(id)) enter(tables, id, spec, isOfAnother ? null : zone.text);
+      // Of two copies of a name, from before and after another claim was served, one is: `ensure` decides which.
+      if (!isOfAnother) yield zone;
+    }
+  }
+  const answering = await openAnsweringFor(options, load);
+  const port = await answering.listen(options.ports).catch(async (error: unknown) => {
+    await answering.close();
+    throw error;
+  });
+  const state: State = { ...tables, store, answering, notifier: openNotifier(secondaries, key) };
   // What changed just before the last end may not have been told.
-  for (const { spec } of responder.zones.values()) state.notifier.notify(spec.name);
+  for (const { name } of state.byId.values()) state.notifier.notify(name);
   return {
     ...driverOf(state),
     port,
     async close() {
       state.notifier.close();
-      await sockets.close();
+      await answering.close();
     },
   };
 }
 
-async function bind(
-  { ports, addresses }: EmbeddedNameserverOptions,
-  responder: Responder,
-): Promise<{ sockets: NameserverSockets; port: number }> {
-  let failure: unknown = new Error('no port to listen on');
-  for (const port of ports) {
-    try {
-      return { sockets: await openSockets(port, addresses, responder), port };
-    } catch (error) {
-      failure = error;
-    }
-  }
-  throw failure;
+async function openAnsweringFor(
+  options: EmbeddedNameserverOptions,
+  load: () => AsyncIterable<ZoneText>,
+): Promise<Answering> {
+  const { addresses, responsesPerSecond, secondaries = [], transferKey: key = null, processes } = options;
+  const transfers = { key, addresses: secondaries.map(({ address }) => address) };
+  const common = { addresses, responsesPerSecond, transfers, cookieSecret: randomBytes(16) };
+  if (processes) return openProcesses({ ...common, ...processes, load });
+  const answering = openAnswering(common, options.questions);
+  for await (const zone of load()) await answering.put([zone]);
+  return answering;
+}
+
+function textOf(id: string, spec: ZoneSpec): ZoneText {
+  return { id, name: spec.name, text: JSON.stringify(spec) };
+}
+
+/** @param text null where another zone has the name: then the zone is not as it should be */
+function enter(
+  { byId, idByName }: Pick<State, 'byId' | 'idByName'>,
+  id: string,
+  { name, serial, records, keys }: ZoneSpec,
+  text: string | null,
+): void {
+  const digest = text === null ? '' : digestOf(text);
+  byId.set(id, { name, serial, record_count: records.length, is_signed: keys.length > 0, digest });
+  if (text !== null) idByName.set(name, id);
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64');
 }
 
 function driverOf(state: State): NameserverDriver {
@@ -105,24 +141,22 @@ function driverOf(state: State): NameserverDriver {
     async *list(): AsyncIterable<Owned> {
       for (const id of state.byId.keys()) yield { ref: { driver: NAME, name: id }, owner_id: id };
     },
-    async takeCounters(): Promise<CountersByZone> {
-      return state.responder.takeCounters();
-    },
+    takeCounters: (): Promise<CountersByZone> => state.answering.takeCounters(),
   };
 }
 
-function observe({ byId, responder }: State, id: string, spec: ZoneSpec): Observation<ZoneObserved> {
-  const zone = byId.get(id);
-  const served = responder.zones.find(keyOf(spec));
-  if (!zone && served) return { state: 'foreign', detail: `${served.id} is served under the name ${spec.name}` };
-  if (!zone) return { state: 'absent' };
-  const { serial, records, keys } = zone.spec;
-  const observed = { serial, record_count: records.length, is_signed: keys.length > 0 };
-  const isSame = JSON.stringify(zone.spec) === JSON.stringify(spec);
+function observe({ byId, idByName }: State, id: string, spec: ZoneSpec): Observation<ZoneObserved> {
+  const served = byId.get(id);
+  const other = idByName.get(spec.name);
+  if (!served && other !== undefined)
+    return { state: 'foreign', detail: `${other} is served under the name ${spec.name}` };
+  if (!served) return { state: 'absent' };
+  const { serial, record_count, is_signed } = served;
+  const isSame = served.digest === digestOf(JSON.stringify(spec));
   return {
     state: 'present',
     upToDate: isSame,
-    observed,
+    observed: { serial, record_count, is_signed },
     ...(!isSame && { diff: `serial ${serial} is not ${spec.serial}` }),
   };
 }
@@ -134,33 +168,26 @@ async function ensure(
   ctx: DriverContext,
 ): Promise<{ ref: { driver: string; name: string } }> {
   checkpoint(ctx);
-  const key = keyOf(spec);
-  const other = state.responder.zones.find(key);
+  const { store, answering, notifier, idByName } = state;
   // Another claim may be on its way out.
-  if (other && other.id !== id) throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
+  if ((idByName.get(spec.name) ?? id) !== id)
+    throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
   if (observation.state !== 'present' || !observation.upToDate) {
+    const zone = textOf(id, spec);
     // On disk first: what was answered once is answered after a restart too.
-    await state.store.save(id, spec);
-    serve(state, id, spec);
-    state.notifier.notify(spec.name);
+    await store.save(id, spec);
+    await answering.put([zone]);
+    enter(state, id, spec, zone.text);
+    notifier.notify(spec.name);
   }
   return { ref: { driver: NAME, name: id } };
 }
 
-async function remove(state: State, id: string, ctx: DriverContext): Promise<void> {
+async function remove({ store, answering, byId, idByName }: State, id: string, ctx: DriverContext): Promise<void> {
   checkpoint(ctx);
-  const zone = state.byId.get(id);
-  state.byId.delete(id);
-  if (zone) state.responder.zones.remove(zone);
-  await state.store.remove(id);
-}
-
-function serve({ responder, byId }: State, id: string, spec: ZoneSpec): void {
-  const zone = buildZone(id, spec, byId.get(id) ?? null);
-  byId.set(id, zone);
-  responder.zones.put(zone);
-}
-
-function keyOf({ name }: ZoneSpec): string {
-  return keyOfLabels(name.split('.'));
+  await answering.remove(id);
+  await store.remove(id);
+  const served = byId.get(id);
+  byId.delete(id);
+  if (served && idByName.get(served.name) === id) idByName.delete(served.name);
 }

@@ -2,7 +2,7 @@
 // reads it. Only usual queries have a key here: one question, and at most an OPT record without options or with a
 // cookie alone. Everything else is for the codec (message.ts).
 import type { ZoneCounters } from '../../nameserver';
-import type { Zone } from './zone';
+import type { ServedZone } from './zone_table';
 
 const HEADER_BYTES = 12;
 const LABEL_BYTES_MAX = 63;
@@ -44,7 +44,7 @@ export interface PacketKey {
 /** A response without id and cookie, the question in lower case. */
 export interface Prepared {
   key: Uint8Array;
-  zone: Zone;
+  served: ServedZone;
   /** Of the zone, when the response was made. */
   version: number;
   madeAt: number;
@@ -164,7 +164,7 @@ export function prepare(made: Made): Prepared {
   return { ...made, key: bytes.slice(0, length), response, madeAt: Date.now(), counted: null, epoch: 0 };
 }
 
-type Made = Pick<Prepared, 'zone' | 'version' | 'response' | 'type' | 'rcode'> & { key: PacketKey };
+type Made = Pick<Prepared, 'served' | 'version' | 'response' | 'type' | 'rcode'> & { key: PacketKey };
 
 /** FNV-1a of 30 bits, which V8 keeps without an object. */
 function hashOf(bytes: Uint8Array, length: number): number {
@@ -206,8 +206,8 @@ export function openPacketCache(bytesMax = BYTES_MAX): PacketCache {
   };
 }
 
-function isFresh({ zone, version, madeAt }: Prepared): boolean {
-  return zone.version === version && Math.abs(Date.now() - madeAt) < KEPT_MS;
+function isFresh({ served, version, madeAt }: Prepared): boolean {
+  return served.version === version && Math.abs(Date.now() - madeAt) < KEPT_MS;
 }
 
 /** Different queries may share a hash. */

@@ -18,8 +18,7 @@ import { TYPE, typeName } from './rdata';
 import { openResponseRate, type RateVerdict, type ResponseRate } from './response_rate';
 import { transferOf } from './transfer';
 import { readTsig, signMessage, TSIG_BYTES, type TsigKey, type TsigState } from './tsig';
-import type { Zone } from './zone';
-import { openZoneTable, type ZoneTable } from './zone_table';
+import { openZoneTable, type ServedZone, type ZoneTable } from './zone_table';
 
 export type Transport = 'udp' | 'tcp';
 
@@ -60,12 +59,19 @@ export interface ResponderOptions {
   responsesPerSecond: number;
   lookUpAlias: AliasLookup;
   transfers: TransferRights;
+  /** Of DNS cookies; one of its own without it. */
+  cookieSecret?: Buffer;
 }
 
-export function openResponder({ responsesPerSecond, lookUpAlias, transfers }: ResponderOptions): Responder {
+export function openResponder({
+  responsesPerSecond,
+  lookUpAlias,
+  transfers,
+  cookieSecret,
+}: ResponderOptions): Responder {
   const parts: Parts = {
     zones: openZoneTable(),
-    cookies: openCookies(),
+    cookies: openCookies(cookieSecret),
     rate: openResponseRate(responsesPerSecond),
     lookUpAlias(target) {
       parts.usesAlias = true;
@@ -151,10 +157,10 @@ function isTransfer({ type, qclass, edns }: Query): boolean {
 function transfer(parts: Parts, query: Query, tsig: TsigState | null, way: Way, address: string): Buffer | Buffer[] {
   const sign = (message: Buffer): Buffer => (tsig ? signMessage(message, tsig) : message);
   const { key, addresses } = parts.transfers;
-  const zone = parts.zones.find(keyOfLabels(query.labels));
+  const served = parts.zones.find(keyOfLabels(query.labels));
   const isAllowed = key ? tsig !== null : addresses.includes(address);
-  if (!zone || !isAllowed) return sign(writeError(query, { ...way, rcode: zone ? RCODE.REFUSED : RCODE.NOTAUTH }));
-  const messages = transferOf(zone, parts.lookUpAlias);
+  if (!served || !isAllowed) return sign(writeError(query, { ...way, rcode: served ? RCODE.REFUSED : RCODE.NOTAUTH }));
+  const messages = transferOf(parts.zones.zoneOf(served), parts.lookUpAlias);
   // Over UDP, the SOA alone sends the client to TCP (RFC 1995 §4).
   const [soa] = messages[0] as Answered[];
   if (way.transport === 'udp' && query.type === TYPE.AXFR)
@@ -181,31 +187,37 @@ function answerQuery(parts: Parts, query: Query, way: Way, message: Buffer | nul
   if (qclass !== CLASS_IN && qclass !== CLASS_ANY) return writeError(query, { ...way, rcode: RCODE.REFUSED });
   if (type === TYPE.AXFR || type === TYPE.IXFR || type === TYPE.OPT)
     return writeError(query, { ...way, rcode: type === TYPE.OPT ? RCODE.FORMERR : RCODE.REFUSED });
-  const zone = parts.zones.enclosing(labels, type);
-  if (!zone) return writeError(query, { ...way, rcode: RCODE.REFUSED });
-  const response = message ? prepareResponse(parts, zone, query, way, message) : null;
+  const served = parts.zones.enclosing(labels, type);
+  if (!served) return writeError(query, { ...way, rcode: RCODE.REFUSED });
+  const response = message ? prepareResponse(parts, served, query, way, message) : null;
   if (response) return response;
-  const composed = compose(parts, zone, query, way);
-  count(parts, zone.id, type, composed.rcode);
+  const composed = compose(parts, served, query, way);
+  count(parts, served.id, type, composed.rcode);
   return composed.response;
 }
 
 /** @returns null where the response cannot be kept, or the cookie does not fit */
-function prepareResponse(parts: Parts, zone: Zone, query: Query, way: Way, message: Buffer): Buffer | null {
+function prepareResponse(parts: Parts, served: ServedZone, query: Query, way: Way, message: Buffer): Buffer | null {
   const { key } = parts;
   const { type, labels } = query;
-  const { version } = zone;
-  const { response, rcode } = compose(parts, zone, query, { ...way, cookie: null });
-  const prepared = prepare({ key, zone, version, response, type, rcode });
+  const { version } = served;
+  const { response, rcode } = compose(parts, served, query, { ...way, cookie: null });
+  // Names that do not exist are made up: hardly one comes again.
+  if (rcode === RCODE.NXDOMAIN && !way.cookie) {
+    count(parts, served.id, type, rcode);
+    return response;
+  }
+  const prepared = prepare({ key, served, version, response, type, rcode });
   // What is between this zone and one above it depends on both.
-  const isAtApex = type === TYPE.DS && labels.length === zone.apex.length;
-  if (rcode !== RCODE.SERVFAIL && !parts.usesAlias && !isAtApex) parts.cache.keep(prepared, key);
+  const isAtApex = type === TYPE.DS && labels.length === served.apex.length;
+  if (rcode === RCODE.NOERROR && !parts.usesAlias && !isAtApex) parts.cache.keep(prepared, key);
   const sent = responseFrom(prepared, message, key, way.cookie);
   if (sent) countPrepared(parts, prepared);
   return sent;
 }
 
-function compose(parts: Parts, zone: Zone, query: Query, way: Way): { response: Buffer; rcode: number } {
+function compose(parts: Parts, served: ServedZone, query: Query, way: Way): { response: Buffer; rcode: number } {
+  const zone = parts.zones.zoneOf(served);
   const question = { zone, type: query.type, dnssec: query.edns?.dnssec ?? false, lookUpAlias: parts.lookUpAlias };
   parts.usesAlias = false;
   const answer: Answer = answerFrom(question, query.labels);
@@ -222,7 +234,7 @@ function count(parts: Parts, zoneId: string, type: number, rcode: number): void 
 
 function countPrepared(parts: Parts, prepared: Prepared): void {
   if (!prepared.counted || prepared.epoch !== parts.epoch) {
-    prepared.counted = counterOf(parts, prepared.zone.id, prepared.type);
+    prepared.counted = counterOf(parts, prepared.served.id, prepared.type);
     prepared.epoch = parts.epoch;
   }
   increment(prepared.counted, prepared.rcode);

@@ -5,7 +5,13 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Responder } from './responder';
 
 const IDLE_MS = 10_000;
+/** From the first byte of a message to its last one, however the bytes trickle. */
+const MESSAGE_MS = 10_000;
+/** No query is as long; what a client may have waiting here is bounded by it. */
+const QUERY_BYTES_MAX = 8_192;
 const CONNECTIONS_MAX = 10_000;
+/** Connections that wait to be accepted; the kernel has a limit of its own (net.core.somaxconn). */
+const BACKLOG = 4_096;
 /** Bytes that wait to be sent to one client before its next query is read. */
 const WAITING_BYTES_MAX = 1 << 20;
 
@@ -58,12 +64,13 @@ async function openTcp(port: number, address: string, responder: Responder): Pro
   const server: Server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
+    // The one that has been open for longest makes room: nobody keeps others out by holding many.
+    if (sockets.size > CONNECTIONS_MAX) sockets.values().next().value?.destroy();
     serve(socket, responder);
   });
-  server.maxConnections = CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ port, host: address, ipv6Only: address.includes(':') }, () => {
+    server.listen({ port, host: address, ipv6Only: address.includes(':'), backlog: BACKLOG }, () => {
       server.off('error', reject);
       server.on('error', () => {});
       resolve();
@@ -79,26 +86,45 @@ async function openTcp(port: number, address: string, responder: Responder): Pro
 function serve(socket: Socket, responder: Responder): void {
   const address = socket.remoteAddress ?? '';
   let waiting: Buffer = Buffer.alloc(0);
-  socket.setTimeout(IDLE_MS, () => socket.destroy());
-  socket.on('error', () => socket.destroy());
-  socket.on('drain', () => socket.resume());
-  socket.on('data', (chunk: Buffer) => {
-    waiting = waiting.length ? Buffer.concat([waiting, chunk]) : chunk;
-    for (let message = takeMessage(); message; message = takeMessage()) {
+  let late: NodeJS.Timeout | undefined;
+  const answerWaiting = (): void => {
+    let message: Buffer | null = null;
+    let hasTaken = false;
+    socket.cork();
+    while (socket.writableLength <= WAITING_BYTES_MAX && (message = takeMessage())) {
+      hasTaken = true;
       const response = respondSafely(responder, message, address, 'tcp');
       if (!response) return void socket.destroy();
       for (const part of Buffer.isBuffer(response) ? [response] : response) writeMessage(socket, part);
     }
+    socket.uncork();
+    if (hasTaken) late = clearTimeout(late) as undefined;
     if (socket.writableLength > WAITING_BYTES_MAX) socket.pause();
+    else if (waiting.length) late ??= setTimeout(() => socket.destroy(), MESSAGE_MS);
+  };
+  destroyWhenSilent(socket);
+  socket.on('close', () => clearTimeout(late));
+  socket.on('drain', () => {
+    socket.resume();
+    answerWaiting();
+  });
+  socket.on('data', (chunk: Buffer) => {
+    waiting = waiting.length ? Buffer.concat([waiting, chunk]) : chunk;
+    answerWaiting();
   });
   function takeMessage(): Buffer | null {
-    if (waiting.length < 2) return null;
-    const length = waiting.readUInt16BE(0);
-    if (waiting.length < 2 + length) return null;
+    const length = waiting.length < 2 ? 0 : waiting.readUInt16BE(0);
+    if (length > QUERY_BYTES_MAX) socket.destroy();
+    if (waiting.length < 2 || waiting.length < 2 + length) return null;
     const message = waiting.subarray(2, 2 + length);
     waiting = waiting.subarray(2 + length);
     return message;
   }
+}
+
+function destroyWhenSilent(socket: Socket): void {
+  socket.setTimeout(IDLE_MS, () => socket.destroy());
+  socket.on('error', () => socket.destroy());
 }
 
 function writeMessage(socket: Socket, message: Buffer): void {

@@ -28,27 +28,26 @@ export interface Node {
 
 export interface Zone {
   id: string;
-  spec: ZoneSpec;
+  spec: Pick<ZoneSpec, 'name' | 'soa'>;
   apex: Labels;
   nodes: Map<string, Node>;
   /** Names with records in canonical order; what is below a delegation is not the zone's (RFC 4034 §4.1.1). */
   chain: Node[];
   signer: Signer | null;
-  /** Raised when responses made so far are not to be sent again. */
-  version: number;
 }
 
 /** @param before the zone as it was served so far: sets that are the same keep their signatures */
 export function buildZone(id: string, spec: ZoneSpec, before: Zone | null): Zone {
   const apex = labelsOfName(spec.name);
   const signer = openSigner(spec, before?.signer ?? null);
-  const zone: Zone = { id, spec, apex, nodes: new Map(), chain: [], signer, version: 0 };
+  const { name, soa } = spec;
+  const zone: Zone = { id, spec: { name, soa }, apex, nodes: new Map(), chain: [], signer };
   addNode(zone, apex, before);
   for (const [key, records] of groupByName(spec)) {
     const node = addNode(zone, labelsOfName(key), before);
     for (const [type, found] of groupByType(records)) addSet(node, type, found, spec, before);
   }
-  addApexSets(zone, before);
+  addApexSets(zone, spec, before);
   if (signer) zone.chain = chainOf(zone);
   return zone;
 }
@@ -84,8 +83,8 @@ function addSet(node: Node, type: string, records: ZoneRecord[], spec: ZoneSpec,
   reuseSet(node, { type: TYPE[type as keyof typeof TYPE], ttl, rdata }, before);
 }
 
-function addApexSets(zone: Zone, before: Zone | null): void {
-  const { spec, apex, signer } = zone;
+function addApexSets(zone: Zone, spec: ZoneSpec, before: Zone | null): void {
+  const { apex, signer } = zone;
   const node = zone.nodes.get(keyOfLabels(apex)) as Node;
   const { default_ttl: ttl, soa } = spec;
   reuseSet(node, { type: TYPE.SOA, ttl, rdata: [encodeSoa(spec)] }, before);

@@ -1,53 +1,118 @@
-// The zones that are served, by name.
-import { keyOfLabels, type Labels } from './names';
+// The zones that are served, by name. Each is kept as text, a few kilobytes, and made ready when it is first asked for:
+// of many zones, few are asked for at a time.
+import type { ZoneSpec } from '../../nameserver';
+import { keyOfLabels, labelsOfName, type Labels } from './names';
 import { TYPE } from './rdata';
-import type { Zone } from './zone';
+import { buildZone, type Zone } from './zone';
 
-export interface ZoneTable {
-  find(key: string): Zone | null;
-  /** The zone with the longest name; for a DS at its apex, the one above (RFC 4035 §3.1.4.1). */
-  enclosing(labels: Labels, type: number): Zone | null;
-  /** Serves the zone, in the place of the one that had its name. */
-  put(zone: Zone): void;
-  remove(zone: Zone): void;
-  values(): Iterable<Zone>;
+/** Records of zones that are ready; beyond, those that were not asked for since are put back. */
+const READY_RECORDS_MAX = 400_000;
+
+export interface ServedZone {
+  id: string;
+  apex: Labels;
+  /** Raised when responses made so far are not to be sent again. */
+  version: number;
+  /** JSON of its `ZoneSpec`. */
+  text: Buffer;
+  ready: Zone | null;
 }
 
-export function openZoneTable(): ZoneTable {
-  const zones = new Map<string, Zone>();
-  /** Names that a zone answered for so far belong to one below it now, or again to it. */
-  const touchAbove = ({ apex }: Zone): void => {
-    for (let from = 1; from < apex.length; from += 1) {
-      const above = zones.get(keyOfLabels(apex.slice(from)));
-      if (above) above.version += 1;
-    }
-  };
+export interface ZoneTable {
+  find(key: string): ServedZone | null;
+  /** The zone with the longest name; for a DS at its apex, the one above (RFC 4035 §3.1.4.1). */
+  enclosing(labels: Labels, type: number): ServedZone | null;
+  /** Serves the zone, in the place of the one that had its name. */
+  put(id: string, name: string, text: string): void;
+  remove(id: string): void;
+  zoneOf(served: ServedZone): Zone;
+}
+
+interface Table {
+  byName: Map<string, ServedZone>;
+  byId: Map<string, ServedZone>;
+}
+
+export function openZoneTable(readyRecordsMax = READY_RECORDS_MAX): ZoneTable {
+  const table: Table = { byName: new Map(), byId: new Map() };
+  const { byName, byId } = table;
+  const readiness = openReadiness(readyRecordsMax);
   return {
-    find: (key) => zones.get(key) ?? null,
-    enclosing(labels, type) {
-      let found: Zone | null = null;
-      for (let from = 0; from < labels.length; from += 1) {
-        const zone = zones.get(keyOfLabels(labels.slice(from)));
-        if (!zone) continue;
-        found ??= zone;
-        if (!(type === TYPE.DS && from === 0)) return zone;
+    find: (key) => byName.get(key) ?? null,
+    enclosing: (labels, type) => enclosing(byName, labels, type),
+    put: (id, name, text) => put(table, id, name, text),
+    remove(id) {
+      const served = byId.get(id);
+      if (served) remove(table, served);
+    },
+    zoneOf(served) {
+      served.ready ??= buildZone(served.id, JSON.parse(served.text.toString()) as ZoneSpec, null);
+      readiness.touch(served, served.ready);
+      return served.ready;
+    },
+  };
+}
+
+function put(table: Table, id: string, name: string, text: string): void {
+  const apex = labelsOfName(name);
+  const known = table.byName.get(keyOfLabels(apex));
+  if (known?.id === id) {
+    known.version += 1;
+    known.text = Buffer.from(text);
+    // Made again at once from what it was: record sets that stay keep their signatures.
+    if (known.ready) known.ready = buildZone(id, JSON.parse(text) as ZoneSpec, known.ready);
+    return;
+  }
+  if (known) remove(table, known);
+  const made: ServedZone = { id, apex, version: 0, text: Buffer.from(text), ready: null };
+  table.byName.set(keyOfLabels(apex), made);
+  table.byId.set(id, made);
+  touchAbove(table, made);
+}
+
+function remove(table: Table, served: ServedZone): void {
+  served.version += 1;
+  table.byId.delete(served.id);
+  table.byName.delete(keyOfLabels(served.apex));
+  touchAbove(table, served);
+}
+
+/** Names that a zone answered for so far belong to one below it now, or again to it. */
+function touchAbove({ byName }: Table, { apex }: ServedZone): void {
+  for (let from = 1; from < apex.length; from += 1) {
+    const above = byName.get(keyOfLabels(apex.slice(from)));
+    if (above) above.version += 1;
+  }
+}
+
+function enclosing(byName: Map<string, ServedZone>, labels: Labels, type: number): ServedZone | null {
+  let found: ServedZone | null = null;
+  for (let from = 0; from < labels.length; from += 1) {
+    const served = byName.get(keyOfLabels(labels.slice(from)));
+    if (!served) continue;
+    found ??= served;
+    if (!(type === TYPE.DS && from === 0)) return served;
+  }
+  return found;
+}
+
+/** Two generations, as in the packet cache: what the older one has left when the younger one is full is put back. */
+function openReadiness(recordsMax: number): { touch(served: ServedZone, zone: Zone): void } {
+  let young = new Set<ServedZone>();
+  let old = new Set<ServedZone>();
+  let records = 0;
+  return {
+    touch(served, { nodes }) {
+      if (young.has(served)) return;
+      old.delete(served);
+      records += nodes.size;
+      if (records > recordsMax / 2) {
+        for (const one of old) one.ready = null;
+        old = young;
+        young = new Set();
+        records = nodes.size;
       }
-      return found;
+      young.add(served);
     },
-    put(zone) {
-      const key = keyOfLabels(zone.apex);
-      const before = zones.get(key);
-      if (before) before.version += 1;
-      else touchAbove(zone);
-      zones.set(key, zone);
-    },
-    remove(zone) {
-      const key = keyOfLabels(zone.apex);
-      if (zones.get(key) !== zone) return;
-      zones.delete(key);
-      zone.version += 1;
-      touchAbove(zone);
-    },
-    values: () => zones.values(),
   };
 }

@@ -86,7 +86,7 @@ async function ensure(
 ): Promise<{ ref: { driver: string; name: string } }> {
   checkpoint(ctx);
   const before = await inspect(api, id, spec, ctx);
-  if (before.observation.state === 'absent') await create(api, id, spec, ctx);
+  if (before.observation.state === 'absent') await create(api, id, spec, ctx).catch(ignoreConflict);
   const found = before.observation.state === 'absent' ? await inspect(api, id, spec, ctx) : before;
   if (found.observation.state !== 'present')
     throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
@@ -99,6 +99,11 @@ async function ensure(
     await api.call('PATCH', pathOf(spec), ctx, { rrsets });
   }
   return { ref: { driver: NAME, name: id } };
+}
+
+/** A creation that was given up may have been done behind it: then the zone is ours, and the next look says so. */
+function ignoreConflict(error: unknown): void {
+  if (!(error instanceof DriverError) || error.reason !== 'conflict') throw error;
 }
 
 function soaOf(spec: ZoneSpec, { zone }: Inspection): ApiRrset {

@@ -1,0 +1,104 @@
+// Processes that answer on one port: this one holds its sockets (node:cluster) and what is served, for a process that
+// takes the place of another.
+import cluster, { type Worker } from 'node:cluster';
+import type { CountersByZone, ZoneCounters } from '../../nameserver';
+import type { Answering, AnsweringOptions, ZoneText } from './answering';
+import { openCaller, type Caller } from './ipc';
+
+export interface GroupOptions extends AnsweringOptions {
+  resolvers: string[];
+  /** How many answer. */
+  count: number;
+}
+
+const BATCH_ZONES = 200;
+const RESTART_MS = 500;
+/** One that takes longer to take over a zone hangs, and is replaced. */
+const CALL_WITHIN_MS = 5_000;
+
+interface Answerer extends Caller {
+  worker: Worker;
+}
+
+interface Group {
+  options: GroupOptions;
+  zones: Map<string, ZoneText>;
+  answerers: Set<Answerer>;
+  port: number | null;
+}
+
+export async function openGroup(options: GroupOptions): Promise<Answering> {
+  cluster.setupPrimary({ serialization: 'advanced' });
+  cluster.schedulingPolicy = cluster.SCHED_NONE;
+  const group: Group = { options, zones: new Map(), answerers: new Set(), port: null };
+  await Promise.all(Array.from({ length: options.count }, () => start(group)));
+  return {
+    async put(zones) {
+      for (const zone of zones) group.zones.set(zone.id, zone);
+      await callAll(group, 'put', zones);
+    },
+    async remove(id) {
+      group.zones.delete(id);
+      await callAll(group, 'remove', id);
+    },
+    async listen(ports) {
+      const [first, ...others] = [...group.answerers];
+      const port = await (first as Answerer).call<number>('listen', ports);
+      await Promise.all(others.map((one) => one.call('listen', [port])));
+      group.port = port;
+      return port;
+    },
+    takeCounters: async () => sumOf(await callAll<CountersByZone>(group, 'takeCounters')),
+    close: async () => {},
+  };
+}
+
+/** Of those that run: what one that has ended missed, its successor gets. */
+async function callAll<T>({ answerers }: Group, verb: string, argument?: unknown): Promise<T[]> {
+  const results = await Promise.allSettled([...answerers].map((one) => callInTime<T>(one, verb, argument)));
+  return results.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+}
+
+async function callInTime<T>(answerer: Answerer, verb: string, argument: unknown): Promise<T> {
+  const timer = setTimeout(() => answerer.worker.process.kill('SIGKILL'), CALL_WITHIN_MS);
+  try {
+    return await answerer.call<T>(verb, argument);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function start(group: Group): Promise<void> {
+  const { options, zones, answerers } = group;
+  const worker = cluster.fork();
+  const answerer: Answerer = { worker, ...openCaller(worker.process) };
+  // From here on, it is sent what changes.
+  answerers.add(answerer);
+  worker.on('exit', () => {
+    answerers.delete(answerer);
+    setTimeout(() => void start(group).catch(() => {}), RESTART_MS);
+  });
+  // Nobody knows how the kernel shares the questions of one network out.
+  const responsesPerSecond = Math.ceil(options.responsesPerSecond / options.count);
+  await answerer.call('open', { ...options, responsesPerSecond });
+  const ids = [...zones.keys()];
+  for (let from = 0; from < ids.length; from += BATCH_ZONES) {
+    const batch = ids.slice(from, from + BATCH_ZONES).flatMap((id) => zones.get(id) ?? []);
+    await answerer.call('put', batch);
+  }
+  if (group.port !== null) await answerer.call('listen', [group.port]).catch(() => worker.process.kill('SIGKILL'));
+}
+
+function sumOf(counters: CountersByZone[]): CountersByZone {
+  const sum: CountersByZone = new Map();
+  for (const [id, types] of counters.flatMap((one) => [...one])) {
+    const known = sum.get(id) ?? new Map<string, ZoneCounters>();
+    sum.set(id, known);
+    for (const [type, counted] of types) {
+      const before = known.get(type) ?? { queries: 0, noerror: 0, nxdomain: 0, servfail: 0 };
+      for (const counter of Object.keys(counted) as (keyof ZoneCounters)[]) before[counter] += counted[counter];
+      known.set(type, before);
+    }
+  }
+  return sum;
+}

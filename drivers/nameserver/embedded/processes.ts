@@ -1,0 +1,112 @@
+// Answers from a process of its own, whose event loop has nothing else to do; from several where they are wanted. One
+// that ends is started again, with everything that is served.
+import { fork, type ChildProcess } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CountersByZone } from '../../nameserver';
+import type { Answering, ZoneText } from './answering';
+import type { GroupOptions } from './group';
+import { openCaller, type Caller } from './ipc';
+
+const BATCH_ZONES = 200;
+const RESTART_MS = [100, 500, 1_000, 2_000, 5_000];
+/** One that lives longer was no failure of its start. */
+const SHORT_LIFE_MS = 30_000;
+const CLOSE_WITHIN_MS = 2_000;
+
+export interface ProcessesOptions extends GroupOptions {
+  /** All that is served. */
+  load(): AsyncIterable<ZoneText>;
+  /** It has ended without having been asked to. */
+  ended(reason: string): void;
+}
+
+interface State {
+  options: ProcessesOptions;
+  child: ChildProcess | null;
+  caller: Caller | null;
+  /** Zones that have changed since the loading began: what is read from disk is older. */
+  changed: Set<string>;
+  port: number | null;
+  shortLives: number;
+  isClosing: boolean;
+}
+
+export async function openProcesses(options: ProcessesOptions): Promise<Answering> {
+  const state: State = {
+    ...{ options, child: null, caller: null, changed: new Set() },
+    ...{ port: null, shortLives: 0, isClosing: false },
+  };
+  await start(state);
+  const call = <T>(verb: string, argument?: unknown): Promise<T> => {
+    if (!state.caller) throw new Error('the process of the name server is being started');
+    return state.caller.call<T>(verb, argument);
+  };
+  return {
+    async put(zones) {
+      for (const { id } of zones) state.changed.add(id);
+      await call('put', zones);
+    },
+    async remove(id) {
+      state.changed.add(id);
+      await call('remove', id);
+    },
+    async listen(ports) {
+      state.port = await call<number>('listen', ports);
+      return state.port;
+    },
+    takeCounters: () => call<CountersByZone>('takeCounters'),
+    close: () => close(state),
+  };
+}
+
+async function start(state: State): Promise<void> {
+  const { load, ended, ...options } = state.options;
+  const begun = performance.now();
+  const child = fork(require.resolve('./process'), [], { serialization: 'advanced', stdio: ['ignore', 2, 2, 'ipc'] });
+  const caller = openCaller(child);
+  Object.assign(state, { child, caller, changed: new Set() });
+  child.once('exit', (code, signal) => {
+    state.caller = null;
+    if (state.isClosing || state.port === null) return;
+    ended(signal ?? `exit code ${code}`);
+    state.shortLives = performance.now() - begun < SHORT_LIFE_MS ? state.shortLives + 1 : 0;
+    void restart(state);
+  });
+  await caller.call('open', options);
+  for await (const zones of batchesOf(load()))
+    await caller.call(
+      'put',
+      zones.filter(({ id }) => !state.changed.has(id)),
+    );
+  if (state.port !== null) await caller.call('listen', [state.port]);
+}
+
+async function restart(state: State): Promise<void> {
+  await sleep(RESTART_MS[Math.min(state.shortLives, RESTART_MS.length - 1)]);
+  if (state.isClosing) return;
+  // What fails here ends the process, which starts the next one.
+  await start(state).catch(() => state.child?.kill('SIGKILL'));
+}
+
+async function* batchesOf(zones: AsyncIterable<ZoneText>): AsyncIterable<ZoneText[]> {
+  let batch: ZoneText[] = [];
+  for await (const zone of zones) {
+    batch.push(zone);
+    if (batch.length < BATCH_ZONES) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length) yield batch;
+}
+
+/** It ends when the channel does. */
+async function close(state: State): Promise<void> {
+  state.isClosing = true;
+  const { child } = state;
+  if (!child || child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  if (child.connected) child.disconnect();
+  const timer = setTimeout(() => child.kill('SIGKILL'), CLOSE_WITHIN_MS);
+  await exited;
+  clearTimeout(timer);
+}

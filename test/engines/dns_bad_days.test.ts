@@ -1,0 +1,228 @@
+// `npm start` with two processes that answer DNS questions: both serve every change, and bad days change nothing.
+import * as dgram from 'node:dgram';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import * as packet from 'dns-packet';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/deploy';
+import { freePort } from '../support/free_port';
+import { processesWith, signalAll, type ProcessRow } from '../support/processes';
+import { endPrograms, startProgram, type Program } from '../support/program';
+
+jest.setTimeout(180_000);
+
+const ZONE = 'bad-days.example.com';
+const CONNECTIONS = 10_000;
+const ANSWER_WITHIN_MS = 10_000;
+
+const directory = mkdtempSync(path.join(tmpdir(), 'dns-bad-days-'));
+// As root, PostgreSQL runs as another user, who must get through.
+chmodSync(directory, 0o755);
+let program: Program;
+let address: string;
+let first: { key: string; project_id: string };
+let port: number;
+let zone: { id: string };
+let record: { id: string } | null = null;
+
+beforeAll(async () => {
+  port = await freePort();
+  const settings = { DNS_PORT: String(port), DNS_PROCESSES: '2', DNS_RESPONSES_PER_SECOND: '1000000' };
+  program = startProgram({ ...settings, PLATFORM_DATA_DIR: directory });
+  address = await program.ready();
+  const file = path.join(directory, 'first-key.json');
+  first = await eventually('the first key', async () => JSON.parse(readFileSync(file, 'utf8')));
+  zone = await call('POST', '/v2/dns_zones', { name: ZONE });
+  await setAddress('192.0.2.1');
+  await eventually('the record is answered', async () => (await addressOf('www')) === '192.0.2.1');
+});
+afterAll(async () => {
+  program?.signal('SIGTERM');
+  await program?.ended;
+  await endPrograms();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function call<T>(method: string, target: string, body: object): Promise<T> {
+  const { key, project_id } = first;
+  const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project_id, 'Content-Type': 'application/json' };
+  const answer = await fetch(`${address}${target}`, { method, headers, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`${method} ${target}: ${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as T;
+}
+
+async function setAddress(value: string): Promise<void> {
+  const records = `/v2/dns_zones/${zone.id}/records`;
+  if (record) await call('PATCH', `${records}/${record.id}`, { value });
+  else record = await call('POST', records, { type: 'A', name: 'www', value, ttl: 60 });
+}
+
+function question(name: string): Buffer {
+  return packet.encode({ type: 'query', id: 7, flags: 0, questions: [{ type: 'A', name: `${name}.${ZONE}` }] });
+}
+
+function addressIn(response: Buffer): string {
+  const [first] = packet.decode(response).answers ?? [];
+  return first?.type === 'A' ? first.data : 'none';
+}
+
+/** From a socket of its own, so that the kernel may give it to either process; null without an answer in time. */
+async function addressOf(name: string): Promise<string | null> {
+  const socket = dgram.createSocket('udp4');
+  try {
+    const answered = new Promise<string>((resolve) => socket.on('message', (bytes) => resolve(addressIn(bytes))));
+    socket.send(question(name), port, '127.0.0.1');
+    return await Promise.race([answered, sleep(ANSWER_WITHIN_MS, null)]);
+  } finally {
+    socket.close();
+  }
+}
+
+/** The one that holds the port, and those that answer. */
+function processes(): { holder: ProcessRow; answerers: ProcessRow[] } {
+  const found = processesWith('nameserver/embedded/process');
+  const holder = found.find(({ parent }) => parent === program.pid) as ProcessRow;
+  return { holder, answerers: found.filter(({ parent }) => parent === holder?.pid) };
+}
+
+/** What each process answers while the others are stopped. */
+async function addressAtEach(): Promise<(string | null)[]> {
+  const { answerers } = processes();
+  const found: (string | null)[] = [];
+  for (const one of answerers) {
+    const others = answerers.filter(({ pid }) => pid !== one.pid).map(({ pid }) => pid);
+    signalAll(others, 'SIGSTOP');
+    try {
+      found.push(await addressOf('www'));
+    } finally {
+      signalAll(others, 'SIGCONT');
+    }
+  }
+  return found;
+}
+
+test('both processes serve a change within a second', async () => {
+  for (const address of ['192.0.2.2', '192.0.2.3', '192.0.2.4']) {
+    await setAddress(address);
+    await sleep(1_000);
+    expect(await addressAtEach()).toEqual([address, address]);
+  }
+});
+
+test('one that is killed leaves no gap, and its successor has everything', async () => {
+  const [first, second] = processes().answerers as [ProcessRow, ProcessRow];
+  signalAll([first.pid]);
+  await setAddress('192.0.2.5');
+  await eventually('the other one answers', async () => (await addressOf('www')) === '192.0.2.5', 15_000);
+  await eventually('a successor runs', async () => {
+    const pids = processes().answerers.map(({ pid }) => pid);
+    return pids.length === 2 && !pids.includes(first.pid) && pids.includes(second.pid);
+  });
+  await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
+});
+
+test('the holder of the port killed, all come back with everything', async () => {
+  const before = processes();
+  signalAll([before.holder.pid]);
+  await eventually('all are new', async () => {
+    const { holder, answerers } = processes();
+    return holder && holder.pid !== before.holder.pid && answerers.length === 2;
+  });
+  await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
+  await setAddress('192.0.2.6');
+  await eventually('a change is answered', async () => (await addressOf('www')) === '192.0.2.6', 15_000);
+});
+
+test('the database frozen, the zones are answered on; then changes go on', async () => {
+  const engine = processesWith(directory)
+    .filter(({ args }) => args.includes('postgres'))
+    .map(({ pid }) => pid);
+  expect(engine.length).toBeGreaterThan(0);
+  signalAll(engine, 'SIGSTOP');
+  try {
+    for (const end = Date.now() + 10_000; Date.now() < end; await sleep(250))
+      expect(await addressOf('www')).toBe('192.0.2.6');
+  } finally {
+    signalAll(engine, 'SIGCONT');
+  }
+  await eventually('a change is taken', () =>
+    setAddress('192.0.2.7').then(
+      () => true,
+      () => false,
+    ),
+  );
+  await eventually('and answered', async () => (await addressOf('www')) === '192.0.2.7');
+});
+
+/** Asks over a connection, which stays open. */
+async function ask(socket: Socket): Promise<string> {
+  const bytes = question('www');
+  const length = Buffer.from([bytes.length >> 8, bytes.length & 0xff]);
+  let received = Buffer.alloc(0);
+  const answered = new Promise<string>((resolve, reject) => {
+    socket.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk]);
+      if (received.length > 2 && received.length >= 2 + received.readUInt16BE(0))
+        resolve(addressIn(received.subarray(2)));
+    });
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error('closed')));
+  });
+  socket.write(Buffer.concat([length, bytes]));
+  return answered;
+}
+
+test('10,000 connections are answered, and a newcomer beside them, over TCP and UDP', async () => {
+  const open: Socket[] = [];
+  try {
+    let answered = 0;
+    // Within the 10 s that an idle connection is kept.
+    for (let from = 0; from < CONNECTIONS; from += 500) {
+      const batch = Array.from({ length: 500 }, (_, index) => {
+        const localAddress = `127.0.${1 + (index % 4)}.1`;
+        return connect({ port, host: '127.0.0.1', localAddress });
+      });
+      open.push(...batch);
+      const found = await Promise.all(batch.map(ask));
+      answered += found.filter((address) => address === '192.0.2.7').length;
+    }
+    expect(answered).toBe(CONNECTIONS);
+    const newcomer = connect({ port, host: '127.0.0.1' });
+    open.push(newcomer);
+    expect(await ask(newcomer)).toBe('192.0.2.7');
+    expect(await addressOf('www')).toBe('192.0.2.7');
+  } finally {
+    for (const socket of open) socket.on('error', () => {}).destroy();
+  }
+});
+
+test('clients that send byte by byte, or never read, are let go; others are answered meanwhile', async () => {
+  const trickle = connect({ port, host: '127.0.0.1' });
+  const deaf = connect({ port, host: '127.0.0.1' });
+  deaf.pause();
+  const bytes = question('www');
+  const many = Buffer.concat(
+    Array.from({ length: 2_000 }, () => Buffer.concat([Buffer.from([0, bytes.length]), bytes])),
+  );
+  const closed = [trickle, deaf].map(
+    (socket) => new Promise((resolve) => socket.on('error', resolve).on('close', resolve)),
+  );
+  // A message that would end after minutes.
+  const timer = setInterval(() => trickle.writable && trickle.write(Buffer.from([0])), 500);
+  const flood = setInterval(() => deaf.writable && deaf.writableLength < 1 << 20 && deaf.write(many), 10);
+  trickle.write(Buffer.from([16, 0]));
+  try {
+    const begin = Date.now();
+    while (Date.now() - begin < 3_000) {
+      expect(await addressOf('www')).toBe('192.0.2.7');
+      await sleep(100);
+    }
+    await Promise.race([Promise.all(closed), sleep(40_000).then(() => Promise.reject(new Error('still open')))]);
+  } finally {
+    clearInterval(timer);
+    clearInterval(flood);
+    for (const socket of [trickle, deaf]) socket.destroy();
+  }
+});
