@@ -95,10 +95,10 @@ async function untilServed(port: number, name: string): Promise<void> {
 }
 
 const ZONES = `insert into dns_zones (id, project_id, name, default_ttl, soa, label, name_servers, record_count,
-    created_at, updated_at)
+    status, last_checked_at, created_at, updated_at)
   select 'dnz_' || lpad(n::text, 26, '0'), $2, 'many' || n || '.example.com', 300,
     '{"email":"hostmaster@example.com","refresh":7200,"retry":3600,"expire":1209600,"minimum":300}',
-    'many' || n, '{ns1.example.net,ns2.example.net}', $3, now(), now()
+    'many' || n, '{ns1.example.net,ns2.example.net}', $3, 'active', now(), now() - interval '1 day', now()
   from generate_series(1, $1) n`;
 const RECORDS = `insert into dns_records (id, project_id, dns_zone_id, name, type, value, created_at, updated_at)
   select 'dnr_' || lpad((z * 100 + n)::text, 26, '0'), $2, 'dnz_' || lpad(z::text, 26, '0'), 'host' || n, 'A',
