@@ -3,7 +3,7 @@
 // elsewhere.
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
+import { isPublicAddress } from '../../core/addresses';
 import { gitUrl } from '../../core/reference_formats';
 import type { DriverContext } from '../driver';
 import { SourceError } from '../source';
@@ -36,7 +36,29 @@ export async function resolveEndpoint(
   rules: AddressRules,
   ctx: DriverContext,
 ): Promise<RemoteEndpoint> {
-  const named = parseAddress(address);
+  return requireAllowed(parseAddress(address), rules, ctx);
+}
+
+/**
+ * The same for an address that a server names on the way: of a redirect, or of a large file.
+ * @throws SourceError forbidden_address, unreachable
+ */
+export async function resolveWebEndpoint(
+  address: string,
+  rules: AddressRules,
+  ctx: DriverContext,
+): Promise<RemoteEndpoint> {
+  const url = URL.canParse(address) ? new URL(address) : null;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
+    throw new SourceError('forbidden_address', 'The host of the repository names an address that is not of the web.');
+  return requireAllowed(webEndpoint(url), rules, ctx);
+}
+
+async function requireAllowed(
+  named: UnresolvedEndpoint,
+  rules: AddressRules,
+  ctx: DriverContext,
+): Promise<RemoteEndpoint> {
   if (named.scheme === 'file' && !rules.allowLocalGit)
     throw new SourceError(
       'forbidden_address',
@@ -49,7 +71,7 @@ export async function resolveEndpoint(
     );
   if (named.scheme === 'file') return { ...named, ips: [] };
   const ips = await resolveHost(named.host, ctx);
-  if (!rules.allowPrivateAddresses && !ips.every(isPublic)) {
+  if (!rules.allowPrivateAddresses && !ips.every(isPublicAddress)) {
     throw new SourceError(
       'forbidden_address',
       `The host ${named.host} is in a private network. Repositories must have a public address.`,
@@ -83,9 +105,13 @@ function parseAddress(address: string): UnresolvedEndpoint {
       port: defaultPorts.ssh,
     };
   if (scheme === 'file') return { scheme, address, host: '', port: 0 };
-  const url = new URL(address);
+  return { ...webEndpoint(new URL(address)), scheme };
+}
+
+// The normal form of the URL, so that git reads the same host in it as we do.
+function webEndpoint(url: URL): UnresolvedEndpoint {
+  const scheme = url.protocol.slice(0, -1) as RemoteEndpoint['scheme'];
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  // The normal form of the URL, so that git reads the same host in it as we do.
   return { scheme, address: url.href, host, port: Number(url.port) || defaultPorts[scheme] };
 }
 
@@ -103,8 +129,4 @@ function aborted(signal: AbortSignal): Promise<never[]> {
     if (signal.aborted) return resolve([]);
     signal.addEventListener('abort', () => resolve([]), { once: true });
   });
-}
-
-function isPublic(ip: string): boolean {
-  return ipaddr.isValid(ip) && ipaddr.process(ip).range() === 'unicast';
 }

@@ -89,9 +89,18 @@ const hardening: Settings = [
 const inheritedVariables = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
 
 /** Answers what git printed. @throws GitFailed, DriverError unsupported */
-export async function git(args: string[], options: GitOptions, ctx: DriverContext): Promise<string> {
+export function git(args: string[], options: GitOptions, ctx: DriverContext): Promise<string> {
+  return run('git', args, options, ctx);
+}
+
+/** The same for the program ssh, as git starts it. @throws GitFailed */
+export function ssh(args: string[], ctx: DriverContext): Promise<string> {
+  return run('ssh', args, {}, ctx);
+}
+
+async function run(program: 'git' | 'ssh', args: string[], options: GitOptions, ctx: DriverContext): Promise<string> {
   if (ctx.signal.aborted) throw new GitFailed('time', '');
-  const child = spawn('git', args, {
+  const child = spawn(program, args, {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: gitEnvironment(options),

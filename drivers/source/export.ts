@@ -8,6 +8,7 @@ import { SourceError, type GitRemote } from '../source';
 import { resolveEndpoint, isSameOrigin } from './address';
 import { GitFailed, git } from './command';
 import { tooLarge } from './failure';
+import { fillLargeFiles, listLargePaths } from './lfs';
 import { queryGit, fetchInto, hasCommit, type Mirror } from './mirror';
 import { withRemote, withTemporaryDirectory, type RemoteOptions } from './remote';
 
@@ -53,8 +54,9 @@ async function exportTree(
   ctx: DriverContext,
 ): Promise<void> {
   await ensureCommit(wanted, ctx);
-  const links = await chargeBudget(wanted, budget, ctx);
-  await checkOut(wanted, directory, ctx);
+  const { links, hasAttributes } = await chargeBudget(wanted, budget, ctx);
+  const largePaths = await checkOut(wanted, directory, hasAttributes, ctx);
+  await fillLargeFiles({ ...wanted, directory }, largePaths, budget, ctx);
   if (links.size === 0) return;
   for (const submodule of await readSubmodules(wanted, links, ctx)) {
     if (depth === depthMax)
@@ -91,15 +93,25 @@ async function ensureCommit({ mirror, remote, sha, remotes }: Export, ctx: Drive
     throw new SourceError('unknown_commit', `The repository does not have the commit ${sha} any more.`);
 }
 
-/** Counts the files and folders against the budget; answers the submodules, commits by paths. */
-async function chargeBudget({ mirror, sha }: Export, budget: Budget, ctx: DriverContext): Promise<Map<string, string>> {
+/** What a listing of the commit tells. */
+interface Listing {
+  /** Submodules, commits by paths. */
+  links: Map<string, string>;
+  /** There is a .gitattributes, which may name large files. */
+  hasAttributes: boolean;
+}
+
+/** Counts the files and folders against the budget. */
+async function chargeBudget({ mirror, sha }: Export, budget: Budget, ctx: DriverContext): Promise<Listing> {
   const links = new Map<string, string>();
+  let hasAttributes = false;
   let rest = '';
   const count = (entry: string) => {
     const [, type, id = '', size = '', name = ''] = /^\d+ (\w+) ([0-9a-f]+) +(\S+)\t([^]*)$/.exec(entry) ?? [];
     budget.files -= 1;
     budget.bytes -= Number(size) || 0;
     if (type === 'commit') links.set(name, id);
+    if (/(^|\/)\.gitattributes$/.test(name)) hasAttributes = true;
   };
   const read = (chunk: Buffer) => {
     const entries = (rest + chunk.toString()).split('\0');
@@ -110,19 +122,22 @@ async function chargeBudget({ mirror, sha }: Export, budget: Budget, ctx: Driver
   await git(['ls-tree', '-r', '-t', '-l', '-z', '--full-tree', sha], { gitDir: mirror.gitDir, onOutput: read }, ctx);
   if (budget.files < 0) throw new SourceError('too_large', `The source has more than ${filesMax} files.`);
   if (budget.bytes < 0) throw tooLarge();
-  return links;
+  return { links, hasAttributes };
 }
 
+/** Answers the paths of large files, if asked for them. */
 async function checkOut(
   { mirror: { gitDir }, sha, remotes }: Export,
   directory: string,
+  hasAttributes: boolean,
   ctx: DriverContext,
-): Promise<void> {
+): Promise<string[]> {
   await mkdir(directory, { recursive: true });
-  await withTemporaryDirectory(remotes.directory, async (folder) => {
+  return withTemporaryDirectory(remotes.directory, async (folder) => {
     const options = { gitDir, env: { GIT_INDEX_FILE: path.join(folder, 'index'), GIT_WORK_TREE: directory } };
     await git(['read-tree', sha], options, ctx);
     await git(['checkout-index', '--all', '--force', '--quiet'], options, ctx);
+    return hasAttributes ? listLargePaths(gitDir, options.env, ctx) : [];
   });
 }
 

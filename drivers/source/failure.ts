@@ -4,15 +4,17 @@ import { SourceError, type SourceFailure } from '../source';
 import type { RemoteEndpoint } from './address';
 import { GitFailed } from './command';
 
-type Explanation = (where: string) => string;
+type Explanation = (where: string, isPinned: boolean) => string;
+
+const ASK_OPERATOR = 'ask the operator to remove the old one.';
 
 const explanations: [RegExp, SourceFailure, Explanation][] = [
   [
     /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED/,
     'refused',
-    (where) =>
-      `${where} shows a different host key than before. If the host has a new key, ask the operator to remove ` +
-      'the old one.',
+    (where, isPinned) =>
+      `${where} shows a different host key than before. If the host has a new key, ` +
+      (isPinned ? 'rotate the deploy key of the repository, which forgets the old one.' : ASK_OPERATOR),
   ],
   [
     anyOf(
@@ -55,8 +57,11 @@ const explanations: [RegExp, SourceFailure, Explanation][] = [
   [/dubious ownership/, 'refused', () => 'The directory of the repository belongs to another user of this server.'],
 ];
 
-/** The SourceError of a failure of git. Errors that do not come from git pass unchanged. */
-export function toSourceError(error: unknown, endpoint: RemoteEndpoint): unknown {
+/**
+ * The SourceError of a failure of git. Errors that do not come from git pass unchanged.
+ * @param isPinned the key of the host was pinned for this repository
+ */
+export function toSourceError(error: unknown, endpoint: RemoteEndpoint, isPinned: boolean): unknown {
   if (isDiskFull(error)) return diskFull();
   if (!(error instanceof GitFailed))
     return error instanceof SourceError || error instanceof DriverError
@@ -66,7 +71,7 @@ export function toSourceError(error: unknown, endpoint: RemoteEndpoint): unknown
   if (error.reason === 'too_large') return tooLarge();
   if (error.reason === 'time') return new SourceError('unreachable', `${where} did not send the repository in time.`);
   const known = explanations.find(([pattern]) => pattern.test(error.stderr));
-  if (known) return new SourceError(known[1], known[2](where));
+  if (known) return new SourceError(known[1], known[2](where, isPinned));
   return new SourceError('unreachable', `${where} did not answer, or closed the connection. Try again later.`);
 }
 

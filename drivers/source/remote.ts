@@ -1,8 +1,6 @@
 // Access to a remote: the checked address, what git needs to connect to it alone, and the credential, which is in
 // the environment of that one process or in a file that only we can read.
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import http from 'node:http';
-import https from 'node:https';
 import { isIP } from 'node:net';
 import path from 'node:path';
 import type { DriverContext } from '../driver';
@@ -10,6 +8,7 @@ import { SourceError, type GitRemote } from '../source';
 import { resolveEndpoint, isSameOrigin, type AddressRules, type RemoteEndpoint } from './address';
 import { GitFailed, type Settings } from './command';
 import { toSourceError } from './failure';
+import { requestPinned } from './web_request';
 
 /** A remote that may be asked: options for `git`, and where it is. */
 export interface RemoteAccess {
@@ -18,6 +17,8 @@ export interface RemoteAccess {
   env: Record<string, string>;
   /** Of an ssh remote, once it was reached: the line of known_hosts with the key of its host. */
   hostKey?: () => Promise<string | null>;
+  /** Of an ssh remote: the options of the program ssh that go before the host. */
+  sshOptions?: string[];
 }
 
 export interface RemoteOptions extends AddressRules {
@@ -44,7 +45,7 @@ export async function withRemote<T>(
     try {
       return await attempt(at, endpoint, options, work);
     } catch (error) {
-      if (!isRedirect(error) || redirects === redirectsMax) throw toSourceError(error, endpoint);
+      if (!isRedirect(error) || redirects === redirectsMax) throw toSourceError(error, endpoint, Boolean(at.host_key));
       const next = await resolveEndpoint(await readRedirect(endpoint, ctx), options, ctx);
       at = { address: next.address, credential: isSameOrigin(endpoint, next) ? at.credential : undefined };
       endpoint = next;
@@ -89,7 +90,7 @@ function attempt<T>(
 ): Promise<T> {
   const allowed: Settings = [[`protocol.${endpoint.scheme}.allow`, 'always']];
   if (endpoint.scheme === 'ssh')
-    return overSsh(remote, endpoint, options, (env, hostKey) => work({ endpoint, config: allowed, env, hostKey }));
+    return overSsh(remote, endpoint, options, (ssh) => work({ endpoint, config: allowed, ...ssh }));
   if (endpoint.scheme === 'file') return overFile(options, (env) => work({ endpoint, config: allowed, env }));
   return work({
     endpoint,
@@ -120,7 +121,7 @@ function overSsh<T>(
   remote: GitRemote,
   endpoint: RemoteEndpoint,
   { directory }: RemoteOptions,
-  work: (env: Record<string, string>, hostKey: () => Promise<string | null>) => Promise<T>,
+  work: (ssh: Required<Pick<RemoteAccess, 'env' | 'hostKey' | 'sshOptions'>>) => Promise<T>,
 ): Promise<T> {
   return withTemporaryDirectory(directory, async (folder) => {
     const key = path.join(folder, 'key');
@@ -129,8 +130,10 @@ function overSsh<T>(
     // A key that was pinned for the repository is the only one; else the first that a host shows is kept for all.
     const knownHosts = host_key ? path.join(folder, 'known_hosts') : path.join(directory, 'known_hosts');
     if (host_key) await writeFile(knownHosts, `${host_key}\n`, { mode: 0o600 });
-    const command = sshCommand(endpoint, knownHosts, credential?.kind === 'ssh_key' ? key : 'none', Boolean(host_key));
-    return work({ GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: command }, () => readHostKey(endpoint, knownHosts));
+    const identity = credential?.kind === 'ssh_key' ? key : 'none';
+    const sshOptions = sshOptionsOf(endpoint, knownHosts, identity, Boolean(host_key));
+    const env = { GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: ['ssh', ...sshOptions.map(quoted)].join(' ') };
+    return work({ env, sshOptions, hostKey: () => readHostKey(endpoint, knownHosts) });
   });
 }
 
@@ -146,7 +149,7 @@ function hostAlias({ host, port }: RemoteEndpoint): string {
 }
 
 // HostName leads to the checked address; the key of the host is remembered under its name.
-function sshCommand(endpoint: RemoteEndpoint, knownHosts: string, key: string, isPinned: boolean): string {
+function sshOptionsOf(endpoint: RemoteEndpoint, knownHosts: string, key: string, isPinned: boolean): string[] {
   const settings = {
     HostName: endpoint.ips[0],
     HostKeyAlias: hostAlias(endpoint),
@@ -168,15 +171,11 @@ function sshCommand(endpoint: RemoteEndpoint, knownHosts: string, key: string, i
     ConnectTimeout: '15',
     ServerAliveInterval: '15',
   };
-  return [
-    'ssh',
-    '-F',
-    'none',
-    ...Object.entries(settings).flatMap(([name, value]) => ['-o', quoted(`${name}=${value}`)]),
-  ].join(' ');
+  return ['-F', 'none', ...Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])];
 }
 
-function quoted(text: string): string {
+/** For a shell. */
+export function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
@@ -201,7 +200,9 @@ function isRedirect(error: unknown): boolean {
 async function readRedirect(endpoint: RemoteEndpoint, ctx: DriverContext): Promise<string> {
   const wanted = 'info/refs?service=git-upload-pack';
   const from = new URL(`${endpoint.address.replace(/\/$/, '')}/${wanted}`);
-  const location = await requestLocation(from, endpoint, ctx);
+  const { response } = await requestPinned({ ...endpoint, address: from.href }, {}, ctx);
+  response.destroy();
+  const { location = null } = response.headers;
   const to = location === null ? null : new URL(location, from).href;
   if (to === null || !to.endsWith(`/${wanted}`))
     throw new SourceError(
@@ -210,29 +211,4 @@ async function readRedirect(endpoint: RemoteEndpoint, ctx: DriverContext): Promi
         'repository.',
     );
   return to.slice(0, -wanted.length - 1);
-}
-
-function requestLocation(url: URL, { host, ips }: RemoteEndpoint, ctx: DriverContext): Promise<string | null> {
-  const lookup: http.RequestOptions['lookup'] = (_name, options, done) => {
-    const all = ips.map((address) => ({ address, family: isIP(address) }));
-    if (options.all) return done(null, all);
-    done(null, all[0]!.address, all[0]!.family);
-  };
-  return new Promise((resolve, reject) => {
-    const request = (url.protocol === 'https:' ? https : http).request(
-      url,
-      { lookup, signal: ctx.signal, agent: false, timeout: 15_000 },
-      (response) => {
-        response.destroy();
-        resolve(response.headers.location ?? null);
-      },
-    );
-    request.on('timeout', () => request.destroy());
-    request.on('error', () =>
-      reject(
-        new SourceError('unreachable', `The host ${host} did not answer, or closed the connection. Try again later.`),
-      ),
-    );
-    request.end();
-  });
 }

@@ -1,10 +1,11 @@
 // A real Git server on loopback: git http-backend behind node http, with repositories that a test makes and changes.
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { answerLfs, type LfsStore } from './lfs_server';
 
 /**
  * Text of a plain file, null takes the file away; else with its mode: 100755, 120000 (link), 160000 (submodule, content
@@ -45,8 +46,13 @@ export interface GitServer {
   /** Points any ref at a commit: refs/pull/7/head. null deletes the ref. */
   setRef(name: string, ref: string, commit: string | null): void;
   remove(name: string): void;
+  rename(name: string, to: string): void;
+  /** The default branch. */
+  setHead(name: string, branch: string): void;
   branches(name: string): { name: string; sha: string }[];
   requests: GitRequest[];
+  /** Large files, served beside the repositories. */
+  lfs: LfsStore;
   /**
    * Called for each request; what it answers is sent in place of the repository: a status and headers, or 'hang' to
    * leave it open.
@@ -83,6 +89,8 @@ export async function startGitServer(options: GitServerOptions = {}): Promise<Gi
     setRef: (name, ref, commit) =>
       void git(['-C', folder(name), 'update-ref', ...(commit === null ? ['-d', ref] : [ref, commit])]),
     remove: (name) => rmSync(folder(name), { recursive: true, force: true }),
+    rename: (name, to) => renameSync(folder(name), folder(to)),
+    setHead: (name, branch) => void git(['-C', folder(name), 'symbolic-ref', 'HEAD', `refs/heads/${branch}`]),
     branches: (name) => {
       const format = '--format=%(refname:short) %(objectname)';
       const text = existsSync(folder(name)) ? git(['-C', folder(name), 'for-each-ref', format, 'refs/heads']) : '';
@@ -92,6 +100,7 @@ export async function startGitServer(options: GitServerOptions = {}): Promise<Gi
       });
     },
     requests: [],
+    lfs: { objects: new Map(), downloads: [], intercept: null },
     intercept: null,
     async close() {
       server.closeAllConnections();
@@ -165,6 +174,7 @@ function answer(
   if (instead !== null) return void response.writeHead(instead.status, instead.headers).end();
   if (!allowed(options, request))
     return void response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+  if (/\.git\/info\/lfs\//.test(request.url!)) return answerLfs(self.lfs, request, response);
   backend(root, request, response);
 }
 

@@ -2,7 +2,8 @@
 import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
-import { Server, utils, type ServerChannel } from 'ssh2';
+import { Server, utils, type ParsedKey, type ServerChannel } from 'ssh2';
+import { fingerprintOf } from '../../models/shared_repository/deploy_key';
 import type { GitServer } from './git_server';
 
 export interface SshGitServer {
@@ -13,6 +14,12 @@ export interface SshGitServer {
   /** Commands that were run. */
   commands: string[];
   port: number;
+  /** Of the host key, as ssh-keygen shows it. */
+  fingerprint: string;
+  /** Called with each command before it is run. */
+  onCommand: (command: string) => void;
+  /** What `git-lfs-authenticate` answers; null: the host does not know the command. */
+  lfs: { href: string; header: Record<string, string> } | null;
   close(): Promise<void>;
 }
 
@@ -22,9 +29,16 @@ export async function startSshGitServer(git: GitServer, port = 0): Promise<SshGi
     type: 'pkcs1',
     format: 'pem',
   });
-  const known: SshGitServer = { url: () => '', keys: new Set(), commands: [], port: 0, close: () => Promise.resolve() };
+  const publicKey = (utils.parseKey(hostKey as string) as ParsedKey).getPublicSSH();
+  const known: SshGitServer = {
+    ...{ url: () => '', keys: new Set(), commands: [], port: 0, fingerprint: fingerprintOf(publicKey), lfs: null },
+    ...{ onCommand: () => undefined, close: () => Promise.resolve() },
+  };
+  const clients = new Set<{ end(): void }>();
   const server = new Server({ hostKeys: [hostKey as string] }, (client) => {
+    clients.add(client);
     client.on('error', () => undefined);
+    client.on('close', () => clients.delete(client));
     client.on('authentication', (asked) => {
       if (asked.method !== 'publickey') return asked.reject(['publickey']);
       const isKnown = [...known.keys].some((line) => {
@@ -40,6 +54,14 @@ export async function startSshGitServer(git: GitServer, port = 0): Promise<SshGi
       session.on('env', (yes) => yes?.());
       session.on('exec', (yes, no, { command }) => {
         known.commands.push(command);
+        known.onCommand(command);
+        if (command.startsWith('git-lfs-authenticate ')) {
+          if (!known.lfs) return no();
+          const channel = yes();
+          channel.write(JSON.stringify(known.lfs));
+          channel.exit(0);
+          return channel.end();
+        }
         const match = /^git-upload-pack '\/?([^']+)\.git'$/.exec(command);
         if (!match) return no();
         serve(yes(), git.folder(match[1] ?? ''));
@@ -49,7 +71,10 @@ export async function startSshGitServer(git: GitServer, port = 0): Promise<SshGi
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   known.port = (server.address() as AddressInfo).port;
   known.url = (name) => `ssh://git@127.0.0.1:${known.port}/${name}.git`;
-  known.close = () => new Promise((resolve) => server.close(() => resolve()));
+  known.close = () => {
+    for (const client of clients) client.end();
+    return new Promise((resolve) => server.close(() => resolve()));
+  };
   return known;
 }
 

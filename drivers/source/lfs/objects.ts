@@ -1,0 +1,110 @@
+// Large files on the disk: each is fetched once, judged by its digest, and kept beside the mirror of its repository.
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import path from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { DriverContext } from '../../driver';
+import { SourceError } from '../../source';
+import { resolveWebEndpoint } from '../address';
+import { isDiskFull } from '../failure';
+import { redirectOf, requestPinned, type WebResponse } from '../web_request';
+import { refusalOf, type Download } from './batch';
+import type { LfsServer } from './server';
+
+const REDIRECTS_MAX = 3;
+
+export function objectPath(directory: string, oid: string): string {
+  return path.join(directory, oid);
+}
+
+/** Whether it is there, whole; notes that it was used. */
+export async function hasObject(directory: string, { oid, size }: { oid: string; size: number }): Promise<boolean> {
+  const file = objectPath(directory, oid);
+  const stats = await stat(file).catch(() => null);
+  if (stats?.size !== size) return false;
+  await utimes(file, new Date(), new Date());
+  return true;
+}
+
+/** @throws SourceError */
+export async function fetchObject(
+  server: LfsServer,
+  directory: string,
+  download: Download,
+  ctx: DriverContext,
+): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const partial = path.join(directory, `partial-${randomUUID()}`);
+  const answer = await openDownload(server, download, ctx);
+  try {
+    const digest = await save(answer, partial, download.size, server.endpoint.host);
+    if (digest !== download.oid) throw damaged(server.endpoint.host, download.oid);
+    await rename(partial, objectPath(directory, download.oid));
+  } finally {
+    await rm(partial, { force: true });
+  }
+}
+
+/** Removes what was cut off, and of the rest what was not used for longest. */
+export async function pruneObjects(directory: string, bytesMax: number): Promise<void> {
+  const names = await readdir(directory).catch(() => []);
+  const kept: { file: string; bytes: number; usedAt: number }[] = [];
+  for (const name of names) {
+    const file = path.join(directory, name);
+    const stats = await stat(file).catch(() => null);
+    if (!stats || name.startsWith('partial-')) await rm(file, { force: true });
+    else kept.push({ file, bytes: stats.size, usedAt: stats.mtimeMs });
+  }
+  let sum = 0;
+  for (const { file, bytes } of kept.sort((one, other) => other.usedAt - one.usedAt)) {
+    sum += bytes;
+    if (sum > bytesMax) await rm(file, { force: true });
+  }
+}
+
+// Each address is checked like that of a repository; headers that the server gave for one are not for another.
+async function openDownload(server: LfsServer, { href, headers }: Download, ctx: DriverContext): Promise<WebResponse> {
+  const first = await resolveWebEndpoint(href, server.rules, ctx);
+  const isSigned = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
+  let endpoint = first;
+  for (let redirects = 0; ; redirects += 1) {
+    const own = isSigned ? {} : server.authorizationFor(endpoint);
+    const sent = { 'Accept-Encoding': 'identity', ...own, ...(endpoint === first && headers) };
+    const answer = await requestPinned(endpoint, { headers: sent }, ctx);
+    if (answer.status === 200) return answer;
+    answer.response.destroy();
+    const next = redirectOf(answer, endpoint);
+    if (next === null || redirects === REDIRECTS_MAX) throw refusalOf(answer, endpoint.host);
+    endpoint = await resolveWebEndpoint(next, server.rules, ctx);
+  }
+}
+
+/** Answers the digest. What is longer than was promised is not written. */
+async function save({ response }: WebResponse, file: string, size: number, host: string): Promise<string> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const judge = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes > size) return done(new Error('longer than its pointer says'));
+      hash.update(chunk);
+      done(null, chunk);
+    },
+  });
+  try {
+    await pipeline(response, judge, createWriteStream(file, { flags: 'wx', mode: 0o600 }));
+  } catch (error) {
+    if (isDiskFull(error)) throw error;
+    if (bytes > size)
+      throw new SourceError('refused', `The host ${host} sent a large file that is longer than it should be.`);
+    throw new SourceError('unreachable', `The host ${host} broke off a large file (Git LFS). Try again later.`);
+  }
+  return hash.digest('hex');
+}
+
+function damaged(host: string, oid: string): SourceError {
+  const short = oid.slice(0, 12);
+  return new SourceError('refused', `The host ${host} sent the large file ${short} (Git LFS) damaged. Push it again.`);
+}

@@ -1,0 +1,35 @@
+// What stands in the repository for a large file.
+// @see https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+import { lstat, readFile } from 'node:fs/promises';
+import path from 'node:path';
+
+export interface LargeFile {
+  /** Below the directory of the files. */
+  path: string;
+  /** SHA-256 of the content, in hexadecimal. */
+  oid: string;
+  /** Bytes. */
+  size: number;
+}
+
+const POINTER_BYTES_MAX = 1024;
+const VERSION = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\n/;
+
+/** Those of the paths that are pointers: a file that was committed as it is stays so. */
+export async function readPointers(directory: string, paths: readonly string[]): Promise<LargeFile[]> {
+  const found: LargeFile[] = [];
+  for (const name of paths) {
+    const file = path.join(directory, name);
+    const stats = await lstat(file).catch(() => null);
+    if (!stats?.isFile() || stats.size > POINTER_BYTES_MAX) continue;
+    const pointer = parsePointer(await readFile(file, 'utf8'));
+    if (pointer) found.push({ path: name, ...pointer });
+  }
+  return found;
+}
+
+export function parsePointer(text: string): Omit<LargeFile, 'path'> | null {
+  const oid = /^oid sha256:([0-9a-f]{64})$/m.exec(text)?.[1];
+  const size = Number(/^size (\d{1,15})$/m.exec(text)?.[1] ?? NaN);
+  return VERSION.test(text) && oid !== undefined && Number.isSafeInteger(size) ? { oid, size } : null;
+}
