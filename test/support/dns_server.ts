@@ -12,6 +12,8 @@ export interface DnsServer {
   fail(name: string): void;
   /** Leaves questions about the name without an answer. */
   ignore(name: string): void;
+  /** Called after each answer. */
+  onAnswer: (name: string, type: string) => void;
   close(): Promise<void>;
 }
 
@@ -47,15 +49,18 @@ export async function startDnsServer(initial: DnsRecords = {}): Promise<DnsServe
         peer.port,
         peer.address,
       );
+    server.onAnswer(question.name, question.type);
   });
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
-  return {
+  const server: DnsServer = {
+    onAnswer: () => undefined,
     address: `127.0.0.1:${socket.address().port}`,
     set,
     fail: (name) => void failing.add(name.toLowerCase()),
     ignore: (name) => void ignored.add(name.toLowerCase()),
     close: () => new Promise((resolve) => socket.close(() => resolve())),
   };
+  return server;
 }
 
 function answer(records: Map<string, string[]>, question: Question): Buffer {

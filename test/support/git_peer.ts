@@ -51,6 +51,8 @@ export interface Route {
   path: RegExp;
   query?: Record<string, RegExp>;
   body?: { fields: Record<string, Shape>; required: string[] };
+  /** In place of `query` and `body`, where a whole document is published. */
+  validate?(request: PeerRequest, params: string[]): string[];
   answer(request: PeerRequest, params: string[]): PeerAnswer;
 }
 
@@ -72,6 +74,8 @@ export interface GitPeer {
   requests: PeerRequest[];
   /** What was not as published. */
   mistakes: string[];
+  /** Full names that repositories had, and the present ones: requests for the former are redirected. */
+  renamed: Map<string, string>;
   fault: ((request: PeerRequest) => PeerAnswer | 'hang' | null) | null;
   /** Tokens that the next calls of the token endpoint give. */
   grants: { access_token: string; refresh_token?: string; expires_in?: number }[];
@@ -98,7 +102,7 @@ export async function startGitPeer(provider: GitProviderName): Promise<GitPeer> 
   const peer: GitPeer = {
     ...{ provider, url: '', git, tokens: new Set(['good-token-1']), scopes: ['repo', 'api'], repositories: [] },
     ...{ pulls: new Map(), statuses: [], checks: new Map(), comments: [], hooks: [], requests: [], mistakes: [] },
-    ...{ fault: null, grants: [] },
+    ...{ fault: null, grants: [], renamed: new Map() },
     branchesOf: (name) => git.branches(name),
     close: () => Promise.resolve(),
   };
@@ -126,6 +130,11 @@ function serve(
   content: Buffer,
 ): void {
   const url = new URL(request.url ?? '/', peer.url);
+  const location = presentAddress(peer, url);
+  if (location !== null) {
+    const isRead = ['GET', 'HEAD'].includes(request.method ?? '');
+    return void response.writeHead(isRead ? 301 : 307, { location }).end();
+  }
   if (/\.git\//.test(url.pathname)) return passToGit(peer, request, response, content);
   const isForm = url.pathname === TOKEN_PATHS[peer.provider];
   const text = content.toString();
@@ -144,17 +153,25 @@ function serve(
   response.writeHead(status, type).end(json === undefined ? '' : JSON.stringify(json));
 }
 
+function presentAddress({ renamed, url: own }: GitPeer, { pathname, search }: URL): string | null {
+  for (const [before, now] of renamed)
+    if (pathname.includes(`/${before}/`) || pathname.includes(`/${before}.git/`))
+      return own + pathname.replace(`/${before}`, `/${now}`) + search;
+  return null;
+}
+
 function route(peer: GitPeer, routes: Route[], asked: PeerRequest): PeerAnswer {
   if (!isAuthorized(peer, asked)) return { status: 401, json: refusalOf(peer, 'Bad credentials') };
   for (const one of routes) {
     const match = one.method === asked.method ? one.path.exec(asked.path) : null;
     if (!match) continue;
-    const wrong = mistakesOf(one, asked);
-    if (!wrong.length) return one.answer(asked, match.slice(1).map(decodeURIComponent));
+    const params = match.slice(1).map(decodeURIComponent);
+    const wrong = one.validate ? one.validate(asked, params) : [...headerMistakes(asked), ...mistakesOf(one, asked)];
+    if (!wrong.length) return one.answer(asked, params);
     peer.mistakes.push(...wrong.map((text) => `${asked.method} ${asked.path}: ${text}`));
     return { status: 422, json: { message: wrong.join(', ') } };
   }
-  if (asked.method !== 'GET') peer.mistakes.push(`${asked.method} ${asked.path} is not published`);
+  peer.mistakes.push(`${asked.method} ${asked.path} is not published`);
   return { status: 404, json: refusalOf(peer, 'Not Found') };
 }
 
@@ -168,6 +185,12 @@ function isAuthorized({ provider, tokens }: GitPeer, { headers: { authorization 
 /** As each of them words a refusal. */
 function refusalOf({ provider }: GitPeer, message: string): unknown {
   return provider === 'bitbucket' ? { type: 'error', error: { message } } : { message };
+}
+
+function headerMistakes({ headers, body }: PeerRequest): string[] {
+  const accept = headers.accept === 'application/json' ? [] : ['Accept is not JSON'];
+  const isJson = body === undefined || headers['content-type'] === 'application/json';
+  return isJson ? accept : [...accept, 'the body is not called JSON'];
 }
 
 function mistakesOf({ query = {}, body }: Route, asked: PeerRequest): string[] {
