@@ -1,10 +1,22 @@
 // Repositories of integrations that applications use: the webhook at the provider, the present name, and, where no
 // webhook tells of them, the pull requests that are open.
-import { GitProviderError, type GitProviderClient } from '../core/git_provider';
+import {
+  GitProviderError,
+  type GitProviderClient,
+  type GitPullRequest,
+  type GitRepository,
+} from '../core/git_provider';
 import { Problem } from '../core/errors';
-import { accessOf } from '../models/git_integration/client';
+import { withClient } from '../models/git_integration/client';
 import { hookUrl, openHook } from '../models/git_integration/hook';
-import { describedBy, notePullRequests, retireRepository, usersOf, type RepositoryRow } from '../models/git_repository';
+import {
+  describedBy,
+  notePullRequests,
+  retireRepository,
+  usersOf,
+  type RepositoryRow,
+  type RepositoryUser,
+} from '../models/git_repository';
 import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from './job';
 
 const WITH_HOOK_MS = 10 * 60_000;
@@ -25,14 +37,10 @@ async function reconcile(row: RepositoryRow, ctx: JobContext): Promise<Outcome> 
   }
   const checked_at = new Date().toISOString();
   try {
-    const client = await clientOf(row, ctx);
-    const found = await client.repository(row.repository_id);
-    const hook = await ensureHook(row, found.full_name, client, ctx);
-    const watching = users.filter(({ auto_create }) => auto_create);
-    if (watching.length) {
-      const { rows } = await client.pullRequests({ id: row.repository_id, full_name: found.full_name }, 'open', null);
-      for (const user of watching) await notePullRequests(ctx.sql, row, user, rows);
-    }
+    const { found, hook, pulls } = await askProvider(row, users, ctx);
+    if (pulls)
+      for (const user of users.filter(({ auto_create }) => auto_create))
+        await notePullRequests(ctx.sql, row, user, pulls);
     const pollMs = ctx.config.gitPollSeconds * 1000;
     const nextMs = hook.provider_hook_id === null ? pollMs : Math.max(pollMs, WITH_HOOK_MS);
     return settled({ ...describedBy(found), ...hook, checked_at, failures: 0 }, jittered(nextMs));
@@ -45,6 +53,23 @@ async function reconcile(row: RepositoryRow, ctx: JobContext): Promise<Outcome> 
       jittered(pauseMs),
     );
   }
+}
+
+interface Asked {
+  found: GitRepository;
+  hook: HookColumns;
+  /** Those that are open, or the newest of them; null where nobody wants previews. */
+  pulls: GitPullRequest[] | null;
+}
+
+function askProvider(row: RepositoryRow, users: readonly RepositoryUser[], ctx: JobContext): Promise<Asked> {
+  return asProvider(row, ctx, async (client) => {
+    const found = await client.repository(row.repository_id);
+    const hook = await ensureHook(row, found.full_name, client, ctx);
+    if (!users.some(({ auto_create }) => auto_create)) return { found, hook, pulls: null };
+    const of = { id: row.repository_id, full_name: found.full_name };
+    return { found, hook, pulls: (await client.pullRequests(of, 'open', null)).rows };
+  });
 }
 
 interface HookColumns {
@@ -74,8 +99,8 @@ async function ensureHook(
 async function tearDown(row: RepositoryRow, ctx: JobContext): Promise<Outcome> {
   if (row.provider_hook_id === null) return gone;
   try {
-    const client = await clientOf(row, ctx);
-    await client.removeWebhook({ id: row.repository_id, full_name: row.full_name }, row.provider_hook_id);
+    const of = { id: row.repository_id, full_name: row.full_name };
+    await asProvider(row, ctx, (client) => client.removeWebhook(of, row.provider_hook_id as string));
   } catch (error) {
     // A provider that is away for good must not keep the row.
     if (!(error instanceof GitProviderError || error instanceof Problem)) throw error;
@@ -84,7 +109,11 @@ async function tearDown(row: RepositoryRow, ctx: JobContext): Promise<Outcome> {
   return gone;
 }
 
-async function clientOf(row: RepositoryRow, ctx: JobContext): Promise<GitProviderClient> {
-  const { access } = await accessOf(ctx, row.git_integration_id);
-  return requireHost(ctx).gitProviders.client(access, ctx.signal);
+function asProvider<T>(
+  row: RepositoryRow,
+  ctx: JobContext,
+  work: (client: GitProviderClient) => Promise<T>,
+): Promise<T> {
+  const { gitProviders } = requireHost(ctx);
+  return withClient(ctx, row.git_integration_id, (access) => gitProviders.client(access, ctx.signal), work);
 }

@@ -1,8 +1,8 @@
 // Pull requests and their previews: opened, pushed to, closed and merged as the provider has it now, and what became of
 // it reported there. A pull request from a fork gets no preview by itself: somebody of the project has to create it.
 import { Problem } from '../core/errors';
-import { GitProviderError, type GitProviderClient, type GitPullRequest } from '../core/git_provider';
-import { accessOf } from '../models/git_integration/client';
+import { GitProviderError, type GitAccess, type GitProviderClient, type GitPullRequest } from '../core/git_provider';
+import { withClient } from '../models/git_integration/client';
 import {
   addPreview,
   findPullRequestContext,
@@ -27,17 +27,11 @@ async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome>
   const place = await findPullRequestContext(ctx.sql, row);
   if (!place) return settled({ read_events: row.events });
   try {
-    const { access } = await accessOf(ctx, place.git_integration_id);
-    const client = requireHost(ctx).gitProviders.client(access, ctx.signal);
-    const isStale = row.events > row.read_events;
-    const pull = isStale ? await readPull(row, place, client) : null;
-    const seen = pull
-      ? { state: pull.state, commit_sha: pull.commit_sha || row.commit_sha, from_fork: pull.from_fork }
-      : {};
-    const remark = pull ? await follow(row, place, pull, ctx) : null;
-    const preview = await findPreview(ctx.sql, row);
-    const said = await reportPreview({ ...row, ...seen }, place, preview, remark, client, ctx);
-    return settled({ ...seen, ...said, read_events: row.events, failures: 0 });
+    const { gitProviders } = requireHost(ctx);
+    const open = (access: GitAccess): GitProviderClient => gitProviders.client(access, ctx.signal);
+    const work = (client: GitProviderClient): Promise<object> => followPull(row, place, client, ctx);
+    const columns = await withClient(ctx, place.git_integration_id, open, work);
+    return settled({ ...columns, read_events: row.events, failures: 0 });
   } catch (error) {
     if (!(error instanceof GitProviderError || error instanceof Problem)) throw error;
     const failures = row.failures + 1;
@@ -47,6 +41,24 @@ async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome>
     ctx.log.info({ application_id: row.application_id, number: row.number, reason: error.message }, 'pull request');
     return settled({ failures }, jittered(pauseMs));
   }
+}
+
+/** Answers the columns to remember. */
+async function followPull(
+  row: PullRequestRow,
+  place: PullRequestPlace,
+  client: GitProviderClient,
+  ctx: JobContext,
+): Promise<object> {
+  const isStale = row.events > row.read_events;
+  const pull = isStale ? await readPull(row, place, client) : null;
+  const seen = pull
+    ? { state: pull.state, commit_sha: pull.commit_sha || row.commit_sha, from_fork: pull.from_fork }
+    : {};
+  const remark = pull ? await follow(row, place, pull, ctx) : null;
+  const preview = await findPreview(ctx.sql, row);
+  const said = await reportPreview({ ...row, ...seen }, place, preview, remark, client, ctx);
+  return { ...seen, ...said };
 }
 
 /** One that the provider does not know any more is closed. @throws GitProviderError */

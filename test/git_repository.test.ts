@@ -99,6 +99,15 @@ describe.each(['github', 'gitlab', 'gitea', 'bitbucket'] as GitProviderName[])('
     expect(peer.comments).toMatchObject([{ number: 1, text: 'second' }]);
   });
 
+  test('follows a repository to its new name, for writes too', async () => {
+    peer.renamed.set('acme/old', 'acme/shop');
+    const old = { id, full_name: 'acme/old' };
+    expect((await client.branches(old, null, null)).rows).toMatchObject([{ name: 'main' }]);
+    const context = 'platform/renamed';
+    await client.setStatus(old, SHA, { state: 'success', description: 'x', url: 'https://x.example.com/', context });
+    expect(peer.statuses[0]).toMatchObject({ sha: SHA, state: 'success', context });
+  });
+
   test('creates a webhook once, and removes it', async () => {
     const hook = await client.ensureWebhook(of, 'https://api.example.com/hooks/git/x', 'secret');
     await client.ensureWebhook(of, 'https://api.example.com/hooks/git/x', 'secret');

@@ -45,6 +45,8 @@ const BODY_BYTES_MAX = 16 * 2 ** 20;
 const REDIRECTS_MAX = 3;
 const LIMITS_MAX = 10_000;
 const REDIRECTS = new Set([301, 302, 307, 308]);
+/** After these a write is sent again as it is (RFC 9110 §15.4). */
+const KEEPING_METHOD = new Set([307, 308]);
 
 export function openApi(opened: Opened): Api {
   const { access, service } = opened;
@@ -59,7 +61,8 @@ async function call(opened: Opened, request: ApiRequest): Promise<ApiResponse> {
     const next = redirectOf(answer, url);
     if (next === null) return readAnswer(opened, answer);
     // A renamed repository is redirected within the API; anything else could carry the token away.
-    if (next.origin !== url.origin || (request.method ?? 'GET') !== 'GET' || hop === REDIRECTS_MAX)
+    const keepsMethod = (request.method ?? 'GET') === 'GET' || KEEPING_METHOD.has(answer.status);
+    if (next.origin !== url.origin || !keepsMethod || hop === REDIRECTS_MAX)
       throw new GitProviderError('failed', `${titleOf(opened)} redirected the request to another address.`);
     url = next;
   }

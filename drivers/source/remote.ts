@@ -1,5 +1,6 @@
 // Access to a remote: the checked address, what git needs to connect to it alone, and the credential, which is in
 // the environment of that one process or in a file that only we can read.
+import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import path from 'node:path';
@@ -45,7 +46,8 @@ export async function withRemote<T>(
     try {
       return await attempt(at, endpoint, options, work);
     } catch (error) {
-      if (!isRedirect(error) || redirects === redirectsMax) throw toSourceError(error, endpoint, Boolean(at.host_key));
+      if (!isRedirect(error) || redirects === redirectsMax)
+        throw toSourceError(error, endpoint, at.host_key !== undefined);
       const next = await resolveEndpoint(await readRedirect(endpoint, ctx), options, ctx);
       at = { address: next.address, credential: isSameOrigin(endpoint, next) ? at.credential : undefined };
       endpoint = next;
@@ -127,14 +129,31 @@ function overSsh<T>(
     const key = path.join(folder, 'key');
     const { credential, host_key } = remote;
     if (credential?.kind === 'ssh_key') await writeFile(key, `${credential.private_key.trimEnd()}\n`, { mode: 0o600 });
-    // A key that was pinned for the repository is the only one; else the first that a host shows is kept for all.
-    const knownHosts = host_key ? path.join(folder, 'known_hosts') : path.join(directory, 'known_hosts');
-    if (host_key) await writeFile(knownHosts, `${host_key}\n`, { mode: 0o600 });
+    const knownHosts = await ensureKnownHosts(remote, folder, directory);
     const identity = credential?.kind === 'ssh_key' ? key : 'none';
     const sshOptions = sshOptionsOf(endpoint, knownHosts, identity, Boolean(host_key));
     const env = { GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: ['ssh', ...sshOptions.map(quoted)].join(' ') };
     return work({ env, sshOptions, hostKey: () => readHostKey(endpoint, knownHosts) });
   });
+}
+
+/**
+ * The file of host keys that are accepted: the one that was pinned for the repository. Until there is one, the first
+ * key that the host shows is kept beside the deploy key, so that a new deploy key begins anew; without one, for all.
+ */
+async function ensureKnownHosts(
+  { credential, host_key }: GitRemote,
+  folder: string,
+  directory: string,
+): Promise<string> {
+  const key = credential?.kind === 'ssh_key' && host_key !== undefined ? credential.private_key : null;
+  const suffix = key === null ? '' : `-${createHash('sha256').update(key).digest('hex').slice(0, 32)}`;
+  const first = path.join(directory, `known_hosts${suffix}`);
+  if (!host_key) return first;
+  if (key !== null) await rm(first, { force: true });
+  const pinned = path.join(folder, 'known_hosts');
+  await writeFile(pinned, `${host_key}\n`, { mode: 0o600 });
+  return pinned;
 }
 
 async function readHostKey(endpoint: RemoteEndpoint, knownHosts: string): Promise<string | null> {

@@ -47,19 +47,34 @@ const REFUSED = named(`update git_integrations set status = 'error', status_reas
 const REFRESH_AHEAD_MS = 60_000;
 
 /**
- * Runs questions with the integration's token.
+ * Runs questions with the integration's token. A token that the provider refuses before its time is refreshed once,
+ * where it can be; else the integration turns to `error`.
  * @throws GitProviderError, invalid_state where the integration is not active, not_found where it has gone
  */
-export async function withProvider<T>(
+export function withProvider<T>(
   ctx: GitContext,
   id: string,
   work: (client: GitProviderReads) => Promise<T>,
 ): Promise<T> {
+  return withClient(ctx, id, ctx.probes.git, work);
+}
+
+/** The same with a client of the caller's own, for jobs. */
+export async function withClient<T, Client>(
+  ctx: GitContext,
+  id: string,
+  open: (access: GitAccess) => Client,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
   const { row, access } = await accessOf(ctx, id);
   try {
-    return await work(ctx.probes.git(access));
+    return await work(open(access));
   } catch (error) {
-    if (error instanceof GitProviderError && error.failure === 'unauthorized') await noteRefusal(ctx, row, error);
+    if (!isUnauthorized(error)) throw error;
+    const renewed = await noteRefusals(ctx, row, () => renewTokens(ctx, row));
+    if (renewed.sealed_tokens !== row.sealed_tokens)
+      return noteRefusals(ctx, renewed, () => work(open(accessWith(ctx, renewed))));
+    await noteRefusal(ctx, row, error);
     throw error;
   }
 }
@@ -76,9 +91,13 @@ export async function accessOf(
   const [found] = await ctx.sql.query<IntegrationAccess>(GET, [id]);
   if (!found) throw problem('not_found', 'The Git integration was deleted.');
   if (status === 'active') requireActive(found);
-  const row = isExpiring(found) ? await refresh(ctx, found) : found;
+  const row = isExpiring(found) ? await noteRefusals(ctx, found, () => renewTokens(ctx, found)) : found;
+  return { row, access: accessWith(ctx, row) };
+}
+
+function accessWith({ secrets }: GitContext, row: IntegrationAccess): GitAccess {
   const { provider, base_url, auth_type } = row;
-  return { row, access: { provider, base_url, auth_type, token: tokensOf(ctx.secrets, row).access_token } };
+  return { provider, base_url, auth_type, token: tokensOf(secrets, row).access_token };
 }
 
 export function requireActive({ status, status_reason }: Pick<IntegrationAccess, 'status' | 'status_reason'>): void {
@@ -131,13 +150,14 @@ function isExpiring({ token_expires_at }: IntegrationAccess): boolean {
 }
 
 // A refresh token works once, so only one process may use it: the row is locked meanwhile, for as long as a question
-// to the provider may take.
-function refresh(ctx: GitContext, expired: IntegrationAccess): Promise<IntegrationAccess> {
+// to the provider may take. Who comes second finds the tokens of the first.
+function renewTokens(ctx: GitContext, known: IntegrationAccess): Promise<IntegrationAccess> {
   return (ctx.sql as Session).transaction(async (session) => {
-    const [row] = await session.query<IntegrationAccess>(LOCK, [expired.id]);
+    const [row] = await session.query<IntegrationAccess>(LOCK, [known.id]);
     if (!row) throw problem('not_found', 'The Git integration was deleted.');
+    if (row.sealed_tokens === null) throw problem('invalid_state', 'The Git integration was changed meanwhile.');
     const { refresh_token } = tokensOf(ctx.secrets, row);
-    if (!isExpiring(row) || refresh_token === null) return row;
+    if (row.sealed_tokens !== known.sealed_tokens || refresh_token === null) return row;
     const client = oauthClientOf(ctx.config, row);
     if (!client) throw new GitProviderError('failed', 'The platform has no OAuth client for this provider any more.');
     const fresh = await ctx.probes.gitOauth.refresh(row, client, refresh_token);
@@ -148,6 +168,20 @@ function refresh(ctx: GitContext, expired: IntegrationAccess): Promise<Integrati
   });
 }
 
+/** Writes down that the provider refused the tokens of the row. */
+async function noteRefusals<T>(ctx: GitContext, row: IntegrationAccess, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isUnauthorized(error)) await noteRefusal(ctx, row, error);
+    throw error;
+  }
+}
+
 async function noteRefusal(ctx: GitContext, row: IntegrationAccess, error: GitProviderError): Promise<void> {
   await ctx.sql.query(REFUSED, [row.id, error.message, row.sealed_tokens]);
+}
+
+function isUnauthorized(error: unknown): error is GitProviderError {
+  return error instanceof GitProviderError && error.failure === 'unauthorized';
 }

@@ -49,6 +49,8 @@ export function publishedOperations(published: OpenapiDocument): PublishedOperat
       const checks = new Map(parameters.map((one) => [one.name, compile(coercing, wrapped(one.schema))]));
       const body = operation.requestBody?.content['application/json']?.schema;
       const checkBody = body && compile(open, closed(document, body));
+      const answer = answerOf(operation);
+      const checkAnswer = answer.schema && compile(open, answer.schema);
       return {
         ...{ id: operation.operationId, method: method.toUpperCase(), path: pathPattern(path) },
         mistakesOf(asked, params) {
@@ -61,7 +63,13 @@ export function publishedOperations(published: OpenapiDocument): PublishedOperat
           });
           return [...unknown.map((name) => `unknown parameter ${name}`), ...wrong, ...bodyMistakes(asked.body)];
         },
-        complete: (given) => completed(document, operation, compile, open, given),
+        complete(given) {
+          if (!checkAnswer) return { status: answer.status, json: undefined, mistakes: [] };
+          const unknown: string[] = [];
+          const json = filled(document, answer.schema, given, 'answer', unknown);
+          const wrong = checkAnswer(json) ? [] : errorsOf(checkAnswer, 'answer');
+          return { status: answer.status, json, mistakes: [...unknown, ...wrong] };
+        },
       } satisfies PublishedOperation;
 
       function bodyMistakes(given: unknown): string[] {
@@ -78,20 +86,9 @@ function withNull(_name: string, value: any): any {
   return value?.nullable && Array.isArray(value.enum) ? { ...value, enum: [...value.enum, null] } : value;
 }
 
-function completed(
-  document: OpenapiDocument,
-  operation: Operation,
-  compile: (ajv: Ajv, schema: any) => ValidateFunction,
-  ajv: Ajv,
-  given: unknown,
-): ReturnType<PublishedOperation['complete']> {
-  const [[status, response] = ['500', {}]] = Object.entries(operation.responses);
-  const schema = response.content?.['application/json']?.schema;
-  if (!schema) return { status: Number(status), json: undefined, mistakes: [] };
-  const unknown: string[] = [];
-  const json = filled(document, schema, given, 'answer', unknown);
-  const check = compile(ajv, schema);
-  return { status: Number(status), json, mistakes: check(json) ? unknown : [...unknown, ...errorsOf(check, 'answer')] };
+function answerOf({ responses }: Operation): { status: number; schema: any } {
+  const [[status, response] = ['500', {}]] = Object.entries(responses);
+  return { status: Number(status), schema: response.content?.['application/json']?.schema };
 }
 
 /** A value of the schema: what was given, and the least that is required beside it. */

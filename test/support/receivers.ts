@@ -110,3 +110,19 @@ export async function until<T>(
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
+
+const LANES = 50;
+
+/** Sends requests as fast as they are answered, over as many connections as a busy sender has. Answers all statuses. */
+export async function storm(count: number, send: () => Promise<number>): Promise<Set<number>> {
+  const statuses = new Set<number>();
+  let left = count;
+  const lane = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      statuses.add(await send());
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return statuses;
+}
