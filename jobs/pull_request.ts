@@ -46,7 +46,7 @@ async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome>
 /** Answers the columns to remember. */
 async function followPull(
   row: PullRequestRow,
-  place: PullRequestPlace,
+  place: PullRequestContext,
   client: GitProviderClient,
   ctx: JobContext,
 ): Promise<object> {
