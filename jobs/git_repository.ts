@@ -7,7 +7,7 @@ import {
   type GitRepository,
 } from '../core/git_provider';
 import { Problem } from '../core/errors';
-import { withClient } from '../models/git_integration/client';
+import { withProviderClient } from '../models/git_integration/client';
 import { hookUrl, openHook } from '../models/git_integration/hook';
 import {
   describedBy,
@@ -115,5 +115,5 @@ function asProvider<T>(
   work: (client: GitProviderClient) => Promise<T>,
 ): Promise<T> {
   const { gitProviders } = requireHost(ctx);
-  return withClient(ctx, row.git_integration_id, (access) => gitProviders.client(access, ctx.signal), work);
+  return withProviderClient(ctx, row.git_integration_id, (access) => gitProviders.client(access, ctx.signal), work);
 }

@@ -2,7 +2,7 @@
 // it reported there. A pull request from a fork gets no preview by itself: somebody of the project has to create it.
 import { Problem } from '../core/errors';
 import { GitProviderError, type GitAccess, type GitProviderClient, type GitPullRequest } from '../core/git_provider';
-import { withClient } from '../models/git_integration/client';
+import { withProviderClient } from '../models/git_integration/client';
 import {
   addPreview,
   findPullRequestContext,
@@ -30,7 +30,7 @@ async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome>
     const { gitProviders } = requireHost(ctx);
     const open = (access: GitAccess): GitProviderClient => gitProviders.client(access, ctx.signal);
     const work = (client: GitProviderClient): Promise<object> => followPull(row, place, client, ctx);
-    const columns = await withClient(ctx, place.git_integration_id, open, work);
+    const columns = await withProviderClient(ctx, place.git_integration_id, open, work);
     return settled({ ...columns, read_events: row.events, failures: 0 });
   } catch (error) {
     if (!(error instanceof GitProviderError || error instanceof Problem)) throw error;

@@ -10,7 +10,7 @@ import { tooLarge } from './failure';
 import { queryGit, type Mirror } from './mirror';
 import { withRemote, type RemoteOptions } from './remote';
 import { askForDownloads, BATCH_MAX, type Download } from './lfs/batch';
-import { fetchObject, hasObject, objectPath, pruneObjects } from './lfs/objects';
+import { fetchLargeObject, hasLargeObject, largeObjectPath, pruneLargeObjects } from './lfs/objects';
 import { readPointers, type LargeFile } from './lfs/pointer';
 import { findLfsServer } from './lfs/server';
 
@@ -48,13 +48,14 @@ export async function fillLargeFiles(
   if (budget.bytes < 0) throw tooLarge();
   const store = path.join(files.mirror.directory, 'lfs');
   await fetchMissing(files, store, large, ctx);
-  for (const { path: name, oid } of large) await replaceFile(objectPath(store, oid), path.join(files.directory, name));
-  await pruneObjects(store, files.mirror.limitBytes / 2);
+  for (const { path: name, oid } of large)
+    await replaceFile(largeObjectPath(store, oid), path.join(files.directory, name));
+  await pruneLargeObjects(store, files.mirror.limitBytes / 2);
 }
 
 async function fetchMissing(files: CheckedOut, store: string, large: LargeFile[], ctx: DriverContext): Promise<void> {
   const missing = new Map<string, LargeFile>();
-  for (const file of large) if (!(await hasObject(store, file))) missing.set(file.oid, file);
+  for (const file of large) if (!(await hasLargeObject(store, file))) missing.set(file.oid, file);
   if (!missing.size) return;
   const configured = await configuredUrl(files, ctx);
   await withRemote(files.remote, files.remotes, ctx, async (access) => {
@@ -62,7 +63,11 @@ async function fetchMissing(files: CheckedOut, store: string, large: LargeFile[]
     const wanted = [...missing.values()];
     for (let from = 0; from < wanted.length; from += BATCH_MAX) {
       const downloads = await askForDownloads(server, wanted.slice(from, from + BATCH_MAX), ctx);
-      await fetchAll(downloads, (download, signal) => fetchObject(server, store, download, { ...ctx, signal }), ctx);
+      await fetchAll(
+        downloads,
+        (download, signal) => fetchLargeObject(server, store, download, { ...ctx, signal }),
+        ctx,
+      );
     }
   });
 }

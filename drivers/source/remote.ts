@@ -132,7 +132,7 @@ function overSsh<T>(
     const knownHosts = await ensureKnownHosts(remote, folder, directory);
     const identity = credential?.kind === 'ssh_key' ? key : 'none';
     const sshOptions = sshOptionsOf(endpoint, knownHosts, identity, Boolean(host_key));
-    const env = { GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: ['ssh', ...sshOptions.map(quoted)].join(' ') };
+    const env = { GIT_SSH_VARIANT: 'ssh', GIT_SSH_COMMAND: ['ssh', ...sshOptions.map(sshQuoted)].join(' ') };
     return work({ env, sshOptions, hostKey: () => readHostKey(endpoint, knownHosts) });
   });
 }
@@ -194,7 +194,7 @@ function sshOptionsOf(endpoint: RemoteEndpoint, knownHosts: string, key: string,
 }
 
 /** For a shell. */
-export function quoted(text: string): string {
+export function sshQuoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 

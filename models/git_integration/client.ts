@@ -56,11 +56,11 @@ export function withProvider<T>(
   id: string,
   work: (client: GitProviderReads) => Promise<T>,
 ): Promise<T> {
-  return withClient(ctx, id, ctx.probes.git, work);
+  return withProviderClient(ctx, id, ctx.probes.git, work);
 }
 
 /** The same with a client of the caller's own, for jobs. */
-export async function withClient<T, Client>(
+export async function withProviderClient<T, Client>(
   ctx: GitContext,
   id: string,
   open: (access: GitAccess) => Client,

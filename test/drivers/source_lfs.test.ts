@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { GitRemote } from '../../drivers/source';
 import type { RemoteEndpoint } from '../../drivers/source/address';
-import { fetchObject } from '../../drivers/source/lfs/objects';
+import { fetchLargeObject } from '../../drivers/source/lfs/objects';
 import { findLfsServer, type LfsServer } from '../../drivers/source/lfs/server';
 import { makeDeployKey } from '../../models/shared_repository/deploy_key';
 import { startGitServer, type GitFiles, type GitServer } from '../support/git_server';
@@ -179,7 +179,7 @@ test('no address that a repository or its server names leads into a private netw
     ['https://ada:word@git.example.com/x', /not of the web/],
     ['nonsense', /not of the web/],
   ] as const) {
-    const fetched = fetchObject(strict, directory, { oid, size: 3000, href, headers: {} }, soon());
+    const fetched = fetchLargeObject(strict, directory, { oid, size: 3000, href, headers: {} }, soon());
     await bench.expectFailure(fetched, 'forbidden_address', words);
     const found = findLfsServer({ address: '' }, { endpoint, config: [], env: {} }, href, rules, soon());
     await bench.expectFailure(found, 'forbidden_address', words);

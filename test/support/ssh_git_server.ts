@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { Server, utils, type ParsedKey, type ServerChannel } from 'ssh2';
-import { fingerprintOf } from '../../models/shared_repository/deploy_key';
+import { keyFingerprint } from '../../models/shared_repository/deploy_key';
 import type { GitServer } from './git_server';
 
 export interface SshGitServer {
@@ -31,7 +31,7 @@ export async function startSshGitServer(git: GitServer, port = 0): Promise<SshGi
   });
   const publicKey = (utils.parseKey(hostKey as string) as ParsedKey).getPublicSSH();
   const known: SshGitServer = {
-    ...{ url: () => '', keys: new Set(), commands: [], port: 0, fingerprint: fingerprintOf(publicKey), lfs: null },
+    ...{ url: () => '', keys: new Set(), commands: [], port: 0, fingerprint: keyFingerprint(publicKey), lfs: null },
     ...{ onCommand: () => undefined, close: () => Promise.resolve() },
   };
   const clients = new Set<{ end(): void }>();

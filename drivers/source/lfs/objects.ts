@@ -15,13 +15,16 @@ import type { LfsServer } from './server';
 
 const REDIRECTS_MAX = 3;
 
-export function objectPath(directory: string, oid: string): string {
+export function largeObjectPath(directory: string, oid: string): string {
   return path.join(directory, oid);
 }
 
 /** Whether it is there, whole; notes that it was used. */
-export async function hasObject(directory: string, { oid, size }: { oid: string; size: number }): Promise<boolean> {
-  const file = objectPath(directory, oid);
+export async function hasLargeObject(
+  directory: string,
+  { oid, size }: { oid: string; size: number },
+): Promise<boolean> {
+  const file = largeObjectPath(directory, oid);
   const stats = await stat(file).catch(() => null);
   if (stats?.size !== size) return false;
   await utimes(file, new Date(), new Date());
@@ -29,7 +32,7 @@ export async function hasObject(directory: string, { oid, size }: { oid: string;
 }
 
 /** @throws SourceError */
-export async function fetchObject(
+export async function fetchLargeObject(
   server: LfsServer,
   directory: string,
   download: Download,
@@ -41,14 +44,14 @@ export async function fetchObject(
   try {
     const digest = await save(answer, partial, download.size, server.endpoint.host);
     if (digest !== download.oid) throw damaged(server.endpoint.host, download.oid);
-    await rename(partial, objectPath(directory, download.oid));
+    await rename(partial, largeObjectPath(directory, download.oid));
   } finally {
     await rm(partial, { force: true });
   }
 }
 
 /** Removes what was cut off, and of the rest what was not used for longest. */
-export async function pruneObjects(directory: string, bytesMax: number): Promise<void> {
+export async function pruneLargeObjects(directory: string, bytesMax: number): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   const kept: { file: string; bytes: number; usedAt: number }[] = [];
   for (const name of names) {

@@ -5,7 +5,7 @@ import type { DriverContext } from '../../driver';
 import { SourceError, type GitRemote } from '../../source';
 import { isSameOrigin, resolveWebEndpoint, type AddressRules, type RemoteEndpoint } from '../address';
 import { GitFailed, ssh } from '../command';
-import { quoted, type RemoteAccess } from '../remote';
+import { sshQuoted, type RemoteAccess } from '../remote';
 
 export interface LfsServer {
   /** Of the API, without a slash at its end. */
@@ -64,7 +64,7 @@ function basicAuthorization({ credential }: GitRemote): Record<string, string> {
 /** The host gives an address, and headers that are good for some minutes, to whoever has the key. */
 async function askOverSsh(access: RemoteAccess, ctx: DriverContext): Promise<Found> {
   const { user, host, port, repository } = sshPartsOf(access.endpoint);
-  const command = `git-lfs-authenticate ${quoted(repository)} download`;
+  const command = `git-lfs-authenticate ${sshQuoted(repository)} download`;
   const args = [...(access.sshOptions ?? []), '-p', String(port), '--', `${user}@${host}`, command];
   const text = await ssh(args, ctx).catch((error: unknown) => {
     throw error instanceof GitFailed && UNKNOWN_COMMAND.test(error.stderr) ? withoutLfs(host) : error;
