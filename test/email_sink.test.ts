@@ -1,5 +1,8 @@
 // A new installation: nothing leaves. Mail of customers and of the platform itself is kept, and can be read.
+import { connect } from 'node:tls';
 import { createTransport } from 'nodemailer';
+import { issueServerCertificate, newAuthority } from '../drivers/certificates/authority';
+import { sealedCertificate } from '../models/certificate';
 import { startDnsParent, type DnsParent } from './support/dns_parent';
 import { freePort } from './support/free_port';
 import { openMailBench, type MailBench } from './support/mail';
@@ -9,14 +12,15 @@ let bench: MailBench;
 let service: TestService;
 let parent: DnsParent;
 let port: number;
+let tlsPort: number;
 
 beforeAll(async () => {
-  port = await freePort();
+  [port, tlsPort] = [await freePort(), await freePort()];
   const dnsPort = await freePort();
   parent = await startDnsParent('example.com', await freePort());
   bench = await openMailBench({
     worker: true,
-    settings: { SMTP_PORTS: String(port), DNS_PORT: String(dnsPort), DNS_ROOTS: parent.address },
+    settings: { SMTP_PORTS: `${port},${tlsPort}/tls`, DNS_PORT: String(dnsPort), DNS_ROOTS: parent.address },
   });
   ({ service } = bench);
 });
@@ -90,4 +94,27 @@ test('a domain whose zone the project holds sets itself up, and takes its record
   expect(rotated.body.dkim_selector).not.toBe(domain.dkim_selector);
   await service.call('DELETE', `/v2/email_domains/${domain.id}`);
   await eventually(async () => ((await records()).some(({ managed_by }) => managed_by) ? undefined : true));
+});
+
+test('what the ingress got for SMTP_HOST by ACME is used from the next session on', async () => {
+  const issuer = (): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ port: tlsPort, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+        resolve(String(socket.getPeerCertificate().issuer.CN));
+        socket.destroy();
+      });
+      socket.once('error', reject);
+    });
+  expect(await issuer()).toContain('Mail of');
+  const made = await issueServerCertificate(await newAuthority('Public authority'), ['smtp.example.net']);
+  const served = { chain: made.certificate, key: made.key };
+  const { chain, key } = sealedCertificate(service.platform.secrets, 'smtp.example.net', served);
+  // The row of a domain that an application has, whose certificate the loop orders.
+  await service.sql('alter table certificates drop constraint certificates_domain');
+  await service.sql(
+    `insert into certificates (id, domain_id, chain, key) values ('smtp.example.net', 'dom_x', $1, $2)`,
+    [...[chain, key]],
+  );
+  await service.sql(`select pg_notify('certificates', 'smtp.example.net')`);
+  await eventually(async () => ((await issuer()) === 'Public authority' ? true : undefined));
 });
