@@ -1,0 +1,202 @@
+// The S3 endpoint beside a bare server of Node that streams the same files, or writes and syncs them: bytes a second,
+// as ratios of rounds in turn. Then lists out of a small and a large bucket, and memory while many clients move much.
+//   npm run bench:object_storage -- [--rows=10000000] [--move-mb=1024] [--seconds=4] [--rounds=5] [--profile=<folder>]
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { signedHeaders, UNSIGNED_PAYLOAD } from '../core/sigv4';
+import { median } from './measure';
+import { startWorld, type World } from './object_storage_world';
+import { ratioOf, verdictOf } from './report';
+
+const MIB = 2 ** 20;
+const SMALL_ROWS = 10_000;
+const LISTS = 40;
+const LIST_TARGET = 1.2;
+const MEMORY_CLIENTS = 64;
+const MEMORY_TARGET_MB = 300;
+
+interface Case {
+  name: string;
+  method: 'GET' | 'PUT';
+  bytes: number;
+  connections: number;
+  target: number;
+}
+const CASES: Case[] = [
+  { name: 'GET, 4 KB', method: 'GET', bytes: 4096, connections: 16, target: 0.4 },
+  { name: 'GET, 1 MB', method: 'GET', bytes: MIB, connections: 8, target: 0.85 },
+  { name: 'GET, 100 MB', method: 'GET', bytes: 100 * MIB, connections: 4, target: 0.85 },
+  { name: 'PUT, 1 MB', method: 'PUT', bytes: MIB, connections: 8, target: 0.6 },
+];
+
+interface Shot {
+  url: URL;
+  method: string;
+  headers: http.OutgoingHttpHeaders;
+  body?: Buffer;
+}
+
+/** Sends one request and throws its answer away. @returns bytes of content that moved */
+function shoot(agent: http.Agent, { url, method, headers, body }: Shot): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = http.request(url, { method, headers, agent }, (response) => {
+      let bytes = body?.length ?? 0;
+      response.on('data', (piece: Buffer) => (bytes += body ? 0 : piece.length));
+      response.on('end', () =>
+        (response.statusCode ?? 500) < 300
+          ? resolve(bytes)
+          : reject(new Error(`${method} ${url.pathname}: ${response.statusCode}`)),
+      );
+      response.on('error', reject);
+    });
+    request.on('error', reject).end(body);
+  });
+}
+
+/** @returns bytes per second */
+async function load(next: (index: number) => Shot, connections: number, seconds: number): Promise<number> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: connections });
+  const begin = performance.now();
+  const end = begin + seconds * 1000;
+  let bytes = 0;
+  const worker = async (index: number): Promise<void> => {
+    while (performance.now() < end) bytes += await shoot(agent, next(index));
+  };
+  await Promise.all(Array.from({ length: connections }, (_, index) => worker(index)));
+  agent.destroy();
+  return (bytes / (performance.now() - begin)) * 1000;
+}
+
+function signed({ endpoint, credentials, bucket }: World, method: string, key: string, body?: Buffer): Shot {
+  const url = new URL(`${endpoint}/${bucket.name}${key}`);
+  const headers = signedHeaders({ method, url, credentials, payloadHash: UNSIGNED_PAYLOAD, region: 'local' });
+  return {
+    url,
+    method,
+    headers: { ...headers, ...(body && { 'content-length': body.length }) },
+    ...(body && { body }),
+  };
+}
+
+async function compare(world: World, { name, method, bytes, connections, target }: Case, plan: Plan): Promise<void> {
+  const content = randomBytes(bytes);
+  const agent = new http.Agent();
+  await shoot(agent, signed(world, 'PUT', '/file', content));
+  writeFileSync(path.join(world.directory, 'file'), content);
+  const body = method === 'PUT' ? content : undefined;
+  const length = body && { 'content-length': body.length };
+  const ours = (index: number): Shot => signed(world, method, method === 'PUT' ? `/put-${index}` : '/file', body);
+  const theirs = (index: number): Shot => ({
+    ...{ method, headers: { ...length }, ...(body && { body }) },
+    url: new URL(`http://127.0.0.1:${world.bare.port}/${method === 'PUT' ? `put-${index}` : 'file'}`),
+  });
+  const rates: { ours: number; theirs: number }[] = [];
+  for (let round = 0; round <= plan.rounds; round += 1) {
+    const rate = { ours: 0, theirs: 0 };
+    const order = round % 2 ? (['ours', 'theirs'] as const) : (['theirs', 'ours'] as const);
+    for (const side of order) rate[side] = await load(side === 'ours' ? ours : theirs, connections, plan.seconds);
+    if (round) rates.push(rate);
+  }
+  const show = (side: 'ours' | 'theirs'): string => `${(median(rates.map((one) => one[side])) / MIB).toFixed(1)} MB/s`;
+  const ratios = rates.map((one) => one.ours / one.theirs);
+  const { target: goal, verdict } = verdictOf(median(ratios), 'at least', target);
+  print(`${name} | ${show('ours')} | ${show('theirs')} | ${ratioOf(ratios)} | ${goal} | ${verdict}`);
+}
+
+/** 1000 keys from the middle of a bucket. */
+async function compareLists(world: World, rows: number): Promise<void> {
+  const fill = (count: number) =>
+    world.sql.query(
+      `insert into bucket_objects (bucket_id, key, version_id, is_latest, is_delete_marker, size, etag, modified_at,
+        metadata) select $1, $2 || lpad(n::text, 9, '0'), 'null', true, false, 0, 'd41d8cd98f00b204e9800998ecf8427e',
+        now(), '{"headers": {}, "user": {}}' from generate_series(1, $3::int) n`,
+      [world.bucket.id, 'key-', count],
+    );
+  const times: Record<'small' | 'large', number> = { small: 0, large: 0 };
+  for (const [name, count] of [
+    ['small', SMALL_ROWS],
+    ['large', rows],
+  ] as const) {
+    await world.sql.query('delete from bucket_objects where bucket_id = $1', [world.bucket.id]);
+    await fill(count);
+    await world.sql.query('vacuum analyze bucket_objects');
+    times[name] = await timeOfLists(world, count);
+  }
+  const ratio = times.large / times.small;
+  const { target, verdict } = verdictOf(ratio, 'at most', LIST_TARGET);
+  const shown = (ms: number): string => `${ms.toFixed(1)} ms`;
+  print(
+    `list of 1000 out of ${rows} beside ${SMALL_ROWS} | ${shown(times.large)} | ${shown(times.small)} | ` +
+      `${ratio.toFixed(2)} | ${target} | ${verdict}`,
+  );
+}
+
+async function timeOfLists(world: World, count: number): Promise<number> {
+  const agent = new http.Agent({ keepAlive: true });
+  const after = `key-${String(Math.floor(count / 2)).padStart(9, '0')}`;
+  const times: number[] = [];
+  for (let turn = 0; turn < LISTS; turn += 1) {
+    const begin = performance.now();
+    await shoot(agent, signed(world, 'GET', `?list-type=2&max-keys=1000&start-after=${after}`));
+    times.push(performance.now() - begin);
+  }
+  agent.destroy();
+  return median(times.slice(LISTS / 4));
+}
+
+/** Half of the clients upload, half of them download. */
+async function memory(world: World, moveMb: number): Promise<void> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: MEMORY_CLIENTS });
+  const piece = randomBytes(16 * MIB);
+  await shoot(agent, signed(world, 'PUT', '/moved', piece));
+  const before = (await world.service.usage()).rss;
+  let most = before;
+  const timer = setInterval(() => void world.service.usage().then(({ rss }) => (most = Math.max(most, rss))), 100);
+  const client = async (index: number): Promise<void> => {
+    for (let moved = 0; moved < moveMb; moved += 16)
+      await shoot(agent, index % 2 ? signed(world, 'GET', '/moved') : signed(world, 'PUT', `/m-${index}`, piece));
+  };
+  await Promise.all(Array.from({ length: MEMORY_CLIENTS }, (_, index) => client(index)));
+  clearInterval(timer);
+  agent.destroy();
+  const { target, verdict } = verdictOf(most / MIB, 'below', MEMORY_TARGET_MB, ' MB');
+  const mb = (bytes: number): string => `${(bytes / MIB).toFixed(0)} MB`;
+  print(
+    `resident while ${MEMORY_CLIENTS} clients move ${moveMb} MB each | ${mb(most)} | before: ${mb(before)} | | ` +
+      `${target} | ${verdict}`,
+  );
+}
+
+interface Plan {
+  rounds: number;
+  seconds: number;
+}
+
+function print(line: string): void {
+  process.stdout.write(`| ${line} |\n`);
+}
+
+async function main(): Promise<void> {
+  const options = { type: 'string' } as const;
+  const names = { rows: options, 'move-mb': options, seconds: options, rounds: options, profile: options };
+  const { values } = parseArgs({ options: names });
+  const plan = { rounds: Number(values.rounds ?? 5), seconds: Number(values.seconds ?? 4) };
+  const world = await startWorld(values.profile);
+  try {
+    print(
+      `measure, load ${os.loadavg()[0]?.toFixed(1)} on ${os.cpus().length} cores | ours | bare | ratio | target | `,
+    );
+    print('--- | --- | --- | --- | --- | ---');
+    for (const one of CASES) await compare(world, one, plan);
+    await memory(world, Number(values['move-mb'] ?? 1024));
+    await compareLists(world, Number(values.rows ?? 10_000_000));
+  } finally {
+    await world.stop();
+  }
+}
+
+void main();

@@ -1,0 +1,49 @@
+// An S3 endpoint in a process of its own that gets one request and kills itself with SIGKILL at the n-th continuation
+// of a promise from then on. Argument: {config, step, bucketId, killAt}. Prints the number of continuations.
+require('./typescript');
+const { createHook } = require('node:async_hooks');
+const path = require('node:path');
+
+const root = path.join(__dirname, '../..');
+const load = (file) => require(path.join(root, file));
+const { config, step, bucketId, killAt } = JSON.parse(process.argv[2]);
+const { openObjectStorageAgent } = load('agents/object_storage.ts');
+const { loadKeyRing, secretBox } = load('core/secrets.ts');
+const { openControlDatabase } = load('db/control_database.ts');
+const { applyLifecycle, LIFECYCLE_START } = load('models/bucket/lifecycle.ts');
+const { databaseUrl } = config;
+
+const promises = new Set();
+let continuations = 0;
+const hook = createHook({
+  init(id, type) {
+    if (type === 'PROMISE') promises.add(id);
+  },
+  before(id) {
+    if (promises.has(id) && ++continuations === killAt) process.kill(process.pid, 'SIGKILL');
+  },
+});
+
+async function work() {
+  const database = openControlDatabase(databaseUrl, { poolSize: 4 });
+  const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
+  const log = { info() {}, warn() {}, error: (...given) => console.error(...given) };
+  const agent = await openObjectStorageAgent({ config, secrets, database, log });
+  hook.enable();
+  if (step.lifecycle) {
+    const later = Date.now() + 10 * 86_400_000;
+    for (let at = LIFECYCLE_START; at;) at = await applyLifecycle(database, bucketId, step.lifecycle, at, later);
+  } else {
+    const { method, path: place, headers, body } = step;
+    const answer = await fetch(`http://127.0.0.1:${agent.port}${place}`, { method, headers, body });
+    await answer.text();
+    if (answer.status >= 300) throw new Error(`${method} ${place}: ${answer.status}`);
+  }
+  hook.disable();
+  return continuations;
+}
+
+work().then(
+  (count) => process.stdout.write(String(count), () => process.exit(0)),
+  (error) => process.stderr.write(String(error.stack), () => process.exit(1)),
+);
