@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { syncDirectory } from '../../files';
+import { openWriteBehind } from './write_behind';
 
 const FILE_ID = /^[0-9a-f]{32}$/;
 const ID_BYTES = 16;
@@ -100,21 +101,23 @@ async function writeFile(
   watch: Watch | undefined,
 ): Promise<{ size: number; md5: string }> {
   const handle = await open(file, 'wx', 0o600);
+  const behind = openWriteBehind(handle);
   try {
     const md5 = createHash('md5');
     let size = 0;
     for await (const piece of content) {
       md5.update(piece);
       watch?.piece(piece);
-      for (let offset = 0; offset < piece.length;)
-        offset += (await handle.write(piece, offset, piece.length - offset)).bytesWritten;
+      await behind.write(piece);
       size += piece.length;
     }
+    await behind.end();
     const digest = md5.digest('hex');
     watch?.end(digest);
     await handle.sync();
     return { size, md5: digest };
   } finally {
+    await behind.settle();
     await handle.close();
   }
 }

@@ -121,17 +121,28 @@ async function copyOut(
   }
 }
 
-/** The bytes of a range, and closes the file. @throws Error where the file is shorter */
+/**
+ * The bytes of a range, and closes the file. The next piece is read while the one before is on its way.
+ * @throws Error where the file is shorter
+ */
 export async function* readFile(handle: FileHandle, start: number, end: number): AsyncGenerator<Buffer> {
+  const read = async (offset: number): Promise<Buffer> => {
+    const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, end - offset));
+    const { bytesRead } = await handle.read(piece, 0, piece.length, offset);
+    if (bytesRead === 0) throw new Error('a file of an object is shorter than its row says');
+    return piece.subarray(0, bytesRead);
+  };
+  let ahead: Promise<Buffer> | null = start < end ? read(start) : null;
   try {
-    for (let offset = start; offset < end;) {
-      const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, end - offset));
-      const { bytesRead } = await handle.read(piece, 0, piece.length, offset);
-      if (bytesRead === 0) throw new Error('a file of an object is shorter than its row says');
-      offset += bytesRead;
-      yield piece.subarray(0, bytesRead);
+    for (let offset = start; ahead;) {
+      const piece: Buffer = await ahead;
+      offset += piece.length;
+      ahead = offset < end ? read(offset) : null;
+      ahead?.catch(() => undefined); // whoever waits for it sees it
+      yield piece;
     }
   } finally {
+    await ahead?.catch(() => undefined);
     await handle.close();
   }
 }

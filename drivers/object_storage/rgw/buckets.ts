@@ -15,6 +15,7 @@ import {
   isRgwUserUpToDate,
   listRgwUsers,
   rgwUserMark,
+  rgwFingerprint,
   rgwUserId,
   type DesiredUser,
   type RgwUser,
@@ -44,13 +45,7 @@ export function rgwBuckets(api: RgwApi, options: RgwOptions): BucketDriver {
     name: DRIVER_NAME,
     measureMs: MEASURE_MS,
     appliesLifecycle: true,
-    async fingerprint(ctx) {
-      const failure = await findRgwUser(api, rgwUserId(userPrefix, 'bucket', ''), ctx).then(
-        () => null,
-        (error: Error) => error.message,
-      );
-      return { healthy: failure === null, reason: failure, facts: { url: options.url } };
-    },
+    fingerprint: (ctx) => rgwFingerprint(api, options.url, userPrefix, ctx),
     async observe(r, ctx) {
       const found = await look(r, ctx);
       return observed(api, r, found, userPrefix, ctx);

@@ -10,6 +10,7 @@ import {
   isRgwUserUpToDate,
   listRgwUsers,
   rgwUserMark,
+  rgwFingerprint,
   rgwUserId,
   type DesiredUser,
 } from './users';
@@ -26,13 +27,7 @@ export function rgwKeys(api: RgwApi, { userPrefix, url }: RgwOptions): AccessKey
   });
   return {
     name: DRIVER_NAME,
-    async fingerprint(ctx) {
-      const failure = await findRgwUser(api, rgwUserId(userPrefix, 'key', ''), ctx).then(
-        () => null,
-        (error: Error) => error.message,
-      );
-      return { healthy: failure === null, reason: failure, facts: { url } };
-    },
+    fingerprint: (ctx) => rgwFingerprint(api, url, userPrefix, ctx),
     async observe(r, ctx) {
       const desired = userOf(r);
       const user = await findRgwUser(api, desired.uid, ctx);

@@ -1,6 +1,6 @@
 // Users of the gateway: one owns each bucket, one stands for each access key. The name says whose it is.
 import type { Credentials } from '../../../core/sigv4';
-import { DriverError, type DriverContext, type Owned } from '../../driver';
+import { DriverError, type DriverContext, type Fingerprint, type Owned } from '../../driver';
 import type { RgwApi } from './api';
 
 export const DRIVER_NAME = 'rgw';
@@ -40,6 +40,20 @@ export function rgwUserMark(kind: UserKind, id: string): string {
 
 export function findRgwUser(api: RgwApi, uid: string, ctx: DriverContext): Promise<RgwUser | null> {
   return api.admin<RgwUser>('GET', 'user', { uid }, ctx);
+}
+
+/** Whether the gateway answers, and to our admin key. */
+export async function rgwFingerprint(
+  api: RgwApi,
+  url: string,
+  prefix: string,
+  ctx: DriverContext,
+): Promise<Fingerprint> {
+  const failure = await findRgwUser(api, prefix, ctx).then(
+    () => null,
+    (error: Error) => error.message,
+  );
+  return { healthy: failure === null, reason: failure, facts: { url } };
 }
 
 export function isRgwUserUpToDate(user: RgwUser, desired: DesiredUser): boolean {
