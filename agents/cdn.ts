@@ -1,32 +1,57 @@
 // The cache of CDN zones of this host, and its counters as metrics.
+import { join } from 'node:path';
 import type { Config } from '../core/config';
 import type { Logger } from '../core/log';
+import type { SecretBox } from '../core/secrets';
+import { StartupError } from '../core/startup_error';
 import type { ControlDatabase } from '../db/control_database';
 import type { CdnDriver, CdnTraffic } from '../drivers/cdn';
-import { openEmbeddedCdn, type EmbeddedCdn } from '../drivers/cdn/embedded/driver';
+import type { CdnEngine } from '../drivers/cdn/edge/edge';
+import { openEmbeddedCdn } from '../drivers/cdn/embedded/driver';
+import { openVarnish } from '../drivers/cdn/varnish/driver';
 import type { Outbound } from '../drivers/outbound';
 import { projectsOfZones } from '../models/cdn_zone/work';
 import { addMetricPoints, type MetricPointInput } from '../models/metric_point';
+import { openStoredZones } from './stored_zones';
 
 const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MB = 1_000_000;
 const COUNT_EVERY_MS = 10_000;
+const GATEWAY_PORT = 6079;
+const OBJECTS_DIRECTORY = 'objects';
+const ZONES_FILE = 'zones';
 
-export function openCdn({ config, outbound, log }: { config: Config; outbound: Outbound; log: Logger }): EmbeddedCdn {
-  return openEmbeddedCdn({
-    ...cdnLimits(config),
-    outbound,
-    log: (message, error) => log.warn({ err: error }, message),
-  });
+interface Parts {
+  config: Config;
+  secrets: SecretBox;
+  outbound: Outbound;
+  log: Logger;
 }
 
-/** Where the cache is, and how large it may get. */
-export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjectMb }: Config): {
-  directory: string;
-  bytesMax: number;
-  objectBytesMax: number;
-} {
-  return { directory: cdnDir, bytesMax: cdnSizeGb * BYTES_PER_GB, objectBytesMax: cdnObjectMb * BYTES_PER_MB };
+/** @throws StartupError where Varnish is set and can't be used from here */
+export async function openCdn({ config, secrets, outbound, log }: Parts): Promise<CdnEngine> {
+  const shared = {
+    objectBytesMax: config.cdnObjectMb * BYTES_PER_MB,
+    outbound,
+    stored: openStoredZones({ file: join(config.cdnDir, ZONES_FILE), secrets, log }),
+    log: (message: string, error: unknown): void => log.warn({ err: error }, message),
+  };
+  if (!config.cdnVarnishNodes.length)
+    return openEmbeddedCdn({
+      ...{ directory: join(config.cdnDir, OBJECTS_DIRECTORY), bytesMax: config.cdnSizeGb * BYTES_PER_GB, ...shared },
+      memoryBytesMax: config.cdnMemoryMb * BYTES_PER_MB,
+    });
+  const { cdnVarnishNodes: nodes, cdnVarnishSecretFile: secretFile } = config;
+  if (!secretFile) throw new StartupError('CDN_VARNISH_NODES needs CDN_VARNISH_SECRET_FILE.');
+  const [, host = '', port = GATEWAY_PORT] = /^(.+?)(?::(\d+))?$/.exec(config.cdnGateway[0] ?? '') ?? [];
+  const token = secrets.hmac('gateway', 'cdn gateway');
+  return openVarnish({ ...shared, nodes, secretFile, token, gateway: { host, port: Number(port) } }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw new StartupError(
+        `can't serve CDN zones with Varnish (CDN_GATEWAY, CDN_VARNISH_SECRET_FILE): ${error.code ?? error.message}`,
+      );
+    },
+  );
 }
 
 /** Writes the counters of the cache every ten seconds, not with each request. */

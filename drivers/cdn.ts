@@ -55,8 +55,13 @@ export interface CdnDriver {
   ensureZone(id: string, spec: CdnZoneSpec, ctx: DriverContext): Promise<void>;
   /** Its objects go too. Absent is success. */
   removeZone(id: string, ctx: DriverContext): Promise<void>;
-  /** No request that starts after this has resolved is answered with what was purged. */
-  purge(id: string, purge: PurgeSpec, ctx: DriverContext): Promise<void>;
+  /** Names of the caches that hold objects: a purge is to be done on each. */
+  nodes(): readonly string[];
+  /**
+   * No request that starts after this has resolved is answered by the node with what was purged. A node that is none of
+   * `nodes` is success. @throws DriverError transient where the node can't be reached
+   */
+  purge(id: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
   takeTraffic(): CdnTraffic[];
 }
 

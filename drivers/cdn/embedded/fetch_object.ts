@@ -1,21 +1,11 @@
 // Asks the origin for an object, once for all who want it, and puts the response into the cache where that is allowed.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { EdgeState, Fetch, Zone } from './edge_state';
+import type { EmbeddedState, Fetch } from './state';
+import type { Wanted } from '../edge/visit';
 import { startFlight, type Flight } from './flight';
-import { responseFields, tagsOf, withoutCacheFields, type HeaderFields } from './headers';
-import { conditionalFields, decide, type Decision } from './policy';
+import { responseFields, tagsOf, withoutCacheFields, type HeaderFields } from '../edge/headers';
+import { conditionalFields, decide, type Decision } from '../edge/policy';
 import type { StoredObject } from './store';
-
-/** What a visitor wants, in the form that the cache compares. */
-export interface ObjectRequest {
-  zone: Zone;
-  key: string;
-  /** As it goes to the origin. */
-  target: string;
-  headers: HeaderFields;
-  /** Counts a request to the origin. */
-  countOrigin(): void;
-}
 
 export type Fetched =
   /** On its way into the cache; others may read it too. */
@@ -35,11 +25,11 @@ const HEAD_MS = 60_000;
 
 /** @param stale what is in the cache, if anything. Others who ask for the same meanwhile wait for the same answer. */
 export function fetchObject(
-  state: EdgeState,
-  wanted: ObjectRequest,
+  state: EmbeddedState,
+  wanted: Wanted,
   stale: StoredObject | null,
 ): { fetched: Promise<Fetched>; isLeader: boolean } {
-  const name = `${wanted.zone.id} ${wanted.key}`;
+  const name = nameOf(wanted);
   const known = state.fetches.get(name) as SharedFetch | undefined;
   if (known) return { fetched: known.fetched, isLeader: false };
   const own: SharedFetch = {
@@ -63,17 +53,17 @@ interface SharedFetch extends Fetch {
 }
 
 async function request(
-  state: EdgeState,
-  wanted: ObjectRequest,
+  state: EmbeddedState,
+  wanted: Wanted,
   stale: StoredObject | null,
   fetch: Fetch,
 ): Promise<Fetched> {
   const { zone, key, target, headers } = wanted;
-  const conditions = stale ? conditionalFields(stale.policy, key, headers as IncomingHttpHeaders) : {};
+  const conditions = stale ? conditionalFields(stale.headers as IncomingHttpHeaders) : {};
   wanted.countOrigin();
-  const response = await state.origins.send(zone.spec.origin, {
+  const response = await state.edge.origins.send(zone.spec.origin, {
     ...{ method: 'GET', target, body: null },
-    headers: { ...headers, ...(conditions as HeaderFields) },
+    headers: { ...headers, ...conditions },
     signal: AbortSignal.timeout(HEAD_MS),
   });
   const status = response.statusCode ?? 502;
@@ -93,8 +83,8 @@ async function request(
 }
 
 function renewed(
-  state: EdgeState,
-  { zone, key, headers }: ObjectRequest,
+  state: EmbeddedState,
+  { zone, key, headers }: Wanted,
   stale: StoredObject,
   response: IncomingMessage,
 ): Fetched {
@@ -102,17 +92,17 @@ function renewed(
   const fields = responseFields(response.headers);
   delete fields['content-length'];
   const merged = { ...stale.headers, ...fields } as IncomingHttpHeaders;
-  const { policy } = decide(
+  const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decide(
     { key, request: headers as IncomingHttpHeaders, status: stale.status, response: merged },
     zone.spec.cache,
   );
-  state.store.renew(stale, fields, policy);
+  state.store.renew(stale, fields, { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict });
   return { kind: 'renewed', object: stale };
 }
 
 async function store(
-  state: EdgeState,
-  { zone, key, headers: asked }: ObjectRequest,
+  state: EmbeddedState,
+  { zone, site, key, headers: asked }: Wanted,
   response: IncomingMessage,
   decision: Decision,
   fetch: Fetch,
@@ -120,11 +110,10 @@ async function store(
   const status = response.statusCode ?? 502;
   const headers = responseFields(response.headers);
   const vary = Object.fromEntries(decision.vary.map((name) => [name, String(asked[name] ?? '')]));
+  const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decision;
   const object = await state.store.create({
-    ...{ zone_id: zone.id, key, status, headers, tags: fetch.tags, vary },
-    stale_while_revalidate: decision.staleWhileRevalidate,
-    stale_if_error: decision.staleIfError,
-    policy: decision.policy.toObject(),
+    ...{ zone_id: zone.id, site, key, status, headers, tags: fetch.tags, vary },
+    ...{ born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict },
   });
   const flight = startFlight(response, object, state.objectBytesMax);
   fetch.flight = flight;
@@ -134,11 +123,15 @@ async function store(
 }
 
 /** The next requests go straight through, each for itself. */
-function markPassed({ passed }: EdgeState, { zone, key }: ObjectRequest): void {
+function markPassed({ passed }: EmbeddedState, wanted: Wanted): void {
   if (passed.size >= PASSED_MAX) passed.clear();
-  passed.set(`${zone.id} ${key}`, Date.now() + PASSED_MS);
+  passed.set(nameOf(wanted), Date.now() + PASSED_MS);
 }
 
-export function isPassed({ passed }: EdgeState, { zone, key }: ObjectRequest): boolean {
-  return (passed.get(`${zone.id} ${key}`) ?? 0) > Date.now();
+export function isPassed({ passed }: EmbeddedState, wanted: Wanted): boolean {
+  return (passed.get(nameOf(wanted)) ?? 0) > Date.now();
+}
+
+function nameOf({ zone, site, key }: Wanted): string {
+  return `${zone.id} ${site} ${key}`;
 }

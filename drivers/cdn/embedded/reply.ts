@@ -4,7 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliCompress, createGzip, constants } from 'node:zlib';
 import { parseByteRange, type ByteRange } from '../../../core/byte_range';
-import type { HeaderFields } from './headers';
+import { isCompressible } from '../edge/compression';
+import { isNotModified } from '../edge/conditions';
+import type { HeaderFields } from '../edge/headers';
 import type { StoredObject } from './store';
 
 export interface Body {
@@ -27,8 +29,6 @@ export function storedBody(object: StoredObject, headers: HeaderFields): Body {
   };
 }
 
-const COMPRESSIBLE = /^(?:text\/|application\/(?:json|javascript|xml|wasm|[\w.+-]*\+(?:json|xml))|image\/svg\+xml)/i;
-const COMPRESS_BYTES_MIN = 1024;
 const BROTLI_QUALITY = 4;
 
 /** Sends the body as the visitor asked for it. `sent` is called with the bytes of the body at the end. */
@@ -68,24 +68,6 @@ export function sendBody(
   pipeline(source, coding === 'br' ? createBrotliCompress({ params }) : createGzip(), response, () => undefined);
 }
 
-/** RFC 9110 §13.2.2: If-None-Match before If-Modified-Since. */
-function isNotModified({ headers: asked }: IncomingMessage, { status, headers }: Body): boolean {
-  if (status !== 200) return false;
-  const etags = asked['if-none-match'];
-  if (etags !== undefined) {
-    const own = opaque(String(headers.etag ?? ''));
-    return own !== '' && (etags.trim() === '*' || etags.split(',').some((etag) => opaque(etag) === own));
-  }
-  const [since, modified] = [asked['if-modified-since'], headers['last-modified']].map((text) =>
-    Date.parse(String(text)),
-  );
-  return since !== undefined && modified !== undefined && modified <= since;
-}
-
-function opaque(etag: string): string {
-  return etag.trim().replace(/^W\//, '');
-}
-
 function weak(etag: string): string {
   return etag.startsWith('W/') ? etag : `W/${etag}`;
 }
@@ -95,13 +77,6 @@ function addVary(vary: string | string[] | undefined): string {
   return /(?:^|[\s,])(?:accept-encoding|\*)/i.test(names)
     ? names
     : [names, 'Accept-Encoding'].filter(Boolean).join(', ');
-}
-
-function isCompressible({ status, headers, size }: Body): boolean {
-  const isText = COMPRESSIBLE.test(String(headers['content-type'] ?? ''));
-  const isForbidden = /no-transform/i.test(String(headers['cache-control'] ?? ''));
-  const isLarge = size === null || size >= COMPRESS_BYTES_MIN;
-  return status === 200 && isText && isLarge && !isForbidden && headers['content-encoding'] === undefined;
 }
 
 function codingFor({ headers }: IncomingMessage, body: Body): 'br' | 'gzip' | null {

@@ -1,15 +1,17 @@
 // Objects on disk: a file each, with its description in front of the body. The index is in memory and is read from the
 // files at the start. What was not asked for for longest goes first when there is no room.
-import CachePolicy from 'http-cache-semantics';
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { HeaderFields } from './headers';
+import { purgeMatcher } from '../edge/purge_matcher';
+import type { HeaderFields } from '../edge/headers';
+import type { Freshness } from '../edge/policy';
 import type { PurgeSpec } from '../../cdn';
 
 /** What is known of an object beside its body. */
-export interface Description {
+export interface Description extends Freshness {
   zone_id: string;
+  site: string;
   /** Of the address: path, and the query string if it counts. */
   key: string;
   status: number;
@@ -17,25 +19,23 @@ export interface Description {
   tags: string[];
   /** Values of the header fields of the request that the response depends on. */
   vary: Record<string, string>;
-  stale_while_revalidate: number;
-  stale_if_error: number;
-  policy: CachePolicy.CachePolicyObject;
 }
 
-export interface StoredObject extends Omit<Description, 'policy'> {
-  policy: CachePolicy;
+export interface StoredObject extends Description {
   file: string;
   /** Where the body begins in the file. */
   start: number;
   size: number;
 }
 
+export type Address = Pick<Description, 'site' | 'key'>;
+
 export interface ObjectStore {
-  find(zoneId: string, key: string, request: Record<string, unknown>): StoredObject | null;
+  find(zoneId: string, address: Address, request: Record<string, unknown>): StoredObject | null;
   /** A file to write a body to. */
   create(description: Description): Promise<NewObject>;
   /** A later answer of the origin has confirmed the object. */
-  renew(object: StoredObject, headers: HeaderFields, policy: CachePolicy): void;
+  renew(object: StoredObject, headers: HeaderFields, freshness: Freshness): void;
   purge(zoneId: string, purge: PurgeSpec): void;
   /** Resolves when the files of the last run are known. */
   ready: Promise<void>;
@@ -64,23 +64,21 @@ interface Store {
 export function openObjectStore(directory: string, bytesMax: number): ObjectStore {
   const store: Store = { directory, bytesMax, bytes: 0, objects: new Map() };
   return {
-    find: (zoneId, key, request) => find(store, zoneId, key, request),
+    find: (zoneId, address, request) => find(store, nameOf(zoneId, address), request),
     create: (description) => create(store, description),
-    renew(object, headers, policy) {
-      object.headers = { ...object.headers, ...headers };
-      object.policy = policy;
+    renew(object, headers, freshness) {
+      Object.assign(object, freshness, { headers: { ...object.headers, ...headers } });
     },
     purge: (zoneId, purge) => purgeObjects(store, zoneId, purge),
     ready: load(store),
   };
 }
 
-function nameOf(zoneId: string, key: string): string {
-  return `${zoneId} ${key}`;
+function nameOf(zoneId: string, { site, key }: Address): string {
+  return `${zoneId} ${site} ${key}`;
 }
 
-function find(store: Store, zoneId: string, key: string, request: Record<string, unknown>): StoredObject | null {
-  const name = nameOf(zoneId, key);
+function find(store: Store, name: string, request: Record<string, unknown>): StoredObject | null {
   const variants = store.objects.get(name);
   const found = variants?.find(({ vary }) =>
     Object.entries(vary).every(([header, value]) => String(request[header] ?? '') === value),
@@ -111,7 +109,7 @@ async function create(store: Store, description: Description): Promise<NewObject
       const whole = `${file}-${size}`;
       await rename(temporary, whole);
       if (!isWanted()) return void (await rm(whole, { force: true }));
-      add(store, { ...description, policy: CachePolicy.fromObject(description.policy), file: whole, start, size });
+      add(store, { ...description, file: whole, start, size });
     },
     discard: () => rm(temporary, { force: true }),
   };
@@ -120,7 +118,7 @@ async function create(store: Store, description: Description): Promise<NewObject
 const VARIANTS_MAX = 50;
 
 function add(store: Store, object: StoredObject): void {
-  const name = nameOf(object.zone_id, object.key);
+  const name = nameOf(object.zone_id, object);
   const variants = store.objects.get(name) ?? [];
   const isSame = ({ vary }: StoredObject): boolean => JSON.stringify(vary) === JSON.stringify(object.vary);
   const old = variants.find(isSame) ?? (variants.length >= VARIANTS_MAX ? variants[0] : undefined);
@@ -135,7 +133,7 @@ function add(store: Store, object: StoredObject): void {
 
 /** Readers that have the file open read on. */
 function remove(store: Store, object: StoredObject): void {
-  const name = nameOf(object.zone_id, object.key);
+  const name = nameOf(object.zone_id, object);
   const variants = store.objects.get(name) ?? [];
   if (!variants.includes(object)) return;
   const left = variants.filter((one) => one !== object);
@@ -149,14 +147,6 @@ function purgeObjects(store: Store, zoneId: string, purge: PurgeSpec): void {
   const matches = purgeMatcher(purge);
   for (const variants of [...store.objects.values()])
     for (const object of variants) if (object.zone_id === zoneId && matches(object)) remove(store, object);
-}
-
-/** Whether an object is meant by a purge. A path without a query string means the path with any. */
-export function purgeMatcher({ type, values }: PurgeSpec): (object: Pick<Description, 'key' | 'tags'>) => boolean {
-  if (type === 'all') return () => true;
-  if (type === 'tags') return ({ tags }) => values.some((tag) => tags.includes(tag));
-  if (type === 'prefixes') return ({ key }) => values.some((prefix) => key.startsWith(prefix));
-  return ({ key }) => values.some((url) => key === url || (!url.includes('?') && key.startsWith(`${url}?`)));
 }
 
 async function load(store: Store): Promise<void> {
@@ -182,7 +172,7 @@ async function readObject(file: string): Promise<StoredObject> {
     const start = LENGTH_BYTES + bytes;
     const size = (await stat(file)).size - start;
     if (size !== Number(file.slice(file.lastIndexOf('-') + 1))) throw new Error('not whole');
-    return { ...description, policy: CachePolicy.fromObject(description.policy), file, start, size };
+    return { ...description, file, start, size };
   } finally {
     await handle.close();
   }

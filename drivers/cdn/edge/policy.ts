@@ -5,16 +5,24 @@ import CachePolicy from 'http-cache-semantics';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CdnCacheRules } from '../../cdn';
 
-export interface Decision {
-  policy: CachePolicy;
+export interface Decision extends Freshness {
   isStorable: boolean;
   /** Not kept because the visitor was recognised; another one's may be. */
   isPersonal: boolean;
-  /** Seconds that it may be served stale: while it is fetched anew, and while the origin fails. */
-  staleWhileRevalidate: number;
-  staleIfError: number;
   /** Lower-case names of the header fields that the response depends on. */
   vary: string[];
+}
+
+/** How long a stored response may be used. */
+export interface Freshness {
+  /** When its age was 0, in ms since the epoch. */
+  born_at: number;
+  fresh_until: number;
+  /** Seconds that it may be served stale: while it is fetched anew, and while the origin fails. */
+  stale_while_revalidate: number;
+  stale_if_error: number;
+  /** The origin forbids stale responses, whatever the zone says. */
+  is_strict: boolean;
 }
 
 interface Exchange {
@@ -24,14 +32,18 @@ interface Exchange {
   response: IncomingHttpHeaders;
 }
 
+const SECONDS_MAX = 2 ** 31;
+const CLOCK_TOLERANCE_SECONDS = 60;
 const NOT_FOUND_TTL_SECONDS = 60;
 const CACHEABLE = new Set([200, 203, 204, 300, 301, 308, 404, 410]);
+/** Kept only where the response itself says how long. */
+const CACHEABLE_WHERE_SAID = new Set([302, 307, 405, 414, 501]);
 const NEGATIVE = new Set([404, 410]);
 /** Directives that say whether a shared cache may keep the response of somebody who was recognised. */
 const FOR_EVERYBODY = ['public', 's-maxage', 'must-revalidate'];
 
 export function decide({ key, request, status, response }: Exchange, rules: CdnCacheRules): Decision {
-  const directives = effectiveDirectives(status, response, rules);
+  const { directives, isSaid } = effectiveDirectives(status, response, rules);
   const vary = varyNames(response.vary);
   const headers: Record<string, string> = { 'cache-control': formatDirectives(directives) };
   for (const name of ['date', 'age', 'etag', 'last-modified', 'vary'] as const)
@@ -43,58 +55,80 @@ export function decide({ key, request, status, response }: Exchange, rules: CdnC
     (request.cookie !== undefined || request.authorization !== undefined) &&
     !FOR_EVERYBODY.some((name) => directives.has(name));
   const isStorable =
-    CACHEABLE.has(status) &&
+    (CACHEABLE.has(status) || (CACHEABLE_WHERE_SAID.has(status) && isSaid)) &&
     !vary.includes('*') &&
     response['set-cookie'] === undefined &&
     !isPersonal &&
     policy.storable() &&
     (policy.timeToLive() > 0 || response.etag !== undefined || response['last-modified'] !== undefined);
-  const isStrict = ['must-revalidate', 'proxy-revalidate', 's-maxage', 'no-cache'].some((name) => directives.has(name));
+  return { isStorable, isPersonal, vary, ...freshnessOf(policy, directives, response.date) };
+}
+
+function freshnessOf(policy: CachePolicy, directives: Directives, date: string | undefined): Freshness {
+  const now = Date.now();
+  const age = Math.max(policy.age(), apparentAge(now, date));
+  const is_strict = ['must-revalidate', 'proxy-revalidate', 'no-cache'].some((name) => directives.has(name));
   return {
-    ...{ policy, isStorable, isPersonal, vary },
-    staleWhileRevalidate: isStrict && !directives.has('s-maxage') ? 0 : seconds(directives, 'stale-while-revalidate'),
-    staleIfError: isStrict && !directives.has('s-maxage') ? 0 : seconds(directives, 'stale-if-error'),
+    born_at: now - age * 1000,
+    fresh_until: now + (policy.maxAge() - age) * 1000,
+    stale_while_revalidate: is_strict ? 0 : seconds(directives, 'stale-while-revalidate'),
+    stale_if_error: is_strict ? 0 : seconds(directives, 'stale-if-error'),
+    is_strict,
   };
 }
 
-/** Whether the stored response is fresh. Cache-Control of visitors is not read: they can't make the cache ask. */
-export function isFresh(policy: CachePolicy, key: string, request: IncomingHttpHeaders): boolean {
-  return policy.satisfiesWithoutRevalidation(cacheRequest(key, request));
+/** RFC 9111 §4.2.3. Clocks differ: less than the tolerance is none. */
+function apparentAge(now: number, date: string | undefined): number {
+  const seconds = (now - Date.parse(date ?? '')) / 1000;
+  return seconds > CLOCK_TOLERANCE_SECONDS ? seconds : 0;
+}
+
+/** Whether the object may be served although the origin should be asked: while it fails. */
+export function mayServeStale(object: Freshness, { serve_stale }: CdnCacheRules): boolean {
+  return !object.is_strict && (serve_stale || staleSeconds(object) <= object.stale_if_error);
+}
+
+export function staleSeconds({ fresh_until }: Freshness): number {
+  return (Date.now() - fresh_until) / 1000;
 }
 
 /** The fields of a request that the origin is asked with whether the stored response still holds. */
-export function conditionalFields(policy: CachePolicy, key: string, request: IncomingHttpHeaders): IncomingHttpHeaders {
-  const headers = policy.revalidationHeaders(cacheRequest(key, request)) as IncomingHttpHeaders;
+export function conditionalFields(stored: IncomingHttpHeaders): Record<string, string> {
   return {
-    ...(headers['if-none-match'] !== undefined && { 'if-none-match': headers['if-none-match'] }),
-    ...(headers['if-modified-since'] !== undefined && { 'if-modified-since': headers['if-modified-since'] }),
+    ...(stored.etag !== undefined && { 'if-none-match': stored.etag }),
+    ...(stored['last-modified'] !== undefined && { 'if-modified-since': stored['last-modified'] }),
   };
 }
 
 function cacheRequest(key: string, request: IncomingHttpHeaders): CachePolicy.HttpRequest {
   const headers: Record<string, string> = { host: 'edge' };
-  for (const [name, value] of Object.entries(request))
-    if (!['host', 'cache-control', 'pragma', 'range', 'if-none-match', 'if-modified-since'].includes(name))
-      headers[name] = String(value);
+  if (request.authorization !== undefined) headers.authorization = request.authorization;
   return { method: 'GET', url: key, headers };
 }
 
 type Directives = Map<string, string>;
 
-function effectiveDirectives(status: number, response: IncomingHttpHeaders, rules: CdnCacheRules): Directives {
+/** `isSaid`: the response itself says something of its life. */
+function effectiveDirectives(
+  status: number,
+  response: IncomingHttpHeaders,
+  rules: CdnCacheRules,
+): { directives: Directives; isSaid: boolean } {
   const ttl = NEGATIVE.has(status)
     ? Math.min(rules.default_ttl_seconds, NOT_FOUND_TTL_SECONDS)
     : rules.default_ttl_seconds;
-  if (!rules.respect_origin_headers) return new Map([['max-age', String(ttl)]]);
-  const targeted = response['cdn-cache-control'];
+  if (!rules.respect_origin_headers) return { directives: new Map([['max-age', String(ttl)]]), isSaid: false };
+  const targeted = response['cdn-cache-control'] || undefined;
   const directives = parseDirectives(String(targeted ?? response['cache-control'] ?? ''));
-  const isExplicit =
-    directives.has('max-age') ||
-    directives.has('s-maxage') ||
-    (targeted === undefined && response.expires !== undefined) ||
+  const isSaid =
+    isExplicit(directives, targeted === undefined ? response : {}) ||
     ['no-store', 'no-cache', 'private'].some((name) => directives.has(name));
-  if (!isExplicit) directives.set('max-age', String(ttl));
-  return directives;
+  if (!isSaid) directives.set('max-age', String(ttl));
+  return { directives, isSaid };
+}
+
+function isExplicit(directives: Directives, { expires }: IncomingHttpHeaders): boolean {
+  return directives.has('max-age') || directives.has('s-maxage') || expires !== undefined;
 }
 
 function parseDirectives(text: string): Directives {
@@ -105,10 +139,15 @@ function parseDirectives(text: string): Directives {
     const known = directives.get(key);
     // Of two the shorter life; what is no number is stale at once (RFC 9111 §4.2.1).
     const isAge = key === 'max-age' || key === 's-maxage';
-    const clean = isAge && !/^\d{1,10}$/.test(value) ? '0' : value;
+    const clean = isAge ? deltaSeconds(value) : value;
     directives.set(key, isAge && known !== undefined ? String(Math.min(Number(known), Number(clean))) : clean);
   }
   return directives;
+}
+
+/** What is too large counts as the largest (RFC 9111 §1.2.2). */
+function deltaSeconds(value: string): string {
+  return /^\d+$/.test(value) ? String(Math.min(Number(value), SECONDS_MAX)) : '0';
 }
 
 function formatDirectives(directives: Directives): string {
@@ -117,7 +156,7 @@ function formatDirectives(directives: Directives): string {
 
 function seconds(directives: Directives, name: string): number {
   const value = directives.get(name) ?? '';
-  return /^\d{1,10}$/.test(value) ? Number(value) : 0;
+  return Number(deltaSeconds(value));
 }
 
 function varyNames(vary: string | undefined): string[] {

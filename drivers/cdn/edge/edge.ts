@@ -1,0 +1,72 @@
+// What all engines of CDN zones have in common: visitors come to the ingress of this host, which knows the zones.
+import type { Outbound } from '../../outbound';
+import type { CdnDriver, Edge, PurgeSpec } from '../../cdn';
+import type { DriverContext } from '../../driver';
+import { forgetZone, setZone, type EdgeState, type ObjectCache } from './edge_state';
+import { openOriginClient } from './origin';
+import { handleVisit } from './visit';
+
+export interface EdgeOptions {
+  outbound: Outbound;
+  log(message: string, error: unknown): void;
+}
+
+export interface CdnEngine {
+  driver: CdnDriver;
+  edge: Edge;
+  close(): Promise<void>;
+}
+
+/** What an engine adds to the edge. */
+export interface EngineParts {
+  name: string;
+  cache: ObjectCache;
+  nodes(): readonly string[];
+  purge(zoneId: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
+  /** A zone is served as it is now when this resolves. */
+  zonesChanged(ctx: DriverContext): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function openEdge({ outbound, log }: EdgeOptions, open: (state: EdgeState) => EngineParts): CdnEngine {
+  const state: EdgeState = {
+    ...{ zones: new Map(), hosts: new Map(), traffic: new Map(), log },
+    origins: openOriginClient(outbound),
+    cache: { serve: () => undefined, invalidate: () => Promise.resolve() },
+  };
+  const engine = open(state);
+  state.cache = engine.cache;
+  return {
+    driver: driverOf(state, engine),
+    edge: {
+      has: (host) => state.hosts.has(host),
+      forcesHttps: (host) => state.hosts.get(host)?.zone.spec.force_https ?? false,
+      handle: (request, response, visitor) => handleVisit(state, request, response, visitor),
+    },
+    async close() {
+      await engine.close();
+      state.origins.close();
+    },
+  };
+}
+
+function driverOf(state: EdgeState, engine: EngineParts): CdnDriver {
+  return {
+    name: engine.name,
+    async ensureZone(id, spec, ctx) {
+      setZone(state, id, spec);
+      await engine.zonesChanged(ctx);
+    },
+    async removeZone(id, ctx) {
+      forgetZone(state, id);
+      for (const node of engine.nodes()) await engine.purge(id, { type: 'all', values: [] }, node, ctx);
+    },
+    nodes: () => engine.nodes(),
+    purge: (id, purge, node, ctx) => engine.purge(id, purge, node, ctx),
+    takeTraffic() {
+      const taken = [...state.traffic.values()];
+      state.traffic.clear();
+      return taken;
+    },
+  };
+}

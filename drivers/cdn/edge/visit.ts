@@ -1,0 +1,200 @@
+// One request of a visitor: to the cache where it may be answered from there, else straight to the origin.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream';
+import type { Visitor } from '../../cdn';
+import { trafficOf, type EdgeState, type Zone } from './edge_state';
+import { requestFields, responseFields, withoutCacheFields, type HeaderFields } from './headers';
+
+export interface Visit {
+  state: EdgeState;
+  zone: Zone;
+  domain_id: string;
+  visitor: Visitor;
+  request: IncomingMessage;
+  response: ServerResponse;
+}
+
+/** What a visitor wants, in the form that the cache compares. */
+export interface Wanted {
+  zone: Zone;
+  /** Scheme and host name of the visitor: a part of the address (RFC 9111 §2), and origins are told of both. */
+  site: string;
+  key: string;
+  /** As it goes to the origin. */
+  target: string;
+  headers: HeaderFields;
+  /** Counts a request to the origin. */
+  countOrigin(): void;
+}
+
+export const CDN_NAME = 'edge';
+export const ORIGIN_FAILED = 'The origin of this address could not be reached.';
+const LOOPS_MAX = 8;
+
+export function handleVisit(
+  state: EdgeState,
+  request: IncomingMessage,
+  response: ServerResponse,
+  visitor: Visitor,
+): void {
+  const found = state.hosts.get(visitor.host);
+  if (!found) return sendText(response, 404, 'Nothing is served at this address.');
+  const { zone, domain_id } = found;
+  const visit: Visit = { state, zone, domain_id, visitor, request, response };
+  countVisit(visit);
+  if (!zone.spec.enabled) return sendText(response, 503, 'This address is switched off.');
+  if (isLoop(visit)) return sendText(response, 508, 'The origin leads back to this address.');
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  if (!isRead && zone.spec.origin.bucket) return sendText(response, 405, 'The origin of this address is only read.');
+  try {
+    const work = isRead && !hasBody(request) ? state.cache.serve(visit) : passThrough(visit);
+    work?.catch((error: unknown) => fail(visit, error));
+  } catch (error) {
+    fail(visit, error);
+  }
+}
+
+function fail({ state, response }: Visit, error: unknown): void {
+  if (!response.destroyed) state.log('a request to a CDN zone failed', error);
+  sendText(response, 502, ORIGIN_FAILED);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
+function countVisit({ state, zone, domain_id, response }: Visit): void {
+  const { socket } = response;
+  const before = socket?.bytesWritten ?? 0;
+  trafficOf(state, zone.id, domain_id).requests += 1;
+  response.once('close', () => {
+    // Counters are taken now and then: the ones of this moment count.
+    const now = trafficOf(state, zone.id, domain_id);
+    now.bytes += Math.max(0, (socket?.bytesWritten ?? 0) - before);
+    const family = `${Math.floor(response.statusCode / 100)}xx`;
+    if (family in now.responses) now.responses[family as '2xx'] += 1;
+  });
+}
+
+export function countHit({ state, zone, domain_id }: Visit): void {
+  trafficOf(state, zone.id, domain_id).hits += 1;
+}
+
+export function countOrigin({ state, zone, domain_id }: Visit): void {
+  trafficOf(state, zone.id, domain_id).origin_requests += 1;
+}
+
+/** RFC 8586. */
+function isLoop({ zone, request }: Visit): boolean {
+  const passed = request.headers['cdn-loop'];
+  if (passed === undefined) return false;
+  const text = String(passed);
+  return text.includes(`${CDN_NAME}; zone=${zone.id}`) || text.split(',').length > LOOPS_MAX;
+}
+
+/** Without the cache: other methods, and what can't be kept. */
+export async function passThrough(visit: Visit): Promise<void> {
+  const { state, zone, request } = visit;
+  countOrigin(visit);
+  const aborted = new AbortController();
+  visit.response.once('close', () => aborted.abort());
+  const origin = await state.origins.send(zone.spec.origin, {
+    method: request.method ?? 'GET',
+    target: request.url ?? '/',
+    headers: zone.spec.origin.bucket ? wantedOf(visit).headers : forwardedFields(visit, requestFields(request.headers)),
+    body: hasBody(request) ? request : null,
+    signal: aborted.signal,
+  });
+  const isUnsafe = !['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(request.method ?? '');
+  if (isUnsafe && (origin.statusCode ?? 500) < 400)
+    await state.cache.invalidate(zone.id, { type: 'urls', values: [pathOf(request.url ?? '/')] });
+  sendPassed(visit, origin);
+}
+
+export function sendPassed(visit: Visit, origin: IncomingMessage): void {
+  const headers = visitorFields(visit, withoutCacheFields(responseFields(origin.headers)), 'fwd=bypass', null);
+  if (origin.headers['content-length'] !== undefined) headers['content-length'] = origin.headers['content-length'];
+  visit.response.writeHead(origin.statusCode ?? 502, headers);
+  if (visit.request.method === 'HEAD') {
+    origin.destroy();
+    return void visit.response.end();
+  }
+  pipeline(origin, visit.response, () => undefined);
+}
+
+const CONDITIONS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
+
+export function wantedOf(visit: Visit): Wanted {
+  const { zone, request } = visit;
+  const target = request.url ?? '/';
+  const headers = requestFields(request.headers);
+  for (const name of CONDITIONS) delete headers[name];
+  // Nobody is recognised by a bucket, which the platform asks in its own name.
+  if (zone.spec.origin.bucket) for (const name of ['cookie', 'authorization']) delete headers[name];
+  // One form for all: visitors get theirs compressed here.
+  headers['accept-encoding'] = 'identity';
+  return {
+    ...{ zone, site: siteOf(visit), key: keyOf(zone, target), target, countOrigin: () => countOrigin(visit) },
+    headers: forwardedFields(visit, headers),
+  };
+}
+
+export function siteOf({ visitor }: Visit): string {
+  return `${visitor.scheme}://${visitor.host}`;
+}
+
+/** Of the object at a target. */
+export function keyOf({ spec }: Zone, target: string): string {
+  return spec.cache.query_string === 'ignore' ? pathOf(target) : target;
+}
+
+export function pathOf(target: string): string {
+  return target.split('?', 1)[0] ?? target;
+}
+
+function forwardedFields({ zone, visitor }: Visit, headers: HeaderFields): HeaderFields {
+  const loop = `${CDN_NAME}; zone=${zone.id}`;
+  return {
+    ...headers,
+    'cdn-loop': [headers['cdn-loop'] ?? []].flat().concat(loop).join(', '),
+    via: [headers.via ?? []].flat().concat(`1.1 ${CDN_NAME}`).join(', '),
+    'x-forwarded-for': visitor.address,
+    'x-forwarded-proto': visitor.scheme,
+    'x-forwarded-host': visitor.host,
+  };
+}
+
+/** @param age in seconds; null: not from the cache */
+export function visitorFields({ zone }: Visit, fields: HeaderFields, status: string, age: number | null): HeaderFields {
+  const { browser_ttl_seconds } = zone.spec.cache;
+  const headers: HeaderFields = { ...fields, 'cache-status': `${CDN_NAME}; ${status}` };
+  delete headers['content-length'];
+  headers.via = [headers.via ?? []].flat().concat(`1.1 ${CDN_NAME}`).join(', ');
+  if (age === null) return headers;
+  headers.age = String(Math.floor(age));
+  if (browser_ttl_seconds !== null) {
+    headers['cache-control'] = `max-age=${browser_ttl_seconds}`;
+    delete headers.expires;
+    // A browser counts the age too.
+    headers.age = '0';
+  }
+  return headers;
+}
+
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  more: Record<string, string> = {},
+): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const body = `${text}\n`;
+  response.writeHead(status, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'Cache-Status': CDN_NAME,
+    ...more,
+  });
+  response.end(response.req.method === 'HEAD' ? undefined : body);
+}

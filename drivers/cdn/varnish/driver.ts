@@ -1,0 +1,82 @@
+// Varnish as the cache of CDN zones: one or more, on this machine or on others. Visitors come to the ingress of this
+// host, which asks the Varnish that an object belongs to; Varnish asks the gateway of this host for what it has not.
+import http from 'node:http';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PurgeSpec } from '../../cdn';
+import { DriverError } from '../../driver';
+import { openEdge, type CdnEngine, type EdgeOptions } from '../edge/edge';
+import type { EdgeState } from '../edge/edge_state';
+import { openGateway, type Gateway } from './gateway';
+import { openNode, type VarnishNode } from './node';
+import { serveThroughVarnish, type Front } from './serve';
+import { renderVcl } from './vcl';
+
+export interface VarnishOptions extends EdgeOptions {
+  nodes: readonly { host: string; port: number; cliPort: number }[];
+  /** The file of -S. */
+  secretFile: string;
+  /** Where the nodes reach the gateway of this host. */
+  gateway: { host: string; port: number };
+  /** Known to this installation only: letters, digits, `-` and `_`. */
+  token: string;
+  objectBytesMax: number;
+}
+
+const READY_WITHIN_MS = 5_000;
+/** What Varnish got the head of before a purge is stored by then. */
+const STORED_AFTER_MS = 500;
+
+/** @throws Error where the port of the gateway is taken or the secret can't be read */
+export async function openVarnish({ nodes, secretFile, ...options }: VarnishOptions): Promise<CdnEngine> {
+  const { gateway: at, token, objectBytesMax, log } = options;
+  const secret = readFileSync(secretFile);
+  const vcl = renderVcl({ gateway: at, token });
+  let state: EdgeState | undefined;
+  const front: Front = { token, agent: new http.Agent({ keepAlive: true, maxFreeSockets: 256 }), nodes: [] };
+  const engine = openEdge(options, (edge) => {
+    state = edge;
+    const purge = (zoneId: string, spec: PurgeSpec, name: string): Promise<void> => {
+      const node = front.nodes.find((one) => one.name === name);
+      return node && gateway ? purgeNode(gateway, node, zoneId, spec) : Promise.resolve();
+    };
+    return {
+      name: 'varnish',
+      cache: {
+        serve: (visit) => serveThroughVarnish(front, visit),
+        async invalidate(zoneId, spec) {
+          // A node that is away is emptied before it serves again.
+          await Promise.allSettled(front.nodes.map(({ name }) => purge(zoneId, spec, name)));
+        },
+      },
+      nodes: () => front.nodes.map(({ name }) => name),
+      purge,
+      async zonesChanged() {
+        const ready = await Promise.any(front.nodes.map((node) => isReady(node))).catch(() => false);
+        if (!ready) throw new DriverError('transient', 'No cache can be reached.');
+      },
+      async close() {
+        await Promise.all(front.nodes.map((node) => node.close()));
+        front.agent.destroy();
+        await gateway?.close();
+      },
+    };
+  });
+  const gateway: Gateway | undefined = await openGateway(state as EdgeState, { ...at, token, objectBytesMax });
+  front.nodes = nodes.map((node) => openNode({ ...node, secret, vcl, log }));
+  return engine;
+}
+
+async function isReady(node: VarnishNode): Promise<true> {
+  if (await node.whenReady(READY_WITHIN_MS)) return true;
+  throw new Error('not ready');
+}
+
+/** Bans do not match what is stored after them: what was on its way is kept out, or purged by a second ban. */
+async function purgeNode(gateway: Gateway, node: VarnishNode, zoneId: string, purge: PurgeSpec): Promise<void> {
+  const mayBeStoredYet = gateway.cancelFetches(zoneId, purge);
+  await node.purge(zoneId, purge);
+  if (!mayBeStoredYet) return;
+  await sleep(STORED_AFTER_MS);
+  await node.purge(zoneId, purge);
+}

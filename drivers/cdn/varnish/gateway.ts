@@ -1,0 +1,204 @@
+// Where Varnish fetches objects: asks the origin of the zone (signed, over TLS, its address checked) and says with the
+// response whether and how long it may be kept.
+import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream';
+import { timingSafeEqual } from 'node:crypto';
+import type { PurgeSpec } from '../../cdn';
+import { isCompressible } from '../edge/compression';
+import { trafficOf, type EdgeState, type Zone } from '../edge/edge_state';
+import { requestFields, responseFields, tagsOf, withoutCacheFields, type HeaderFields } from '../edge/headers';
+import { decide, type Decision } from '../edge/policy';
+import { purgeMatcher } from '../edge/purge_matcher';
+import { FIELD, withoutInternal } from './fields';
+
+export interface GatewayOptions {
+  host: string;
+  port: number;
+  token: string;
+  objectBytesMax: number;
+}
+
+export interface Gateway {
+  readonly port: number;
+  /**
+   * Keeps what is on its way from being stored.
+   * @returns whether Varnish may have got the head of such a response without having stored it yet
+   */
+  cancelFetches(zoneId: string, purge: PurgeSpec): boolean;
+  close(): Promise<void>;
+}
+
+/** A request to an origin, until Varnish has surely stored the response or not. */
+interface Fetch {
+  zone_id: string;
+  key: string;
+  isCancelled: boolean;
+  hasHead: boolean;
+}
+
+/** Longer keys do not fit into the header fields of Varnish. */
+const KEY_LENGTH_MAX = 4_000;
+const TAGS_LENGTH_MAX = 6_000;
+/** Varnish does not find objects without one. */
+const TTL_MIN = '0.001';
+const HEAD_MS = 60_000;
+const STORED_WITHIN_MS = 5_000;
+
+interface State extends GatewayOptions {
+  edge: EdgeState;
+  fetches: Set<Fetch>;
+}
+
+/** @throws Error where the port is taken */
+export async function openGateway(edge: EdgeState, options: GatewayOptions): Promise<Gateway> {
+  const state: State = { ...options, edge, fetches: new Set() };
+  const server = http.createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
+    answer(state, request, response).catch((error: unknown) => {
+      edge.log('a request of Varnish failed', error);
+      fail(response);
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  return {
+    port: (server.address() as { port: number }).port,
+    cancelFetches: (zoneId, purge) => cancelFetches(state, zoneId, purge),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function cancelFetches({ fetches }: State, zoneId: string, purge: PurgeSpec): boolean {
+  const matches = purgeMatcher({ ...purge, ...(purge.type === 'tags' && { type: 'all' }) });
+  let mayBeStoredYet = false;
+  for (const fetch of fetches) {
+    if (fetch.zone_id !== zoneId || !matches({ key: fetch.key, tags: [] })) continue;
+    fetch.isCancelled = true;
+    mayBeStoredYet ||= fetch.hasHead;
+  }
+  return mayBeStoredYet;
+}
+
+async function answer(state: State, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { edge } = state;
+  const zone = edge.zones.get(text(request, FIELD.zone));
+  if (!isOurs(state, request) || !zone) return void response.writeHead(403).end();
+  const key = text(request, FIELD.key);
+  const fetch: Fetch = { zone_id: zone.id, key, isCancelled: false, hasHead: false };
+  state.fetches.add(fetch);
+  response.once('close', () => setTimeout(() => state.fetches.delete(fetch), STORED_WITHIN_MS).unref());
+  trafficOf(edge, zone.id, text(request, FIELD.domain)).origin_requests += 1;
+  const aborted = new AbortController();
+  const timer = setTimeout(() => aborted.abort(), HEAD_MS);
+  response.once('close', () => aborted.abort());
+  const headers = originFields(request);
+  let origin: IncomingMessage;
+  try {
+    origin = await edge.origins.send(zone.spec.origin, {
+      ...{ method: 'GET', target: request.url ?? '/', headers, body: null, signal: aborted.signal },
+    });
+  } catch {
+    return fail(response);
+  } finally {
+    clearTimeout(timer);
+  }
+  const fields = describe(state, zone, fetch, headers, origin);
+  fetch.hasHead = true;
+  response.writeHead(origin.statusCode ?? 502, fields);
+  pipeline(origin, response, () => undefined);
+}
+
+function isOurs({ token }: State, request: IncomingMessage): boolean {
+  const [given, own] = [Buffer.from(text(request, FIELD.token)), Buffer.from(token)];
+  return given.length === own.length && timingSafeEqual(given, own);
+}
+
+function text({ headers }: IncomingMessage, name: string): string {
+  return String(headers[name] ?? '');
+}
+
+/** What the edge sent, without what Varnish has added. */
+function originFields(request: IncomingMessage): HeaderFields {
+  const { 'x-forwarded-proto': proto, 'x-forwarded-host': host } = request.headers;
+  const fields = withoutInternal(requestFields(request.headers)) as HeaderFields;
+  for (const name of ['x-varnish', 'host']) delete fields[name];
+  return {
+    ...fields,
+    'accept-encoding': 'identity',
+    'x-forwarded-for': text(request, FIELD.client),
+    'x-forwarded-proto': String(proto ?? 'http'),
+    'x-forwarded-host': String(host ?? ''),
+  };
+}
+
+/** The response as Varnish gets it. */
+function describe(
+  { objectBytesMax }: State,
+  zone: Zone,
+  fetch: Fetch,
+  asked: HeaderFields,
+  origin: IncomingMessage,
+): HeaderFields {
+  const status = origin.statusCode ?? 502;
+  const fields = withoutInternal(responseFields(origin.headers)) as HeaderFields;
+  const tags = tagsOf(origin.headers).join(',');
+  const visible = withoutCacheFields(fields);
+  if (fields.via !== undefined) visible[FIELD.via] = [fields.via].flat().join(', ');
+  delete visible.via;
+  const isRenewal = status === 304;
+  const { key } = fetch;
+  const isLarge = Number(origin.headers['content-length'] ?? 0) > objectBytesMax;
+  const isKept = !fetch.isCancelled && !isLarge && key.length <= KEY_LENGTH_MAX && tags.length <= TAGS_LENGTH_MAX;
+  if (!isKept) return notKept(visible, isRenewal);
+  // Varnish takes over what a 304 does not say from the object that it has.
+  if (isRenewal && !saysLife(origin.headers)) return visible;
+  const decision = decide(
+    { key, request: asked as IncomingHttpHeaders, status: isRenewal ? 200 : status, response: origin.headers },
+    zone.spec.cache,
+  );
+  if (!decision.isStorable) return notKept(visible, isRenewal);
+  const size = sizeOf(origin);
+  const isPacked = !isRenewal && zone.spec.compression && isCompressible({ status, headers: fields, size });
+  delete visible.vary;
+  return { ...visible, ...storingFields(decision, fetch, tags), ...(isPacked && { [FIELD.gzip]: '1' }) };
+}
+
+/** How Varnish is to keep the response. */
+function storingFields(decision: Decision, { zone_id, key }: Fetch, tags: string): HeaderFields {
+  const vary = decision.vary.join(', ');
+  const freshSeconds = (decision.fresh_until - Date.now()) / 1000;
+  return {
+    ...(vary && { vary }),
+    age: String(Math.max(0, Math.floor((Date.now() - decision.born_at) / 1000))),
+    [FIELD.ttl]: freshSeconds > 0 ? String(freshSeconds) : TTL_MIN,
+    // Of what is stale when it comes, a part of these times is over.
+    [FIELD.whileRevalidate]: `${Math.max(0, decision.stale_while_revalidate + Math.min(0, freshSeconds))}s`,
+    [FIELD.ifError]: `${Math.max(0, decision.stale_if_error + Math.min(0, freshSeconds))}s`,
+    ...(decision.is_strict && { [FIELD.strict]: '1' }),
+    ...{ [FIELD.zone]: zone_id, [FIELD.key]: key },
+    ...(tags && { [FIELD.tags]: tags }),
+  };
+}
+
+/** What Varnish has revalidated stays, and is asked for again each time. */
+function notKept(fields: HeaderFields, isRenewal: boolean): HeaderFields {
+  return isRenewal ? { ...fields, [FIELD.ttl]: TTL_MIN } : fields;
+}
+
+function sizeOf({ headers }: IncomingMessage): number | null {
+  return headers['content-length'] === undefined ? null : Number(headers['content-length']);
+}
+
+function saysLife(headers: IncomingHttpHeaders): boolean {
+  return ['cache-control', 'cdn-cache-control', 'expires'].some((name) => headers[name] !== undefined);
+}
+
+function fail(response: ServerResponse): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  response.writeHead(502, { 'content-length': '0', [FIELD.failed]: '1' }).end();
+}

@@ -1,0 +1,129 @@
+// One Varnish: connected over its management port, given our configuration, and taken out of service while it is away.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PurgeSpec } from '../../cdn';
+import { DriverError } from '../../driver';
+import { bansOf } from './bans';
+import { connectCli, VarnishError, type VarnishCli } from './cli';
+import { VCL_PREFIX } from './vcl';
+
+export interface VarnishNode {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+  /** It has our configuration and was reached a moment ago. */
+  isReady(): boolean;
+  /** A request did not get through: out of service until it answers on its management port again. */
+  suspect(): void;
+  purge(zoneId: string, purge: PurgeSpec): Promise<void>;
+  /** Resolves when it is ready, or false after the time. */
+  whenReady(milliseconds: number): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+export interface NodeOptions {
+  host: string;
+  port: number;
+  cliPort: number;
+  secret: Buffer;
+  vcl: { name: string; text: string };
+  log(message: string, error: unknown): void;
+}
+
+const PING_EVERY_MS = 1_000;
+const REPLY_WITHIN_MS = 15_000;
+const POLL_MS = 25;
+
+interface State extends NodeOptions {
+  name: string;
+  cli: VarnishCli | null;
+  ready: boolean;
+  /** It may have missed a purge: it is emptied before it serves again. */
+  missed: boolean;
+  closing: AbortController;
+}
+
+export function openNode(options: NodeOptions): VarnishNode {
+  const { host, port } = options;
+  const name = `${host}:${port}`;
+  const state: State = { ...options, name, cli: null, ready: false, missed: false, closing: new AbortController() };
+  const running = keepConnected(state);
+  return {
+    ...{ name, host, port },
+    isReady: () => state.ready,
+    suspect: () => void (state.ready = false),
+    purge: (zoneId, purge) => purgeNode(state, zoneId, purge),
+    async whenReady(milliseconds) {
+      const end = Date.now() + milliseconds;
+      while (!state.ready && Date.now() < end && !state.closing.signal.aborted) await sleep(POLL_MS);
+      return state.ready;
+    },
+    async close() {
+      state.closing.abort();
+      state.cli?.close();
+      await running;
+    },
+  };
+}
+
+async function purgeNode(state: State, zoneId: string, purge: PurgeSpec): Promise<void> {
+  const { cli, name } = state;
+  try {
+    if (!cli) throw new Error('not connected');
+    for (const ban of bansOf(zoneId, purge)) await cli.run('ban', ...ban);
+  } catch (error) {
+    state.missed = true;
+    if (error instanceof VarnishError)
+      throw new DriverError('invalid', `The cache ${name} did not take the purge: ${error.message}`);
+    throw new DriverError('transient', `The cache ${name} can't be reached.`);
+  }
+}
+
+async function keepConnected(state: State): Promise<void> {
+  const { signal } = state.closing;
+  let told = false;
+  while (!signal.aborted) {
+    try {
+      await check(state);
+      told = false;
+    } catch (error) {
+      state.ready = false;
+      state.cli?.close();
+      state.cli = null;
+      if (!told && !signal.aborted) state.log(`the cache ${state.name} is out of service`, error);
+      told = true;
+    }
+    await sleep(PING_EVERY_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function check(state: State): Promise<void> {
+  const { host, cliPort: port, secret } = state;
+  state.cli ??= await connectCli({ host, port }, secret, REPLY_WITHIN_MS);
+  await state.cli.run('ping');
+  const loaded = await loadedVcls(state.cli);
+  if (!loaded.some(({ name, status }) => name === state.vcl.name && status === 'active'))
+    await load(state.cli, state.vcl, loaded);
+  if (state.missed) await state.cli.run('ban', 'obj.status', '!=', '0');
+  state.missed = false;
+  state.ready = true;
+}
+
+interface LoadedVcl {
+  name: string;
+  status: string;
+}
+
+async function loadedVcls(cli: VarnishCli): Promise<LoadedVcl[]> {
+  const listed = JSON.parse(await cli.run('vcl.list', '-j')) as unknown[];
+  return listed.filter((one): one is LoadedVcl => typeof one === 'object' && one !== null && 'name' in one);
+}
+
+/** From one request to the next: what does not compile changes nothing. */
+async function load(cli: VarnishCli, { name, text }: State['vcl'], loaded: readonly LoadedVcl[]): Promise<void> {
+  if (!loaded.some((one) => one.name === name)) await cli.run('vcl.inline', name, text);
+  await cli.run('vcl.use', name);
+  // A varnishd that was started without a configuration waits for one.
+  if (!(await cli.run('status')).includes('running')) await cli.run('start');
+  for (const old of loaded)
+    if (old.name !== name && old.name.startsWith(VCL_PREFIX)) await cli.run('vcl.discard', old.name).catch(() => '');
+}

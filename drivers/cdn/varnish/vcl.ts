@@ -1,0 +1,140 @@
+// The configuration of Varnish. What may be kept and for how long is decided by the gateway, with the same code as in
+// the embedded cache; Varnish stores, collapses requests and purges. Zones travel with each request, so that a change
+// of a zone needs no other configuration (docs/decisions/0067).
+import { createHash } from 'node:crypto';
+import { isIP } from 'node:net';
+import { FIELD, INTERNAL } from './fields';
+
+export interface VclOptions {
+  /** Where Varnish reaches the gateway. */
+  gateway: { host: string; port: number };
+  token: string;
+}
+
+const {
+  token,
+  zone,
+  site,
+  key,
+  serveStale,
+  ttl,
+  whileRevalidate,
+  ifError,
+  strict,
+  gzip,
+  state,
+  staleAllowed,
+  staleChosen,
+} = FIELD;
+/** How long a response that is not kept keeps others from waiting for it. */
+const NOT_KEPT = '60s';
+/** Stale objects are looked for beyond what they allow: the rules of the visit decide. */
+const EVER = '3650d';
+
+const head = (options: VclOptions): string => `vcl 4.1;
+import std;
+
+backend gateway {
+  .host = "${options.gateway.host}";
+  .port = "${options.gateway.port}";
+  .connect_timeout = 5s;
+  .first_byte_timeout = 70s;
+  .between_bytes_timeout = 70s;
+}
+
+sub vcl_recv {
+  if (req.http.${token} != "${options.token}") { return (synth(403)); }
+  if (req.method != "GET" && req.method != "HEAD") { return (synth(405)); }
+  if (req.restarts == 0) {
+    set req.grace = ${EVER};
+    unset req.http.${staleAllowed};
+    unset req.http.${staleChosen};
+  }
+  return (hash);
+}
+
+sub vcl_hash {
+  hash_data(req.http.${zone});
+  hash_data(req.http.${site});
+  hash_data(req.http.${key});
+  return (lookup);
+}
+`;
+
+const visits = `
+sub vcl_hit {
+  if (obj.ttl >= 0s) { set req.http.${state} = "hit"; return (deliver); }
+  set req.http.${state} = "stale";
+  if (req.http.${staleChosen}) { return (deliver); }
+  if (obj.ttl + std.duration(obj.http.${whileRevalidate}, 0s) >= 0s) { return (deliver); }
+  if (!obj.http.${strict} && (req.http.${serveStale} ||
+      obj.ttl + std.duration(obj.http.${ifError}, 0s) >= 0s)) { set req.http.${staleAllowed} = "1"; }
+  set req.grace = 0s;
+  return (restart);
+}
+
+sub vcl_miss { set req.http.${state} = "miss"; return (fetch); }
+sub vcl_pass { set req.http.${state} = "bypass"; return (fetch); }
+
+sub vcl_synth {
+  if (req.http.${staleAllowed} && !req.http.${staleChosen}) {
+    set req.http.${staleChosen} = "1";
+    set req.grace = ${EVER};
+    return (restart);
+  }
+  set resp.http.${FIELD.failed} = "1";
+  return (deliver);
+}
+
+sub vcl_deliver {
+  set resp.http.${state} = req.http.${state};
+  if (obj.uncacheable) { set resp.http.${state} = "bypass"; }
+  unset resp.http.X-Varnish;
+  unset resp.http.Via;
+  return (deliver);
+}
+`;
+
+const origins = `
+sub vcl_backend_fetch {
+  if (bereq.is_bgfetch && bereq.http.${staleChosen}) { return (abandon); }
+  return (fetch);
+}
+
+sub vcl_backend_response {
+  if (beresp.status >= 500 && (bereq.is_bgfetch || bereq.http.${staleAllowed})) { return (abandon); }
+  if (!beresp.http.${ttl}) {
+    set beresp.uncacheable = true;
+    set beresp.ttl = ${NOT_KEPT};
+    return (deliver);
+  }
+  unset beresp.http.${INTERNAL}renewed;
+  if (beresp.was_304) { set beresp.http.${INTERNAL}renewed = "1"; }
+  set beresp.ttl = std.duration(beresp.http.${ttl} + "s", 0s);
+  set beresp.grace = 0s;
+  if (!beresp.http.${strict}) { set beresp.grace = ${EVER}; }
+  set beresp.keep = 30d;
+  if (beresp.http.${gzip}) { set beresp.do_gzip = true; }
+  return (deliver);
+}
+
+sub vcl_backend_error {
+  if (bereq.is_bgfetch || bereq.http.${staleAllowed}) { return (abandon); }
+  set beresp.status = 502;
+  set beresp.http.${FIELD.failed} = "1";
+  set beresp.uncacheable = true;
+  set beresp.ttl = 0s;
+  return (deliver);
+}
+`;
+
+/** The text, and a name that changes with it. */
+export function renderVcl(options: VclOptions): { name: string; text: string } {
+  const { host } = options.gateway;
+  if (!isIP(host) || !/^[\w-]+$/.test(options.token)) throw new Error('not fit for the configuration of Varnish');
+  const text = head(options) + visits + origins;
+  return { name: `${VCL_PREFIX}${createHash('sha256').update(text).digest('hex').slice(0, 12)}`, text };
+}
+
+/** Of the configurations that are ours. */
+export const VCL_PREFIX = 'platform_';

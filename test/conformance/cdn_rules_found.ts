@@ -1,0 +1,182 @@
+// Which stored response is chosen, validated and cut (RFC 9111 §4, RFC 9110 §13 and §14).
+import { answer, cc, ETAG, notKept, rule, type Rule } from './cdn_rule';
+
+export const VARYING_RULES: Rule[] = [
+  rule('9111 §4.1', 'one object for each value of a field of Vary', cc('max-age=60', { vary: 'X-Color' }), [
+    { asked: 1, body: 1, headers: { 'x-color': 'red' } },
+    { asked: 2, body: 2, headers: { 'x-color': 'blue' } },
+    { asked: 2, body: 1, headers: { 'x-color': 'red' } },
+    { asked: 3, body: 3 },
+    { asked: 3, body: 3 },
+  ]),
+  rule('9111 §4.1', 'all fields of Vary count', cc('max-age=60', { vary: 'X-Color, x-size' }), [
+    { asked: 1, body: 1, headers: { 'x-color': 'red', 'x-size': '1' } },
+    { asked: 2, body: 2, headers: { 'x-color': 'red', 'x-size': '2' } },
+    { asked: 2, body: 1, headers: { 'x-color': 'red', 'x-size': '1' } },
+  ]),
+  rule('9111 §4.1', 'Vary: * is never kept', cc('max-age=60', { vary: '*' }), notKept),
+  rule('9111 §4.1', 'a * among others is never kept', cc('max-age=60', { vary: 'x-color, *' }), notKept),
+  rule('9111 §2', 'scheme is a part of the address', cc('max-age=60'), [
+    { asked: 1, body: 1, scheme: 'http' },
+    { asked: 2, body: 2, scheme: 'https' },
+    { asked: 2, body: 1, scheme: 'http' },
+  ]),
+  rule('9111 §2', 'the query string is a part of the address', cc('max-age=60'), [
+    { asked: 1, body: 1, query: '?a=1' },
+    { asked: 2, body: 2, query: '?a=2' },
+    { asked: 2, body: 1, query: '?a=1' },
+  ]),
+  {
+    ...rule('13.1', 'query_string ignore leaves it out', cc('max-age=60'), [
+      { asked: 1, body: 1, query: '?a=1' },
+      { asked: 1, body: 1, query: '?a=2' },
+    ]),
+    cache: { query_string: 'ignore' },
+  },
+];
+
+const LONG_AGO = 'Mon, 01 Jan 2024 00:00:00 GMT';
+export const VALIDATION_RULES: Rule[] = [
+  rule(
+    '9111 §4.3',
+    'a stale response with an entity tag is validated',
+    { ...cc('max-age=0', { etag: ETAG }), validates: true },
+    [
+      { asked: 1, body: 1 },
+      { asked: 2, body: 1, status: 200, fields: { 'cache-status': 'fwd-status=304' } },
+    ],
+  ),
+  rule(
+    '9111 §4.3',
+    'a stale response with a date is validated',
+    { ...cc('max-age=0', { 'last-modified': LONG_AGO }), validates: true },
+    [
+      { asked: 1, body: 1 },
+      { asked: 2, body: 1, status: 200 },
+    ],
+  ),
+  rule(
+    '9111 §5.2.2.4',
+    'no-cache with a validator is validated each time',
+    { ...cc('no-cache', { etag: ETAG }), validates: true },
+    [
+      { asked: 1, body: 1 },
+      { asked: 2, body: 1 },
+      { asked: 3, body: 1 },
+    ],
+  ),
+  rule(
+    '9111 §4.3.4',
+    'a 304 makes the response fresh and brings its fields',
+    [
+      cc('max-age=0', { etag: ETAG, 'x-version': 'old', 'x-stays': 'yes' }),
+      { ...cc('max-age=60', { etag: ETAG, 'x-version': 'new' }), validates: true },
+    ],
+    [
+      { asked: 1, body: 1 },
+      { asked: 2, body: 1 },
+      { asked: 2, body: 1, fields: { 'x-version': 'new', 'x-stays': 'yes' } },
+    ],
+  ),
+  rule(
+    '9111 §4.3.3',
+    'another response replaces a stale one',
+    [cc('max-age=0', { etag: ETAG }), cc('max-age=60', { etag: '"v2"' })],
+    [
+      { asked: 1, body: 1 },
+      { asked: 2, body: 2 },
+      { asked: 2, body: 2 },
+    ],
+  ),
+  rule('9110 §13.1.2', 'If-None-Match is answered 304 from the cache', cc('max-age=60', { etag: ETAG }), [
+    { asked: 1, body: 1 },
+    { asked: 1, status: 304, body: '', headers: { 'if-none-match': '"x", "v1"' }, fields: { etag: ETAG } },
+    { asked: 1, status: 200, body: 1, headers: { 'if-none-match': '"v2"' } },
+  ]),
+  rule('9110 §13.1.2', 'entity tags are compared weakly', cc('max-age=60', { etag: ETAG }), [
+    { asked: 1, body: 1 },
+    { asked: 1, status: 304, body: '', headers: { 'if-none-match': 'W/"v1"' } },
+  ]),
+  rule(
+    '9110 §13.1.3',
+    'If-Modified-Since is answered 304 from the cache',
+    cc('max-age=60', { 'last-modified': LONG_AGO }),
+    [
+      { asked: 1, body: 1 },
+      { asked: 1, status: 304, body: '', headers: { 'if-modified-since': LONG_AGO } },
+    ],
+  ),
+  rule(
+    '9110 §13.2.2',
+    'If-None-Match counts before If-Modified-Since',
+    cc('max-age=60', { etag: ETAG, 'last-modified': LONG_AGO }),
+    [
+      { asked: 1, body: 1 },
+      { asked: 1, status: 200, body: 1, headers: { 'if-none-match': '"v2"', 'if-modified-since': LONG_AGO } },
+    ],
+  ),
+  rule(
+    '9111 §4.3.1',
+    'conditions of a visitor do not reach the origin: the whole is kept',
+    { ...cc('max-age=60', { etag: ETAG }), validates: true },
+    [
+      { asked: 1, status: 304, body: '', headers: { 'if-none-match': ETAG } },
+      { asked: 1, status: 200, body: 1 },
+    ],
+  ),
+];
+
+export const PARTS_RULES: Rule[] = [
+  rule(
+    '9111 §3.3',
+    'a range is answered from the whole',
+    answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
+    [
+      { asked: 1 },
+      {
+        asked: 1,
+        status: 206,
+        body: '234',
+        headers: { range: 'bytes=2-4' },
+        fields: { 'content-range': 'bytes 2-4/10' },
+      },
+      { asked: 1, status: 206, body: '89', headers: { range: 'bytes=-2' } },
+      { asked: 1, status: 206, body: '789', headers: { range: 'bytes=7-' } },
+      { asked: 1, status: 416, headers: { range: 'bytes=20-30' }, fields: { 'content-range': '*/10' } },
+    ],
+  ),
+  rule(
+    '9111 §3.3',
+    'a range of what is not there yet fetches the whole once',
+    answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
+    [
+      { asked: 1, status: 206, body: '01', headers: { range: 'bytes=0-1' } },
+      { asked: 1, status: 200, body: '0123456789' },
+    ],
+  ),
+  rule(
+    '9110 §13.1.5',
+    'If-Range that does not hold sends the whole',
+    answer({ 'cache-control': 'max-age=60', etag: ETAG }, { body: '0123456789' }),
+    [
+      { asked: 1 },
+      { asked: 1, status: 200, body: '0123456789', headers: { range: 'bytes=0-1', 'if-range': '"v2"' } },
+      { asked: 1, status: 206, body: '01', headers: { range: 'bytes=0-1', 'if-range': ETAG } },
+    ],
+  ),
+  rule(
+    '9110 §9.3.2',
+    'HEAD is answered from the object of GET',
+    answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
+    [{ asked: 1 }, { asked: 1, method: 'HEAD', body: '', fields: { 'content-length': '10' } }],
+  ),
+  rule(
+    '9110 §9.3.2',
+    'HEAD fetches the object of GET',
+    answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
+    [
+      { asked: 1, method: 'HEAD', body: '', fields: { 'content-length': '10' } },
+      { asked: 1, body: '0123456789' },
+    ],
+  ),
+];
