@@ -1,6 +1,8 @@
 // Metrics for Prometheus, on a port of their own that only this machine reaches.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { VarnishNodeSetting } from '../core/setting_types';
+import { readVarnishCounters } from '../drivers/cdn/varnish/counters';
 import type { CheckFigures } from '../models/observer/claim';
 import { StartupError } from '../core/startup_error';
 import { listenErrorReason } from './http';
@@ -71,6 +73,29 @@ export function addCheckFigures({ registry }: Metrics, figures: () => Promise<Ch
   );
   add('platform_notifications_pending', 'Messages of notifiers that are on their way', ({ pending }) => pending);
 }
+
+/** Adds the counters of the Varnish servers of this machine. */
+export function addVarnishFigures({ registry }: Metrics, nodes: readonly VarnishNodeSetting[]): void {
+  const local = nodes.flatMap(({ host, port, directory }) =>
+    directory ? [{ node: `${host}:${port}`, directory }] : [],
+  );
+  if (!local.length) return;
+  new Gauge({
+    name: 'platform_varnish',
+    help: 'Counters of Varnish by its own names, such as MAIN.cache_hit; those of a server that is away are absent',
+    labelNames: ['node', 'counter'],
+    registers: [registry],
+    async collect() {
+      this.reset();
+      for (const { node, directory } of local) {
+        const counters = await readVarnishCounters(directory).catch(() => new Map<string, number>());
+        for (const [counter, value] of counters) if (SHOWN.test(counter)) this.set({ node, counter }, value);
+      }
+    },
+  });
+}
+
+const SHOWN = /^(?:MAIN\.(?:cache_|client_req$|backend_|fetch_|n_object$|n_lru_|bans|s_resp_|uptime$)|SMA\.)/;
 
 /** Adds how many processes serve the API, where they are not this one. */
 export function addWebProcesses({ registry }: Metrics, serving: () => number): void {

@@ -22,7 +22,7 @@ import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './account_pages';
-import { addCheckFigures, addWorkerLag, listenAdmin, openMetrics, type Metrics } from './admin';
+import { addCheckFigures, addVarnishFigures, addWorkerLag, listenAdmin, type Metrics, openMetrics } from './admin';
 import { adminRoutes } from './ai_usage_ingest';
 import { authenticate } from '../platform/authenticate';
 import { backupDownload } from './backup_download';
@@ -81,6 +81,7 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service, '
   const metrics = openMetrics();
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
+  addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
   const config = await openWeb(platform, built, metrics, opened);
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform), pages);

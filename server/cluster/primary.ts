@@ -4,7 +4,7 @@
 // those of Node 20. Where processes accept from one socket themselves, the first to wake takes a whole burst;
 // SO_REUSEPORT needs a newer version, and loses what waits in the queue of a process that dies.
 import { withPort } from '../../core/config';
-import { addWebProcesses, addCheckFigures, addWorkerLag, listenAdmin, openMetrics } from '../admin';
+import { addWebProcesses, addCheckFigures, addVarnishFigures, addWorkerLag, listenAdmin, openMetrics } from '../admin';
 import { adminRoutes } from '../ai_usage_ingest';
 import { checkFigures } from '../../models/observer/claim';
 import { poolSizeThatFits } from '../../platform/connection_budget';
@@ -43,6 +43,7 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
   const own = openMetrics();
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
+  addVarnishFigures(own, platform.config.cdnVarnishNodes);
   addWebProcesses(own, () => processes.serving());
   const admin = await listenAdmin(
     platform.config,

@@ -114,4 +114,12 @@ described('two Varnish nodes behind the API', () => {
       ),
     );
   });
+
+  test('counters of the nodes are on /metrics', async () => {
+    const figures = async (): Promise<string> => (await fetch(`${service.adminUrl}/metrics`)).text();
+    for (const node of nodes)
+      expect(await figures()).toMatch(
+        new RegExp(`platform_varnish{node="127.0.0.1:${node.port}",counter="MAIN.cache_hit"} \\d`),
+      );
+  });
 });

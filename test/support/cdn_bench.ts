@@ -130,7 +130,9 @@ function visit(
   return new Promise((resolve, reject) => {
     const own = { ...headers, host, 'x-scheme': scheme };
     const request = http.request({ host: '127.0.0.1', port, path: target, method, headers: own, agent: false });
-    request.on('error', reject);
+    request.on('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'ECONNRESET' ? resolve({ status: 0, headers: {}, body: '' }) : reject(error),
+    );
     request.on('response', (response) => {
       const chunks: Buffer[] = [];
       const end = (status: number): void =>

@@ -48,6 +48,9 @@ export async function startVarnish(): Promise<Varnish> {
       child?.kill('SIGKILL');
       await ended;
       child = null;
+      // Its worker sees the end of the manager a moment later.
+      for (const end = Date.now() + UP_WITHIN_MS; await isOpen(port); await sleep(EVERY_MS))
+        if (Date.now() > end) throw new Error('varnishd does not end');
     },
     async close() {
       await self.kill();

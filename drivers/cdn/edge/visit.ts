@@ -15,7 +15,7 @@ export interface Visit {
 }
 
 /** What a visitor wants, in the form that the cache compares. */
-export interface Wanted {
+export interface ObjectRequest {
   zone: Zone;
   /** Scheme and host name of the visitor: a part of the address (RFC 9111 §2), and origins are told of both. */
   site: string;
@@ -101,7 +101,9 @@ export async function passThrough(visit: Visit): Promise<void> {
   const origin = await state.origins.send(zone.spec.origin, {
     method: request.method ?? 'GET',
     target: request.url ?? '/',
-    headers: zone.spec.origin.bucket ? wantedOf(visit).headers : forwardedFields(visit, requestFields(request.headers)),
+    headers: zone.spec.origin.bucket
+      ? objectRequestOf(visit).headers
+      : forwardedFields(visit, requestFields(request.headers)),
     body: hasBody(request) ? request : null,
     signal: aborted.signal,
   });
@@ -124,7 +126,7 @@ export function sendPassed(visit: Visit, origin: IncomingMessage): void {
 
 const CONDITIONS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
-export function wantedOf(visit: Visit): Wanted {
+export function objectRequestOf(visit: Visit): ObjectRequest {
   const { zone, request } = visit;
   const target = request.url ?? '/';
   const headers = requestFields(request.headers);

@@ -1,7 +1,7 @@
 // Asks the origin for an object, once for all who want it, and puts the response into the cache where that is allowed.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { EmbeddedState, Fetch } from './state';
-import type { Wanted } from '../edge/visit';
+import type { ObjectRequest } from '../edge/visit';
 import { startFlight, type Flight } from './flight';
 import { responseFields, tagsOf, withoutCacheFields, type HeaderFields } from '../edge/headers';
 import { conditionalFields, decide, type Decision } from '../edge/policy';
@@ -26,7 +26,7 @@ const HEAD_MS = 60_000;
 /** @param stale what is in the cache, if anything. Others who ask for the same meanwhile wait for the same answer. */
 export function fetchObject(
   state: EmbeddedState,
-  wanted: Wanted,
+  wanted: ObjectRequest,
   stale: StoredObject | null,
 ): { fetched: Promise<Fetched>; isLeader: boolean } {
   const name = nameOf(wanted);
@@ -54,7 +54,7 @@ interface SharedFetch extends Fetch {
 
 async function request(
   state: EmbeddedState,
-  wanted: Wanted,
+  wanted: ObjectRequest,
   stale: StoredObject | null,
   fetch: Fetch,
 ): Promise<Fetched> {
@@ -84,7 +84,7 @@ async function request(
 
 function renewed(
   state: EmbeddedState,
-  { zone, key, headers }: Wanted,
+  { zone, key, headers }: ObjectRequest,
   stale: StoredObject,
   response: IncomingMessage,
 ): Fetched {
@@ -102,7 +102,7 @@ function renewed(
 
 async function store(
   state: EmbeddedState,
-  { zone, site, key, headers: asked }: Wanted,
+  { zone, site, key, headers: asked }: ObjectRequest,
   response: IncomingMessage,
   decision: Decision,
   fetch: Fetch,
@@ -123,15 +123,15 @@ async function store(
 }
 
 /** The next requests go straight through, each for itself. */
-function markPassed({ passed }: EmbeddedState, wanted: Wanted): void {
+function markPassed({ passed }: EmbeddedState, wanted: ObjectRequest): void {
   if (passed.size >= PASSED_MAX) passed.clear();
   passed.set(nameOf(wanted), Date.now() + PASSED_MS);
 }
 
-export function isPassed({ passed }: EmbeddedState, wanted: Wanted): boolean {
+export function isPassed({ passed }: EmbeddedState, wanted: ObjectRequest): boolean {
   return (passed.get(nameOf(wanted)) ?? 0) > Date.now();
 }
 
-function nameOf({ zone, site, key }: Wanted): string {
+function nameOf({ zone, site, key }: ObjectRequest): string {
   return `${zone.id} ${site} ${key}`;
 }

@@ -9,9 +9,9 @@ import {
   sendPassed,
   sendText,
   visitorFields,
-  wantedOf,
+  objectRequestOf,
   type Visit,
-  type Wanted,
+  type ObjectRequest,
 } from '../edge/visit';
 import { fetchObject, isPassed, type Fetched } from './fetch_object';
 import { sendBody, storedBody } from './reply';
@@ -19,7 +19,7 @@ import type { EmbeddedState } from './state';
 import type { StoredObject } from './store';
 
 export async function serveCached(state: EmbeddedState, visit: Visit): Promise<void> {
-  const wanted = wantedOf(visit);
+  const wanted = objectRequestOf(visit);
   const object = state.store.find(wanted.zone.id, wanted, wanted.headers);
   if (object && staleSeconds(object) < 0) return sendStored(visit, object, 'hit');
   if (object && staleSeconds(object) <= object.stale_while_revalidate) {
@@ -34,7 +34,7 @@ export async function serveCached(state: EmbeddedState, visit: Visit): Promise<v
 
 async function answer(
   visit: Visit,
-  wanted: Wanted,
+  wanted: ObjectRequest,
   stale: StoredObject | null,
   fetched: Fetched,
   isLeader: boolean,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { PurgeSpec } from '../../cdn';
 import { DriverError } from '../../driver';
 import { bansOf } from './bans';
-import { connectCli, VarnishError, type VarnishCli } from './cli';
+import { connectCli, type VarnishCli } from './cli';
 import { VCL_PREFIX } from './vcl';
 
 export interface VarnishNode {
@@ -32,6 +32,7 @@ export interface NodeOptions {
 const PING_EVERY_MS = 1_000;
 const REPLY_WITHIN_MS = 15_000;
 const POLL_MS = 25;
+const RETRY_AFTER_MS = 2_000;
 
 interface State extends NodeOptions {
   name: string;
@@ -66,15 +67,14 @@ export function openNode(options: NodeOptions): VarnishNode {
 }
 
 async function purgeNode(state: State, zoneId: string, purge: PurgeSpec): Promise<void> {
-  const { cli, name } = state;
+  const { cli, name, ready } = state;
   try {
-    if (!cli) throw new Error('not connected');
+    if (!cli || !ready) throw new Error('out of service');
     for (const ban of bansOf(zoneId, purge)) await cli.run('ban', ...ban);
   } catch (error) {
     state.missed = true;
-    if (error instanceof VarnishError)
-      throw new DriverError('invalid', `The cache ${name} did not take the purge: ${error.message}`);
-    throw new DriverError('transient', `The cache ${name} can't be reached.`);
+    if (ready) state.log(`the cache ${name} did not take a purge`, error);
+    throw new DriverError('transient', `The cache ${name} can't be reached.`, RETRY_AFTER_MS);
   }
 }
 

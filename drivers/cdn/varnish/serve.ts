@@ -11,9 +11,9 @@ import {
   sendText,
   siteOf,
   visitorFields,
-  wantedOf,
+  objectRequestOf,
   type Visit,
-  type Wanted,
+  type ObjectRequest,
 } from '../edge/visit';
 import { FIELD, INTERNAL, withoutInternal } from './fields';
 import type { VarnishNode } from './node';
@@ -37,12 +37,13 @@ const STATUS_OF: Record<string, string> = {
 };
 
 export async function serveThroughVarnish(front: Front, visit: Visit): Promise<void> {
-  const wanted = wantedOf(visit);
+  const wanted = objectRequestOf(visit);
   for (const node of ranked(front.nodes, `${wanted.zone.id} ${siteOf(visit)} ${wanted.key}`)) {
     if (!node.isReady()) continue;
-    const response = await ask(front, node, visit, wanted).catch(() => null);
-    if (response) return send(visit, response);
+    const answer = await ask(front, node, visit, wanted);
     if (visit.response.destroyed) return;
+    if (typeof answer === 'object') return send(visit, answer);
+    if (answer === 'broke off') return sendText(visit.response, 502, ORIGIN_FAILED);
     node.suspect();
   }
   // Visitors come first: without a cache the origin answers.
@@ -59,7 +60,10 @@ function ranked(nodes: readonly VarnishNode[], address: string): readonly Varnis
     .map(({ node }) => node);
 }
 
-function ask({ agent, token }: Front, node: VarnishNode, visit: Visit, wanted: Wanted): Promise<IncomingMessage> {
+type Answer = IncomingMessage | 'broke off' | 'away';
+
+function ask(front: Front, node: VarnishNode, visit: Visit, wanted: ObjectRequest, isAgain = false): Promise<Answer> {
+  const { agent, token } = front;
   const { request, visitor, zone, response } = visit;
   const { host, port } = node;
   const headers: HeaderFields = { ...(withoutInternal(wanted.headers) as HeaderFields), host: HOST };
@@ -71,10 +75,14 @@ function ask({ agent, token }: Front, node: VarnishNode, visit: Visit, wanted: W
     ...{ [FIELD.key]: wanted.key, [FIELD.client]: visitor.address },
     ...(zone.spec.cache.serve_stale && { [FIELD.serveStale]: '1' }),
   });
-  return new Promise((resolve, reject) => {
+  return new Promise((resolve) => {
     const asked = http.request({ host, port, agent, method: request.method, path: wanted.target, headers });
     asked.setTimeout(SILENCE_MS, () => asked.destroy(new Error('Varnish sent nothing')));
-    asked.on('error', reject);
+    asked.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET') return resolve('away');
+      // Varnish closes what is idle, perhaps at this moment.
+      resolve(asked.reusedSocket && !isAgain ? ask(front, node, visit, wanted, true) : 'broke off');
+    });
     asked.on('response', resolve);
     response.once('close', () => asked.destroy());
     asked.end();
