@@ -10,5 +10,11 @@ const directory = mkdtempSync(path.join(tmpdir(), 'cdn-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 describeCdnCache('embedded', () =>
-  openEmbeddedCdn({ ...testEdgeOptions(), directory, bytesMax: 100_000_000, objectBytesMax: 10_000_000 }),
+  openEmbeddedCdn({
+    ...testEdgeOptions(),
+    directory,
+    bytesMax: 100_000_000,
+    memoryBytesMax: 10_000_000,
+    objectBytesMax: 10_000_000,
+  }),
 );

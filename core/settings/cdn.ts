@@ -18,6 +18,12 @@ export const cdnSettings = {
     max: 1_000_000,
     description: 'Gigabytes of objects that CDN zones keep. What was not asked for for longest goes first.',
   }),
+  CDN_MEMORY_MB: integer({
+    default: '64',
+    min: 0,
+    max: 1_000_000,
+    description: 'Megabytes of small objects that were asked for lately and are held in memory.',
+  }),
   CDN_OBJECT_MB: integer({
     default: '1024',
     min: 1,

@@ -1,6 +1,6 @@
 // What all engines of CDN zones have in common: visitors come to the ingress of this host, which knows the zones.
 import type { Outbound } from '../../outbound';
-import type { CdnDriver, Edge, PurgeSpec } from '../../cdn';
+import type { CdnDriver, CdnZoneSpec, Edge, PurgeSpec } from '../../cdn';
 import type { DriverContext } from '../../driver';
 import { forgetZone, setZone, type EdgeState, type ObjectCache } from './edge_state';
 import { openOriginClient } from './origin';
@@ -8,7 +8,23 @@ import { handleVisit } from './visit';
 
 export interface EdgeOptions {
   outbound: Outbound;
+  /** Absent: a new process knows no zones before they are ensured. */
+  stored?: StoredZones;
   log(message: string, error: unknown): void;
+}
+
+export interface StoredZone {
+  id: string;
+  spec: CdnZoneSpec;
+}
+
+/** The zones of the last run. */
+export interface StoredZones {
+  load(): StoredZone[];
+  /** Written within a second; of many calls the last one counts. */
+  save(zones: () => StoredZone[]): void;
+  /** Resolves when what was saved is written. */
+  flush(): Promise<void>;
 }
 
 export interface CdnEngine {
@@ -28,7 +44,7 @@ export interface EngineParts {
   close(): Promise<void>;
 }
 
-export function openEdge({ outbound, log }: EdgeOptions, open: (state: EdgeState) => EngineParts): CdnEngine {
+export function openEdge({ outbound, stored, log }: EdgeOptions, open: (state: EdgeState) => EngineParts): CdnEngine {
   const state: EdgeState = {
     ...{ zones: new Map(), hosts: new Map(), traffic: new Map(), log },
     origins: openOriginClient(outbound),
@@ -36,29 +52,36 @@ export function openEdge({ outbound, log }: EdgeOptions, open: (state: EdgeState
   };
   const engine = open(state);
   state.cache = engine.cache;
+  for (const { id, spec } of stored?.load() ?? []) setZone(state, id, spec);
   return {
-    driver: driverOf(state, engine),
+    driver: driverOf(state, engine, stored),
     edge: {
       has: (host) => state.hosts.has(host),
       forcesHttps: (host) => state.hosts.get(host)?.zone.spec.force_https ?? false,
       handle: (request, response, visitor) => handleVisit(state, request, response, visitor),
     },
     async close() {
+      await stored?.flush();
       await engine.close();
       state.origins.close();
     },
   };
 }
 
-function driverOf(state: EdgeState, engine: EngineParts): CdnDriver {
+function driverOf(state: EdgeState, engine: EngineParts, stored?: StoredZones): CdnDriver {
+  const save = (): void => stored?.save(() => [...state.zones.values()]);
   return {
     name: engine.name,
     async ensureZone(id, spec, ctx) {
       setZone(state, id, spec);
+      save();
       await engine.zonesChanged(ctx);
     },
     async removeZone(id, ctx) {
       forgetZone(state, id);
+      // A zone that is gone must not come back with the next start.
+      save();
+      await stored?.flush();
       for (const node of engine.nodes()) await engine.purge(id, { type: 'all', values: [] }, node, ctx);
     },
     nodes: () => engine.nodes(),

@@ -9,15 +9,17 @@ import { openObjectStore } from './store';
 export interface EmbeddedCdnOptions extends EdgeOptions {
   directory: string;
   bytesMax: number;
+  /** Of small bodies that are held in memory. */
+  memoryBytesMax: number;
   objectBytesMax: number;
 }
 
 /** The one cache of this driver. */
 const NODE = 'embedded';
 
-export function openEmbeddedCdn({ directory, bytesMax, objectBytesMax, ...options }: EmbeddedCdnOptions): CdnEngine {
+export function openEmbeddedCdn({ directory, objectBytesMax, ...options }: EmbeddedCdnOptions): CdnEngine {
   return openEdge(options, (edge) => {
-    const store = openObjectStore(directory, bytesMax);
+    const store = openObjectStore(directory, options);
     const state: EmbeddedState = { edge, store, objectBytesMax, fetches: new Map(), passed: new Map() };
     const purge = (zoneId: string, spec: PurgeSpec): Promise<void> => purgeObjects(state, zoneId, spec);
     return {

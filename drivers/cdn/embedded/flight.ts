@@ -1,6 +1,5 @@
 // One response on its way from the origin into the cache, read by everybody who asked for it meanwhile. The bytes go to
 // the file of the object; readers follow behind, each at its own pace, so that nothing is held in memory.
-import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { NewObject } from './store';
@@ -15,6 +14,7 @@ export interface Flight {
 }
 
 const READ_BYTES = 64 * 1024;
+const HELD_BYTES = 1024 * 1024;
 
 interface State {
   written: number;
@@ -22,13 +22,20 @@ interface State {
   error: Error | null;
   keeps: boolean;
   readers: number;
-  progress: EventEmitter;
+  /** The body so far, while it is small: its readers need no file. Null beyond HELD_BYTES. */
+  held: Buffer[] | null;
+  /** Resolves when there is more, for all who wait: of 50,000 readers each costs a callback. */
+  progress: Promise<void>;
+  wake(): void;
 }
 
 /** @param sizeMax a body that grows beyond it is passed on but not kept */
 export function startFlight(response: IncomingMessage, object: NewObject, sizeMax: number): Flight {
-  const progress = new EventEmitter().setMaxListeners(0);
-  const state: State = { written: 0, done: false, error: null, keeps: true, readers: 0, progress };
+  const state: State = {
+    ...{ written: 0, done: false, error: null, keeps: true, readers: 0, held: [] },
+    ...{ progress: Promise.resolve(), wake: () => undefined },
+  };
+  renewProgress(state);
   const ended = receive(response, object, state, sizeMax).finally(() => closeWhenUnread(object, state));
   return {
     ended,
@@ -43,9 +50,10 @@ async function receive(response: IncomingMessage, object: NewObject, state: Stat
     for await (const chunk of response) {
       const bytes = chunk as Buffer;
       await object.handle.write(bytes, 0, bytes.length, object.start + state.written);
+      hold(state, bytes);
       state.written += bytes.length;
       if (state.written > sizeMax) state.keeps = false;
-      state.progress.emit('progress');
+      notifyReaders(state);
     }
     if (!response.complete || (!Number.isNaN(announced) && announced !== state.written))
       throw new Error('the origin broke off');
@@ -56,12 +64,37 @@ async function receive(response: IncomingMessage, object: NewObject, state: Stat
     await object.discard().catch(() => undefined);
   } finally {
     state.done = true;
-    state.progress.emit('progress');
+    notifyReaders(state);
   }
+}
+
+function renewProgress(state: State): void {
+  state.progress = new Promise((resolve) => (state.wake = resolve));
+}
+
+function notifyReaders(state: State): void {
+  const { wake } = state;
+  renewProgress(state);
+  wake();
+}
+
+function hold(state: State, bytes: Buffer): void {
+  if (state.written + bytes.length > HELD_BYTES) state.held = null;
+  state.held?.push(bytes);
 }
 
 function closeWhenUnread(object: NewObject, state: State): void {
   if (state.done && state.readers === 0) void object.handle.close().catch(() => undefined);
+}
+
+/** The chunk at a position, from there. */
+function heldFrom(chunks: readonly Buffer[], position: number): Buffer | null {
+  let begin = 0;
+  for (const chunk of chunks) {
+    if (position < begin + chunk.length) return chunk.subarray(position - begin);
+    begin += chunk.length;
+  }
+  return null;
 }
 
 function follow(object: NewObject, state: State): Readable {
@@ -72,7 +105,12 @@ function follow(object: NewObject, state: State): Readable {
     while (position >= state.written) {
       if (state.error) throw state.error;
       if (state.done || !isOpen) return null;
-      await once(state.progress, 'progress');
+      await state.progress;
+    }
+    const held = state.held && heldFrom(state.held, position);
+    if (held) {
+      position += held.length;
+      return held;
     }
     const length = Math.min(READ_BYTES, state.written - position);
     const { bytesRead, buffer } = await object.handle.read(

@@ -1,71 +1,84 @@
 // Answers to visitors: whole, in part, not modified, compressed.
-import { createReadStream } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
-import { createBrotliCompress, createGzip, constants } from 'node:zlib';
 import { parseByteRange, type ByteRange } from '../../../core/byte_range';
 import { isCompressible } from '../edge/compression';
 import { isNotModified } from '../edge/conditions';
 import type { HeaderFields } from '../edge/headers';
-import type { StoredObject } from './store';
+import { compressorFor, type Coding } from './forms';
 
-export interface Body {
+/** What there is to be sent. */
+export interface Whole {
   status: number;
   headers: HeaderFields;
   /** Known before the first byte is sent. */
   size: number | null;
-  open(range: ByteRange | null): Readable;
 }
 
-/** Of a stored object. */
-export function storedBody(object: StoredObject, headers: HeaderFields): Body {
-  return {
-    ...{ status: object.status, headers, size: object.size },
-    open: (range) =>
-      createReadStream(object.file, {
-        start: object.start + (range?.start ?? 0),
-        end: object.start + (range?.end ?? object.size - 1),
-      }),
-  };
+/** How it is sent. */
+export interface Reply {
+  status: number;
+  headers: HeaderFields;
+  hasBody: boolean;
+  coding: Coding | null;
+  range: ByteRange | null;
 }
 
-const BROTLI_QUALITY = 4;
-
-/** Sends the body as the visitor asked for it. `sent` is called with the bytes of the body at the end. */
-export function sendBody(
-  request: IncomingMessage,
-  response: ServerResponse,
-  body: Body,
-  { compresses }: { compresses: boolean },
-): void {
-  const headers = { ...body.headers };
+/** @param compresses the zone's setting */
+export function replyTo(request: IncomingMessage, whole: Whole, compresses: boolean): Reply {
+  const headers = { ...whole.headers };
   delete headers['content-length'];
-  if (isNotModified(request, body)) {
+  const plain = { coding: null, range: null };
+  if (isNotModified(request, whole)) {
     delete headers['content-type'];
-    response.writeHead(304, headers);
-    return void response.end();
+    return { status: 304, headers, hasBody: false, ...plain };
   }
-  const coding = compresses ? codingFor(request, body) : null;
-  if (compresses && isCompressible(body)) headers.vary = addVary(headers.vary);
-  const range = coding === null && body.status === 200 && body.size !== null ? rangeOf(request, body) : null;
+  const packs = compresses && isCompressible(whole);
+  if (packs) headers.vary = addVary(headers.vary);
+  const coding = packs ? codingFor(request) : null;
+  const range = coding === null && whole.status === 200 ? rangeOf(request, whole) : null;
   if (range === 'unsatisfiable') {
-    response.writeHead(416, { 'content-range': `bytes */${body.size}`, 'content-length': '0' });
-    return void response.end();
+    const none = { 'content-range': `bytes */${whole.size}`, 'content-length': '0' };
+    return { status: 416, headers: none, hasBody: false, ...plain };
   }
+  const hasBody = request.method !== 'HEAD' && whole.size !== 0;
   if (coding !== null) {
     headers['content-encoding'] = coding;
     if (headers.etag !== undefined) headers.etag = weak(String(headers.etag));
-  } else if (body.size !== null) {
-    headers['content-length'] = String(range ? range.end - range.start + 1 : body.size);
+  } else if (whole.size !== null) {
+    headers['content-length'] = String(range ? range.end - range.start + 1 : whole.size);
     headers['accept-ranges'] = 'bytes';
   }
-  if (range) headers['content-range'] = `bytes ${range.start}-${range.end}/${body.size}`;
-  response.writeHead(range ? 206 : body.status, headers);
-  if (request.method === 'HEAD' || body.size === 0) return void response.end();
-  const source = body.open(range);
-  if (coding === null) return void pipeline(source, response, () => undefined);
-  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
-  pipeline(source, coding === 'br' ? createBrotliCompress({ params }) : createGzip(), response, () => undefined);
+  if (range) headers['content-range'] = `bytes ${range.start}-${range.end}/${whole.size}`;
+  return { status: range ? 206 : whole.status, headers, hasBody, coding, range };
+}
+
+/** The body is held in memory, in the coding of the reply. */
+export function sendBuffer(response: ServerResponse, reply: Reply, content: Buffer): void {
+  const { status, headers, hasBody, coding, range } = reply;
+  if (coding !== null) headers['content-length'] = String(content.length);
+  response.writeHead(status, headers);
+  if (!hasBody) return void response.end();
+  response.end(range ? content.subarray(range.start, range.end + 1) : content);
+}
+
+/** @param size of the body in the coding of the reply; null: not known */
+export function sendStream(response: ServerResponse, reply: Reply, body: Readable, size: number | null): void {
+  if (reply.coding !== null && size !== null) reply.headers['content-length'] = String(size);
+  response.writeHead(reply.status, reply.headers);
+  pipeline(body, response, () => undefined);
+}
+
+/** Compressed on the way, where it has to be. */
+export function sendPacked(response: ServerResponse, { status, headers, coding }: Reply, body: Readable): void {
+  response.writeHead(status, headers);
+  if (coding === null) return void pipeline(body, response, () => undefined);
+  pipeline(body, compressorFor(coding, null), response, () => undefined);
+}
+
+export function sendHead(response: ServerResponse, { status, headers }: Reply): void {
+  response.writeHead(status, headers);
+  response.end();
 }
 
 function weak(etag: string): string {
@@ -79,8 +92,7 @@ function addVary(vary: string | string[] | undefined): string {
     : [names, 'Accept-Encoding'].filter(Boolean).join(', ');
 }
 
-function codingFor({ headers }: IncomingMessage, body: Body): 'br' | 'gzip' | null {
-  if (!isCompressible(body)) return null;
+function codingFor({ headers }: IncomingMessage): Coding | null {
   const accepted = String(headers['accept-encoding'] ?? '')
     .toLowerCase()
     .split(',')
@@ -94,9 +106,9 @@ function codingFor({ headers }: IncomingMessage, body: Body): 'br' | 'gzip' | nu
 /** Several ranges, and one whose If-Range does not hold, are answered with the whole. */
 function rangeOf(
   { method, headers: asked }: IncomingMessage,
-  { headers, size }: Body,
+  { headers, size }: Whole,
 ): ByteRange | 'unsatisfiable' | null {
-  if (method !== 'GET' || size === null) return null;
+  if (method !== 'GET' || size === null || asked.range === undefined) return null;
   const condition = asked['if-range'];
   if (condition !== undefined && condition !== headers.etag && condition !== headers['last-modified']) return null;
   const range = parseByteRange(asked.range, size);

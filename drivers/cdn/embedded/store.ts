@@ -3,10 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { purgeMatcher } from '../edge/purge_matcher';
 import type { HeaderFields } from '../edge/headers';
 import type { Freshness } from '../edge/policy';
 import type { PurgeSpec } from '../../cdn';
+import { isForm, makeForm, type Coding } from './forms';
+import { openMemoryTier, type MemoryTier, type StoredBytes } from './memory';
+import { nameOf, openObjectIndex, type ObjectIndex } from './object_index';
 
 /** What is known of an object beside its body. */
 export interface Description extends Freshness {
@@ -21,22 +23,26 @@ export interface Description extends Freshness {
   vary: Record<string, string>;
 }
 
-export interface StoredObject extends Description {
-  file: string;
-  /** Where the body begins in the file. */
-  start: number;
-  size: number;
+export interface StoredObject extends Description, StoredBytes {
+  /** Compressed forms, once they were asked for. */
+  forms: Partial<Record<Coding, StoredBytes>>;
 }
 
 export type Address = Pick<Description, 'site' | 'key'>;
 
 export interface ObjectStore {
-  find(zoneId: string, address: Address, request: Record<string, unknown>): StoredObject | null;
+  /** @param request read only where an object depends on its fields */
+  find(zoneId: string, address: Address, request: () => Record<string, unknown>): StoredObject | null;
   /** A file to write a body to. */
   create(description: Description): Promise<NewObject>;
   /** A later answer of the origin has confirmed the object. */
   renew(object: StoredObject, headers: HeaderFields, freshness: Freshness): void;
   purge(zoneId: string, purge: PurgeSpec): void;
+  /** Its file is damaged or has gone. */
+  drop(object: StoredObject): void;
+  /** The compressed form, or null while it is made: then the next visitor gets it. */
+  form(object: StoredObject, coding: Coding): StoredBytes | null;
+  readonly memory: MemoryTier;
   /** Resolves when the files of the last run are known. */
   ready: Promise<void>;
 }
@@ -57,37 +63,64 @@ interface Store {
   directory: string;
   bytesMax: number;
   bytes: number;
-  /** By zone and key, in the order of their last use. */
-  objects: Map<string, StoredObject[]>;
+  index: ObjectIndex;
+  memory: MemoryTier;
+  /** Forms on their way. */
+  making: Set<string>;
 }
 
-export function openObjectStore(directory: string, bytesMax: number): ObjectStore {
-  const store: Store = { directory, bytesMax, bytes: 0, objects: new Map() };
+export function openObjectStore(
+  directory: string,
+  { bytesMax, memoryBytesMax }: { bytesMax: number; memoryBytesMax: number },
+): ObjectStore {
+  const shared = { index: openObjectIndex(), memory: openMemoryTier(memoryBytesMax), making: new Set<string>() };
+  const store: Store = { directory, bytesMax, bytes: 0, ...shared };
   return {
-    find: (zoneId, address, request) => find(store, nameOf(zoneId, address), request),
+    find: (zoneId, address, request) => find(store, nameOf({ zone_id: zoneId, ...address }), request),
     create: (description) => create(store, description),
     renew(object, headers, freshness) {
       Object.assign(object, freshness, { headers: { ...object.headers, ...headers } });
     },
-    purge: (zoneId, purge) => purgeObjects(store, zoneId, purge),
+    purge(zoneId, purge) {
+      for (const object of store.index.matching(zoneId, purge)) remove(store, object);
+    },
+    drop: (object) => remove(store, object),
+    form: (object, coding) => formOf(store, object, coding),
+    memory: store.memory,
     ready: load(store),
   };
 }
 
-function nameOf(zoneId: string, { site, key }: Address): string {
-  return `${zoneId} ${site} ${key}`;
+function find({ index }: Store, name: string, request: () => Record<string, unknown>): StoredObject | null {
+  const variants = index.variants(name);
+  if (!variants.length) return null;
+  const fields = variants.some(({ vary }) => !isEmpty(vary)) ? request() : {};
+  const found = variants.find(({ vary }) =>
+    Object.entries(vary).every(([header, value]) => String(fields[header] ?? '') === value),
+  );
+  if (found) index.touch(name);
+  return found ?? null;
 }
 
-function find(store: Store, name: string, request: Record<string, unknown>): StoredObject | null {
-  const variants = store.objects.get(name);
-  const found = variants?.find(({ vary }) =>
-    Object.entries(vary).every(([header, value]) => String(request[header] ?? '') === value),
-  );
-  if (!variants || !found) return null;
-  // Used last: behind all others.
-  store.objects.delete(name);
-  store.objects.set(name, variants);
-  return found;
+function isEmpty(fields: object): boolean {
+  for (const _ in fields) return false;
+  return true;
+}
+
+function formOf(store: Store, object: StoredObject, coding: Coding): StoredBytes | null {
+  const known = object.forms[coding];
+  if (known) return known;
+  const name = `${object.file}.${coding}`;
+  if (store.making.has(name)) return null;
+  store.making.add(name);
+  void makeForm(object, coding).then((form) => {
+    store.making.delete(name);
+    if (!form) return;
+    if (!store.index.variants(nameOf(object)).includes(object)) return void rm(form.file, { force: true });
+    object.forms[coding] = form;
+    store.bytes += form.size;
+  });
+  return null;
 }
 
 async function create(store: Store, description: Description): Promise<NewObject> {
@@ -109,23 +142,23 @@ async function create(store: Store, description: Description): Promise<NewObject
       const whole = `${file}-${size}`;
       await rename(temporary, whole);
       if (!isWanted()) return void (await rm(whole, { force: true }));
-      add(store, { ...description, file: whole, start, size });
+      add(store, { ...description, file: whole, start, size, forms: {} });
     },
     discard: () => rm(temporary, { force: true }),
   };
 }
 
 const VARIANTS_MAX = 50;
+const READERS = 16;
 
 function add(store: Store, object: StoredObject): void {
-  const name = nameOf(object.zone_id, object);
-  const variants = store.objects.get(name) ?? [];
+  const variants = store.index.variants(nameOf(object));
   const isSame = ({ vary }: StoredObject): boolean => JSON.stringify(vary) === JSON.stringify(object.vary);
   const old = variants.find(isSame) ?? (variants.length >= VARIANTS_MAX ? variants[0] : undefined);
-  store.objects.set(name, [...variants, object]);
+  store.index.add(object);
   store.bytes += object.start + object.size;
   if (old) remove(store, old);
-  for (const [, oldest] of store.objects) {
+  for (const oldest of store.index.oldestFirst()) {
     if (store.bytes <= store.bytesMax) break;
     for (const one of oldest) if (one !== object) remove(store, one);
   }
@@ -133,26 +166,27 @@ function add(store: Store, object: StoredObject): void {
 
 /** Readers that have the file open read on. */
 function remove(store: Store, object: StoredObject): void {
-  const name = nameOf(object.zone_id, object);
-  const variants = store.objects.get(name) ?? [];
-  if (!variants.includes(object)) return;
-  const left = variants.filter((one) => one !== object);
-  if (left.length) store.objects.set(name, left);
-  else store.objects.delete(name);
+  if (!store.index.remove(object)) return;
   store.bytes -= object.start + object.size;
+  store.memory.forget(object);
   void rm(object.file, { force: true }).catch(() => undefined);
-}
-
-function purgeObjects(store: Store, zoneId: string, purge: PurgeSpec): void {
-  const matches = purgeMatcher(purge);
-  for (const variants of [...store.objects.values()])
-    for (const object of variants) if (object.zone_id === zoneId && matches(object)) remove(store, object);
+  for (const form of Object.values(object.forms)) {
+    store.bytes -= form.size;
+    store.memory.forget(form);
+    void rm(form.file, { force: true }).catch(() => undefined);
+  }
 }
 
 async function load(store: Store): Promise<void> {
-  for (const name of await readdir(store.directory).catch(() => [])) {
+  const names = await readdir(store.directory).catch(() => []);
+  const next = names.values();
+  await Promise.all(Array.from({ length: READERS }, () => loadEach(store, next)));
+}
+
+async function loadEach(store: Store, names: Iterator<string> & Iterable<string>): Promise<void> {
+  for (const name of names) {
     const file = join(store.directory, name);
-    const object = name.endsWith('.part') ? null : await readObject(file).catch(() => null);
+    const object = name.endsWith('.part') || isForm(name) ? null : await readObject(file).catch(() => null);
     if (object) add(store, object);
     else await rm(file, { force: true }).catch(() => undefined);
   }
@@ -172,7 +206,7 @@ async function readObject(file: string): Promise<StoredObject> {
     const start = LENGTH_BYTES + bytes;
     const size = (await stat(file)).size - start;
     if (size !== Number(file.slice(file.lastIndexOf('-') + 1))) throw new Error('not whole');
-    return { ...description, file, start, size };
+    return { ...description, file, start, size, forms: {} };
   } finally {
     await handle.close();
   }

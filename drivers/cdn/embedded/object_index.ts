@@ -1,0 +1,107 @@
+// Objects by address, and by what a purge names: the objects of other zones, and of other paths and tags, are not
+// looked at.
+import type { PurgeSpec } from '../../cdn';
+import { purgeMatcher } from '../edge/purge_matcher';
+import type { StoredObject } from './store';
+
+export interface ObjectIndex {
+  readonly size: number;
+  variants(name: string): readonly StoredObject[];
+  add(object: StoredObject): void;
+  remove(object: StoredObject): boolean;
+  /** Used last: behind all others. */
+  touch(name: string): void;
+  /** From the one that was not used for longest. */
+  oldestFirst(): IterableIterator<readonly StoredObject[]>;
+  /** What a purge means. */
+  matching(zoneId: string, purge: PurgeSpec): StoredObject[];
+}
+
+interface ZoneIndex {
+  /** By path without the query string. */
+  paths: Map<string, Set<StoredObject>>;
+  tags: Map<string, Set<StoredObject>>;
+}
+
+const NONE: readonly StoredObject[] = [];
+
+export function openObjectIndex(): ObjectIndex {
+  const names = new Map<string, readonly StoredObject[]>();
+  const zones = new Map<string, ZoneIndex>();
+  return {
+    get size() {
+      return names.size;
+    },
+    variants: (name) => names.get(name) ?? NONE,
+    add(object) {
+      const name = nameOf(object);
+      names.set(name, [...(names.get(name) ?? NONE), object]);
+      const zone = zones.get(object.zone_id) ?? { paths: new Map(), tags: new Map() };
+      zones.set(object.zone_id, zone);
+      addTo(zone.paths, pathOf(object.key), object);
+      for (const tag of object.tags) addTo(zone.tags, tag, object);
+    },
+    remove(object) {
+      const name = nameOf(object);
+      const known = names.get(name) ?? NONE;
+      if (!known.includes(object)) return false;
+      const left = known.filter((one) => one !== object);
+      if (left.length) names.set(name, left);
+      else names.delete(name);
+      const zone = zones.get(object.zone_id) as ZoneIndex;
+      removeFrom(zone.paths, pathOf(object.key), object);
+      for (const tag of object.tags) removeFrom(zone.tags, tag, object);
+      if (!zone.paths.size) zones.delete(object.zone_id);
+      return true;
+    },
+    touch(name) {
+      const known = names.get(name);
+      if (!known) return;
+      names.delete(name);
+      names.set(name, known);
+    },
+    oldestFirst: () => names.values(),
+    matching(zoneId, purge) {
+      const zone = zones.get(zoneId);
+      return zone ? matchingIn(zone, purge) : [];
+    },
+  };
+}
+
+export function nameOf({ zone_id, site, key }: Pick<StoredObject, 'zone_id' | 'site' | 'key'>): string {
+  return `${zone_id} ${site} ${key}`;
+}
+
+function matchingIn({ paths, tags }: ZoneIndex, purge: PurgeSpec): StoredObject[] {
+  const { type, values } = purge;
+  if (type === 'all') return [...paths.values()].flatMap((objects) => [...objects]);
+  if (type === 'tags') return values.flatMap((tag) => [...(tags.get(tag) ?? NONE)]);
+  const matches = purgeMatcher(purge);
+  const near =
+    type === 'urls'
+      ? values.map((url) => paths.get(pathOf(url)))
+      : [...paths].filter(([path]) => values.some((value) => mayBegin(path, value))).map(([, objects]) => objects);
+  return near.flatMap((objects) => [...(objects ?? NONE)].filter(matches));
+}
+
+/** Whether an address with this path may begin with the prefix, which may reach into the query string. */
+function mayBegin(path: string, prefix: string): boolean {
+  return path.startsWith(prefix) || prefix.startsWith(`${path}?`);
+}
+
+function pathOf(key: string): string {
+  const end = key.indexOf('?');
+  return end < 0 ? key : key.slice(0, end);
+}
+
+function addTo(map: Map<string, Set<StoredObject>>, key: string, object: StoredObject): void {
+  const known = map.get(key);
+  if (known) known.add(object);
+  else map.set(key, new Set([object]));
+}
+
+function removeFrom(map: Map<string, Set<StoredObject>>, key: string, object: StoredObject): void {
+  const known = map.get(key);
+  known?.delete(object);
+  if (known?.size === 0) map.delete(key);
+}
