@@ -24,6 +24,7 @@ interface State {
   readers: number;
   /** The body so far, while it is small: its readers need no file. Null beyond HELD_BYTES. */
   held: Buffer[] | null;
+  heldBytes: number;
   /** Resolves when there is more, for all who wait: of 50,000 readers each costs a callback. */
   progress: Promise<void>;
   wake(): void;
@@ -32,7 +33,7 @@ interface State {
 /** @param sizeMax a body that grows beyond it is passed on but not kept */
 export function startFlight(response: IncomingMessage, object: NewObject, sizeMax: number): Flight {
   const state: State = {
-    ...{ written: 0, done: false, error: null, keeps: true, readers: 0, held: [] },
+    ...{ written: 0, done: false, error: null, keeps: true, readers: 0, held: [], heldBytes: 0 },
     ...{ progress: Promise.resolve(), wake: () => undefined },
   };
   renewProgress(state);
@@ -46,19 +47,24 @@ export function startFlight(response: IncomingMessage, object: NewObject, sizeMa
 
 async function receive(response: IncomingMessage, object: NewObject, state: State, sizeMax: number): Promise<void> {
   const announced = Number(response.headers['content-length'] ?? NaN);
+  let received = 0;
   try {
     for await (const chunk of response) {
       const bytes = chunk as Buffer;
-      await object.handle.write(bytes, 0, bytes.length, object.start + state.written);
+      await object.handle.write(bytes, 0, bytes.length, object.start + received);
       hold(state, bytes);
-      state.written += bytes.length;
-      if (state.written > sizeMax) state.keeps = false;
+      received += bytes.length;
+      if (received > sizeMax) state.keeps = false;
+      // The last bytes come when the object can be found: who has read them finds it.
+      if (received === announced) continue;
+      state.written = received;
       notifyReaders(state);
     }
-    if (!response.complete || (!Number.isNaN(announced) && announced !== state.written))
+    if (!response.complete || (!Number.isNaN(announced) && announced !== received))
       throw new Error('the origin broke off');
-    if (state.keeps) await object.commit(state.written, () => state.keeps);
+    if (state.keeps) await object.commit(received, () => state.keeps);
     else await object.discard();
+    state.written = received;
   } catch (error) {
     state.error = error as Error;
     await object.discard().catch(() => undefined);
@@ -79,7 +85,8 @@ function notifyReaders(state: State): void {
 }
 
 function hold(state: State, bytes: Buffer): void {
-  if (state.written + bytes.length > HELD_BYTES) state.held = null;
+  state.heldBytes += bytes.length;
+  if (state.heldBytes > HELD_BYTES) state.held = null;
   state.held?.push(bytes);
 }
 
@@ -107,7 +114,7 @@ function follow(object: NewObject, state: State): Readable {
       if (state.done || !isOpen) return null;
       await state.progress;
     }
-    const held = state.held && heldFrom(state.held, position);
+    const held = state.held && heldFrom(state.held, position)?.subarray(0, state.written - position);
     if (held) {
       position += held.length;
       return held;
