@@ -7,7 +7,7 @@ import { StartupError } from '../core/startup_error';
 import type { ControlDatabase } from '../db/control_database';
 import type { CdnDriver, CdnTraffic } from '../drivers/cdn';
 import type { CdnEngine } from '../drivers/cdn/edge/edge';
-import { openEmbeddedCdn } from '../drivers/cdn/embedded/driver';
+import { openEmbeddedCdn, type EmbeddedCdnLimits } from '../drivers/cdn/embedded/driver';
 import { openVarnish } from '../drivers/cdn/varnish/driver';
 import type { Outbound } from '../drivers/outbound';
 import { projectsOfZones } from '../models/cdn_zone/work';
@@ -31,27 +31,38 @@ interface Parts {
 /** @throws StartupError where Varnish is set and can't be used from here */
 export async function openCdn({ config, secrets, outbound, log }: Parts): Promise<CdnEngine> {
   const shared = {
-    objectBytesMax: config.cdnObjectMb * BYTES_PER_MB,
     outbound,
     stored: openStoredZones({ file: join(config.cdnDir, ZONES_FILE), secrets, log }),
     log: (message: string, error: unknown): void => log.warn({ err: error }, message),
   };
-  if (!config.cdnVarnishNodes.length)
-    return openEmbeddedCdn({
-      ...{ directory: join(config.cdnDir, OBJECTS_DIRECTORY), bytesMax: config.cdnSizeGb * BYTES_PER_GB, ...shared },
-      memoryBytesMax: config.cdnMemoryMb * BYTES_PER_MB,
-    });
+  if (!config.cdnVarnishNodes.length) return openEmbeddedCdn({ ...cdnLimits(config), ...shared });
+  const { objectBytesMax } = cdnLimits(config);
   const { cdnVarnishNodes: nodes, cdnVarnishSecretFile: secretFile } = config;
   if (!secretFile) throw new StartupError('CDN_VARNISH_NODES needs CDN_VARNISH_SECRET_FILE.');
   const [, host = '', port = GATEWAY_PORT] = /^(.+?)(?::(\d+))?$/.exec(config.cdnGateway[0] ?? '') ?? [];
   const token = secrets.hmac('gateway', 'cdn gateway');
-  return openVarnish({ ...shared, nodes, secretFile, token, gateway: { host, port: Number(port) } }).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw new StartupError(
-        `can't serve CDN zones with Varnish (CDN_GATEWAY, CDN_VARNISH_SECRET_FILE): ${error.code ?? error.message}`,
-      );
-    },
-  );
+  return openVarnish({
+    ...shared,
+    objectBytesMax,
+    nodes,
+    secretFile,
+    token,
+    gateway: { host, port: Number(port) },
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw new StartupError(
+      `can't serve CDN zones with Varnish (CDN_GATEWAY, CDN_VARNISH_SECRET_FILE): ${error.code ?? error.message}`,
+    );
+  });
+}
+
+/** Where the embedded cache is, and how large it may get. */
+export function cdnLimits({ cdnDir, cdnSizeGb, cdnMemoryMb, cdnObjectMb }: Config): EmbeddedCdnLimits {
+  return {
+    directory: join(cdnDir, OBJECTS_DIRECTORY),
+    bytesMax: cdnSizeGb * BYTES_PER_GB,
+    memoryBytesMax: cdnMemoryMb * BYTES_PER_MB,
+    objectBytesMax: cdnObjectMb * BYTES_PER_MB,
+  };
 }
 
 /** Writes the counters of the cache every ten seconds, not with each request. */

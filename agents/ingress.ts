@@ -32,7 +32,9 @@ export async function openIngressOf(
   const certificate = async (host: string): Promise<Certificate | null> =>
     (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
   const callbacks = { certificate, challenge: (token: string) => findChallenge(database, token), line: lines.line };
-  const open = config.ingressProcess === 'separate' ? openSeparate : openHere;
+  // The gateway of Varnish has a port of its own, which a successor of the ingress process could not take over.
+  const isSeparate = config.ingressProcess === 'separate' && !config.cdnVarnishNodes.length;
+  const open = isSeparate ? openSeparate : openHere;
   const { ingress, cdn }: OpenedIngress = await open(platform, callbacks, opened).catch(
     (error: NodeJS.ErrnoException) => {
       throw listenError(error, config);
@@ -43,11 +45,11 @@ export async function openIngressOf(
 }
 
 async function openHere(
-  { config, log }: Platform,
+  { config, secrets, log }: Platform,
   callbacks: IngressCallbacks,
   opened: (() => Promise<void> | void)[],
 ): Promise<OpenedIngress> {
-  const cdn = openCdn({ config, outbound: outboundOf(config), log });
+  const cdn = await openCdn({ config, secrets, outbound: outboundOf(config), log });
   opened.push(() => cdn.close());
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const parts = { ...callbacks, edge: cdn.edge };

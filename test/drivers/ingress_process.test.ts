@@ -50,7 +50,7 @@ afterEach(async () => {
 });
 
 async function open(over: { trustProxy?: number; certificate?: Certificate } = {}): Promise<RemoteIngress> {
-  const cdn = { directory: path.join(directory, 'cdn'), bytesMax: 1e6, objectBytesMax: 1e6 };
+  const cdn = { directory: path.join(directory, 'cdn'), bytesMax: 1e6, memoryBytesMax: 1_000_000, objectBytesMax: 1e6 };
   const remote = await openRemoteIngress({
     directory,
     program,

@@ -6,7 +6,7 @@ import { serveCached } from './serve';
 import type { EmbeddedState } from './state';
 import { openObjectStore } from './store';
 
-export interface EmbeddedCdnOptions extends EdgeOptions {
+export interface EmbeddedCdnLimits {
   directory: string;
   bytesMax: number;
   /** Of small bodies that are held in memory. */
@@ -14,8 +14,10 @@ export interface EmbeddedCdnOptions extends EdgeOptions {
   objectBytesMax: number;
 }
 
+export type EmbeddedCdnOptions = EmbeddedCdnLimits & EdgeOptions;
+
 /** The one cache of this driver. */
-const NODE = 'embedded';
+export const NODE = 'embedded';
 
 export function openEmbeddedCdn({ directory, objectBytesMax, ...options }: EmbeddedCdnOptions): CdnEngine {
   return openEdge(options, (edge) => {

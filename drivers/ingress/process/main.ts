@@ -10,6 +10,7 @@ import { callbacksOf, closeServed, openServed, reportOf, type Served } from './s
 import { programVersion, type Greeting, type IngressProcessSettings } from './settings';
 import type { IngressDriver, Route } from '../../ingress';
 import type { CdnZoneSpec, PurgeSpec } from '../../cdn';
+import { NODE } from '../../cdn/embedded/driver';
 import { driverContext } from '../../driver';
 
 const REPORT_EVERY_MS = 300;
@@ -122,7 +123,7 @@ function zoneHandlers(served: () => Served): Handlers {
       served().zones.delete(id);
       return served().cdn.driver.removeZone(id, ctx());
     },
-    purge: (id: string, spec: PurgeSpec) => served().cdn.driver.purge(id, spec, ctx()),
+    purge: (id: string, spec: PurgeSpec) => served().cdn.driver.purge(id, spec, NODE, ctx()),
   };
 }
 

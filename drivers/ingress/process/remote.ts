@@ -2,6 +2,7 @@
 // too: a process that was started again gets them anew.
 import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from '../../ingress';
 import type { CdnDriver, CdnTraffic, CdnZoneSpec } from '../../cdn';
+import { NODE } from '../../cdn/embedded/driver';
 import type { Channel } from './channel';
 import { openIngressProcess, type IngressProcess, type IngressProcessOptions } from './client';
 import type { Report } from './settings';
@@ -125,6 +126,7 @@ function cdnDriver(process: IngressProcess, known: Known): CdnDriver {
       known.zones.delete(id);
       await call('removeZone', id);
     },
+    nodes: () => [NODE],
     purge: (id, spec) => call('purge', id, spec),
     takeTraffic: () => known.cdn.splice(0),
   };

@@ -1,6 +1,7 @@
 // What the ingress process serves: the ingress and the cache of CDN zones, and what both count and note.
 import { isPublicAddress } from '../../../core/addresses';
-import { openEmbeddedCdn, type EmbeddedCdn } from '../../cdn/embedded/driver';
+import type { CdnEngine } from '../../cdn/edge/edge';
+import { openEmbeddedCdn } from '../../cdn/embedded/driver';
 import type { CdnZoneSpec } from '../../cdn';
 import { driverContext } from '../../driver';
 import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../../ingress';
@@ -14,7 +15,7 @@ export interface Served {
   settings: IngressProcessSettings;
   ingress: IngressDriver;
   listeners: Listeners;
-  cdn: EmbeddedCdn;
+  cdn: CdnEngine;
   zones: Map<string, CdnZoneSpec>;
   /** Since the last report. */
   lines: AccessLine[];
@@ -52,8 +53,8 @@ export async function openServed(
     resolvers: cache.resolvers,
     caFile: cache.caFile,
   });
-  const { directory, bytesMax, objectBytesMax } = cache;
-  const cdn = openEmbeddedCdn({ directory, bytesMax, objectBytesMax, outbound, log });
+  const { directory, bytesMax, memoryBytesMax, objectBytesMax } = cache;
+  const cdn = openEmbeddedCdn({ directory, bytesMax, memoryBytesMax, objectBytesMax, outbound, log });
   const lines: AccessLine[] = [];
   const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
   const parts = { ...callbacks, edge: cdn.edge, line };
@@ -94,7 +95,7 @@ export function reportOf({ lines, ingress, cdn }: Served): Report | null {
 
 export async function closeServed({ ingress, cdn }: Served, graceMs: number): Promise<void> {
   await ingress.close(graceMs);
-  cdn.close();
+  await cdn.close();
 }
 
 function withinTime<T>(work: Promise<T>): Promise<T> {

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { memoize } from '../../../core/memoize';
 import type { CdnTraffic } from '../../cdn';
+import type { EmbeddedCdnLimits } from '../../cdn/embedded/driver';
 import type { AccessLine, IngressDriver, Traffic } from '../../ingress';
 
 export interface IngressProcessSettings {
@@ -14,10 +15,7 @@ export interface IngressProcessSettings {
   tlsPort: number | null;
   /** How many proxies in front have their X-Forwarded-* believed. */
   trustProxy: number;
-  cdn: {
-    directory: string;
-    bytesMax: number;
-    objectBytesMax: number;
+  cdn: EmbeddedCdnLimits & {
     allowPrivateAddresses: boolean;
     resolvers: readonly string[];
     caFile: string | null;
