@@ -372,6 +372,14 @@ CREATE INDEX buckets_by_region ON public.buckets USING btree (project_id, region
 CREATE INDEX buckets_by_size ON public.buckets USING btree (project_id, size_bytes, id) WHERE (deleted_at IS NULL);
 CREATE INDEX buckets_due ON public.buckets USING btree (next_at) WHERE (next_at IS NOT NULL);
 
+create table cdn_purge_nodes (
+  cdn_purge_id text collate "C" not null,
+  node text collate "C" not null,
+  completed_at timestamp(3) with time zone not null default now(),
+  constraint cdn_purge_nodes_pkey PRIMARY KEY (cdn_purge_id, node),
+  constraint cdn_purge_nodes_purge FOREIGN KEY (cdn_purge_id) REFERENCES cdn_purges(id) ON DELETE CASCADE
+);
+
 create table cdn_purges (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
