@@ -22,7 +22,7 @@ import { DatabaseUser } from './database_user';
 import { requireCapacity, allocatePort } from './database/capacity';
 import { credentialsOf, newPassword, sealAdminPassword } from './database/credentials';
 import { requireNewerVersion, requirePackage, requireStorage } from './database/offer';
-import { requireOwnOrigin, type Moment, type Origin, type Window } from './database/origin';
+import { requireOriginInProject, type Moment, type Origin, type Window } from './database/origin';
 import {
   mergedSchedule,
   mergedWindow,
@@ -195,7 +195,7 @@ export class ManagedDatabase extends Resource {
    * engine_version_unsupported, invalid_state, resource_busy
    */
   async restore(ctx: Context, moment: Moment): Promise<this> {
-    const { backup_id, point_in_time } = await requireOwnOrigin(ctx, this, moment);
+    const { backup_id, point_in_time } = await requireOriginInProject(ctx, this, moment);
     return this.move(ctx, 'restoring', { restoring_from: { backup_id, point_in_time } });
   }
 

@@ -7,6 +7,9 @@ import type { Logger } from '../core/log';
 import { parseToken, sha256 } from '../core/tokens';
 import { keyIdentity, markUsed, projectAccess, sessionIdentity } from '../models/identity';
 import { expiringCache } from './expiring_cache';
+import { openUseRecorder } from './use_recorder';
+
+const FLUSH_MS = 5_000;
 
 export interface Forget {
   key_id?: string;
@@ -28,7 +31,9 @@ export interface Identities {
 export function openIdentities(sql: Sql, log: Logger): Identities {
   const identities = expiringCache<Identity | null>(limits.identityCacheMs);
   const accesses = expiringCache<ProjectAccess | null>(limits.identityCacheMs);
-  const used = recordUse(sql, log);
+  const used = openUseRecorder(FLUSH_MS, (ids) =>
+    markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not recorded')),
+  );
   return {
     async ofToken(token) {
       const parsed = parseToken(token);
@@ -64,27 +69,6 @@ function concernsIdentity(identity: Identity, { key_id, user_id, project_id }: F
 function concernsAccess(key: string, { key_id, user_id, project_id }: Forget): boolean {
   const [caller, project] = key.split(' ');
   return caller === user_id || caller === key_id || project === project_id;
-}
-
-const FLUSH_MS = 5_000;
-
-/** Collects the keys and sessions that were used, and writes them every five seconds. */
-function recordUse(sql: Sql, log: Logger): { add(id: string): void; close(): Promise<void> } {
-  const used = new Set<string>();
-  const flush = async (): Promise<void> => {
-    const ids = [...used];
-    used.clear();
-    if (ids.length)
-      await markUsed(sql, ids).catch((error: unknown) => log.warn({ err: error }, 'last use of keys not recorded'));
-  };
-  const timer = setInterval(() => void flush(), FLUSH_MS).unref();
-  return {
-    add: (id) => void used.add(id),
-    close: () => {
-      clearInterval(timer);
-      return flush();
-    },
-  };
 }
 
 function invalidToken(): Problem {

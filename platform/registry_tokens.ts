@@ -22,6 +22,7 @@ import type { SecretBox } from '../core/secrets';
 import { authorityFor } from '../models/authority';
 import { isPresent, markRobotsUsed, rightsOf, robotOf } from '../models/registry/rights';
 import type { Platform } from './platform';
+import { openUseRecorder, type UseRecorder } from './use_recorder';
 
 export interface OpenedRegistryTokens extends RegistryTokens {
   close(): Promise<void>;
@@ -61,7 +62,7 @@ export async function openRegistryTokens(
   service: string,
 ): Promise<OpenedRegistryTokens> {
   const keys = await signingKeys(database, secrets);
-  const used = recordUse(database, log);
+  const used = recordRobots(database, log);
   return {
     async issue({ username, password }, wanted, address) {
       const subject = await findSubject({ database, identities }, username, password);
@@ -89,7 +90,7 @@ export async function openRegistryTokens(
       const full = `${name.registry}/${name.repository}`;
       const isAsked = claims.access.some((entry) => entry.name === full && entry.actions.includes(action));
       if (!isAsked) return { state: 'unauthorized', isKnown: true };
-      used.add(claims.sub);
+      if (claims.sub.startsWith('rob_')) used.add(claims.sub);
       return { state: 'allowed', subject: claims.sub };
     },
     close: () => used.close(),
@@ -178,23 +179,7 @@ function encode(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
 
-/** Collects the robot accounts that were used, and writes them every two seconds. */
-function recordUse(sql: Sql, log: Logger): { add(subject: string): void; close(): Promise<void> } {
-  const used = new Set<string>();
-  const flush = async (): Promise<void> => {
-    const ids = [...used].filter((id) => id.startsWith('rob_'));
-    used.clear();
-    if (!ids.length) return;
-    await markRobotsUsed(sql, ids).catch((error: unknown) =>
-      log.warn({ err: error }, 'last use of robot accounts not recorded'),
-    );
-  };
-  const timer = setInterval(() => void flush(), FLUSH_MS).unref();
-  return {
-    add: (subject) => void used.add(subject),
-    close: () => {
-      clearInterval(timer);
-      return flush();
-    },
-  };
+function recordRobots(sql: Sql, log: Logger): UseRecorder {
+  const warn = (error: unknown): void => log.warn({ err: error }, 'last use of robot accounts not recorded');
+  return openUseRecorder(FLUSH_MS, (ids) => markRobotsUsed(sql, ids).catch(warn));
 }

@@ -61,7 +61,7 @@ export async function requireSource(
  * What data of a database a restore in place takes: a backup of the version that it has now, or a moment.
  * @throws as requireSource, engine_version_unsupported for a backup from before an upgrade
  */
-export async function requireOwnOrigin(
+export async function requireOriginInProject(
   ctx: Context,
   database: Omit<Source, 'deleted_at'>,
   moment: Moment,

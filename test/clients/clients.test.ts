@@ -16,7 +16,7 @@ const python = process.env.CLIENTS_PYTHON ?? 'python3';
 /** Programs by engine. A program prints `encrypted` where its connection is. */
 const clients = {
   postgresql: {
-    node: ['pg', 'knex', 'sequelize', 'typeorm'],
+    node: ['pg', 'knex', 'sequelize', 'typeorm', 'prisma'],
     python: {
       psycopg2: 'psycopg2',
       psycopg: 'psycopg',

@@ -1,5 +1,6 @@
 // GET and HEAD of an object: whole, a range or a part, streamed from its files.
 import type { FileHandle } from 'node:fs/promises';
+import { parseByteRange } from '../../../core/byte_range';
 import type { StoredObject, StoredPart } from '../../../core/objects';
 import { requireConditions } from './conditions';
 import { mayDo, requireGranted, type ObjectExchange } from './endpoint_context';
@@ -170,16 +171,9 @@ function partOf({ request }: ObjectExchange, object: StoredObject, parts: readon
 
 /** One range of bytes (RFC 9110 §14). Several, and those without a sense, are ignored. @throws S3Error InvalidRange */
 export function rangeOf(header: string | undefined, size: number, ifRange?: string, etag?: string): Range | null {
-  const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '');
-  if (!match || (ifRange !== undefined && ifRange !== `"${etag}"`)) return null;
-  const [, first = '', last = ''] = match;
-  if (first === '' && last === '') return null;
-  if (first === '') {
-    if (Number(last) === 0 || size === 0) throw new S3Error('InvalidRange');
-    return { start: Math.max(0, size - Number(last)), end: size };
-  }
-  const [start, end] = [Number(first), last === '' ? size : Math.min(Number(last) + 1, size)];
-  if (last !== '' && Number(last) < start) return null;
-  if (start >= size) throw new S3Error('InvalidRange', undefined, { 'content-range': `bytes */${size}` });
-  return { start, end };
+  if (ifRange !== undefined && ifRange !== `"${etag}"`) return null;
+  const range = parseByteRange(header?.trim(), size);
+  if (range === null || range === 'reversed') return null;
+  if (range === 'unsatisfiable') throw new S3Error('InvalidRange', undefined, { 'content-range': `bytes */${size}` });
+  return { start: range.start, end: range.end + 1 };
 }
