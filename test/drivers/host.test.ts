@@ -89,13 +89,13 @@ test('a builder counts only when its engine answers', async () => {
   expect(facts.oci_builders).toEqual(['podman']);
 });
 
-test('a program that hangs or fails is not there, and holds nobody up', async () => {
+test('a program that hangs or fails is not there, and holds nobody up; a slow one is there', async () => {
   const begin = Date.now();
   const facts = await hostFacts(
     await hostWith('hanging', {
       git: 'exec sleep 30',
       go: 'exit 3',
-      python3: 'echo Python 3.11.2',
+      python3: 'sleep 3; echo Python 3.11.2',
       docker: 'exec sleep 30',
     }),
   );
