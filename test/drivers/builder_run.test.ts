@@ -1,6 +1,6 @@
 // Builds that really run. Nothing here needs a network: packages lie beside the source.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, symlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { openWorkshop } from '../support/built';
@@ -39,7 +39,7 @@ function makeWheel(directory: string): void {
 
 interface SecondPython {
   series: string;
-  directory: string;
+  program: string;
 }
 
 /** Of another series than `python3`, wherever this machine has one. */
@@ -50,13 +50,13 @@ function anotherPython(): SecondPython | undefined {
   const found = places.flatMap((directory) =>
     filesIn(directory).flatMap((name) => {
       const series = /^python(3\.\d+)$/.exec(name)?.[1];
-      return series && series !== usual ? [{ series, directory }] : [];
+      return series && series !== usual ? [{ series, program: path.join(directory, name) }] : [];
     }),
   );
   // What is no longer maintained may not know today's wheels.
   return found
     .filter(({ series }) => Number(series.slice(2)) >= 10)
-    .find(({ series, directory }) => spawnSync(`${directory}/python${series}`, ['-m', 'venv', '--help']).status === 0);
+    .find(({ program }) => spawnSync(program, ['-m', 'venv', '--help']).status === 0);
 }
 
 function filesIn(directory: string): string[] {
@@ -183,7 +183,10 @@ describe('builds', () => {
   (other ? test : test.skip)(
     'Python of the version that .python-version asks for (needs a second Python with venv)',
     async () => {
-      const { series, directory: programs } = other as SecondPython;
+      const { series, program } = other as SecondPython;
+      // Alone in its directory: where it lives there may be a python3 too.
+      const programs = workshop.source({});
+      symlinkSync(program, path.join(programs, `python${series}`));
       const directory = workshop.source({
         '.python-version': `${series}\n`,
         'requirements.txt': './shelf-1-py3-none-any.whl\n',

@@ -50,9 +50,9 @@ export function openWorkshop() {
       }
       return directory;
     },
-    /** @param more directories of programs that the host has beside those of PATH */
+    /** @param more directories of programs that the host has before those of PATH */
     async build(directory: string, changed: Partial<BuildSettings> = {}, more: string[] = []): Promise<Built> {
-      const PATH = [process.env.PATH, ...more].join(path.delimiter);
+      const PATH = [...more, process.env.PATH].join(path.delimiter);
       const builder = openBuilder(await toolchains);
       const ctx = driverContext(60_000);
       const plan = await builder.detect(
