@@ -4,8 +4,9 @@ import { createHmac } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { variablesOfRelease } from '../models/release';
 import { startGitPeer, type GitPeer } from './support/git_peer';
+import { pasteDocument } from './support/tour';
 import { startService, type Answer, type TestService } from './support/service';
-import { until } from './support/receivers';
+import { storm, until } from './support/receivers';
 
 const TOKEN = 'good-token-of-the-flow';
 const WAIT_MS = 60_000;
@@ -29,17 +30,17 @@ beforeAll(async () => {
   // No poll comes in the time of the test: what happens is set off by webhooks.
   const settings = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '3600' };
   service = await startService({ worker: true, settings });
-  const integration = await service.call('POST', '/v2/git_integrations', {
-    body: { provider: 'github', base_url: peer.url, access_token: TOKEN },
-  });
-  const source = { type: 'git', git_integration_id: integration.body.id, repository_id: '1', branch: 'main' };
-  const made = await service.call('POST', '/v2/applications', { body: { name: 'shop', source } });
-  expect([made.status, made.body.detail]).toEqual([201, undefined]);
-  application = `/v2/applications/${made.body.id}`;
+  // The lines of the documentation, as somebody pastes them.
+  const variables = { BASE: service.url, KEY: service.key, PROJECT: service.project };
+  const given = { GIT_URL: peer.url, GIT_TOKEN: TOKEN };
+  const outputs = await pasteDocument('docs/INTEGRATIONS.md', { ...variables, ...given });
+  expect(outputs.at(-1)).toMatch(/^(queued|building|deploying|active)\n[^]*"auto_create":true[^]*"enabled":true/);
+  const [made] = (await service.call('GET', '/v2/applications')).body.data;
+  application = `/v2/applications/${made.id}`;
   await service.call('PUT', `${application}/env/SECRET`, { body: { value: 'of the application' } });
   await service.call('PATCH', `${application}/settings`, { body: { health_check: { interval_seconds: 5 } } });
   await until(() => peer.hooks.length > 0, WAIT_MS);
-  await service.call('PATCH', `${application}/auto_deploy`, { body: { enabled: true } });
+  await until(async () => (await deployments())[0]?.status === 'active', WAIT_MS);
 }, 120_000);
 
 afterAll(async () => {
@@ -80,7 +81,6 @@ function openPull(number: number, files: Record<string, string>, more: object = 
 test('a push is deployed when its webhook comes, a delivery with a wrong signature is refused', async () => {
   const first = peer.git.commit('acme/shop', { 'index.html': 'two' });
   expect(await deliver('push', { ref: 'refs/heads/main' }, 'wrong')).toBe(401);
-  // Of an application that has never been deployed a head is remembered first (at the start); this is the push.
   const startedAt = Date.now();
   expect(await push()).toBe(202);
   const { trigger, branch } = await deployed(first);
@@ -93,8 +93,7 @@ test('a thousand deliveries, replays among them, deploy the newest head once', a
   peer.git.commit('acme/shop', { 'index.html': 'three' });
   const newest = peer.git.commit('acme/shop', { 'index.html': 'four' });
   const before = (await deployments()).length;
-  const sent = await Promise.all(Array.from({ length: 1000 }, () => push()));
-  expect(new Set(sent)).toEqual(new Set([202]));
+  expect(await storm(1000, () => push())).toEqual(new Set([202]));
   await until(async () => (await deployed(newest)).status === 'active', WAIT_MS);
   expect(await push()).toBe(202);
   await new Promise((resolve) => setTimeout(resolve, 1500));
@@ -131,7 +130,6 @@ test('with wait_for_checks a push waits until they pass, and is not deployed whe
 
 describe('pull requests', () => {
   test('opened, pushed to, and merged: one preview, its status, and one comment', async () => {
-    await service.call('PATCH', `${application}/settings`, { body: { previews: { auto_create: true } } });
     const sha = openPull(7, { 'index.html': 'proposed' });
     // In the wrong order, and twice.
     await deliver('pull_request', { action: 'synchronize', number: 7 });
@@ -161,6 +159,22 @@ describe('pull requests', () => {
     await until(async () => !(await previews()).length, WAIT_MS);
     await until(async () => (await deployed(merged)).status === 'active', WAIT_MS);
   }, 180_000);
+
+  test('whose preview fails: the status and the comment have the reason', async () => {
+    const sha = openPull(9, { 'package.json': '{"broken' });
+    await deliver('pull_request', { action: 'opened', number: 9 });
+    const failed = await until(() => peer.statuses.find((one) => one.sha === sha && one.state === 'failure'), WAIT_MS);
+    expect(failed).toMatchObject({ context: 'platform/shop/preview', url: null });
+    expect(failed.description).toMatch(/package\.json/);
+    const comment = await until(
+      () => peer.comments.find(({ number, text }) => number === 9 && text.includes('The preview failed.')),
+      WAIT_MS,
+    );
+    expect(comment.text).toContain(failed.description.slice(0, 60));
+    openPull(9, {}, { state: 'closed' });
+    await deliver('pull_request', { action: 'closed', number: 9 });
+    await until(async () => !(await previews()).length, WAIT_MS);
+  }, 120_000);
 
   test('from a fork: no preview by itself, and no variables in one that a member creates', async () => {
     openPull(8, { 'index.html': 'of a stranger' }, { fork: true });
