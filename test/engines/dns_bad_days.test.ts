@@ -74,7 +74,7 @@ async function addressOf(name: string): Promise<string | null> {
   try {
     const answered = new Promise<string>((resolve) => socket.on('message', (bytes) => resolve(addressIn(bytes))));
     socket.send(question(name), port, '127.0.0.1');
-    return await Promise.race([answered, sleep(ANSWER_WITHIN_MS, null)]);
+    return await Promise.race([answered, sleep(ANSWER_WITHIN_MS, null, { ref: false })]);
   } finally {
     socket.close();
   }
@@ -219,7 +219,10 @@ test('clients that send byte by byte, or never read, are let go; others are answ
       expect(await addressOf('www')).toBe('192.0.2.7');
       await sleep(100);
     }
-    await Promise.race([Promise.all(closed), sleep(40_000).then(() => Promise.reject(new Error('still open')))]);
+    await Promise.race([
+      Promise.all(closed),
+      sleep(40_000, null, { ref: false }).then(() => Promise.reject(new Error('still open'))),
+    ]);
   } finally {
     clearInterval(timer);
     clearInterval(flood);
