@@ -55,7 +55,6 @@ export interface BuilderDefinition extends Omit<BuildpackBuilderRow, 'languages'
   detects: boolean;
 }
 
-// The Dockerfile joins when the runtime can run images.
 export const builderDefinitions: BuilderDefinition[] = [
   {
     id: 'native',
@@ -65,6 +64,16 @@ export const builderDefinitions: BuilderDefinition[] = [
     description: 'Detects the language of the source and builds it with the runtimes of the platform.',
     detects: true,
     default: true,
+    deprecated: false,
+  },
+  {
+    id: 'dockerfile',
+    name: 'Dockerfile',
+    image: null,
+    needs: { programs: ['bubblewrap'], ociBuilder: 'buildah' },
+    description: 'Builds the Dockerfile of the source with buildah, and runs the image.',
+    detects: false,
+    default: false,
     deprecated: false,
   },
 ];

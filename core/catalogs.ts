@@ -164,7 +164,8 @@ export function meetsNeeds(facts: HostFacts, needs: Needs): boolean {
   const programs = (needs.programs ?? []).every((name) => facts.programs[name] !== undefined);
   const engine =
     needs.engine === undefined || engineDefinitions.some(({ id }) => id === needs.engine && facts[id].length > 0);
-  return programs && engine;
+  const builder = needs.ociBuilder === undefined || facts.oci_builders.includes(needs.ociBuilder);
+  return programs && engine && builder;
 }
 
 /** 730 hours, the twelfth part of a year, rounded half up to cents. Decimal strings: money is never a float. */

@@ -23,6 +23,8 @@ export interface PullRequest {
   tell(line: string): Promise<void>;
 }
 
+export type LoadRequest = Omit<PullRequest, 'reference' | 'access'> & { layout: string };
+
 export interface ImageDriver {
   /** The digest that a reference leads to now. @throws ImageError, DriverError transient */
   resolve(reference: string, access: ImageAccess, ctx: DriverContext): Promise<string>;
@@ -31,6 +33,8 @@ export interface ImageDriver {
    * registry gave no answer
    */
   pull(request: PullRequest, ctx: DriverContext): Promise<PulledImage>;
+  /** Unpacks an image that a build has left as an OCI layout. @throws ImageError */
+  load(request: LoadRequest, ctx: DriverContext): Promise<PulledImage>;
   /** Removes unpacked layers that are none of `kept`, and what interrupted pulls have left. */
   pruneLayers(layers: string, kept: ReadonlySet<string>): Promise<void>;
 }

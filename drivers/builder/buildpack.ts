@@ -1,10 +1,10 @@
 // Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit.
-import type { HostFacts } from '../../core/host_facts';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
 import type { ToolchainDriver } from '../toolchain';
 import { buildEnvironment, buildScript } from './build_script';
+import { planDockerfile } from './dockerfile';
 import { detectGo } from './go';
 import { detectNode } from './node';
 import { shellWord, type BuildHost, type DetectLanguage, type LanguagePlan, type Step } from './language_plan';
@@ -41,14 +41,13 @@ export function openBuilder(toolchains: ToolchainDriver): BuildDriver {
 
 async function detect(directory: string, settings: BuildSettings, host: BuildHost): Promise<BuildPlan> {
   const files = await openFiles(directory, settings.root_directory);
-  if (settings.builder === 'dockerfile') throw await dockerfileError(files, settings.dockerfile_path, host.facts);
+  if (settings.builder === 'dockerfile') return planDockerfile(files, settings.dockerfile_path, host.facts);
   const text = await files.read('Procfile');
   if (settings.build_command !== null) return planCustomBuild(settings.build_command, text, files, host);
   if (text !== null) return planProcfile(text, files, host);
   const found = await detectFirst(files, host);
   if (found !== null) return toBuildPlan(found);
-  if (await files.has(settings.dockerfile_path))
-    throw await dockerfileError(files, settings.dockerfile_path, host.facts);
+  if (await files.has(settings.dockerfile_path)) return planDockerfile(files, settings.dockerfile_path, host.facts);
   const place = settings.root_directory === '.' ? 'the source' : settings.root_directory;
   throw new BuildError(
     `The platform found nothing to build or start in ${place}. ` +
@@ -156,20 +155,4 @@ function pruneStep(command: string, commands: string[]): Step {
       `${command} || echo 'The development packages could not be removed, so they stay.'`,
     ].join('\n'),
   };
-}
-
-async function dockerfileError(
-  files: SourceFiles,
-  dockerfile: string,
-  { oci_builders }: HostFacts,
-): Promise<BuildError> {
-  if (!(await files.has(dockerfile)))
-    return new BuildError(
-      `The source has no ${dockerfile}. Check build.dockerfile_path in the settings of the application.`,
-    );
-  const instead = 'Use the builder `buildpack` with a Procfile, or one of the languages of this platform.';
-  const [found] = oci_builders;
-  if (found !== undefined)
-    return new BuildError(`This platform has ${found}, but it cannot run images yet. ${instead}`);
-  return new BuildError(`A Dockerfile needs podman, buildah or docker, which this platform does not have. ${instead}`);
 }

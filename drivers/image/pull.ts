@@ -11,6 +11,7 @@ import type { Outbound } from '../outbound';
 import { removeTree } from '../remove_tree';
 import { settleUser } from './accounts';
 import { parseConfiguration } from './config';
+import { openLayoutClient } from './layout';
 import { addLayer, fileSize, findLayer, pruneLayers, type StoredLayer } from './layer_store';
 import { broken, parseImageManifest, type Descriptor, type Manifest } from './manifest';
 import { openRegistryClient, type RegistryClient } from './registry_client';
@@ -20,6 +21,9 @@ const CONFIG_BYTES_MAX = 4 * 1024 * 1024;
 /** Indexes in indexes. */
 const DEPTH_MAX = 3;
 const RESUMES_MAX = 5;
+/** Names an image that comes from no registry. */
+const BUILT = 'localhost/built:latest';
+const NO_ACCESS: ImageAccess = { credentials: null, local: null };
 
 /** @param outbound what checks addresses; @param unchecked for the registry of this installation */
 export function openImages(outbound: Outbound, unchecked: Outbound): ImageDriver {
@@ -32,6 +36,8 @@ export function openImages(outbound: Outbound, unchecked: Outbound): ImageDriver
       return `sha256:${createHash('sha256').update(content).digest('hex')}`;
     },
     pull: (request, ctx) => pull(clientOf(request.reference, request.access), request, ctx),
+    load: ({ layout, ...request }, ctx) =>
+      pull(openLayoutClient(layout), { ...request, reference: BUILT, access: NO_ACCESS }, ctx),
     pruneLayers,
   };
 }

@@ -9,11 +9,17 @@ import { openExchange, type OpenAnswer } from '../outbound/exchange';
 import { newTrace, OutboundError } from '../outbound/trace';
 import { readJson, requestToken } from './registry_token';
 
+export interface BlobAnswer {
+  from: number;
+  response: AsyncIterable<unknown>;
+  close(): void;
+}
+
 export interface RegistryClient {
   /** @param reference a tag or a digest */
   manifest(reference: string, ctx: DriverContext): Promise<{ content: Buffer; mediaType: string }>;
   /** The content from `offset` on; the registry may answer with all of it, which `from` tells. */
-  blob(digest: string, offset: number, ctx: DriverContext): Promise<{ from: number } & OpenAnswer>;
+  blob(digest: string, offset: number, ctx: DriverContext): Promise<BlobAnswer>;
 }
 
 export const MANIFEST_BYTES_MAX = 4 * 1024 * 1024;

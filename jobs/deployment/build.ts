@@ -19,6 +19,7 @@ import {
   type DeploymentRow,
   type StoredPlan,
 } from './row';
+import { takeBuiltImage } from './built_image';
 import { requireCommands } from './commands';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
@@ -43,6 +44,7 @@ export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Prom
     await appendDeploymentLog(row, ctx, 'build', 'The build succeeded.');
   }
   await removeTask(row, 'build', ctx);
+  if (row.plan.kind === 'dockerfile' && !row.plan.image) return takeBuiltImage(row, row.plan, ctx);
   await wakeStackAndQueue(ctx.sql, row);
   return progressing(0, { status: 'deploying', observed: { ...row.observed, built: true } });
 }
@@ -56,7 +58,7 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   const commit = await fetchFiles(row, ctx);
   const plan = await detect(row, planning, ctx);
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
-  requireCommands(plan, planning);
+  if (plan.kind !== 'dockerfile') requireCommands(plan, planning);
   await appendDeploymentLog(row, ctx, 'build', `-----> ${plan.summary}`);
   return progressing(0, { ...commit, plan, observed: { fetched: true } });
 }

@@ -32,7 +32,7 @@ export async function pullSource(row: DeploymentRow, ctx: JobContext): Promise<O
   if (row.clear_cache && row.attempts === 0) await removeDirectory(layersDirectory(row, ctx));
   if (row.attempts === 0) await appendDeploymentLog(row, ctx, 'deploy', `-----> Pulling ${reference}`);
   const image = await pullImage(row, reference, planning, ctx);
-  const plan = planOf(image);
+  const plan = imagePlan(image);
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   requireCommands(plan, planning);
   await appendDeploymentLog(row, ctx, 'deploy', `Digest: ${image.reference.slice(image.reference.indexOf('@') + 1)}`);
@@ -62,7 +62,7 @@ async function pullImage(
 }
 
 /** What an image says of how it is run, as a build plan. */
-function planOf(image: PulledImage): StoredPlan {
+export function imagePlan(image: PulledImage): StoredPlan {
   const command = commandLineOf(image.settings);
   return {
     kind: 'image',

@@ -163,12 +163,13 @@ describe('others', () => {
   });
 
   test('a Dockerfile, honestly', async () => {
-    expect(await buildError(detect({ Dockerfile: '' }))).toMatch(
-      /needs podman, buildah or docker, which this platform does not have/,
-    );
-    expect(await buildError(detect({ Dockerfile: '' }, {}, { ...facts, oci_builders: ['podman'] }))).toMatch(
-      /has podman, but it cannot run images yet/,
-    );
+    const without = { ...facts, oci_builders: [] };
+    expect(await buildError(detect({ Dockerfile: '' }, {}, without))).toMatch(/needs buildah and bubblewrap/);
+    const program = { version: '1', path: '/usr/bin/bwrap' };
+    const host = { ...facts, programs: { ...facts.programs, bubblewrap: program }, oci_builders: ['buildah' as const] };
+    const plan = await detect({ Dockerfile: 'FROM scratch\narg COLOUR=red\nARG SIZE\n' }, {}, host);
+    expect(plan).toMatchObject({ kind: 'dockerfile', summary: 'Dockerfile Dockerfile', processes: {} });
+    expect(plan.steps[0]?.command).toMatch(/--build-arg COLOUR[^]*--build-arg SIZE/);
     expect(await buildError(detect({ 'index.html': '' }, { builder: 'dockerfile' }))).toMatch(/no Dockerfile/);
     expect(await detect({ Dockerfile: '', 'index.html': '' })).toMatchObject({ kind: 'static' });
   });
