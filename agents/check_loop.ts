@@ -1,19 +1,37 @@
 // Runs the checks of a region: claims what is due, checks, and counts the findings in batches. What a process that dies
 // had claimed is due again soon, and its findings are void: no incident is opened twice and none is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CheckOutcome } from '../core/checks';
+import type { CheckOutcome, MetricRule, UptimeCheck } from '../core/checks';
 import type { Logger } from '../core/log';
-import type { SecretBox } from '../core/secrets';
-import type { ControlDatabase } from '../db/control_database';
 import type { Monitor } from '../drivers/monitor';
-import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
-import { openUptime } from '../models/observer';
-import { claimChecks, postponeChecks, resumeRegion, suspendRegion, type ClaimedCheck } from '../models/observer/claim';
+import type { WakeSignal } from '../jobs/wake_signal';
 import { hostOf } from '../models/observer/fields';
-import { metricValues } from '../models/observer/metric';
-import { applyFindings, type Finding } from '../models/observer/results';
-import { CHECKS } from '../models/observer/schedule';
+import type { Finding } from '../models/observer/results';
 import type { NetworkGuard } from './network_guard';
+
+/** A check that this process has claimed. */
+export interface DueCheck {
+  observer_id: string;
+  region: string;
+  fence: number;
+  /** Since when it has been due. */
+  lag_ms: number;
+  metric: MetricRule | null;
+  /** What to check, with the values of headers; not of a metric. */
+  openUptime(): UptimeCheck;
+}
+
+/** Where checks come from and findings go: the database, or the platform over HTTP. */
+export interface CheckStore {
+  claim(limit: number): Promise<DueCheck[]>;
+  metricValues(rules: readonly MetricRule[]): Promise<(CheckOutcome | null)[]>;
+  /** Counts findings, and answers the statuses of those that count. Called again with the same ones where it fails. */
+  count(findings: readonly Finding[]): Promise<{ status: 'pass' | 'fail' }[]>;
+  /** Checks whose failures say nothing of their targets. */
+  postpone(checks: readonly Pick<DueCheck, 'observer_id' | 'fence'>[]): Promise<void>;
+  /** Whether failures are counted at all at the moment. */
+  setSuspended(isSuspended: boolean): Promise<void>;
+}
 
 export interface CheckLoop {
   /** Since the start. */
@@ -34,18 +52,18 @@ export interface CheckCounts {
 }
 
 export interface CheckLoopParts {
-  database: ControlDatabase;
-  secrets: SecretBox;
+  store: CheckStore;
   monitor: Monitor;
   guard: NetworkGuard;
-  region: string;
   /** Checks under way at a time. */
   concurrency: number;
+  /** Between two looks for checks. */
+  pollMs: number;
+  /** Rings when there may be some. */
+  wakeSignal: WakeSignal;
   log: Logger;
-  listen(handlers: Record<string, (payload: string) => void>): { close(): Promise<void> };
 }
 
-const POLL_MS = 200;
 const CLAIM_MAX = 250;
 const BATCH_MAX = 250;
 const GATHER_MS = 50;
@@ -53,7 +71,6 @@ const OUTAGE_MS = 1_000;
 const BEAT_MS = 100;
 /** A failure in whose time this process stood still for so long says nothing of the target. */
 const STALLED_MS = 1_000;
-const RETRY_VOID_MS = 5_000;
 const LATE_MS = 5_000;
 const WARN_EVERY_MS = 60_000;
 
@@ -62,10 +79,10 @@ type Found = Finding & { fence: number; outcome: CheckOutcome | null };
 interface State extends CheckLoopParts {
   running: Set<Promise<void>>;
   found: Found[];
-  wakeSignal: WakeSignal;
   stopping: AbortController;
   counts: CheckCounts;
-  isSuspended: boolean;
+  /** null: not known. One that has died may have said so. */
+  isSuspended: boolean | null;
   warnedAt: number;
 }
 
@@ -73,11 +90,10 @@ export function startCheckLoop(parts: CheckLoopParts): CheckLoop {
   const counts = { pass: 0, fail: 0, void_overloaded: 0, void_network: 0, lag_ms: 0 };
   const state: State = {
     ...parts,
-    ...{ running: new Set(), found: [], wakeSignal: openWakeSignal(), stopping: new AbortController(), counts },
-    ...{ isSuspended: false, warnedAt: -Infinity },
+    ...{ running: new Set(), found: [], stopping: new AbortController(), counts },
+    ...{ isSuspended: null, warnedAt: -Infinity },
   };
   const stalls = watchStalls();
-  const listener = parts.listen({ due: (table) => (table === CHECKS ? state.wakeSignal.notify() : undefined) });
   const ended = Promise.all([claimAll(state, stalls), countAll(state)]);
   return {
     counts: () => counts,
@@ -86,7 +102,6 @@ export function startCheckLoop(parts: CheckLoopParts): CheckLoop {
       state.wakeSignal.notify();
       await ended;
       stalls.stop();
-      await listener.close();
     },
   };
 }
@@ -113,10 +128,10 @@ async function claimAll(state: State, stalls: Stalls): Promise<void> {
   while (!signal.aborted) {
     try {
       const limit = Math.min(CLAIM_MAX, state.concurrency - state.running.size);
-      const claimed = limit > 0 ? await claimChecks(state.database, state.region, limit) : [];
+      const claimed = limit > 0 ? await state.store.claim(limit) : [];
       noteLag(state, claimed);
       startChecks(state, claimed, stalls);
-      if (claimed.length < CLAIM_MAX) await state.wakeSignal.wait(POLL_MS);
+      if (claimed.length < CLAIM_MAX) await state.wakeSignal.wait(state.pollMs);
     } catch (error) {
       state.log.warn({ err: error }, 'checks could not be claimed');
       await sleep(OUTAGE_MS, undefined, { signal }).catch(() => {});
@@ -125,17 +140,17 @@ async function claimAll(state: State, stalls: Stalls): Promise<void> {
   await Promise.all(state.running);
 }
 
-function noteLag(state: State, claimed: readonly ClaimedCheck[]): void {
+function noteLag(state: State, claimed: readonly DueCheck[]): void {
   state.counts.lag_ms = claimed.reduce((most, { lag_ms }) => Math.max(most, lag_ms), 0);
   if (state.counts.lag_ms < LATE_MS || performance.now() - state.warnedAt < WARN_EVERY_MS) return;
   state.warnedAt = performance.now();
   state.log.warn({ lag_ms: Math.round(state.counts.lag_ms) }, 'checks of observers run late');
 }
 
-function startChecks(state: State, claimed: readonly ClaimedCheck[], stalls: Stalls): void {
+function startChecks(state: State, claimed: readonly DueCheck[], stalls: Stalls): void {
   const metrics = claimed.filter(({ metric }) => metric !== null);
   if (metrics.length) track(state, checkMetrics(state, metrics));
-  for (const check of claimed) if (check.uptime) track(state, checkTarget(state, check, stalls));
+  for (const check of claimed) if (!check.metric) track(state, checkTarget(state, check, stalls));
 }
 
 function track(state: State, work: Promise<void>): void {
@@ -147,25 +162,25 @@ function track(state: State, work: Promise<void>): void {
   state.running.add(ended);
 }
 
-async function checkMetrics(state: State, checks: readonly ClaimedCheck[]): Promise<void> {
+async function checkMetrics(state: State, checks: readonly DueCheck[]): Promise<void> {
   const checked_at = new Date();
   const rules = checks.flatMap(({ metric }) => (metric ? [metric] : []));
-  const outcomes = await metricValues(state.database, rules);
-  checks.forEach(({ id: observer_id, region, fence }, index) =>
+  const outcomes = await state.store.metricValues(rules);
+  checks.forEach(({ observer_id, region, fence }, index) =>
     state.found.push({ observer_id, region, fence, checked_at, outcome: outcomes[index] ?? null }),
   );
 }
 
-async function checkTarget(state: State, check: ClaimedCheck, stalls: Stalls): Promise<void> {
-  const { id: observer_id, region, fence } = check;
+async function checkTarget(state: State, check: DueCheck, stalls: Stalls): Promise<void> {
+  const { observer_id, region, fence } = check;
+  const asked = check.openUptime();
   const [checked_at, stalledBefore] = [new Date(), stalls.total()];
-  const asked = openUptime(state, check);
   const outcome = await state.monitor.check(asked, state.stopping.signal);
   state.guard.note(hostOf(asked) ?? asked.target, outcome.unreachable);
   if (outcome.status === 'fail' && stalls.total() - stalledBefore > STALLED_MS) {
     state.counts.void_overloaded += 1;
     state.log.warn({ observer: observer_id }, 'a failed check is made again: this process stood still meanwhile');
-    return postponeChecks(state.database, region, [{ observer_id, fence }], RETRY_VOID_MS);
+    return state.store.postpone([{ observer_id, fence }]);
   }
   state.found.push({ observer_id, region, fence, checked_at, outcome });
 }
@@ -189,7 +204,7 @@ async function countAll(state: State): Promise<void> {
 async function countBatch(state: State, batch: readonly Found[]): Promise<void> {
   const counted = await withoutOurs(state, batch);
   if (!counted.length) return;
-  const results = await state.database.transaction((session) => applyFindings(session, counted));
+  const results = await state.store.count(counted);
   for (const { status } of results) state.counts[status] += 1;
 }
 
@@ -197,21 +212,18 @@ async function countBatch(state: State, batch: readonly Found[]): Promise<void> 
 async function withoutOurs(state: State, batch: readonly Found[]): Promise<readonly Found[]> {
   const isLost = ({ outcome }: Found): boolean => outcome?.unreachable === true;
   const lost = batch.filter(isLost);
-  if (!lost.length && !state.isSuspended) return batch;
+  if (!lost.length && state.isSuspended === false) return batch;
   await suspendOrResume(state, await state.guard.isSuspended());
   if (!state.isSuspended || !lost.length) return batch;
   state.counts.void_network += lost.length;
-  await postponeChecks(state.database, state.region, lost, RETRY_VOID_MS);
+  await state.store.postpone(lost);
   return batch.filter((found) => !isLost(found));
 }
 
 async function suspendOrResume(state: State, isSuspended: boolean): Promise<void> {
   if (isSuspended === state.isSuspended) return;
-  const { database, region, log } = state;
-  const reason = 'Most targets can not be reached at once: the network of the platform seems to be down.';
-  await database.transaction((session) =>
-    isSuspended ? suspendRegion(session, region, reason) : resumeRegion(session, region),
-  );
-  log.warn({ region }, isSuspended ? 'failures are not counted: the network seems to be down' : 'failures count again');
+  await state.store.setSuspended(isSuspended);
+  if (isSuspended) state.log.warn('failures are not counted: the network seems to be down');
+  else if (state.isSuspended) state.log.warn('failures count again');
   state.isSuspended = isSuspended;
 }

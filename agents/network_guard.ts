@@ -1,6 +1,7 @@
 // Whether failures speak of their targets or of us. Where the checks of many hosts can't reach anything at once, the
 // network of the platform itself may be down: then nobody is alerted before references have been asked.
 import { connect } from 'node:net';
+import { parseHostPort } from '../core/addresses';
 
 export interface NetworkGuard {
   /** Notes an attempt on a host. `isUnreachable`: nothing of it was heard. */
@@ -13,6 +14,11 @@ export interface GuardOptions {
   /** host:port; where one answers, the network works. */
   references: readonly { host: string; port: number }[];
   now?: () => number;
+}
+
+/** CHECK_REFERENCES. */
+export function referencesOf(text: string | null): { host: string; port: number }[] {
+  return (text ?? '').split(',').flatMap((entry) => parseHostPort(entry.trim()) ?? []);
 }
 
 const WINDOW_MS = 30_000;

@@ -1,26 +1,53 @@
 // What every worker runs for observers: the checks of this installation's region, and the messages.
-import { parseHostPort } from '../core/addresses';
 import { openMonitor } from '../drivers/monitor';
-import { openSender } from '../drivers/notifier';
+import { openSender, type Sender } from '../drivers/notifier';
 import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 import { outboundOf } from '../platform/probes';
 import { platformMailId, queuePlatformMail } from '../models/mail/outbox';
+import { openWakeSignal } from '../jobs/wake_signal';
 import { localRegion } from '../models/observer/regions';
+import { CHECKS } from '../models/observer/schedule';
 import { startCheckLoop, type CheckCounts } from './check_loop';
-import { startDeliveryLoop } from './delivery_loop';
-import { openNetworkGuard } from './network_guard';
+import { openCheckStore } from './check_store';
+import { startDeliveryLoop, type DeliveryParts } from './delivery_loop';
+import { openNetworkGuard, referencesOf } from './network_guard';
 
 export interface Observers {
   counts(): CheckCounts;
   stop(): Promise<void>;
 }
 
+const POLL_MS = 200;
+
 export function startObservers(platform: Platform): Observers {
   const { config, database, databaseUrl, secrets, log } = platform;
-  const outbound = outboundOf(config);
-  const sender = openSender({
-    outbound,
+  const sender = senderOf(platform);
+  const hear: DeliveryParts['listen'] = (handlers) => listen(databaseUrl, handlers, log);
+  const baseUrl = (): string => platform.config.baseUrl;
+  const deliveries = startDeliveryLoop({ database, secrets, log, listen: hear, baseUrl, sender });
+  const wakeSignal = openWakeSignal();
+  const dueChecks = hear({ due: (table) => (table === CHECKS ? wakeSignal.notify() : undefined) });
+  const checks = startCheckLoop({
+    ...{ store: openCheckStore(database, secrets, localRegion(config)), wakeSignal, pollMs: POLL_MS, log },
+    monitor: openMonitor(outboundOf(config)),
+    guard: openNetworkGuard({ references: referencesOf(config.checkReferences) }),
+    concurrency: config.checkConcurrency,
+  });
+  return {
+    counts: () => checks.counts(),
+    async stop() {
+      await checks.stop();
+      await dueChecks.close();
+      await deliveries.stop();
+      sender.close();
+    },
+  };
+}
+
+function senderOf({ config, database, secrets }: Platform): Sender {
+  return openSender({
+    outbound: outboundOf(config),
     pagerdutyUrl: config.pagerdutyUrl,
     smtpUrl: config.smtpUrl,
     smtpFrom: config.smtpFrom ?? config.ownerEmail,
@@ -32,30 +59,4 @@ export function startObservers(platform: Platform): Observers {
         }
       : null,
   });
-  const parts = {
-    database,
-    secrets,
-    log,
-    listen: (handlers: Parameters<typeof listen>[1]) => listen(databaseUrl, handlers, log),
-  };
-  const deliveries = startDeliveryLoop({ ...parts, baseUrl: () => platform.config.baseUrl, sender });
-  const checks = startCheckLoop({
-    ...parts,
-    monitor: openMonitor(outbound),
-    guard: openNetworkGuard({ references: referencesOf(config.checkReferences) }),
-    region: localRegion(config),
-    concurrency: config.checkConcurrency,
-  });
-  return {
-    counts: () => checks.counts(),
-    async stop() {
-      await checks.stop();
-      await deliveries.stop();
-      sender.close();
-    },
-  };
-}
-
-function referencesOf(text: string | null): { host: string; port: number }[] {
-  return (text ?? '').split(',').flatMap((entry) => parseHostPort(entry.trim()) ?? []);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The operator's command: users, keys, projects, variables, routes, doctor. Exit code 1: could not be done; 2: wrong
-// command line.
+// The operator's command: users, keys, projects, variables, probes, routes, doctor. Exit code 1: could not be done;
+// 2: wrong command line.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { Problem, type FieldError } from '../core/errors';
 import { StartupError } from '../core/startup_error';
@@ -9,11 +9,12 @@ import { commands as doctor } from './doctor';
 import { commands as env } from './env';
 import { commands as key } from './key';
 import { printed } from './print';
+import { commands as probe } from './probe';
 import { commands as project } from './project';
 import { commands as routes } from './routes';
 import { commands as user } from './user';
 
-const commands = [...user, ...key, ...project, ...env, ...routes, ...doctor];
+const commands = [...user, ...key, ...project, ...env, ...probe, ...routes, ...doctor];
 
 async function main(args: string[]): Promise<number> {
   const command = find(args);

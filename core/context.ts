@@ -194,6 +194,8 @@ export interface Context {
   dry_run: boolean;
   /** If-Match as sent; checked by Resource.forUpdate. */
   if_match: string | undefined;
+  /** The same for all requests of one Idempotency-Key: what a `prepare` hook does for them, it does once. */
+  idempotency_scope: string | undefined;
   reply: Reply;
   activity: ActivityDraft;
   sql: Sql;

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { formats } from './formats';
 import { parseKeyRing } from './secrets';
+import { parseProbeToken } from './tokens';
 
 /** One row of the settings table. `Value` is what the program sees. */
 export interface Setting<Value> {
@@ -184,6 +185,11 @@ export function gitOauthClients<const R extends Row>(row: R): Typed<readonly Git
     return found.every((entry) => entry !== null) ? Object.freeze(found) : null;
   };
   return { ...row, type: 'list of provider[@url]=id:secret', parse };
+}
+
+/** As core/tokens.ts mints it. */
+export function probeKey<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'key of a probe', parse: (given) => (parseProbeToken(given) ? given : null) };
 }
 
 /** `name:secret`, the secret in base64 of at least 16 bytes. */

@@ -1,5 +1,6 @@
 // API keys: `svc_` or `svc_proj_`, 192 random bits in base62, and a checksum, so that a typing mistake or a
-// scanner for leaked keys needs no database. Only the SHA-256 of a key is stored: 192 bits need no slow hash.
+// scanner for leaked keys needs no database. Only the SHA-256 of a key is stored: 192 bits need no slow hash. Probes
+// have keys of the same form, `svc_probe_`, which the API does not take.
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
@@ -8,6 +9,8 @@ export type TokenKind = 'personal' | 'project';
 const PREFIX: Record<TokenKind, string> = { personal: 'svc_', project: 'svc_proj_' };
 const FORM = /^svc_(proj_)?[0-9A-Za-z]{39}$/;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const PROBE_PREFIX = 'svc_probe_';
+const PROBE_FORM = /^svc_probe_[0-9A-Za-z]{39}$/;
 const SECRET_BYTES = 24;
 const SECRET_LENGTH = 33;
 const CHECKSUM_LENGTH = 6;
@@ -15,15 +18,25 @@ const SHOWN_LENGTH = 12;
 
 /** A new key. `token` is shown once; `prefix` (12 characters) and `hash` (hex SHA-256) are stored. */
 export function mintToken(kind: TokenKind): { token: string; prefix: string; hash: string } {
-  const body = PREFIX[kind] + base62(BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`), SECRET_LENGTH);
-  const token = body + checksum(body);
+  const token = mint(PREFIX[kind]);
   return { token, prefix: token.slice(0, SHOWN_LENGTH), hash: sha256(token) };
+}
+
+/** A new key of a probe, shown once; `hash` (hex SHA-256) is stored. */
+export function mintProbeToken(): { token: string; prefix: string; hash: string } {
+  const token = mint(PROBE_PREFIX);
+  return { token, prefix: token.slice(0, PROBE_PREFIX.length + 4), hash: sha256(token) };
+}
+
+/** Hash of a probe's key of the right form and checksum, else null. */
+export function parseProbeToken(text: string): string | null {
+  return PROBE_FORM.test(text) && isWhole(text) ? sha256(text) : null;
 }
 
 /** Kind and hash of a key of the right form and checksum, else null. Asks no database. */
 export function parseToken(text: string): { kind: TokenKind; hash: string } | null {
   const match = FORM.exec(text);
-  if (!match || checksum(text.slice(0, -CHECKSUM_LENGTH)) !== text.slice(-CHECKSUM_LENGTH)) return null;
+  if (!match || !isWhole(text)) return null;
   return { kind: match[1] ? 'project' : 'personal', hash: sha256(text) };
 }
 
@@ -35,6 +48,15 @@ export function mintSecret(prefix: string): string {
 /** Hex SHA-256 of the text in UTF-8. */
 export function sha256(text: string): string {
   return hash('sha256', text);
+}
+
+function mint(prefix: string): string {
+  const body = prefix + base62(BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`), SECRET_LENGTH);
+  return body + checksum(body);
+}
+
+function isWhole(token: string): boolean {
+  return checksum(token.slice(0, -CHECKSUM_LENGTH)) === token.slice(-CHECKSUM_LENGTH);
 }
 
 function checksum(body: string): string {

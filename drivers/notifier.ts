@@ -24,6 +24,8 @@ export interface SenderOptions {
   /** Where mail goes without SMTP_URL. */
   queue: QueueMail;
   caFile: string | null;
+  /** Of one attempt; default 15. */
+  timeoutSeconds?: number;
 }
 
 const TIMEOUT_SECONDS = 15;
@@ -36,7 +38,8 @@ export function openSender(options: SenderOptions): Sender {
   return {
     send(type, target, message) {
       if (type === 'email') return (mail ??= openMailSender(options)).send(target.addresses ?? [], message);
-      return post(options.outbound, requestOf(type, target, message, options));
+      const request = requestOf(type, target, message, options);
+      return post(options.outbound, request, options.timeoutSeconds ?? TIMEOUT_SECONDS);
     },
     close: () => mail?.close(),
   };
@@ -54,9 +57,13 @@ function requestOf(
   return webhookRequest(target, message, new Date());
 }
 
-async function post(outbound: Outbound, { url, headers, body, isFinal }: ChatRequest): Promise<Delivery> {
+async function post(
+  outbound: Outbound,
+  { url, headers, body, isFinal }: ChatRequest,
+  seconds: number,
+): Promise<Delivery> {
   const trace = newTrace();
-  const signal = AbortSignal.timeout(TIMEOUT_SECONDS * 1000);
+  const signal = AbortSignal.timeout(seconds * 1000);
   const asked = {
     ...{ url: new URL(url), method: 'POST', body: Buffer.from(body), verifyTls: true, bodyBytesMax: ANSWER_BYTES_MAX },
     headers: [
@@ -68,7 +75,7 @@ async function post(outbound: Outbound, { url, headers, body, isFinal }: ChatReq
   try {
     return deliveryOf(await exchange(outbound, asked, trace, signal), isFinal);
   } catch (error) {
-    if (signal.aborted) return failed(timeoutError(trace, TIMEOUT_SECONDS).message, null);
+    if (signal.aborted) return failed(timeoutError(trace, seconds).message, null);
     if (error instanceof OutboundError) return failed(error.message, null);
     throw error;
   }

@@ -3,6 +3,7 @@
 import { expireBackups, scheduleBackups } from '../models/database_backup/work';
 import { sweepIncidents } from '../models/notification/delivery';
 import { remindOfIncidents } from '../models/observer/incident_moves';
+import { watchRegions } from '../models/observer/region_watch';
 import {
   ensureSchedules,
   sweepActivity,
@@ -48,6 +49,7 @@ const tasks: Record<string, Task> = {
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepRateWindows) },
   turn_observation_days: { everyMs: HOUR_MS, run: rotateObservationDays },
   remind_of_incidents: { everyMs: MINUTE_MS / 4, run: (ctx) => runBatch(ctx, remindAtOnce) },
+  watch_regions: { everyMs: MINUTE_MS / 6, run: watchAllRegions },
   sweep_incidents: { everyMs: HOUR_MS, run: (ctx) => runBatch(ctx, sweepIncidents) },
   schedule_backups: { everyMs: MINUTE_MS, run: (ctx) => runBatch(ctx, scheduleBackups) },
   expire_backups: { everyMs: 10 * MINUTE_MS, run: (ctx) => runBatch(ctx, expireBackups) },
@@ -98,6 +100,12 @@ async function rotateObservationDays(ctx: JobContext): Promise<{ more: boolean; 
 /** The reminder of an incident and its messages are written together. */
 function remindAtOnce(sql: Session, batch: number): Promise<number> {
   return sql.transaction((session) => remindOfIncidents(session, batch));
+}
+
+/** Which regions have no verdict, and where checks run late. */
+async function watchAllRegions({ sql, config, log }: JobContext): Promise<{ more: boolean; report: Values }> {
+  const watch = { lostSeconds: config.probeLostSeconds, log };
+  return { more: false, report: { changed: await sql.transaction((session) => watchRegions(session, watch)) } };
 }
 
 /** What is left of rows that are gone, and holds data: it is reported, never touched. An operator decides. */

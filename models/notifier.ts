@@ -68,7 +68,7 @@ export class Notifier extends Resource {
   static async probe(ctx: Context, id: string): Promise<NotifierTest | null> {
     const notifier = await Notifier.get(ctx, id).catch(() => null);
     if (!notifier?.enabled) return null;
-    const seq = await ctx.transact((inner) => queueTest(inner.sql, notifier));
+    const seq = await ctx.transact((inner) => queueTest(inner.sql, notifier, ctx.idempotency_scope));
     const deadline = Date.now() + ctx.config.operationWaitSeconds * 1000;
     for (;;) {
       const end = await endOfTest(ctx.sql, seq);

@@ -22,9 +22,13 @@ import { named } from '../db/statement';
 import { masked, mergeMetric, mergeUptime, requireFields, type StoredUptime } from './observer/fields';
 import { metricValues } from './observer/metric';
 import { resolveIncident } from './observer/incident_moves';
-import { localRegion, requireRegions } from './observer/regions';
+import { checkElsewhere } from './observer/check_elsewhere';
+import { localRegion, regionsOf, requireRegions } from './observer/regions';
 import { applyFindings } from './observer/results';
 import { scheduleChecks, unscheduleChecks } from './observer/schedule';
+
+/** What a check that was asked for has found. */
+export type CheckedNow = { outcome: CheckOutcome | null } | { result: CheckResult };
 
 /** Watches a target over the network, or a metric of an application or a database. */
 export class Observer extends Resource {
@@ -103,6 +107,7 @@ export class Observer extends Resource {
     requireFields({ uptime, metric, interval_seconds }, ctx.config);
     await requireReferences(ctx, {
       uptime: input.uptime ? uptime : null,
+      regions: this.uptime?.regions,
       metric: input.metric ? metric : null,
       notifier_ids: input.notifier_ids ?? [],
     });
@@ -127,21 +132,28 @@ export class Observer extends Resource {
     await this.remove(ctx);
   }
 
-  /** What the check finds now, for `check`; null where there is no such observer, or it is paused. */
-  static async probe(ctx: Context, id: string): Promise<CheckOutcome | null> {
+  /**
+   * What the check finds now, for `check`: from here, or from a probe, whose result has been counted already. Null
+   * where there is no such observer, or it is paused.
+   */
+  static async probe(ctx: Context, id: string): Promise<CheckedNow | null> {
     const observer = await Observer.get(ctx, id).catch(() => null);
     if (!observer?.enabled) return null;
-    if (observer.metric) return (await metricValues(ctx.sql, [observer.metric]))[0] ?? null;
+    if (observer.metric) return { outcome: (await metricValues(ctx.sql, [observer.metric]))[0] ?? null };
+    if (!regionsOf(observer.uptime, ctx.config).includes(localRegion(ctx.config)))
+      return { result: await checkElsewhere(ctx, id) };
     const check = observer.withHeaders(ctx);
     const timeout_seconds = Math.min(check.timeout_seconds, CHECK_NOW_SECONDS_MAX);
-    return ctx.probes.check({ ...check, timeout_seconds });
+    return { outcome: await ctx.probes.check({ ...check, timeout_seconds }) };
   }
 
   /** Counts what a probe has found. @throws invalid_state while paused; provider_error where the metric has no value */
-  async record(ctx: Context, outcome: CheckOutcome | null): Promise<CheckResultRow> {
+  async record(ctx: Context, checked: CheckedNow | null): Promise<CheckResultRow> {
     this.requireStatus(['pending', 'ok', 'alerting', 'no_data']);
-    if (!outcome) throw problem('provider_error', 'The metric has no value in its window.');
     ctx.activity.resource = { type: Observer.kind, id: this.id, name: this.name, project_id: this.project_id };
+    if (checked && 'result' in checked) return checked.result as unknown as CheckResultRow;
+    const outcome = checked?.outcome;
+    if (!outcome) throw problem('provider_error', 'The metric has no value in its window.');
     const region = localRegion(ctx.config);
     const [result] = await applyFindings(ctx.sql, [
       { observer_id: this.id, region, fence: null, checked_at: new Date(), outcome },
@@ -214,12 +226,17 @@ function requireSameType(type: Observer['type'], input: UpdateObserverInput): vo
 
 interface References {
   uptime: StoredUptime | null;
+  /** Of the observer before an update. */
+  regions?: readonly string[];
   metric: MetricRule | null;
   notifier_ids: readonly string[];
 }
 
-async function requireReferences(ctx: Context, { uptime, metric, notifier_ids }: References): Promise<void> {
-  if (uptime) await requireRegions(ctx, uptime);
+async function requireReferences(
+  ctx: Context,
+  { uptime, regions = [], metric, notifier_ids }: References,
+): Promise<void> {
+  if (uptime) await requireRegions(ctx, uptime, regions);
   if (metric?.resource_type === 'application')
     await Application.referenced(ctx, metric.resource_id, 'metric.resource_id');
   if (metric?.resource_type === 'database')

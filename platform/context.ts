@@ -51,6 +51,7 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     project: null,
     probed: undefined,
     if_match: undefined,
+    idempotency_scope: undefined,
     reply: { status: null, etag: null, headers: {} },
     activity: { resource: null, changed_fields: [] },
     sql: platform.database,

@@ -1,6 +1,5 @@
-import type { CheckOutcome } from '../core/checks';
 import { CheckResult } from '../models/check_result';
-import { Observer } from '../models/observer';
+import { Observer, type CheckedNow } from '../models/observer';
 import type { Resolvers } from '../schema/types';
 import type { Prepare } from './index';
 
@@ -13,7 +12,7 @@ export const resolvers: Resolvers = {
   },
   Mutation: {
     checkObserver: async (_, { id }, ctx) =>
-      (await Observer.forUpdate(ctx, id)).record(ctx, ctx.probed as CheckOutcome | null),
+      (await Observer.forUpdate(ctx, id)).record(ctx, ctx.probed as CheckedNow | null),
   },
 };
 

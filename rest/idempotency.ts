@@ -76,15 +76,13 @@ function replayed(known: { fingerprint: string; answer: RestResponse }, fingerpr
   return { ...known.answer, headers: { ...known.answer.headers, 'Idempotent-Replayed': 'true' } };
 }
 
-function digestsOf(
-  ctx: Context,
-  { key, operation, path, body }: RepeatableRequest,
-): { scope: string; fingerprint: string } {
-  return {
-    // The project too: on a short path the header selects it, and the same key may be used in two projects.
-    scope: digest([ctx.identity?.id, ctx.project?.id, operation.id, path, key]),
-    fingerprint: digest([path, canonicalJson(body)]),
-  };
+/** What a key holds for. The project too: on a short path the header selects it, and two may use the same key. */
+export function scopeOf(ctx: Context, { key, operation, path }: RepeatableRequest): string {
+  return digest([ctx.identity?.id, ctx.project?.id, operation.id, path, key]);
+}
+
+function digestsOf(ctx: Context, request: RepeatableRequest): { scope: string; fingerprint: string } {
+  return { scope: scopeOf(ctx, request), fingerprint: digest([request.path, canonicalJson(request.body)]) };
 }
 
 function digest(parts: unknown[]): string {

@@ -7,7 +7,7 @@ import type { Context } from '../core/context';
 import { bodyTag } from './conditional';
 import type { Exchange } from './exchange';
 import type { Handler } from './facade';
-import { findReplay, idempotencyKey, runOnce, type RestResponse } from './idempotency';
+import { findReplay, idempotencyKey, runOnce, scopeOf, type RestResponse } from './idempotency';
 import type { Match } from './router';
 
 export async function runOperation(
@@ -24,6 +24,7 @@ export async function runOperation(
   const key = method === 'POST' ? idempotencyKey(request.headers['idempotency-key']) : null;
   const sent = field.body ? args[field.body.argument] : {};
   const repeatable = key === null || ctx.dry_run ? null : { key, operation, path, body: sent };
+  ctx.idempotency_scope = repeatable ? scopeOf(ctx, repeatable) : undefined;
   const run = async (inner: Context): Promise<RestResponse> => {
     const respond = async (): Promise<RestResponse> => {
       const body = await handler(inner, args);

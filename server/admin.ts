@@ -1,6 +1,7 @@
 // Metrics for Prometheus, on a port of their own that only this machine reaches.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { CheckCounts } from '../agents/check_loop';
 import type { VarnishNodeSetting } from '../core/setting_types';
 import { readVarnishCounters } from '../drivers/cdn/varnish/counters';
 import type { CheckFigures } from '../models/observer/claim';
@@ -71,6 +72,11 @@ export function addCheckFigures({ registry }: Metrics, figures: () => Promise<Ch
     'Regions whose failures are not counted, because their own network seems to be down',
     ({ suspended }) => suspended,
   );
+  add(
+    'platform_check_regions_lost',
+    'Regions without a verdict, because none of their probes has been heard of',
+    ({ lost }) => lost,
+  );
   add('platform_notifications_pending', 'Messages of notifiers that are on their way', ({ pending }) => pending);
 }
 
@@ -96,6 +102,22 @@ export function addVarnishFigures({ registry }: Metrics, nodes: readonly Varnish
 }
 
 const SHOWN = /^(?:MAIN\.(?:cache_|client_req$|backend_|fetch_|n_object$|n_lru_|bans|s_resp_|uptime$)|SMA\.)/;
+
+/** Adds what the checks of this process have come to. */
+export function addCheckCounts({ registry }: Metrics, counts: () => Omit<CheckCounts, 'lag_ms'>): void {
+  new Counter({
+    name: 'platform_checks_total',
+    help: 'Checks of observers from this process; void: not counted, because this process or its network was at fault',
+    labelNames: ['result'],
+    registers: [registry],
+    collect() {
+      const { pass, fail, void_overloaded, void_network } = counts();
+      this.reset();
+      for (const [result, count] of Object.entries({ pass, fail, void_overloaded, void_network }))
+        this.inc({ result }, count);
+    },
+  });
+}
 
 /** Adds how many processes serve the API, where they are not this one. */
 export function addWebProcesses({ registry }: Metrics, serving: () => number): void {

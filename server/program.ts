@@ -60,7 +60,7 @@ export function exitOnSignal(): void {
 }
 
 /** From now on a signal, or that it can't go on, closes the program and then the platform. */
-export function stopOnSignal(platform: Platform, { close, failed }: Running): void {
+export function stopOnSignal(platform: Pick<Platform, 'log' | 'close'>, { close, failed }: Running): void {
   let stopping = false;
   const stop = async (why: { signal: string } | { err: Error }): Promise<void> => {
     if (stopping) return;
@@ -78,7 +78,7 @@ export function stopOnSignal(platform: Platform, { close, failed }: Running): vo
 }
 
 /** One line where the operator can do something about it. */
-function printError(error: unknown): void {
+export function printError(error: unknown): void {
   const known = error instanceof StartupError ? error.message : undefined;
   process.stderr.write(`platform-api: ${known ?? (error instanceof Error ? error.stack : String(error))}\n`);
 }

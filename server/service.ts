@@ -8,6 +8,7 @@ import { errors, problem } from '../core/errors';
 import { plainLog } from '../core/log';
 import { MAIL_LINK_PATH } from '../core/mail_links';
 import { memoize } from '../core/memoize';
+import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/probe_protocol';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
 import { DOWNLOAD_PATH } from '../models/database_backup/download';
@@ -23,6 +24,7 @@ import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './account_pages';
 import { addCheckFigures, addVarnishFigures, addWorkerLag, listenAdmin, type Metrics, openMetrics } from './admin';
+import { addCheckCounts } from './admin';
 import { adminRoutes } from './ai_usage_ingest';
 import { authenticate } from '../platform/authenticate';
 import { backupDownload } from './backup_download';
@@ -34,6 +36,7 @@ import { gitOauthCallback } from './git_oauth';
 import { listenHttp } from './http';
 import { mailLinks } from './mail_links';
 import { mailPages } from './mail_pages';
+import { probeChecks, probeResults } from './probes';
 import { HOOK_PATH } from '../models/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/git_integration/oauth';
 import { MIGRATIONS, type Platform } from '../platform/platform';
@@ -77,8 +80,8 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service, '
   // late.
   platform.log.info('preparing the API');
   const built = await buildFaces();
-  await openWorker(platform, opened);
   const metrics = openMetrics();
+  await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
@@ -90,10 +93,11 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service, '
 }
 
 /** The work behind the answers, where it is done in this process. */
-export async function openWorker(platform: Platform, opened: Opened): Promise<void> {
+export async function openWorker(platform: Platform, metrics: Metrics, opened: Opened): Promise<void> {
   if (platform.config.worker !== 'in_process') return;
   const worker = await startWorker(platform, { whenTaken: 'refuse' });
   opened.push(() => worker.stop());
+  addCheckCounts(metrics, () => worker.checks());
 }
 
 export interface Built {
@@ -245,6 +249,8 @@ function expressApp(
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.get(`${MAIL_LINK_PATH}*path`, mailLinks(platform));
   app.post(`${HOOK_PATH}:token`, gitHooks(platform));
+  app.post(PROBE_CHECKS_PATH, probeChecks(platform));
+  app.post(PROBE_RESULTS_PATH, probeResults(platform));
   app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));

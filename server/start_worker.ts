@@ -10,6 +10,7 @@ import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/all_jobs';
 import { openHost, type Host } from '../agents/host';
+import type { CheckCounts } from '../agents/check_loop';
 import { PortTaken } from '../agents/ingress';
 import { startObservers } from '../agents/observers';
 import { listen } from '../platform/listener';
@@ -22,6 +23,8 @@ const HOST_STEPS = 16;
 export interface Worker {
   /** Ports of the ingress, null while another process has it. */
   ingress(): { http: number; https: number | null } | null;
+  /** What its checks of observers have come to. */
+  checks(): CheckCounts;
   /** Lets running steps finish for a while, gives back what it holds, and ends. Applications run on. */
   stop(): Promise<void>;
 }
@@ -43,6 +46,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   const observers = startObservers(platform);
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
+    checks: () => observers.counts(),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop()]);
     },

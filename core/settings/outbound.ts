@@ -1,5 +1,5 @@
 // Settings of what the platform sends out by itself: checks of observers and messages of notifiers.
-import { httpUrlSetting, integer, path, text } from '../setting_types';
+import { httpUrlSetting, integer, path, probeKey, text } from '../setting_types';
 
 export const outboundSettings = {
   SMTP_URL: text({
@@ -33,5 +33,20 @@ export const outboundSettings = {
     description:
       'Addresses host:port, separated by commas, that nearly always answer. Where the checks of many targets ' +
       'fail at once and none of these answers, the network of the platform is at fault and nobody is alerted.',
+  }),
+  PROBE_LOST_SECONDS: integer({
+    default: '60',
+    min: 5,
+    max: 3600,
+    description: 'Seconds without a word of any probe of a region after which the region has no verdict.',
+  }),
+  PROBE_URL: httpUrlSetting({
+    default: null,
+    description: 'For `npm run probe`: URL of the platform that it checks for.',
+  }),
+  PROBE_KEY: probeKey({
+    default: null,
+    secret: true,
+    description: 'For `npm run probe`: its key, made with `platform probe create --region`.',
   }),
 };

@@ -1,6 +1,7 @@
 // The outbox: messages are rows, written in the transaction of what they tell of.
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
+import { limits } from '../../core/limits';
 import type { IncidentEvent, IncidentMessage } from '../../core/notifications';
 import { named } from '../../db/statement';
 import type { NotificationStatus } from '../../schema/types';
@@ -27,7 +28,14 @@ export async function queueIncidentMessage(
 }
 
 const TEST = named(`insert into notifications (message_id, project_id, notifier_id, event, subject, data)
-  values ($1, $2, $3, 'notifier.test', $1, '{}') returning seq`);
+  values ($1, $2, $3, 'notifier.test', $1, '{}')
+  on conflict on constraint notifications_once do update set status = 'pending', attempts = 0,
+    fence = notifications.fence + 1, next_at = now(), created_at = now(), sent_at = null, error = null,
+    status_code = null, duration_ms = null
+    where notifications.created_at < now() - make_interval(hours => $4) returning seq`);
+const TEST_OF = named('select seq from notifications where notifier_id = $1 and message_id = $2');
+/** Of the digest: as long as the random part of other ids. */
+const SCOPE_CHARACTERS = 26;
 const END = named(`select status, status_code, error, duration_ms from notifications where seq = $1`);
 const WITHDRAW = named(
   `update notifications set status = 'failed', error = $2, fence = fence + 1 where seq = $1 and status = 'pending'`,
@@ -40,11 +48,21 @@ export interface TestEnd {
   duration_ms: number | null;
 }
 
-/** A test message of a notifier; it has one attempt. */
-export async function queueTest(sql: Sql, notifier: { id: string; project_id: string }): Promise<number> {
-  const [row] = await sql.query<{ seq: number }>(TEST, [mintId('msg'), notifier.project_id, notifier.id]);
+/**
+ * A test message of a notifier; it has one attempt. Requests of one Idempotency-Key, also such as come at once, share
+ * it for as long as the key holds.
+ * @param scope of the key; undefined: a message of its own
+ */
+export async function queueTest(
+  sql: Sql,
+  notifier: { id: string; project_id: string },
+  scope: string | undefined,
+): Promise<number> {
+  const id = scope === undefined ? mintId('msg') : `msg_${scope.slice(0, SCOPE_CHARACTERS)}`;
+  const values = [id, notifier.project_id, notifier.id, limits.idempotencyTtlHours];
+  const [row] = await sql.query<{ seq: number }>(TEST, values);
   sql.due(NOTIFICATIONS);
-  return row?.seq ?? 0;
+  return row?.seq ?? (await sql.query<{ seq: number }>(TEST_OF, [notifier.id, id]))[0]?.seq ?? 0;
 }
 
 export async function endOfTest(sql: Sql, seq: number): Promise<TestEnd | null> {

@@ -1,7 +1,7 @@
 // Which checks are due in a region: claimed many at a time, since ten thousand observers are hundreds of checks a
 // second.
 import type { MetricRule } from '../../core/checks';
-import type { Sql } from '../../core/context';
+import type { Sql, Statement } from '../../core/context';
 import { mintId } from '../../core/ids';
 import { named } from '../../db/statement';
 import { PLATFORM } from '../activity';
@@ -21,10 +21,11 @@ export interface ClaimedCheck {
 
 /** Beyond the time of the check itself. Should its worker die, the check is taken up again then. */
 const GRACE_SECONDS = 15;
-const CLAIM = named(`with due as (select c.observer_id, c.check_at from observer_checks c
-    where c.region = $1 and c.check_at <= now()
+const claim = (probe: string, filter: string): Statement =>
+  named(`with due as (select c.observer_id, c.check_at from observer_checks c
+    where c.region = $1 and c.check_at <= now()${filter}
     order by c.check_at limit $2 for update skip locked),
-  taken as (update observer_checks c set fence = c.fence + 1,
+  taken as (update observer_checks c set fence = c.fence + 1, probe_id = ${probe}, claimed_at = now(),
       check_at = now() + make_interval(secs => coalesce((o.uptime ->> 'timeout_seconds')::int,
         10) + ${GRACE_SECONDS})
     from due, observers o where c.observer_id = due.observer_id and c.region = $1 and o.id = c.observer_id
@@ -32,14 +33,29 @@ const CLAIM = named(`with due as (select c.observer_id, c.check_at from observer
   select o.id, o.uptime, o.sealed_headers, o.metric, o.interval_seconds, $1 as region, taken.fence,
     (extract(epoch from now() - taken.check_at) * 1000)::float8 as lag_ms
   from taken join observers o on o.id = taken.observer_id`);
+const CLAIM = claim('null', '');
+const CLAIM_FOR_PROBE = claim(
+  '$3',
+  ` and exists (select from observers w where w.id = c.observer_id and w.uptime ->> 'check' = any($4))`,
+);
 
 export function claimChecks(sql: Sql, region: string, limit: number): Promise<ClaimedCheck[]> {
   return sql.query<ClaimedCheck>(CLAIM, [region, limit]);
 }
 
-const POSTPONE = named(`update observer_checks c set check_at = now() + $4::float8 * interval '1 ms'
+/** Those of a probe, of the kinds that it can make: only it may report what they find. */
+export function claimChecksForProbe(
+  sql: Sql,
+  probe: { id: string; region: string },
+  { limit, kinds }: { limit: number; kinds: readonly string[] },
+): Promise<ClaimedCheck[]> {
+  return sql.query<ClaimedCheck>(CLAIM_FOR_PROBE, [probe.region, limit, probe.id, kinds]);
+}
+
+const POSTPONE = named(`update observer_checks c set check_at = now() + $4::float8 * interval '1 ms',
+    counted_fence = c.fence
   from unnest($1::text[], $2::bigint[]) as p (id, fence) where c.observer_id = p.id and c.region = $3
-    and c.fence = p.fence`);
+    and c.fence = p.fence and c.counted_fence < c.fence`);
 
 /** Checks whose results say nothing of their targets: they are made again after a time. */
 export async function postponeChecks(
@@ -79,7 +95,8 @@ export async function resumeRegion(sql: Sql, region: string): Promise<void> {
   if ((await sql.query(RESUME, [region])).length) await recordInProjects(sql, region, 'region.checks_resumed');
 }
 
-async function recordInProjects(sql: Sql, region: string, action: string): Promise<void> {
+/** An event of a region in every project that is checked from it. */
+export async function recordInProjects(sql: Sql, region: string, action: string): Promise<void> {
   const projects = await sql.query<{ id: string; account_id: string }>(PROJECTS, [region]);
   await sql.query(EVENTS, [
     projects.map(() => mintId('act')),
@@ -91,9 +108,12 @@ async function recordInProjects(sql: Sql, region: string, action: string): Promi
   ]);
 }
 
+// A region without a probe is told of as such: its checks wait for the probe, not for a worker.
 const FIGURES = named(`select coalesce((select extract(epoch from now() - min(check_at)) from observer_checks
-    where check_at <= now()), 0)::float8 as lag_seconds,
+    where check_at <= now() and region not in (select region from monitored_regions where lost_at is not null)),
+    0)::float8 as lag_seconds,
   (select count(*) from monitored_regions where suspended_at is not null) as suspended,
+  (select count(*) from monitored_regions where lost_at is not null) as lost,
   (select count(*) from notifications where status = 'pending') as pending`);
 
 export interface CheckFigures {
@@ -101,11 +121,13 @@ export interface CheckFigures {
   lag_seconds: number;
   /** Regions whose failures are not counted at the moment. */
   suspended: number;
+  /** Regions whose probes are silent. */
+  lost: number;
   /** Messages on their way. */
   pending: number;
 }
 
 export async function checkFigures(sql: Sql): Promise<CheckFigures> {
   const [row] = await sql.query<CheckFigures>(FIGURES, []);
-  return row ?? { lag_seconds: 0, suspended: 0, pending: 0 };
+  return row ?? { lag_seconds: 0, suspended: 0, lost: 0, pending: 0 };
 }

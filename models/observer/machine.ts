@@ -7,8 +7,10 @@ export interface Streak {
   region: string;
   failures: number;
   passes: number;
-  /** null: no result yet. */
+  /** When a result came last, or was first waited for; null: nobody checks from there yet. */
   result_at: string | null;
+  /** Its probes are silent. */
+  is_lost: boolean;
 }
 
 export interface Watched {
@@ -23,12 +25,14 @@ const MISSED_MAX = 3;
 const SLACK_MS = 60_000;
 
 /**
- * The status after a result. With several regions more than half of them decide; one that has fallen silent (its probe
- * is down) has no voice.
+ * The status after a result. With several regions more than half of them decide; one that is lost or has fallen silent
+ * (its probe is down) has no voice. One that has just been given the check is waited for.
  */
 export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs: number): ObserverStatus {
   const oldest = nowMs - MISSED_MAX * watched.interval_seconds * 1000 - SLACK_MS;
-  const recent = streaks.filter(({ result_at }) => result_at !== null && Date.parse(result_at) >= oldest);
+  const isRecent = ({ result_at, is_lost }: Streak): boolean =>
+    !is_lost && result_at !== null && Date.parse(result_at) >= oldest;
+  const recent = streaks.filter(isRecent);
   const isMost = (fits: (streak: Streak) => boolean): boolean => recent.filter(fits).length * 2 > recent.length;
   if (watched.status === 'paused') return 'paused';
   if (isMost(({ failures }) => failures >= watched.failure_threshold)) return 'alerting';
@@ -36,7 +40,7 @@ export function statusAfter(watched: Watched, streaks: readonly Streak[], nowMs:
   return watched.status;
 }
 
-export function streakAfter(streak: Streak, status: CheckStatus, at: Date): Streak {
+export function streakAfter<Row extends Streak>(streak: Row, status: CheckStatus, at: Date): Row {
   const result_at = at.toISOString();
   return status === 'pass'
     ? { ...streak, passes: streak.passes + 1, failures: 0, result_at }

@@ -31,6 +31,8 @@ interface Row extends Watched, Alerting {
 interface CheckRow extends Streak {
   observer_id: string;
   fence: number;
+  /** The claim whose result was counted last. */
+  counted_fence: number;
 }
 
 const OBSERVERS = named(`select id, project_id, name, type, status, uptime, metric, interval_seconds, failure_threshold,
@@ -38,8 +40,10 @@ const OBSERVERS = named(`select id, project_id, name, type, status, uptime, metr
   notifier_ids, reminder_minutes, open_incident_id, last_result, data_at
   from observers where id = any($1) and enabled order by id for no key update`);
 const CHECKS = named(
-  `select observer_id, region, fence, failures, passes, result_at from observer_checks where observer_id = any($1)
-    order by observer_id, region for update`,
+  `select c.observer_id, c.region, c.fence, c.counted_fence, c.failures, c.passes, c.result_at,
+    r.lost_at is not null as is_lost
+  from observer_checks c left join monitored_regions r on r.region = c.region where c.observer_id = any($1)
+    order by c.observer_id, c.region for update of c`,
 );
 
 interface Batch {
@@ -67,9 +71,10 @@ async function applyOne(sql: Sql, batch: Batch, finding: Finding): Promise<void>
   const observer = batch.observers.get(finding.observer_id);
   const checks = batch.checks.get(finding.observer_id) ?? [];
   const check = checks.find(({ region }) => region === finding.region);
-  if (!observer || (finding.fence !== null && check?.fence !== finding.fence)) return;
-  const { outcome, checked_at } = finding;
+  if (!observer || !isOwed(check, finding)) return;
+  const { outcome, checked_at, fence } = finding;
   if (check && outcome) Object.assign(check, streakAfter(check, outcome.status, checked_at));
+  if (check && fence !== null) check.counted_fence = fence;
   if (check) batch.written.push({ ...check, check_at: finding.fence === null ? null : nextOf(observer, finding) });
   const status = outcome
     ? statusAfter(observer, checks, Date.now())
@@ -81,6 +86,11 @@ async function applyOne(sql: Sql, batch: Batch, finding: Finding): Promise<void>
   observer.last_result = result;
   if (observer.metric) observer.data_at = checked_at.toISOString();
   batch.results.push({ ...result, project_id: observer.project_id });
+}
+
+/** Whether the result of a claim is still to come. One that is sent again, since its answer was lost, counts once. */
+function isOwed(check: CheckRow | undefined, { fence }: Finding): boolean {
+  return fence === null || (check?.fence === fence && check.counted_fence < fence);
 }
 
 function nextOf({ id, interval_seconds }: Row, { region, checked_at }: Finding): string {
@@ -114,9 +124,9 @@ function resultOf(observer: Row, { region, checked_at }: Finding, outcome: Check
 
 const WRITE_CHECKS =
   named(`update observer_checks c set failures = f.failures, passes = f.passes, result_at = f.result_at,
-    check_at = coalesce(f.check_at, c.check_at)
+    check_at = coalesce(f.check_at, c.check_at), counted_fence = f.counted_fence
   from jsonb_to_recordset($1::jsonb) as f (observer_id text, region text, failures int, passes int,
-    result_at timestamptz, check_at timestamptz)
+    result_at timestamptz, check_at timestamptz, counted_fence bigint)
   where c.observer_id = f.observer_id and c.region = f.region`);
 const WRITE_OBSERVERS = named(`update observers o set status = f.status, last_result = f.last_result,
     open_incident_id = f.open_incident_id, data_at = f.data_at,

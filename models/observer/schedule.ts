@@ -9,9 +9,10 @@ import { regionsOf } from './regions';
 export const CHECKS = 'observer_checks';
 
 const REMOVE = named('delete from observer_checks where observer_id = $1 and region <> all($2)');
-const AFRESH = named(`insert into observer_checks as c (observer_id, region, check_at)
-  select $1, region, now() from unnest($2::text[]) as region on conflict (observer_id, region)
-  do update set check_at = now(), fence = c.fence + 1, failures = 0, passes = 0, result_at = null`);
+const AFRESH = named(`insert into observer_checks as c (observer_id, region, check_at, result_at)
+  select $1, region, now(), now() from unnest($2::text[]) as region on conflict (observer_id, region)
+  do update set check_at = now(), fence = c.fence + 1, probe_id = null, failures = 0, passes = 0,
+    result_at = now()`);
 const NOW = named('update observer_checks set check_at = now() where observer_id = $1');
 
 /**

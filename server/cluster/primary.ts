@@ -30,7 +30,8 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
       { pool_size: poolSize },
       'a process that serves keeps fewer connections than DATABASE_POOL_SIZE: PostgreSQL has no more',
     );
-  await openWorker(platform, opened);
+  const own = openMetrics();
+  await openWorker(platform, own, opened);
   const sum = metricSum();
   const processes = await startWebProcesses({
     ...platform.config,
@@ -40,7 +41,6 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
   });
   opened.push(() => processes.stop());
   platform.config = withPort(platform.config, processes.port);
-  const own = openMetrics();
   addWorkerLag(own, () => platform.workerLag());
   addCheckFigures(own, () => checkFigures(platform.database));
   addVarnishFigures(own, platform.config.cdnVarnishNodes);

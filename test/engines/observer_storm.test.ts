@@ -1,13 +1,14 @@
 // Workers that are killed in the middle of a storm: every target fails at once, then every one recovers. Incidents and
 // messages are counted to the last one.
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { makeAuthority } from '../support/authority';
 import { startTarget, type Target } from '../support/breakable_target';
+import { startObserverWorker } from '../support/observer_processes';
 import { observersOf, type Observers } from '../support/observers';
+import { kill } from '../support/processes';
 import { startReceiver, until, type Receiver } from '../support/receivers';
 import { startService, type TestService } from '../support/service';
 
@@ -19,6 +20,11 @@ let target: Target;
 let receiver: Receiver;
 let settings: Record<string, string>;
 const workers: ChildProcess[] = [];
+const startWorker = (): ChildProcess => {
+  const worker = startObserverWorker(service, settings);
+  workers.push(worker);
+  return worker;
+};
 
 beforeAll(async () => {
   const authority = await makeAuthority();
@@ -34,30 +40,10 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const worker of workers) worker.kill('SIGKILL');
+  await Promise.all(workers.map(kill));
   await service.close();
   await Promise.all([receiver.close(), target.close()]);
 });
-
-function startWorker(): ChildProcess {
-  const { config } = service.platform;
-  const register = path.join(__dirname, '../support/typescript.js');
-  const worker = spawn(process.execPath, ['--require', register, path.join(__dirname, '../../server/worker.ts')], {
-    env: {
-      ...{ PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: config.databaseUrl as string },
-      ...{ PLATFORM_DATA_DIR: service.dataDir, INGRESS_PORT: '0', LOG_LEVEL: 'error', VOLUME_DRIVER: 'directory' },
-      ...settings,
-    },
-    stdio: 'ignore',
-  });
-  workers.push(worker);
-  return worker;
-}
-
-async function kill(worker: ChildProcess): Promise<void> {
-  worker.kill('SIGKILL');
-  if (worker.exitCode === null && worker.signalCode === null) await once(worker, 'exit');
-}
 
 const count = async (text: string): Promise<number> => Number((await service.sql<{ count: number }>(text))[0]?.count);
 const inStatus = (status: string): Promise<number> =>

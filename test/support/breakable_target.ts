@@ -8,12 +8,15 @@ export interface Target {
   port: number;
   /** Requests that were heard, in their order. */
   heard: { method: string; url: string; headers: Record<string, unknown> }[];
+  /** Answers of `/slow` that are out. */
+  answered: number;
   /** Status that `/switch` answers with. */
   status: number;
   close(): Promise<void>;
 }
 
 const DRIP_MS = 100;
+const SLOW_MS = 1_500;
 
 function answer(target: Target): RequestListener {
   return (request, response) => {
@@ -24,6 +27,11 @@ function answer(target: Target): RequestListener {
     if (word === 'switch') return void response.writeHead(target.status).end(`status ${target.status}`);
     if (word === 'status') return void response.writeHead(Number(rest)).end();
     if (word === 'hang') return undefined;
+    if (word === 'slow')
+      return void setTimeout(() => {
+        target.answered += 1;
+        response.end('late, but well');
+      }, SLOW_MS);
     if (word === 'reset') return void request.socket.destroy();
     if (word === 'garbage') return void request.socket.end('SMTP READY\r\n\r\n');
     if (word === 'redirect') return void response.writeHead(302, { Location: decodeURIComponent(rest) }).end();
@@ -43,7 +51,7 @@ function answer(target: Target): RequestListener {
 
 /** On HTTP, or on HTTPS with the given certificate. */
 export async function startTarget(leaf?: Leaf, port = 0): Promise<Target> {
-  const target: Target = { port: 0, heard: [], status: 200, close: () => Promise.resolve() };
+  const target: Target = { port: 0, heard: [], answered: 0, status: 200, close: () => Promise.resolve() };
   const server: Server = leaf ? createTls(leaf, answer(target)) : createServer(answer(target));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

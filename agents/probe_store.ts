@@ -1,0 +1,125 @@
+// The checks of another region, from the platform over HTTP. Whatever is lost on the way is asked for, or sent, again:
+// leases end by themselves, and a result counts once.
+import {
+  leaseIdOf,
+  parseLeaseId,
+  PROBE_BATCH_MAX,
+  PROBE_CHECKS_PATH,
+  PROBE_RESULTS_PATH,
+  type CheckReport,
+  type ChecksAnswer,
+  type ChecksRequest,
+  type LeasedCheck,
+  type ResultsAnswer,
+} from '../core/probe_protocol';
+import type { UptimeCheck } from '../core/checks';
+import type { Logger } from '../core/log';
+import type { Finding } from '../models/observer/results';
+import type { CheckStore, DueCheck } from './check_loop';
+
+/** The platform does not take the key (any longer): to ask again is of no use. */
+export class ProbeRefused extends Error {}
+
+export interface ProbeStore extends CheckStore {
+  /** Shows that the probe is there, and answers its region. @throws ProbeRefused */
+  hello(): Promise<string>;
+}
+
+export interface ProbeStoreOptions {
+  url: string;
+  key: string;
+  kinds: UptimeCheck['check'][];
+  log: Logger;
+  /** Called once the key is refused. */
+  refused(error: ProbeRefused): void;
+}
+
+class AnswerError extends Error {
+  constructor(
+    readonly status: number,
+    path: string,
+  ) {
+    super(`the platform answered ${status} to ${path}`);
+  }
+}
+
+/** Malformed, too large. */
+const FINAL = new Set([400, 413, 422]);
+const REQUEST_MS = 15_000;
+
+export function openProbeStore(options: ProbeStoreOptions): ProbeStore {
+  let isSuspended = false;
+  const ask = (limit: number): Promise<ChecksAnswer> => {
+    const request: ChecksRequest = { limit, kinds: options.kinds, suspended: isSuspended };
+    return post<ChecksAnswer>(options, PROBE_CHECKS_PATH, request);
+  };
+  return {
+    hello: async () => (await ask(0)).region,
+    async claim(limit) {
+      const { region, checks } = await ask(Math.min(limit, PROBE_BATCH_MAX));
+      return checks.map((leased) => dueCheckOf(leased, region));
+    },
+    metricValues: () => Promise.reject(new Error('metrics are checked by the platform itself')),
+    async count(findings) {
+      await report(options, findings.map(reportOf));
+      return findings.map(({ outcome }) => ({ status: outcome?.status ?? 'fail' }));
+    },
+    postpone: (checks) =>
+      report(
+        options,
+        checks.map((check) => ({ id: leaseIdOf(check), age_ms: 0, outcome: null })),
+      ),
+    setSuspended(suspended) {
+      // The platform hears of it with the next request for checks.
+      isSuspended = suspended;
+      return Promise.resolve();
+    },
+  };
+}
+
+function dueCheckOf({ id, check, lag_ms }: LeasedCheck, region: string): DueCheck {
+  const lease = parseLeaseId(id);
+  if (!lease) throw new Error('the platform sent a lease that this version does not know');
+  return { ...lease, region, lag_ms, metric: null, openUptime: () => check };
+}
+
+function reportOf({ observer_id, fence, checked_at, outcome }: Finding): CheckReport {
+  return { id: leaseIdOf({ observer_id, fence: fence ?? 0 }), age_ms: Date.now() - checked_at.getTime(), outcome };
+}
+
+async function report(options: ProbeStoreOptions, results: CheckReport[]): Promise<void> {
+  const sent = results.map((one) => ({ ...one, age_ms: Math.max(0, one.age_ms) }));
+  const answer = await post<ResultsAnswer>(options, PROBE_RESULTS_PATH, { results: sent }).catch((error: unknown) => {
+    // Sent again, it would meet the same: the checks are made again when their leases end.
+    if (!(error instanceof AnswerError && FINAL.has(error.status))) throw error;
+    options.log.error({ err: error, results: sent.length }, 'a report was refused');
+    return null;
+  });
+  if (!answer) return;
+  const { expired, rejected } = answer;
+  if (expired) options.log.warn({ results: expired }, 'results came after the end of their leases');
+  if (rejected.length) options.log.warn({ results: rejected.slice(0, 3) }, 'results were rejected');
+}
+
+async function post<Answer>(
+  { url, key, refused }: ProbeStoreOptions,
+  path: string,
+  body: ChecksRequest | { results: CheckReport[] },
+): Promise<Answer> {
+  const response = await fetch(url + path, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+    // The key goes nowhere else.
+    redirect: 'error',
+    signal: AbortSignal.timeout(REQUEST_MS),
+  });
+  const text = await response.text();
+  if (response.ok) return JSON.parse(text) as Answer;
+  if (response.status === 401) {
+    const error = new ProbeRefused('the platform refuses PROBE_KEY: it is wrong, or was revoked');
+    refused(error);
+    throw error;
+  }
+  throw new AnswerError(response.status, path);
+}

@@ -1,0 +1,124 @@
+// What probes of other regions ask for and report, beside /v2: POST /probe/checks and POST /probe/results, each with
+// the key of the probe. Reports are untrusted input.
+import type { Request, RequestHandler, Response } from 'express';
+import type { UptimeCheck } from '../core/checks';
+import { problem, Problem } from '../core/errors';
+import {
+  leaseIdOf,
+  parseChecksRequest,
+  parseReport,
+  PROBE_BATCH_MAX,
+  PROBE_BODY_BYTES_MAX,
+  reportsOf,
+  type ChecksAnswer,
+  type ResultsAnswer,
+} from '../core/probe_protocol';
+import { parseProbeToken } from '../core/tokens';
+import { openUptime } from '../models/observer';
+import type { ClaimedCheck } from '../models/observer/claim';
+import { countReports, leaseChecks, type NumberedReport } from '../models/observer/probe_leases';
+import { findProbe, type Probe } from '../models/probe';
+import { clientAddress } from '../platform/context';
+import type { Platform } from '../platform/platform';
+import { asProblem, writeProblem } from '../rest/problem';
+
+type Answer = (platform: Platform, probe: Probe, body: unknown) => Promise<ChecksAnswer | ResultsAnswer>;
+
+export const probeChecks = (platform: Platform): RequestHandler => handler(platform, lease);
+export const probeResults = (platform: Platform): RequestHandler => handler(platform, report);
+
+function handler(platform: Platform, answer: Answer): RequestHandler {
+  return async (request, response) => {
+    try {
+      const probe = await authenticateProbe(platform, request);
+      response.status(200).json(await answer(platform, probe, parse(await readBody(request))));
+    } catch (error) {
+      refuse(platform, request, response, error);
+    }
+  };
+}
+
+async function lease(platform: Platform, probe: Probe, body: unknown): Promise<ChecksAnswer> {
+  const request = parseChecksRequest(body);
+  if (typeof request === 'string') throw problem('malformed_request', request);
+  const { database, config } = platform;
+  const claimed = await database.transaction((session) =>
+    leaseChecks(session, probe, request, config.probeLostSeconds),
+  );
+  const checks = claimed.flatMap((one) => {
+    const check = opened(platform, one);
+    return check ? [{ id: leaseIdOf({ observer_id: one.id, fence: one.fence }), check, lag_ms: one.lag_ms }] : [];
+  });
+  return { region: probe.region, checks };
+}
+
+/** What a probe has to know to check: not the regions, and nothing of the project. */
+function opened({ secrets, log }: Platform, claimed: ClaimedCheck): UptimeCheck | null {
+  try {
+    const { regions: _, ...check } = openUptime({ secrets }, claimed);
+    return check;
+  } catch (error) {
+    log.error({ err: error, observer: claimed.id }, 'the headers of a check could not be opened');
+    return null;
+  }
+}
+
+async function report({ database }: Platform, probe: Probe, body: unknown): Promise<ResultsAnswer> {
+  const given = reportsOf(body);
+  if (!given)
+    throw problem('malformed_request', `The body must be {"results": […]} with 1 to ${PROBE_BATCH_MAX} results.`);
+  const parsed = given.map(parseReport);
+  const rejected = parsed.flatMap((one, index) => (typeof one === 'string' ? [{ index, detail: one }] : []));
+  const reports = parsed.flatMap((one, index): NumberedReport[] =>
+    typeof one === 'string' ? [] : [{ ...one, index }],
+  );
+  const answer = await database.transaction((session) => countReports(session, probe, reports));
+  return { ...answer, rejected: [...answer.rejected, ...rejected].sort((a, b) => a.index - b.index) };
+}
+
+/** Failures are counted per address, like those of API keys. @throws token_missing, token_invalid, rate_limited */
+async function authenticateProbe({ database, attempts, config }: Platform, request: Request): Promise<Probe> {
+  const token = /^bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  if (token === undefined) throw problem('token_missing', 'Send the key of the probe as bearer token.');
+  const hash = parseProbeToken(token);
+  const probe = hash === null ? null : await findProbe(database, hash);
+  if (probe) return probe;
+  const address = clientAddress(request, config.trustProxy);
+  const refusal = attempts.refusal(address);
+  if (!refusal) attempts.count(address);
+  throw refusal ?? problem('token_invalid', 'The key of the probe is wrong, or was revoked.');
+}
+
+function readBody(request: Request): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= PROBE_BODY_BYTES_MAX) return void chunks.push(chunk);
+      chunks.length = 0;
+      reject(problem('payload_too_large', undefined, { limit_bytes: PROBE_BODY_BYTES_MAX }));
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('error', reject);
+  });
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    throw problem('malformed_json');
+  }
+}
+
+function refuse({ config, log }: Platform, request: Request, response: Response, error: unknown): void {
+  const request_id = String(response.getHeader('X-Request-Id'));
+  if (!(error instanceof Problem)) log.error({ err: error, request_id }, 'request failed');
+  writeProblem(response, asProblem(error), {
+    base_url: config.baseUrl,
+    request_id,
+    instance: request.path,
+    head: false,
+  });
+}
