@@ -23,8 +23,15 @@ import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './account_pages';
-import { addCheckFigures, addVarnishFigures, addWorkerLag, listenAdmin, type Metrics, openMetrics } from './admin';
-import { addCheckCounts } from './admin';
+import {
+  addCheckCounts,
+  addCheckFigures,
+  addVarnishFigures,
+  addWorkerLag,
+  listenAdmin,
+  type Metrics,
+  openMetrics,
+} from './admin';
 import { adminRoutes } from './ai_usage_ingest';
 import { authenticate } from '../platform/authenticate';
 import { backupDownload } from './backup_download';

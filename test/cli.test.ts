@@ -214,6 +214,26 @@ test('doctor says what is wrong, and its exit code too', async () => {
   expect([unknown.code, unknown.err]).toEqual([1, 'platform: PLATFORM_NONSENSE is not a setting\n']);
 });
 
+test('probes get a key for their region, which works in the running service until it is revoked', async () => {
+  const ask = (key: string): Promise<Response> =>
+    fetch(`${first.base_url}/probe/checks`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}` },
+      body: JSON.stringify({ limit: 0, kinds: ['http'], suspended: false }),
+    });
+  const { data, token } = await json(['probe', 'create', '--region', 'eu-west']);
+  expect([data[0].region, data[0].name, token]).toEqual(['eu-west', 'eu-west', expect.stringMatching(/^svc_probe_/)]);
+  expect(await (await ask(token)).json()).toEqual({ region: 'eu-west', checks: [] });
+  const listed = await json(['probe', 'list']);
+  expect(listed.data).toEqual([{ ...data[0], checks: ['http'], seen_at: expect.any(String) }]);
+  expect(JSON.stringify(listed)).not.toContain(token);
+  await json(['probe', 'revoke', data[0].id]);
+  expect((await ask(token)).status).toBe(401);
+  const refused = [['--region', 'local'], ['--region', 'No Region'], [], ['--region', 'eu-west', '--name', '']];
+  const codes = await Promise.all(refused.map(async (words) => (await run(['probe', 'create', ...words])).code));
+  expect(codes).toEqual([1, 2, 2, 2]);
+});
+
 function writeKey(directory: string, text: string): string {
   mkdirSync(directory, { recursive: true });
   writeFileSync(path.join(directory, 'secret-key'), text, { mode: 0o600 });

@@ -8,7 +8,7 @@ import type { CheckOutcome, UptimeCheck } from '../../core/checks';
 import { openMonitor, type Monitor } from '../../drivers/monitor';
 import { openOutbound } from '../../drivers/outbound';
 import { makeAuthority, type Authority } from '../support/authority';
-import { closedPort, startSilence, startTarget, type Target } from '../support/breakable_target';
+import { closedPort, startFullQueue, startSilence, startTarget, type Target } from '../support/breakable_target';
 import { startDnsServer, type DnsServer } from '../support/dns_server';
 
 let dns: DnsServer;
@@ -115,6 +115,24 @@ describe('a broken target fails with its reason', () => {
   test.each(cases)('%s', async (_, given, error) => {
     const outcome = await check(typeof given === 'function' ? await given() : given);
     expect(outcome).toMatchObject({ status: 'fail', error: expect.stringContaining(error) });
+  });
+
+  test('silence of the name servers, and of the host while it is connected to', async () => {
+    dns.ignore('silent.example.com');
+    const names = check({ target: 'http://silent.example.com/', timeout_seconds: 1 });
+    expect(await names).toMatchObject({
+      ...{ status: 'fail', error: 'The time of 1 s was over while its name was resolved.', unreachable: true },
+    });
+    const full = await startFullQueue();
+    open.push(full);
+    for (const [kind, place] of [
+      ['http', `http://127.0.0.1:${full.port}/`],
+      ['tcp', `127.0.0.1:${full.port}`],
+    ] as const)
+      expect(await check({ check: kind, target: place, timeout_seconds: 1 })).toMatchObject({
+        ...{ status: 'fail', error: 'The time of 1 s was over while the connection was made.', unreachable: true },
+        timings: { dns_ms: expect.any(Number), connect_ms: null, first_byte_ms: null },
+      });
   });
 
   test('silence in the TLS handshake', async () => {

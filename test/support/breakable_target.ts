@@ -1,7 +1,9 @@
 // A target that can be broken in every way: by the path that is asked, and by how its listeners behave.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTls } from 'node:https';
-import { createServer as createTcp, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer as createTcp, type AddressInfo, type Socket } from 'node:net';
 import type { Leaf } from './authority';
 
 export interface Target {
@@ -17,6 +19,8 @@ export interface Target {
 
 const DRIP_MS = 100;
 const SLOW_MS = 1_500;
+/** A queue of this machine that takes no connection for so long is full. */
+const QUEUE_MS = 1_000;
 
 function answer(target: Target): RequestListener {
   return (request, response) => {
@@ -81,6 +85,35 @@ export async function startSilence(): Promise<Pick<Target, 'port' | 'close'>> {
         server.close(() => resolve());
         for (const socket of sockets) socket.destroy();
       }),
+  };
+}
+
+const FULL_QUEUE = `const server = require('node:net').createServer();
+  const listening = () => process.stdout.write(String(server.address().port));
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, listening);`;
+
+/** A listener that takes no connection and refuses none: its process is stopped, and its queue is full. */
+export async function startFullQueue(): Promise<Pick<Target, 'port' | 'close'>> {
+  const child = spawn(process.execPath, ['-e', FULL_QUEUE], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const [text] = (await once(child.stdout, 'data')) as [Buffer];
+  const port = Number(text.toString());
+  child.kill('SIGSTOP');
+  const sockets: Socket[] = [];
+  const isTaken = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      const socket = connect({ port, host: '127.0.0.1' });
+      sockets.push(socket.on('error', () => undefined));
+      socket.once('connect', () => resolve(true));
+      setTimeout(() => resolve(false), QUEUE_MS);
+    });
+  while (await isTaken());
+  return {
+    port,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      child.kill('SIGKILL');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    },
   };
 }
 
