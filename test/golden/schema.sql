@@ -1368,6 +1368,8 @@ create table monitored_regions (
   region text collate "C" not null,
   suspended_at timestamp(3) with time zone,
   reason text,
+  lost_at timestamp(3) with time zone,
+  late_at timestamp(3) with time zone,
   constraint monitored_regions_pkey PRIMARY KEY (region)
 );
 
@@ -1427,6 +1429,9 @@ create table observer_checks (
   failures integer not null default 0,
   passes integer not null default 0,
   result_at timestamp(3) with time zone,
+  counted_fence bigint not null default 0,
+  probe_id text collate "C",
+  claimed_at timestamp(3) with time zone,
   constraint observer_checks_observer_id_fkey FOREIGN KEY (observer_id) REFERENCES observers(id) ON DELETE CASCADE,
   constraint observer_checks_pkey PRIMARY KEY (observer_id, region)
 );
@@ -1528,6 +1533,11 @@ create table probes (
   key_hash bytea not null,
   created_at timestamp(3) with time zone not null default now(),
   seen_at timestamp(3) with time zone,
+  name text not null,
+  prefix text not null,
+  revoked_at timestamp(3) with time zone,
+  checks text[],
+  suspended boolean not null default false,
   constraint probes_key_hash_key UNIQUE (key_hash),
   constraint probes_pkey PRIMARY KEY (id)
 );
