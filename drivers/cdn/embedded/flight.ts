@@ -104,6 +104,21 @@ function heldFrom(chunks: readonly Buffer[], position: number): Buffer | null {
   return null;
 }
 
+/** What there is at a position, from memory or from the file. */
+async function chunkAt(object: NewObject, state: State, position: number): Promise<Buffer> {
+  const there = state.written - position;
+  const held = state.held && heldFrom(state.held, position)?.subarray(0, there);
+  if (held) return held;
+  const length = Math.min(READ_BYTES, there);
+  const { bytesRead, buffer } = await object.handle.read(
+    Buffer.allocUnsafe(length),
+    0,
+    length,
+    object.start + position,
+  );
+  return buffer.subarray(0, bytesRead);
+}
+
 function follow(object: NewObject, state: State): Readable {
   let position = 0;
   let isOpen = true;
@@ -114,20 +129,9 @@ function follow(object: NewObject, state: State): Readable {
       if (state.done || !isOpen) return null;
       await state.progress;
     }
-    const held = state.held && heldFrom(state.held, position)?.subarray(0, state.written - position);
-    if (held) {
-      position += held.length;
-      return held;
-    }
-    const length = Math.min(READ_BYTES, state.written - position);
-    const { bytesRead, buffer } = await object.handle.read(
-      Buffer.allocUnsafe(length),
-      0,
-      length,
-      object.start + position,
-    );
-    position += bytesRead;
-    return buffer.subarray(0, bytesRead);
+    const chunk = await chunkAt(object, state, position);
+    position += chunk.length;
+    return chunk;
   };
   return new Readable({
     highWaterMark: READ_BYTES,

@@ -39,7 +39,6 @@ export function openMemoryTier(bytesMax: number): MemoryTier {
       forget(oldest);
     }
   };
-  const fits = ({ size }: StoredBytes): boolean => size <= BYTES_MAX_EACH && size <= bytesMax;
   return {
     find(bytes) {
       const content = held.get(bytes);
@@ -48,18 +47,17 @@ export function openMemoryTier(bytesMax: number): MemoryTier {
       held.set(bytes, content);
       return content;
     },
-    fits,
+    fits: ({ size }) => size <= BYTES_MAX_EACH && size <= bytesMax,
     load(bytes) {
       const known = loading.get(bytes);
       if (known) return known;
       const reading = read(bytes).then((content) => {
         // Not where it was removed meanwhile.
-        if (loading.get(bytes) === reading) hold(bytes, content);
+        if (loading.delete(bytes)) hold(bytes, content);
         return content;
       });
       loading.set(bytes, reading);
-      const end = (): void => void (loading.get(bytes) === reading && loading.delete(bytes));
-      reading.then(end, end);
+      void reading.catch(() => loading.delete(bytes));
       return reading;
     },
     forget,

@@ -36,10 +36,7 @@ export function openObjectIndex(): ObjectIndex {
     add(object) {
       const name = nameOf(object);
       names.set(name, [...(names.get(name) ?? NONE), object]);
-      const zone = zones.get(object.zone_id) ?? { paths: new Map(), tags: new Map() };
-      zones.set(object.zone_id, zone);
-      addTo(zone.paths, pathOf(object.key), object);
-      for (const tag of object.tags) addTo(zone.tags, tag, object);
+      addToZone(zones, object);
     },
     remove(object) {
       const name = nameOf(object);
@@ -48,10 +45,7 @@ export function openObjectIndex(): ObjectIndex {
       const left = known.filter((one) => one !== object);
       if (left.length) names.set(name, left);
       else names.delete(name);
-      const zone = zones.get(object.zone_id) as ZoneIndex;
-      removeFrom(zone.paths, pathOf(object.key), object);
-      for (const tag of object.tags) removeFrom(zone.tags, tag, object);
-      if (!zone.paths.size) zones.delete(object.zone_id);
+      removeFromZone(zones, object);
       return true;
     },
     touch(name) {
@@ -92,6 +86,21 @@ function mayBegin(path: string, prefix: string): boolean {
 function pathOf(key: string): string {
   const end = key.indexOf('?');
   return end < 0 ? key : key.slice(0, end);
+}
+
+function addToZone(zones: Map<string, ZoneIndex>, object: StoredObject): void {
+  const zone = zones.get(object.zone_id) ?? { paths: new Map(), tags: new Map() };
+  zones.set(object.zone_id, zone);
+  addTo(zone.paths, pathOf(object.key), object);
+  for (const tag of object.tags) addTo(zone.tags, tag, object);
+}
+
+function removeFromZone(zones: Map<string, ZoneIndex>, object: StoredObject): void {
+  const zone = zones.get(object.zone_id);
+  if (!zone) return;
+  removeFrom(zone.paths, pathOf(object.key), object);
+  for (const tag of object.tags) removeFrom(zone.tags, tag, object);
+  if (!zone.paths.size) zones.delete(object.zone_id);
 }
 
 function addTo(map: Map<string, Set<StoredObject>>, key: string, object: StoredObject): void {
