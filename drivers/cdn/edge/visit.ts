@@ -38,14 +38,14 @@ export function handleVisit(
   visitor: Visitor,
 ): void {
   const found = state.hosts.get(visitor.host);
-  if (!found) return sendText(response, 404, 'Nothing is served at this address.');
+  if (!found) return sendRefusal(response, 404, 'Nothing is served at this address.');
   const { zone, domain_id } = found;
   const visit: Visit = { state, zone, domain_id, visitor, request, response };
   countVisit(visit);
-  if (!zone.spec.enabled) return sendText(response, 503, 'This address is switched off.');
-  if (isLoop(visit)) return sendText(response, 508, 'The origin leads back to this address.');
+  if (!zone.spec.enabled) return sendRefusal(response, 503, 'This address is switched off.');
+  if (isLoop(visit)) return sendRefusal(response, 508, 'The origin leads back to this address.');
   const isRead = request.method === 'GET' || request.method === 'HEAD';
-  if (!isRead && zone.spec.origin.bucket) return sendText(response, 405, 'The origin of this address is only read.');
+  if (!isRead && zone.spec.origin.bucket) return sendRefusal(response, 405, 'The origin of this address is only read.');
   try {
     const work = isRead && !hasBody(request) ? state.cache.serve(visit) : passThrough(visit);
     work?.catch((error: unknown) => fail(visit, error));
@@ -56,7 +56,7 @@ export function handleVisit(
 
 function fail({ state, response }: Visit, error: unknown): void {
   if (!response.destroyed) state.log('a request to a CDN zone failed', error);
-  sendText(response, 502, ORIGIN_FAILED);
+  sendRefusal(response, 502, ORIGIN_FAILED);
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
@@ -183,7 +183,7 @@ export function visitorFields({ zone }: Visit, fields: HeaderFields, status: str
   return headers;
 }
 
-export function sendText(
+export function sendRefusal(
   response: ServerResponse,
   status: number,
   text: string,

@@ -76,7 +76,7 @@ export function sendPacked(response: ServerResponse, { status, headers, coding }
   pipeline(body, compressorFor(coding, null), response, () => undefined);
 }
 
-export function sendHead(response: ServerResponse, { status, headers }: Reply): void {
+export function sendReplyHead(response: ServerResponse, { status, headers }: Reply): void {
   response.writeHead(status, headers);
   response.end();
 }

@@ -9,7 +9,7 @@ import {
   ORIGIN_FAILED,
   passThrough,
   sendPassed,
-  sendText,
+  sendRefusal,
   siteOf,
   visitorFields,
   objectRequestOf,
@@ -18,7 +18,7 @@ import {
 } from '../edge/visit';
 import { fetchObject, isPassed, type Fetched } from './fetch_object';
 import type { StoredBytes } from './memory';
-import { replyTo, sendBuffer, sendHead, sendPacked, sendStream, type Reply } from './reply';
+import { replyTo, sendBuffer, sendReplyHead, sendPacked, sendStream, type Reply } from './reply';
 import type { EmbeddedState } from './state';
 import type { StoredObject } from './store';
 
@@ -60,7 +60,7 @@ async function answer(
     return sendStored(state, visit, stale, 'hit; detail=stale');
   }
   if (fetched.kind === 'renewed') return sendStored(state, visit, fetched.object, 'hit; fwd=stale; fwd-status=304');
-  if (fetched.kind === 'failed') return sendText(visit.response, 502, ORIGIN_FAILED);
+  if (fetched.kind === 'failed') return sendRefusal(visit.response, 502, ORIGIN_FAILED);
   // What is not kept, or depends on who asked, is for the one who asked.
   if (fetched.kind === 'passed') return isLeader ? sendPassed(visit, fetched.response) : passThrough(visit);
   const isSame = Object.entries(fetched.vary).every(([name, value]) => String(wanted.headers[name] ?? '') === value);
@@ -69,7 +69,7 @@ async function answer(
   const { flight, size } = fetched;
   const headers = visitorFields(visit, fetched.headers, status, 0);
   const reply = replyTo(visit.request, { status: fetched.status, size, headers }, visit.zone.spec.compression);
-  if (!reply.hasBody) return sendHead(visit.response, reply);
+  if (!reply.hasBody) return sendReplyHead(visit.response, reply);
   sendPacked(visit.response, reply, reply.range ? slice(flight.read(), reply.range) : flight.read());
 }
 
@@ -84,7 +84,7 @@ function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, st
   if (!content && reply.hasBody) return sendFromFile(state, visit, object, reply, bytes);
   countHit(visit);
   if (content) return sendBuffer(response, reply, content);
-  sendHead(response, reply);
+  sendReplyHead(response, reply);
 }
 
 /** @param bytes null: the form that the visitor reads is not made yet */

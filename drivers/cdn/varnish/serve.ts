@@ -8,7 +8,7 @@ import {
   countHit,
   ORIGIN_FAILED,
   passThrough,
-  sendText,
+  sendRefusal,
   siteOf,
   visitorFields,
   objectRequestOf,
@@ -43,7 +43,7 @@ export async function serveThroughVarnish(front: Front, visit: Visit): Promise<v
     const answer = await ask(front, node, visit, wanted);
     if (visit.response.destroyed) return;
     if (typeof answer === 'object') return send(visit, answer);
-    if (answer === 'broke off') return sendText(visit.response, 502, ORIGIN_FAILED);
+    if (answer === 'broke off') return sendRefusal(visit.response, 502, ORIGIN_FAILED);
     node.suspect();
   }
   // Visitors come first: without a cache the origin answers.
@@ -99,7 +99,7 @@ function send(visit: Visit, answer: IncomingMessage): void {
   const { response } = visit;
   if (given[FIELD.failed] !== undefined) {
     answer.resume();
-    return sendText(response, 502, ORIGIN_FAILED);
+    return sendRefusal(response, 502, ORIGIN_FAILED);
   }
   const told = String(given[FIELD.state] ?? 'bypass');
   const state = told === 'miss' && given[`${INTERNAL}renewed`] !== undefined ? 'renewed' : told;
