@@ -85,7 +85,7 @@ async function checkHead(
 
 async function recordRefusal(row: AutoDeployRow, reason: string, passed: object, ctx: JobContext): Promise<Found> {
   await noteReason(ctx.sql, row, reason);
-  return { ...passed };
+  return { ...passed, status_reason: reason };
 }
 
 function skipReason(sha: string): string {

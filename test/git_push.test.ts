@@ -226,3 +226,24 @@ test('where the token may not create webhooks, the address is shown with the rea
   expect(await deliver('main')).toBe(202);
   await deployed(sha);
 }, 120_000);
+
+test('wait_for_checks waits an hour for checks that run, and a minute for the first one', async () => {
+  const { peer, push, deliver, deployed, deployments, reason } = await watched('github', { wait_for_checks: true });
+  const since = (age: string, sha: string): Promise<unknown> =>
+    service.sql(
+      `update auto_deploys set awaited_since = now() - $1::interval, next_at = now() where awaited_sha = $2`,
+      [age, sha],
+    );
+  const slow = push({ 'index.html': 'two' });
+  peer.checks.set(slow, [{ name: 'unit', state: 'pending' }]);
+  await deliver('main');
+  await reason(/the check unit has not finished/);
+  await since('61 minutes', slow);
+  await reason(/was not deployed within an hour/);
+  expect(await deployments()).toEqual([]);
+  const bare = push({ 'index.html': 'three' });
+  await deliver('main');
+  await reason(/no check of it has begun/);
+  await since('61 seconds', bare);
+  await deployed(bare);
+}, 120_000);
