@@ -1,6 +1,6 @@
 // Mail that customers hand in over SMTP (RFC 6409): AUTH after TLS only, envelope and From of their own domains, and
 // 250 only once the message is on the disk and its row is committed.
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import {
   SMTPServer,
   type SMTPServerAddress,
@@ -100,6 +100,8 @@ function newServer(options: SubmissionOptions, tls: boolean): SMTPServer {
     ...{ closeTimeout: CLOSE_MS, authRequiredMessage: '5.7.0 Authentication is required.' },
   });
   refuseBareLines(server);
+  // Replies to pipelined commands are small: each would wait for the acknowledgement of the one before.
+  server.server.on('connection', (socket: Socket) => socket.setNoDelay(true));
   // Sessions that broke off, and hand-shakes that failed: the network's, not ours.
   server.on('error', () => {});
   return server;
