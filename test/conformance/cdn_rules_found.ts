@@ -2,26 +2,26 @@
 import { answer, cc, ETAG, notKept, rule, type Rule } from './cdn_rule';
 
 export const VARYING_RULES: Rule[] = [
-  rule('9111 §4.1', 'one object for each value of a field of Vary', cc('max-age=60', { vary: 'X-Color' }), [
+  rule('RFC 9111 §4.1', 'one object for each value of a field of Vary', cc('max-age=60', { vary: 'X-Color' }), [
     { asked: 1, body: 1, headers: { 'x-color': 'red' } },
     { asked: 2, body: 2, headers: { 'x-color': 'blue' } },
     { asked: 2, body: 1, headers: { 'x-color': 'red' } },
     { asked: 3, body: 3 },
     { asked: 3, body: 3 },
   ]),
-  rule('9111 §4.1', 'all fields of Vary count', cc('max-age=60', { vary: 'X-Color, x-size' }), [
+  rule('RFC 9111 §4.1', 'all fields of Vary count', cc('max-age=60', { vary: 'X-Color, x-size' }), [
     { asked: 1, body: 1, headers: { 'x-color': 'red', 'x-size': '1' } },
     { asked: 2, body: 2, headers: { 'x-color': 'red', 'x-size': '2' } },
     { asked: 2, body: 1, headers: { 'x-color': 'red', 'x-size': '1' } },
   ]),
-  rule('9111 §4.1', 'Vary: * is never kept', cc('max-age=60', { vary: '*' }), notKept),
-  rule('9111 §4.1', 'a * among others is never kept', cc('max-age=60', { vary: 'x-color, *' }), notKept),
-  rule('9111 §2', 'scheme is a part of the address', cc('max-age=60'), [
+  rule('RFC 9111 §4.1', 'Vary: * is never kept', cc('max-age=60', { vary: '*' }), notKept),
+  rule('RFC 9111 §4.1', 'a * among others is never kept', cc('max-age=60', { vary: 'x-color, *' }), notKept),
+  rule('RFC 9111 §2', 'scheme is a part of the address', cc('max-age=60'), [
     { asked: 1, body: 1, scheme: 'http' },
     { asked: 2, body: 2, scheme: 'https' },
     { asked: 2, body: 1, scheme: 'http' },
   ]),
-  rule('9111 §2', 'the query string is a part of the address', cc('max-age=60'), [
+  rule('RFC 9111 §2', 'the query string is a part of the address', cc('max-age=60'), [
     { asked: 1, body: 1, query: '?a=1' },
     { asked: 2, body: 2, query: '?a=2' },
     { asked: 2, body: 1, query: '?a=1' },
@@ -38,7 +38,7 @@ export const VARYING_RULES: Rule[] = [
 const LONG_AGO = 'Mon, 01 Jan 2024 00:00:00 GMT';
 export const VALIDATION_RULES: Rule[] = [
   rule(
-    '9111 §4.3',
+    'RFC 9111 §4.3',
     'a stale response with an entity tag is validated',
     { ...cc('max-age=0', { etag: ETAG }), validates: true },
     [
@@ -47,7 +47,7 @@ export const VALIDATION_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9111 §4.3',
+    'RFC 9111 §4.3',
     'a stale response with a date is validated',
     { ...cc('max-age=0', { 'last-modified': LONG_AGO }), validates: true },
     [
@@ -56,7 +56,7 @@ export const VALIDATION_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9111 §5.2.2.4',
+    'RFC 9111 §5.2.2.4',
     'no-cache with a validator is validated each time',
     { ...cc('no-cache', { etag: ETAG }), validates: true },
     [
@@ -66,7 +66,7 @@ export const VALIDATION_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9111 §4.3.4',
+    'RFC 9111 §4.3.4',
     'a 304 makes the response fresh and brings its fields',
     [
       cc('max-age=0', { etag: ETAG, 'x-version': 'old', 'x-stays': 'yes' }),
@@ -79,7 +79,7 @@ export const VALIDATION_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9111 §4.3.3',
+    'RFC 9111 §4.3.3',
     'another response replaces a stale one',
     [cc('max-age=0', { etag: ETAG }), cc('max-age=60', { etag: '"v2"' })],
     [
@@ -88,17 +88,17 @@ export const VALIDATION_RULES: Rule[] = [
       { asked: 2, body: 2 },
     ],
   ),
-  rule('9110 §13.1.2', 'If-None-Match is answered 304 from the cache', cc('max-age=60', { etag: ETAG }), [
+  rule('RFC 9110 §13.1.2', 'If-None-Match is answered 304 from the cache', cc('max-age=60', { etag: ETAG }), [
     { asked: 1, body: 1 },
     { asked: 1, status: 304, body: '', headers: { 'if-none-match': '"x", "v1"' }, fields: { etag: ETAG } },
     { asked: 1, status: 200, body: 1, headers: { 'if-none-match': '"v2"' } },
   ]),
-  rule('9110 §13.1.2', 'entity tags are compared weakly', cc('max-age=60', { etag: ETAG }), [
+  rule('RFC 9110 §13.1.2', 'entity tags are compared weakly', cc('max-age=60', { etag: ETAG }), [
     { asked: 1, body: 1 },
     { asked: 1, status: 304, body: '', headers: { 'if-none-match': 'W/"v1"' } },
   ]),
   rule(
-    '9110 §13.1.3',
+    'RFC 9110 §13.1.3',
     'If-Modified-Since is answered 304 from the cache',
     cc('max-age=60', { 'last-modified': LONG_AGO }),
     [
@@ -107,7 +107,7 @@ export const VALIDATION_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9110 §13.2.2',
+    'RFC 9110 §13.2.2',
     'If-None-Match counts before If-Modified-Since',
     cc('max-age=60', { etag: ETAG, 'last-modified': LONG_AGO }),
     [
@@ -116,7 +116,7 @@ export const VALIDATION_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9111 §4.3.1',
+    'RFC 9111 §4.3.1',
     'conditions of a visitor do not reach the origin: the whole is kept',
     { ...cc('max-age=60', { etag: ETAG }), validates: true },
     [
@@ -128,7 +128,7 @@ export const VALIDATION_RULES: Rule[] = [
 
 export const PARTS_RULES: Rule[] = [
   rule(
-    '9111 §3.3',
+    'RFC 9111 §3.3',
     'a range is answered from the whole',
     answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
     [
@@ -146,7 +146,7 @@ export const PARTS_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9111 §3.3',
+    'RFC 9111 §3.3',
     'a range of what is not there yet fetches the whole once',
     answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
     [
@@ -155,7 +155,7 @@ export const PARTS_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9110 §13.1.5',
+    'RFC 9110 §13.1.5',
     'If-Range that does not hold sends the whole',
     answer({ 'cache-control': 'max-age=60', etag: ETAG }, { body: '0123456789' }),
     [
@@ -165,13 +165,13 @@ export const PARTS_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9110 §9.3.2',
+    'RFC 9110 §9.3.2',
     'HEAD is answered from the object of GET',
     answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
     [{ asked: 1 }, { asked: 1, method: 'HEAD', body: '', fields: { 'content-length': '10' } }],
   ),
   rule(
-    '9110 §9.3.2',
+    'RFC 9110 §9.3.2',
     'HEAD fetches the object of GET',
     answer({ 'cache-control': 'max-age=60' }, { body: '0123456789' }),
     [

@@ -6,7 +6,7 @@ const failing: OriginAnswer = { status: 503 };
 const stale = (directives: string): OriginAnswer => cc(`max-age=10, ${directives}`, { age: '20', etag: ETAG });
 export const STALE_RULES: Rule[] = [
   rule(
-    '5861 §3',
+    'RFC 5861 §3',
     'stale-while-revalidate serves what is stale, and fetches it',
     [stale('stale-while-revalidate=60'), cc('max-age=60')],
     [
@@ -16,7 +16,7 @@ export const STALE_RULES: Rule[] = [
     ],
   ),
   rule(
-    '5861 §3',
+    'RFC 5861 §3',
     'beyond stale-while-revalidate a visitor waits',
     [stale('stale-while-revalidate=1'), cc('max-age=60')],
     [
@@ -26,7 +26,7 @@ export const STALE_RULES: Rule[] = [
   ),
   ...[broken, failing].map((failure) =>
     rule(
-      '5861 §4',
+      'RFC 5861 §4',
       `stale-if-error serves what is stale when the origin ${failure.breaks ? 'breaks off' : 'answers 503'}`,
       [stale('stale-if-error=60'), failure],
       [
@@ -36,7 +36,7 @@ export const STALE_RULES: Rule[] = [
     ),
   ),
   rule(
-    '5861 §4',
+    'RFC 5861 §4',
     'beyond stale-if-error the failure is shown',
     [stale('stale-if-error=1'), failing],
     [
@@ -45,7 +45,7 @@ export const STALE_RULES: Rule[] = [
     ],
   ),
   rule(
-    '9111 §4.2.4',
+    'RFC 9111 §4.2.4',
     'without leave the failure is shown',
     [cc('max-age=10', { age: '20', etag: ETAG }), broken],
     [
@@ -67,7 +67,7 @@ export const STALE_RULES: Rule[] = [
   },
   ...['must-revalidate', 'proxy-revalidate'].map((text): Rule => ({
     ...rule(
-      '9111 §5.2.2.2',
+      'RFC 9111 §5.2.2.2',
       `${text} forbids what is stale, serve_stale or not`,
       [stale(`${text}, stale-while-revalidate=60, stale-if-error=60`), broken],
       [
@@ -81,14 +81,14 @@ export const STALE_RULES: Rule[] = [
 
 export const WRITES_RULES: Rule[] = [
   ...['POST', 'PUT', 'PATCH', 'DELETE'].map((method) =>
-    rule('9111 §4.4', `${method} forgets its address`, cc('max-age=60'), [
+    rule('RFC 9111 §4.4', `${method} forgets its address`, cc('max-age=60'), [
       { asked: 1, body: 1 },
       { asked: 2, method },
       { asked: 3, body: 3 },
     ]),
   ),
   rule(
-    '9111 §4.4',
+    'RFC 9111 §4.4',
     'a write that failed forgets nothing',
     [cc('max-age=60'), { status: 403 }],
     [
@@ -97,26 +97,26 @@ export const WRITES_RULES: Rule[] = [
       { asked: 2, body: 1 },
     ],
   ),
-  rule('9111 §4', 'OPTIONS passes through and changes nothing', cc('max-age=60'), [
+  rule('RFC 9111 §4', 'OPTIONS passes through and changes nothing', cc('max-age=60'), [
     { asked: 1, body: 1 },
     { asked: 2, method: 'OPTIONS' },
     { asked: 2, body: 1 },
   ]),
-  rule('9111 §3', 'the answer to POST is not kept', cc('max-age=60, public'), [
+  rule('RFC 9111 §3', 'the answer to POST is not kept', cc('max-age=60, public'), [
     { asked: 1, method: 'POST' },
     { asked: 2, body: 2 },
   ]),
 ];
 
 export const SHOWN_RULES: Rule[] = [
-  rule('9211 §2', 'Cache-Status says miss, and then hit', cc('max-age=60'), [
+  rule('RFC 9211 §2', 'Cache-Status says miss, and then hit', cc('max-age=60'), [
     { asked: 1, fields: { 'cache-status': 'edge; fwd=uri-miss; stored' } },
     { asked: 1, fields: { 'cache-status': 'edge; hit' } },
   ]),
-  rule('9211 §2', 'Cache-Status says bypass', cc('no-store'), [
+  rule('RFC 9211 §2', 'Cache-Status says bypass', cc('no-store'), [
     { asked: 1, fields: { 'cache-status': 'edge; fwd=bypass' } },
   ]),
-  rule('9110 §7.6.3', 'Via names the cache', cc('max-age=60'), [{ asked: 1, fields: { via: '1.1 edge' } }]),
+  rule('RFC 9110 §7.6.3', 'Via names the cache', cc('max-age=60'), [{ asked: 1, fields: { via: '1.1 edge' } }]),
   rule(
     'surrogate',
     'tags are for caches',
@@ -134,7 +134,7 @@ export const SHOWN_RULES: Rule[] = [
     cache: { browser_ttl_seconds: 7 },
   },
   rule(
-    '9110 §7.6.1',
+    'RFC 9110 §7.6.1',
     'fields of one connection stay there',
     cc('max-age=60', { connection: 'x-hop', 'x-hop': '1', 'x-end': '2' }),
     [

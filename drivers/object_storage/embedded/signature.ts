@@ -6,7 +6,6 @@ import {
   canonicalRequest,
   EXPIRES_SECONDS_MAX,
   hmac,
-  scopeText,
   signingKey,
   stringToSign,
   uriEncodePath,
@@ -194,8 +193,4 @@ export function timeOf(timestamp: string | null | undefined): number | null {
 function httpDate(text: string | undefined): string | null {
   const ms = Date.parse(text ?? '');
   return Number.isNaN(ms) ? null : new Date(ms).toISOString().replace(/[-:]|\.\d{3}/g, '');
-}
-
-export function scopeOf(scope: SigningScope): string {
-  return scopeText(scope);
 }
