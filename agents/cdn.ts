@@ -6,7 +6,7 @@ import type { SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
 import type { ControlDatabase } from '../db/control_database';
 import type { CdnDriver, CdnTraffic } from '../drivers/cdn';
-import type { CdnEngine } from '../drivers/cdn/edge/edge';
+import type { CdnEngine, StoredZones } from '../drivers/cdn/edge/edge';
 import { openEmbeddedCdn, type EmbeddedCdnLimits } from '../drivers/cdn/embedded/driver';
 import { openVarnish } from '../drivers/cdn/varnish/driver';
 import type { Outbound } from '../drivers/outbound';
@@ -32,7 +32,7 @@ interface Parts {
 export async function openCdn({ config, secrets, outbound, log }: Parts): Promise<CdnEngine> {
   const shared = {
     outbound,
-    stored: openStoredZones({ file: join(config.cdnDir, ZONES_FILE), secrets, log }),
+    stored: storedZonesOf({ config, secrets, log }),
     log: (message: string, error: unknown): void => log.warn({ err: error }, message),
   };
   if (!config.cdnVarnishNodes.length) return openEmbeddedCdn({ ...cdnLimits(config), ...shared });
@@ -53,6 +53,10 @@ export async function openCdn({ config, secrets, outbound, log }: Parts): Promis
       `can't serve CDN zones with Varnish (CDN_GATEWAY, CDN_VARNISH_SECRET_FILE): ${error.code ?? error.message}`,
     );
   });
+}
+
+export function storedZonesOf({ config, secrets, log }: Omit<Parts, 'outbound'>): StoredZones {
+  return openStoredZones({ file: join(config.cdnDir, ZONES_FILE), secrets, log });
 }
 
 /** Where the embedded cache is, and how large it may get. */

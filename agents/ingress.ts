@@ -9,7 +9,7 @@ import { openRemoteIngress } from '../drivers/ingress/process/remote';
 import { findChallenge, findServedCertificate } from '../models/certificate';
 import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
-import { cdnLimits, openCdn } from './cdn';
+import { cdnLimits, openCdn, storedZonesOf } from './cdn';
 import type { RouterLines } from './router_lines';
 
 /** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
@@ -56,7 +56,7 @@ async function openHere(
   return { ingress: await openIngress({ host, port, tlsPort, trustProxy, parts }), cdn: cdn.driver };
 }
 
-function openSeparate({ config, log }: Platform, callbacks: IngressCallbacks): Promise<OpenedIngress> {
+function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCallbacks): Promise<OpenedIngress> {
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const { allowPrivateAddresses, dnsResolvers: resolvers, outboundCaFile: caFile } = config;
   const cdn = { ...cdnLimits(config), allowPrivateAddresses, resolvers, caFile };
@@ -64,6 +64,7 @@ function openSeparate({ config, log }: Platform, callbacks: IngressCallbacks): P
     directory: join(config.runtimeDir, 'ingress'),
     settings: { host, port, tlsPort, trustProxy, cdn },
     callbacks,
+    stored: storedZonesOf({ config, secrets, log }),
     log: (message, error) => log.warn({ err: error }, message),
   });
 }

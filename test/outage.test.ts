@@ -48,6 +48,7 @@ beforeAll(async () => {
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
+    INGRESS_PROCESS: 'in_process',
     LOG_LEVEL: 'silent',
     VOLUME_DRIVER: 'directory',
     SHUTDOWN_GRACE_SECONDS: '1',

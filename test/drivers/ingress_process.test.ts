@@ -1,5 +1,6 @@
 // The ingress in a process of its own: what it serves on through, and how a new program takes its place.
 import { execFile, execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -9,6 +10,9 @@ import { connectControl } from '../../drivers/ingress/process/control_socket';
 import { openChannel } from '../../drivers/ingress/process/channel';
 import { openRemoteIngress, type RemoteIngress } from '../../drivers/ingress/process/remote';
 import type { AccessLine, Certificate } from '../../drivers/ingress';
+import { openStoredZones } from '../../agents/stored_zones';
+import { createLog } from '../../core/log';
+import { secretBox } from '../../core/secrets';
 import { ask, closeAll, routeOf, startApp } from '../support/ingress';
 import { eventually } from '../support/mail';
 
@@ -17,6 +21,7 @@ const program = {
   execPath: process.execPath,
   execArgv: ['--require', path.join(ROOT, 'test/support/typescript.js')],
   script: path.join(ROOT, 'drivers/ingress/process/main.ts'),
+  cwd: ROOT,
 };
 
 function selfSigned(name: string): Certificate {
@@ -49,6 +54,9 @@ afterEach(async () => {
   await closeAll();
 });
 
+const secrets = secretBox([{ id: 'k1', key: randomBytes(32) }]);
+const log = createLog('silent');
+
 async function open(over: { trustProxy?: number; certificate?: Certificate } = {}): Promise<RemoteIngress> {
   const cdn = { directory: path.join(directory, 'cdn'), bytesMax: 1e6, memoryBytesMax: 1_000_000, objectBytesMax: 1e6 };
   const remote = await openRemoteIngress({
@@ -63,6 +71,7 @@ async function open(over: { trustProxy?: number; certificate?: Certificate } = {
       challenge: (token) => Promise.resolve(token === 'a-token' ? 'an answer' : null),
       line: (line) => void lines.push(line),
     },
+    stored: openStoredZones({ file: path.join(path.dirname(directory), 'zones'), secrets, log }),
     log: (message) => void messages.push(message),
   });
   opened.push(remote);
@@ -161,6 +170,16 @@ test('killed, it is started again at the same port, with routes and zones', asyn
   });
   expect(messages).toEqual(['The ingress process has ended. It is started again.']);
   await eventually(async () => expect(cdn.takeTraffic().length).toBeGreaterThan(0));
+  // Both gone, as after a restart of the machine: the zones are there before anybody asks for them.
+  await ingress.close(0);
+  opened.length = 0;
+  process.kill(await pidOf(), 'SIGKILL');
+  const next = await open();
+  next.ingress.replaceRoutes([]);
+  await eventually(async () => {
+    const { body } = await ask({ port: next.ingress.ports.http }, { host: 'cdn.example.com' });
+    expect(body).toBe('served');
+  });
 });
 
 test('another program takes its place without a lost request; the old one ends', async () => {

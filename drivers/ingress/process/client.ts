@@ -167,11 +167,11 @@ function start(options: IngressProcessOptions): void {
   const { directory } = options;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const log = openSync(logFile(directory), 'a', 0o600);
-  const { execPath, execArgv, script } = programOf(options);
+  const { execPath, execArgv, script, cwd } = programOf(options);
   // Nothing of our environment: it has the settings, and so the secrets, of the control plane.
   const env = { PATH: process.env.PATH, NODE_ENV: 'production' };
   const child = spawn(execPath, [...execArgv, script, directory], {
-    ...{ cwd: '/', env, detached: true, stdio: ['ignore', log, log] },
+    ...{ cwd, env, detached: true, stdio: ['ignore', log, log] },
   });
   closeSync(log);
   child.on('error', () => undefined); // the caller sees that nobody listens
@@ -179,7 +179,8 @@ function start(options: IngressProcessOptions): void {
 }
 
 function programOf({ program }: IngressProcessOptions): Program {
-  return program ?? { execPath: process.execPath, execArgv: process.execArgv, script: require.resolve('./main') };
+  const { execPath, execArgv } = process;
+  return program ?? { execPath, execArgv, script: require.resolve('./main'), cwd: process.cwd() };
 }
 
 const logFile = (directory: string): string => path.join(directory, 'log');

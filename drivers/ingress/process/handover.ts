@@ -10,15 +10,17 @@ export interface Program {
   execPath: string;
   execArgv: string[];
   script: string;
+  /** Arguments may have paths that are relative to it. */
+  cwd: string;
 }
 
 const START_MS = 20_000;
 
 /** Resolves when the successor can be called. @throws Error where it does not start */
 export async function startSuccessor(program: Program, directory: string, served: Served): Promise<void> {
-  const { script, execPath, execArgv } = program;
+  const { script, execPath, execArgv, cwd } = program;
   const child = fork(script, [directory, 'successor'], {
-    ...{ execPath, execArgv, cwd: '/', detached: true },
+    ...{ execPath, execArgv, cwd, detached: true },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   await new Promise<void>((resolve, reject) => {

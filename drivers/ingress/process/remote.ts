@@ -3,6 +3,7 @@
 import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from '../../ingress';
 import type { CdnDriver, CdnTraffic, CdnZoneSpec } from '../../cdn';
 import { NODE } from '../../cdn/embedded/driver';
+import type { StoredZones } from '../../cdn/edge/edge';
 import type { Channel } from './channel';
 import { openIngressProcess, type IngressProcess, type IngressProcessOptions } from './client';
 import type { Report } from './settings';
@@ -20,6 +21,8 @@ export interface RemoteIngressOptions extends Pick<
   'directory' | 'settings' | 'log' | 'program'
 > {
   callbacks: Omit<IngressCallbacks, 'edge'>;
+  /** The zones of the last run, to serve before the loop comes to them. */
+  stored?: StoredZones;
 }
 
 interface Known {
@@ -37,9 +40,14 @@ interface Known {
 const ANSWER_MS = 5_000;
 
 /** @throws Error with `code` EBUSY, EADDRINUSE or another one of `listen` */
-export async function openRemoteIngress({ callbacks, ...options }: RemoteIngressOptions): Promise<RemoteIngress> {
+export async function openRemoteIngress({
+  callbacks,
+  stored,
+  ...options
+}: RemoteIngressOptions): Promise<RemoteIngress> {
+  const zones = new Map(stored?.load().map(({ id, spec }) => [id, spec]));
   const known: Known = {
-    ...{ reads: 0, pins: 0, routes: new Map(), isComplete: false, zones: new Map(), traffic: [], cdn: [] },
+    ...{ reads: 0, pins: 0, routes: new Map(), isComplete: false, zones, traffic: [], cdn: [] },
   };
   const process = await openIngressProcess({
     ...options,
@@ -48,9 +56,10 @@ export async function openRemoteIngress({ callbacks, ...options }: RemoteIngress
     onReconnected: (channel) => sendAll(known, channel),
   });
   known.reads = process.reads;
+  for (const [id, spec] of zones) process.channel().send('ensureZone', id, spec);
   return {
-    ingress: ingressDriver(process, known),
-    cdn: cdnDriver(process, known),
+    ingress: ingressDriver(process, known, stored),
+    cdn: cdnDriver(process, known, stored),
     end: (graceMs) => process.end(graceMs),
   };
 }
@@ -69,7 +78,7 @@ function sendAll(known: Known, channel: Channel): void {
   for (const [id, spec] of known.zones) channel.send('ensureZone', id, spec);
 }
 
-function ingressDriver(process: IngressProcess, known: Known): IngressDriver {
+function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZones): IngressDriver {
   const send = (name: string, ...args: unknown[]): void => process.channel().send(name, ...args);
   const keep = (routes: Route[]): void => {
     known.routes.clear();
@@ -102,6 +111,7 @@ function ingressDriver(process: IngressProcess, known: Known): IngressDriver {
     takeTraffic: () => known.traffic.splice(0),
     forgetCertificate: (host) => send('forgetCertificate', host),
     close: async (graceMs) => {
+      await stored?.flush();
       if (!isServing(known)) return process.end(graceMs);
       process.detach();
     },
@@ -113,17 +123,22 @@ function isServing({ routes, zones }: Known): boolean {
   return zones.size > 0 || [...routes.values()].flat().some(({ targets }) => targets.length > 0);
 }
 
-function cdnDriver(process: IngressProcess, known: Known): CdnDriver {
+function cdnDriver(process: IngressProcess, known: Known, stored?: StoredZones): CdnDriver {
+  const save = (): void => stored?.save(() => [...known.zones].map(([id, spec]) => ({ id, spec })));
   const call = async (name: string, ...args: unknown[]): Promise<void> =>
     void (await process.channel().call(name, ...args));
   return {
     name: 'embedded',
     async ensureZone(id, spec) {
       known.zones.set(id, spec);
+      save();
       await call('ensureZone', id, spec);
     },
     async removeZone(id) {
       known.zones.delete(id);
+      save();
+      // A zone that is gone must not come back with the next start.
+      await stored?.flush();
       await call('removeZone', id);
     },
     nodes: () => [NODE],
