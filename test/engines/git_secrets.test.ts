@@ -1,4 +1,4 @@
-// The token of a Git provider, and the secrets that come of it: in nothing that the service prints or leaves on the disk.
+// The token of a Git provider, and secrets that come of it: in nothing that the service prints or leaves on disk.
 import { execFileSync } from 'node:child_process';
 import { startPlant, type Plant } from '../support/bad_days_program';
 import { eventually } from '../support/deploy';
