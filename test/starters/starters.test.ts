@@ -40,6 +40,8 @@ async function deploy(name: string, engine?: 'postgresql' | 'redis'): Promise<De
     (line: { message: string }) => line.message,
   );
   if (deployment.status !== 'active') throw new Error(`${deployment.status_reason}\n${lines.join('\n')}`);
+  // What says nothing to the person who deploys.
+  expect(lines.filter((line: string) => /store-dir|^Terminated|^Profile\b|\.platform\/profile/.test(line))).toEqual([]);
   const summary = lines.find((line: string) => /^-----> (Procfile|Node|Python|Static)/.test(line))?.slice(7);
   seen.push(`| ${name} | ${summary} | ${Math.round((performance.now() - started) / 1000)} s |`);
   return {
