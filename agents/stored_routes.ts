@@ -1,9 +1,9 @@
 // The last routes of the ingress, in a file: after a restart they are served at once, before the database has answered.
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import path from 'node:path';
+import { readFile } from 'node:fs/promises';
 import type { Logger } from '../core/log';
 import type { Route, Target } from '../drivers/ingress';
 import { isUnitListening } from '../drivers/runtime/listening';
+import { writeReplacedFile } from './replaced_file';
 
 export interface StoredRoutes {
   /** Those of the last run. Targets that have ended since are left out: their port may be another program's by now. */
@@ -28,7 +28,7 @@ export function openStoredRoutes({ file, units, log }: { file: string; units: st
     waiting = null;
     if (text === null || text === written) return;
     writing = writing
-      .then(() => replaceFile(file, text))
+      .then(() => writeReplacedFile(file, text))
       .then(
         () => void (written = text),
         (error: unknown) => log.warn({ err: error }, 'The routes could not be stored for the next start.'),
@@ -69,11 +69,4 @@ function parseRoutes(text: string): Route[] {
   } catch {
     return [];
   }
-}
-
-async function replaceFile(file: string, text: string): Promise<void> {
-  await mkdir(path.dirname(file), { recursive: true });
-  const staging = `${file}.${process.pid}`;
-  await writeFile(staging, text, { mode: 0o600 });
-  await rename(staging, file);
 }

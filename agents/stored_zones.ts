@@ -1,11 +1,10 @@
 // The last CDN zones, in a file, sealed since those of buckets hold a key: after a restart they are served at once,
 // before the loop has come to them.
 import { readFileSync } from 'node:fs';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import type { Logger } from '../core/log';
 import type { SecretBox } from '../core/secrets';
 import type { StoredZone, StoredZones } from '../drivers/cdn/edge/edge';
+import { writeReplacedFile } from './replaced_file';
 
 const CONTEXT = 'cdn zones of the last run';
 const WRITE_AFTER_MS = 500;
@@ -29,7 +28,7 @@ export function openStoredZones({
     waiting = null;
     if (zones)
       writing = writing
-        .then(() => replaceFile(file, secrets.seal(JSON.stringify(zones), CONTEXT)))
+        .then(() => writeReplacedFile(file, secrets.seal(JSON.stringify(zones), CONTEXT), 0o700))
         .catch((error: unknown) => log.warn({ err: error }, 'The CDN zones could not be stored for the next start.'));
     return writing;
   };
@@ -50,11 +49,4 @@ function loadZones(file: string, secrets: SecretBox): StoredZone[] {
   } catch {
     return [];
   }
-}
-
-async function replaceFile(file: string, text: string): Promise<void> {
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-  const staging = `${file}.${process.pid}`;
-  await writeFile(staging, text, { mode: 0o600 });
-  await rename(staging, file);
 }

@@ -1,7 +1,7 @@
 // Webhooks of Git providers, beside /v2: POST /hooks/git/{token}. The answer comes at once; a storm of the same
 // delivery becomes one look at the start and one at its end.
-import type { Request, RequestHandler, Response } from 'express';
-import { problem, Problem } from '../core/errors';
+import type { Request, RequestHandler } from 'express';
+import { problem } from '../core/errors';
 import { isSigned, readEvent, type HookEvent } from '../drivers/git_provider/webhook';
 import {
   applyChecks,
@@ -11,8 +11,10 @@ import {
   type HookTarget,
 } from '../models/git_integration/deliveries';
 import type { Platform } from '../platform/platform';
-import { asProblem, writeProblem } from '../rest/problem';
+import { readRawBody, refuseRequest } from './raw_request';
 
+/** The path itself is a secret. */
+const SHOWN_PATH = '/hooks/git';
 const BODY_BYTES_MAX = 25 * 2 ** 20;
 /** Deliveries that say the same within this time are one. */
 const QUIET_MS = 250;
@@ -25,7 +27,7 @@ export function gitHooks(platform: Platform): RequestHandler {
       const event = await receive(platform, request, waiting);
       response.status(202).json({ event });
     } catch (error) {
-      refuse(platform, request, response, error);
+      refuseRequest(platform, response, SHOWN_PATH, error);
     }
   };
 }
@@ -36,7 +38,7 @@ async function receive(platform: Platform, request: Request, waiting: Map<string
   const token = String(request.params.token);
   const target = /^[\w-]{32}$/.test(token) ? await findHook(database, secrets, token) : null;
   if (!target) throw problem('not_found', 'There is no webhook at this address.');
-  const body = await readBody(request);
+  const body = await readRawBody(request, BODY_BYTES_MAX);
   if (target.provider !== null && target.secret !== null) {
     if (!isSigned(target.provider, request.headers, body, target.secret))
       throw problem('token_invalid', 'The signature of the delivery is missing or wrong.');
@@ -82,21 +84,6 @@ async function apply({ database }: Platform, target: HookTarget, event: HookEven
   if (event.kind === 'pull_request') await applyPullRequest(database, target, event.number);
 }
 
-function readBody(request: Request): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= BODY_BYTES_MAX) return void chunks.push(chunk);
-      chunks.length = 0;
-      reject(problem('payload_too_large', undefined, { limit_bytes: BODY_BYTES_MAX }));
-    });
-    request.on('end', () => resolve(Buffer.concat(chunks)));
-    request.on('error', reject);
-  });
-}
-
 /** JSON, or the form around it that GitHub sends on request. @throws malformed_json */
 function parse(body: Buffer): unknown {
   const text = body.toString('utf8');
@@ -105,16 +92,4 @@ function parse(body: Buffer): unknown {
   } catch {
     throw problem('malformed_json');
   }
-}
-
-function refuse({ config, log }: Platform, request: Request, response: Response, error: unknown): void {
-  const request_id = String(response.getHeader('X-Request-Id'));
-  if (!(error instanceof Problem)) log.error({ err: error, request_id }, 'request failed');
-  // The path is a secret.
-  writeProblem(response, asProblem(error), {
-    base_url: config.baseUrl,
-    request_id,
-    instance: '/hooks/git',
-    head: false,
-  });
 }

@@ -1,8 +1,8 @@
 // What probes of other regions ask for and report, beside /v2: POST /probe/checks and POST /probe/results, each with
 // the key of the probe. Reports are untrusted input.
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler } from 'express';
 import type { UptimeCheck } from '../core/checks';
-import { problem, Problem } from '../core/errors';
+import { problem } from '../core/errors';
 import {
   leaseIdOf,
   parseChecksRequest,
@@ -20,7 +20,7 @@ import { countReports, leaseChecks, type NumberedReport } from '../models/observ
 import { findProbe, type Probe } from '../models/probe';
 import { clientAddress } from '../platform/context';
 import type { Platform } from '../platform/platform';
-import { asProblem, writeProblem } from '../rest/problem';
+import { readRawBody, refuseRequest } from './raw_request';
 
 type Answer = (platform: Platform, probe: Probe, body: unknown) => Promise<ChecksAnswer | ResultsAnswer>;
 
@@ -31,9 +31,9 @@ function handler(platform: Platform, answer: Answer): RequestHandler {
   return async (request, response) => {
     try {
       const probe = await authenticateProbe(platform, request);
-      response.status(200).json(await answer(platform, probe, parse(await readBody(request))));
+      response.status(200).json(await answer(platform, probe, parse(await readRawBody(request, PROBE_BODY_BYTES_MAX))));
     } catch (error) {
-      refuse(platform, request, response, error);
+      refuseRequest(platform, response, request.path, error);
     }
   };
 }
@@ -89,36 +89,10 @@ async function authenticateProbe({ database, attempts, config }: Platform, reque
   throw refusal ?? problem('token_invalid', 'The key of the probe is wrong, or was revoked.');
 }
 
-function readBody(request: Request): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= PROBE_BODY_BYTES_MAX) return void chunks.push(chunk);
-      chunks.length = 0;
-      reject(problem('payload_too_large', undefined, { limit_bytes: PROBE_BODY_BYTES_MAX }));
-    });
-    request.on('end', () => resolve(Buffer.concat(chunks)));
-    request.on('error', reject);
-  });
-}
-
 function parse(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
     throw problem('malformed_json');
   }
-}
-
-function refuse({ config, log }: Platform, request: Request, response: Response, error: unknown): void {
-  const request_id = String(response.getHeader('X-Request-Id'));
-  if (!(error instanceof Problem)) log.error({ err: error, request_id }, 'request failed');
-  writeProblem(response, asProblem(error), {
-    base_url: config.baseUrl,
-    request_id,
-    instance: request.path,
-    head: false,
-  });
 }

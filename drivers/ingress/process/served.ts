@@ -58,7 +58,7 @@ export async function openServed(
   const lines: AccessLine[] = [];
   const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
   const parts = { ...callbacks, edge: cdn.edge, line };
-  const content = predecessor && predecessor.content;
+  const content = predecessor?.content ?? null;
   const zones = new Map(content?.zones);
   for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
   const options = { host, port, tlsPort, trustProxy, parts, predecessor, routes: content };
