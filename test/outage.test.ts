@@ -49,6 +49,7 @@ beforeAll(async () => {
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
     INGRESS_PROCESS: 'in_process',
+    ...{ DNS_PORT: '0', SMTP_PORTS: '0', MX_PORT: '0', REGISTRY_PORT: '0', S3_PORT: '0' },
     LOG_LEVEL: 'silent',
     VOLUME_DRIVER: 'directory',
     SHUTDOWN_GRACE_SECONDS: '1',

@@ -52,20 +52,35 @@ export async function stopUnit(
 /** SIGKILL to everything, until nothing is left. Returns when the end is recorded. @throws DriverError transient */
 export async function killUnit(runDirectory: string, unit: Unit, handle: Handle): Promise<void> {
   const begin = Date.now();
-  while (Date.now() - begin < killWithinMs) {
-    const left = remainingProcesses(runDirectory, unit, handle);
-    if (left.length === 0 && !isRunning(handle)) return;
+  // A process that is just starting its program shows no environment to be known by; a moment later it does.
+  const scansNeeded = unit.group === null ? 2 : 1;
+  for (let emptyScans = 0; Date.now() - begin < killWithinMs;) {
+    let left = remainingProcesses(runDirectory, unit, handle);
+    emptyScans = left.length === 0 && !isRunning(handle) ? emptyScans + 1 : 0;
+    if (emptyScans === scansNeeded) return;
     if (unit.group !== null) await killControlGroup(unit.group);
-    // The sandbox takes all inside along. Where there is none, they are stopped first, so that they do not make new
-    // ones while they are signalled one by one.
-    const sandboxes = left.filter(({ name }) => name === 'bwrap');
-    sandboxes.forEach(({ pid }) => signalProcess(pid, 'SIGKILL'));
-    if (unit.group === null && sandboxes.length === 0) left.forEach(({ pid }) => signalProcess(pid, 'SIGSTOP'));
+    else left = stopAll(left, () => remainingProcesses(runDirectory, unit, handle));
     left.forEach(({ pid }) => signalProcess(pid, 'SIGKILL'));
     if (Date.now() - begin > recordWithinMs && isRunning(handle)) signalProcess(handle.pid, 'SIGKILL');
     await sleep(10);
   }
   throw new DriverError('transient', 'Processes of the unit did not end.');
+}
+
+/**
+ * Stops processes and what they made meanwhile, so that none makes another while they are killed one by one: a sandbox
+ * that is killed before it has tied its inner process to itself would leave that one behind.
+ */
+function stopAll(first: Proc[], scan: () => Proc[]): Proc[] {
+  const stopped = new Map<number, Proc>();
+  for (let found = first; found.some(({ pid }) => !stopped.has(pid)); found = scan()) {
+    for (const one of found) {
+      if (stopped.has(one.pid)) continue;
+      signalProcess(one.pid, 'SIGSTOP');
+      stopped.set(one.pid, one);
+    }
+  }
+  return [...stopped.values()];
 }
 
 // Without a control group, a program that left its session is known by the directory that it got as TMPDIR.

@@ -1,6 +1,7 @@
 // Real processes: once in bubblewrap, once without, each with control groups where the host has them and without.
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { driverContext } from '../../drivers/driver';
 import { processesWith } from '../support/processes';
 import { runtimeVariants } from '../support/runtime_variants';
@@ -194,12 +195,13 @@ describe.each(runtimeVariants)('units in %s', (_name, variant) => {
   });
 
   test('destroying twice, and what is not there', async () => {
-    const spec = trial.spec('ins_destroy', 'echo up; sleep 985');
+    const marker = `sleep 985.${process.pid}${sandboxed ? 1 : 2}`;
+    const spec = trial.spec('ins_destroy', `echo up; ${marker}`);
     const handle = await trial.start(spec);
     await trial.printed('ins_destroy', 'up');
     await Promise.all([trial.runtime.destroy('ins_destroy', ctx()), trial.runtime.destroy('ins_destroy', ctx())]);
     await trial.runtime.destroy('ins_destroy', ctx());
-    expect(processesWith('sleep 985')).toEqual([]);
+    expect(processesWith(marker)).toEqual([]);
     expect(await trial.runtime.inspect(handle)).toEqual({ state: 'gone' });
     expect(await trial.runtime.find('ins_destroy')).toBeNull();
     expect(await trial.runtime.list()).not.toContain('ins_destroy');
@@ -209,6 +211,16 @@ describe.each(runtimeVariants)('units in %s', (_name, variant) => {
     expect(again).not.toEqual(handle);
     expect(await trial.runtime.inspect(handle)).toEqual({ state: 'gone' });
     await trial.runtime.destroy('ins_destroy', ctx());
+  });
+
+  test('a unit destroyed while its sandbox is being made leaves no process', async () => {
+    const marker = `sleep 986.${process.pid}${sandboxed ? 1 : 2}`;
+    for (let ms = 0; ms < 30; ms += 1) {
+      await trial.start(trial.spec('ins_early', marker));
+      await sleep(ms);
+      await trial.runtime.destroy('ins_early', ctx());
+    }
+    expect(processesWith(marker)).toEqual([]);
   });
 
   test('usage and ports', async () => {
