@@ -125,8 +125,9 @@ describe('an observer moves', () => {
 
   test('once for a result, also where its batch is written again because the answer was lost', async () => {
     const { id } = await observers.made('https://shop.example.com/', { failure_threshold: 2 });
-    await service.sql('update observer_checks set check_at = now() where observer_id = $1', [id]);
+    await service.sql(`update observer_checks set check_at = now() - interval '1 second' where observer_id = $1`, [id]);
     const claimed = await claimChecks(service.platform.database, 'local', 250);
+    expect(claimed.map((one) => one.id)).toContain(id);
     const fence = claimed.find((one) => one.id === id)?.fence as number;
     const finding = { observer_id: id, region: 'local', fence, checked_at: new Date(), outcome: outcomeOf('fail') };
     for (let turn = 0; turn < 3; turn += 1)
