@@ -8,6 +8,22 @@ export interface ImageSettings {
   user: { name: string; uid: number; gid: number; home: string };
   /** null: SIGTERM. */
   stop_signal: string | null;
+  /** HEALTHCHECK; `none` where the image says so, absent where it says nothing. */
+  health_check?: ImageHealthCheck | 'none';
+}
+
+/** HEALTHCHECK of an image, with the defaults of Docker. */
+export interface ImageHealthCheck {
+  /** Executed without a shell; of CMD-SHELL the shell stands before it. */
+  command: string[];
+  interval_seconds: number;
+  timeout_seconds: number;
+  /** Failures do not count so long after the start. */
+  start_period_seconds: number;
+  /** Between checks until the first one succeeds. */
+  start_interval_seconds: number;
+  /** So many failures in a row make an instance unhealthy. */
+  retries: number;
 }
 
 /** An image whose files are on the host. */

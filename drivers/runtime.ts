@@ -1,5 +1,6 @@
 // What runs programs: instances of process types (services), builds and release commands (tasks). A unit outlives the
 // control plane: it is found again by its id, its process id and the start time of that process.
+import type { ImageHealthCheck } from '../core/image_settings';
 import type { DriverContext, Fingerprint } from './driver';
 
 export interface UnitSpec {
@@ -47,6 +48,20 @@ export interface UnitImage {
   working_directory: string;
   /** As whom the program finds itself; for the host it is the user of the tenant. */
   user: { uid: number; gid: number; home: string };
+  /** Runs beside the command, see `health`. */
+  health_check?: ImageHealthCheck;
+}
+
+/** What the last HEALTHCHECK of a unit found. */
+export interface HealthReport {
+  /** 0: healthy; 137: it took too long. */
+  code: number;
+  /** Failures in a row that count: not those of the time after the start. */
+  misses: number;
+  /** Of a check that failed: the end of its output, on one line. */
+  output: string;
+  /** Since then. */
+  age_ms: number;
 }
 
 export interface UnitLimits {
@@ -142,6 +157,8 @@ export interface RuntimeDriver {
    * doesn't tell.
    */
   listening(handle: Handle): Promise<number[] | null>;
+  /** What the health check of an image found last; null where it has none, or none has ended yet. */
+  health(handle: Handle): Promise<HealthReport | null>;
   /**
    * Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. A
    * position names its run: of an earlier unit of the same id it means the beginning.

@@ -98,7 +98,21 @@ export async function pruneReleases(sql: Sql, applicationId: string): Promise<vo
 function settingsNow(found: ReleaseParts): ReleaseSettings {
   const { run, http, health_check, build } = settingsOf(found as unknown as Application);
   const root_directory = found.plan?.root_directory ?? build.root_directory;
-  return { run, http, health_check, root_directory, ...(found.plan?.image && { image: found.plan.image.settings }) };
+  const image = found.plan?.image?.settings;
+  if (!image) return { run, http, health_check, root_directory };
+  return { run, http, root_directory, ...healthNow(image, found.settings, health_check) };
+}
+
+/** HEALTHCHECK of an image counts until somebody chooses a health check for the application. */
+function healthNow(
+  image: ImageSettings,
+  { health_check: stored }: Application['settings'],
+  health_check: ReleaseSettings['health_check'],
+): Pick<ReleaseSettings, 'image' | 'health_check'> {
+  const { health_check: ofImage, ...rest } = image;
+  if (stored?.type !== undefined || ofImage === undefined) return { image: rest, health_check };
+  if (ofImage === 'none') return { image: rest, health_check: { ...health_check, type: 'none' } };
+  return { image, health_check };
 }
 
 /** Types that nobody has given a command are left out. */

@@ -130,6 +130,30 @@ describeImages('applications from images', () => {
     expect(foreign.status_reason).toMatch(/no variant for linux.*linux\/s390x/);
   });
 
+  test('HEALTHCHECK decides who serves, until the application has a health check of its own', async () => {
+    const second = 1_000_000_000;
+    const check = (line: string): Record<string, unknown> => ({
+      Cmd: SERVE,
+      Env: ['PATH=/bin'],
+      Healthcheck: { Test: ['CMD-SHELL', line], Interval: second, Timeout: 5 * second, Retries: 2 },
+    });
+    await pushSite('well', 'well', check('echo . >> /tmp/checks; [ "$(busybox wc -l < /tmp/checks)" -lt 3 ]'));
+    const well = await imageApplication(imageName('shop/web:well'));
+    expect((await well.deploy()).status_reason).toBe(null);
+    await eventually('the restart', async () => {
+      const [instance] = (await well.get('/instances')).data;
+      return instance?.restart_count > 0;
+    });
+    await pushSite('ill', 'ill', check('echo no database >&2; exit 3'));
+    const ill = await imageApplication(imageName('shop/web:ill'));
+    const { status, status_reason } = await ill.deploy();
+    expect([status, status_reason]).toEqual(['failed', expect.stringContaining('exit code 3: no database')]);
+    const body = { health_check: { type: 'tcp' } };
+    expect((await service.call('PATCH', `/v2/applications/${ill.id}/settings`, { body })).status).toBe(200);
+    expect((await ill.deploy()).status_reason).toBe(null);
+    expect(await ill.visit()).toMatchObject({ status: 200, body: 'ill' });
+  });
+
   test('what cannot be run fails with a reason, and leaves nothing', async () => {
     const evil = await tarOf([{ name: '../../escape', content: 'out' }]);
     await pushImage(registry, 'acme/evil', '1', { layers: [base, evil] });

@@ -1,5 +1,7 @@
 // The configuration of an image: how it is run (image-spec, config.md).
+import { constants } from 'node:os';
 import type { ImageSettings } from '../../core/image_settings';
+import { parseHealthCheck } from './health_check';
 import { broken } from './manifest';
 import { readJson } from './registry_token';
 
@@ -21,6 +23,7 @@ export function parseConfiguration(content: Buffer, layerCount: number): ImageCo
   if (layers.length !== layerCount || !layers.every((id) => /^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/.test(id)))
     throw broken('its configuration names other layers than its manifest');
   const command = [...texts(config.Entrypoint), ...texts(config.Cmd)];
+  const health_check = parseHealthCheck(config.Healthcheck, texts(config.Shell));
   return {
     layers,
     user: typeof config.User === 'string' ? config.User : '',
@@ -29,16 +32,17 @@ export function parseConfiguration(content: Buffer, layerCount: number): ImageCo
       env: environmentOf(texts(config.Env)),
       working_directory: directoryOf(config.WorkingDir),
       stop_signal: signalOf(config.StopSignal),
+      ...(health_check !== null && { health_check }),
     },
   };
 }
 
-function objectOf(value: unknown): Record<string, unknown> {
+export function objectOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }
 
 /** @throws ImageError for anything but a list of texts; absent is empty */
-function texts(value: unknown): string[] {
+export function texts(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const isList = Array.isArray(value) && value.length <= 10_000;
   if (isList && value.every((text) => typeof text === 'string' && !text.includes('\0'))) return value as string[];
@@ -59,8 +63,11 @@ function directoryOf(value: unknown): string {
   return `/${parts.join('/')}`;
 }
 
-/** `SIGQUIT`, `QUIT`; a number is not taken, since it means another signal on another processor. */
+/** `SIGQUIT`, `QUIT` or `3`. What this system does not know is not taken: a stop begins with SIGTERM then. */
 function signalOf(value: unknown): string | null {
-  const name = typeof value === 'string' ? value.toUpperCase().replace(/^(?!SIG)/, 'SIG') : '';
-  return /^SIG(HUP|INT|QUIT|USR1|USR2|TERM|KILL|WINCH|PWR)$/.test(name) ? name : null;
+  const text = typeof value === 'string' ? value.trim().toUpperCase() : '';
+  const found = Object.entries(constants.signals).find(([name, number]) =>
+    /^\d+$/.test(text) ? number === Number(text) : name === text || name === `SIG${text}`,
+  );
+  return found?.[0] ?? null;
 }

@@ -14,12 +14,15 @@ export function outerMounts({ mounts }: UnitSpec): UnitSpec['mounts'] {
   return mounts.map(({ source }, position) => ({ source, target: `${VOLUMES}/${position}` }));
 }
 
-/** @returns the command that enters the image, and what it reads from OPTIONS_FD. @throws DriverError invalid */
+/**
+ * @returns the command that enters the image, and the options that it reads from OPTIONS_FD
+ * @throws DriverError invalid
+ */
 export function imageSandbox(
   bubblewrap: string,
   spec: UnitSpec,
   image: UnitImage,
-): { command: string[]; options: string } {
+): { command: string[]; options: string[] } {
   requireTargets({ files: '/', mounts: spec.mounts.filter(({ target }) => !target.startsWith('/app')) });
   const variables = Object.entries({ HOME: image.user.home, ...image.env, ...spec.env });
   requireVariables(variables);
@@ -34,10 +37,7 @@ export function imageSandbox(
     '--clearenv',
     ...variables.flatMap(([name, value]) => ['--setenv', name, value]),
   ];
-  return {
-    command: [bubblewrap, '--args', String(OPTIONS_FD), '--', ...inside],
-    options: options.map((option) => `${option}\0`).join(''),
-  };
+  return { command: [bubblewrap, '--args', String(OPTIONS_FD), '--', ...inside], options };
 }
 
 function rootOptions({ user }: UnitImage): string[] {

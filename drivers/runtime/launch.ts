@@ -13,6 +13,7 @@ import type { UnitSpec } from '../runtime';
 import { memoryEventsFile, ownProcesses, procsFiles } from './cgroup';
 import type { RuntimeHost } from './host_probe';
 import type { Unit } from './run_directory';
+import { HEALTH_FD, HEALTH_FILE, healthScript } from './image_health';
 import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
 import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
 
@@ -57,9 +58,10 @@ const scriptRunner = 'eval "$(cat <&3)"';
  */
 export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): ChildProcess {
   const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image) : null;
-  const text = inner ? imageScript(host, unit, spec, inner.command) : unitScript(host, runDirectory, unit, spec);
+  const text = inner ? imageScript(host, unit, spec, inner) : unitScript(host, runDirectory, unit, spec);
   const script = unlinkedFile(runDirectory, text);
-  const options = inner ? unlinkedFile(runDirectory, inner.options) : 'ignore';
+  const options = inner ? unlinkedFile(runDirectory, inner.options.map((option) => `${option}\0`).join('')) : 'ignore';
+  const health = spec.image?.health_check ? openSync(path.join(runDirectory, HEALTH_FILE), 'a', 0o600) : null;
   const out = openSync(path.join(runDirectory, 'out'), 'a');
   const err = openSync(path.join(runDirectory, 'err'), 'a');
   try {
@@ -73,14 +75,14 @@ export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec
         cwd: '/',
         env: cleanEnvironment,
         detached: true,
-        stdio: ['ignore', 'ignore', 'ignore', script, out, err, options],
+        stdio: ['ignore', 'ignore', 'ignore', script, out, err, options, ...(health === null ? [] : [health])],
       },
     );
     child.on('error', () => undefined); // the caller sees that no handle appears
     child.unref();
     return child;
   } finally {
-    for (const fd of [script, out, err, options]) if (typeof fd === 'number') closeSync(fd);
+    for (const fd of [script, out, err, options, health]) if (typeof fd === 'number') closeSync(fd);
   }
 }
 
@@ -133,14 +135,20 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
   ].join('\n');
 }
 
+type Inner = ReturnType<typeof imageSandbox>;
+
 /** Run in the sandbox, but outside of the root of the image, which may have no shell. */
-function imageScript(host: RuntimeHost, unit: Unit, spec: UnitSpec, command: string[]): string {
+function imageScript(host: RuntimeHost, unit: Unit, spec: UnitSpec, { command, options }: Inner): string {
+  const check = spec.image?.health_check;
+  const [bubblewrap = ''] = command;
+  const enter = [bubblewrap, '--args', '6', '--', ...(check?.command ?? [])];
   return [
     'exec 3<&-',
     'umask 022',
     ...(unit.group === null ? [processLimit(host, spec)] : []),
     'unset LC_ALL OLDPWD',
-    `exec ${command.map(quoted).join(' ')}`,
+    ...(check ? healthScript(check, { command: enter, options }, quoted) : []),
+    `exec ${command.map(quoted).join(' ')}${check ? ` ${HEALTH_FD}>&-` : ''}`,
     '',
   ].join('\n');
 }

@@ -6,6 +6,7 @@ import type { DriverContext, Fingerprint } from '../driver';
 import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
 import { groupOf, killControlGroup, removeGroup } from './cgroup';
 import { probeHost, type RuntimeHost } from './host_probe';
+import { readHealth } from './image_health';
 import { readLines, trimBefore } from './log';
 import { killUnit, processesOfUnit, stopUnit } from './unit_processes';
 import { startMonitor, type Monitor } from './monitor';
@@ -61,6 +62,7 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     destroy: (unitId, ctx) => asDriverErrors(() => destroy(runtime, unitId, ctx)),
     usage: (handles) => asDriverErrors(() => usage(runtime, handles)),
     listening: (handle) => asDriverErrors(() => listening(runtime, handle)),
+    health: (handle) => asDriverErrors(() => readHealth(runDirectoryOf(directory, handle.unit_id))),
     readLog: (unitId, position) => asDriverErrors(() => readLog(runtime, unitId, position)),
     trimLog: (unitId, position) =>
       asDriverErrors(() => trimBefore(runDirectoryOf(directory, unitId), position, host.fallocate)),

@@ -1,5 +1,6 @@
-import { commandLineOf, type ImageSettings } from '../../core/image_settings';
+import { commandLineOf, type ImageHealthCheck, type ImageSettings } from '../../core/image_settings';
 import type { UnitImage } from '../../drivers/runtime';
+import { WEB, type InstanceRow } from './row';
 
 /**
  * How a unit runs a command in an image. The command of the image itself is executed as the image has it, any other by
@@ -9,4 +10,13 @@ export function unitImageOf({ image }: { image?: ImageSettings | null }, command
   if (!image) return undefined;
   const { env, working_directory, user } = image;
   return { command: command === commandLineOf(image) ? image.command : null, env, working_directory, user };
+}
+
+/** HEALTHCHECK of the image, where it counts: for the process type `web`, and without a check of the application. */
+export function imageHealthCheckOf(
+  { process_type }: Pick<InstanceRow, 'process_type'>,
+  { image }: { image?: ImageSettings },
+): ImageHealthCheck | null {
+  const check = image?.health_check;
+  return process_type === WEB && typeof check === 'object' ? check : null;
 }

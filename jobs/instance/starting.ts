@@ -11,7 +11,8 @@ import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
 import { probeHealth, CONNECTION_REFUSED } from './health';
-import { unitImageOf } from './image';
+import { imageHealthCheckOf, unitImageOf } from './image';
+import { allowedSecondsOf, findImageHealth } from './image_health';
 import { requireMounts } from './mounts';
 import { hasHealthCheck, appendInstanceLog, type InstanceRow } from './row';
 import { checkIntervalMs } from './running';
@@ -61,10 +62,10 @@ export async function checkStarting(
   const upMs = Date.now() - Date.parse(row.started_at ?? new Date().toISOString());
   if (!hasHealthCheck(row, launch))
     return upMs >= STAYED_UP_MS ? becomeRunning(row, launch, ctx) : progressing(STAYED_UP_MS - upMs);
-  const fault = await healthFault(row, launch, handle, ctx);
+  const fault = (await healthFault(row, launch, handle, ctx)) ?? (await imageFault(row, launch, handle, ctx));
   if (fault === null) return becomeRunning(row, launch, ctx);
-  const allowed = allowedSeconds(launch);
-  if (upMs < allowed * 1000) {
+  const allowed = allowedSeconds(row, launch);
+  if (upMs < allowed * 1000 && !fault.isOver) {
     const nextMs = upMs < FREQUENT_CHECKS_MS ? CHECK_MS.first : CHECK_MS.later;
     if (fault.early === undefined || upMs < EARLY_MS || row.status_reason === fault.early) return progressing(nextMs);
     await appendInstanceLog(row, ctx, fault.early, 'warning');
@@ -76,6 +77,8 @@ export async function checkStarting(
 interface HealthFault {
   /** What the user can mend at once, while the instance still has time. */
   early?: string;
+  /** More time would not help. */
+  isOver?: boolean;
   after(seconds: number): string;
 }
 
@@ -108,7 +111,23 @@ async function healthFault(
   };
 }
 
-function allowedSeconds({ settings }: Launch): number {
+/** Once the instance listens. */
+async function imageFault(
+  row: InstanceRow,
+  { settings }: Launch,
+  handle: Handle,
+  ctx: JobContext,
+): Promise<HealthFault | null> {
+  const check = imageHealthCheckOf(row, settings);
+  if (check === null) return null;
+  const { failure, isOver } = await findImageHealth(check, handle, ctx);
+  if (failure === null) return null;
+  return { isOver, after: () => `did not become healthy: it ${failure}.` };
+}
+
+function allowedSeconds(row: InstanceRow, { settings }: Launch): number {
+  const ofImage = imageHealthCheckOf(row, settings);
+  if (ofImage) return allowedSecondsOf(ofImage);
   const { grace_period_seconds, failure_threshold, interval_seconds } = settings.health_check;
   return grace_period_seconds || failure_threshold * interval_seconds;
 }
@@ -138,12 +157,14 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
   if (!launch.process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const { command, memory_mb, cpus, disk_mb = null } = launch.process;
   const trust = await databaseTrust(row.application_id, ctx);
+  const image = unitImageOf(launch.settings, command);
+  const health_check = imageHealthCheckOf(row, launch.settings);
   return {
     id: row.id,
     kind: 'service',
     command,
     directory: instanceArtifactDirectory(launch, ctx),
-    image: unitImageOf(launch.settings, command),
+    image: image && { ...image, ...(health_check && { health_check }) },
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
     env: { ...trust.env, ...variablesFor(row, launch, port, ctx) },

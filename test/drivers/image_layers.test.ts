@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { parseConfiguration } from '../../drivers/image/config';
 import { settleUser } from '../../drivers/image/accounts';
 import { addLayer, findLayer, pruneLayers, type StoredLayer } from '../../drivers/image/layer_store';
 import { buildRoot, completeRoot } from '../../drivers/image/root';
@@ -187,5 +188,38 @@ describe('hostile layers', () => {
     const junk = Buffer.alloc(5000, 'x');
     await expect(add(junk, TAR)).rejects.toMatchObject({ failure: 'broken' });
     expect(readdirSync(store)).toEqual([]);
+  });
+});
+
+describe('configurations', () => {
+  const settingsOf = (config: object): ReturnType<typeof parseConfiguration>['settings'] =>
+    parseConfiguration(Buffer.from(JSON.stringify({ config, rootfs: { diff_ids: [] } })), 0).settings;
+  const checkOf = (Healthcheck: object, more: object = {}): unknown =>
+    settingsOf({ Healthcheck, ...more }).health_check;
+
+  test('HEALTHCHECK has the defaults of Docker, whole seconds and the shell of the image', () => {
+    expect(checkOf({ Test: ['CMD-SHELL', 'curl -f localhost'] })).toEqual({
+      command: ['/bin/sh', '-c', 'curl -f localhost'],
+      ...{ interval_seconds: 30, timeout_seconds: 30, start_period_seconds: 0, start_interval_seconds: 2, retries: 3 },
+    });
+    const times = { Interval: 1_500_000_000, Timeout: 1, StartPeriod: 7e9, StartInterval: 3e9, Retries: 9 };
+    expect(checkOf({ Test: ['CMD', '/check', '-x'], ...times })).toEqual({
+      command: ['/check', '-x'],
+      ...{ interval_seconds: 2, timeout_seconds: 1, start_period_seconds: 7, start_interval_seconds: 3, retries: 9 },
+    });
+    expect(checkOf({ Test: ['CMD-SHELL', 'x'] }, { Shell: ['/bin/ash', '-ec'] })).toMatchObject({
+      command: ['/bin/ash', '-ec', 'x'],
+    });
+    expect([checkOf({ Test: ['NONE'] }), checkOf({ Test: [] }), checkOf({})]).toEqual(['none', undefined, undefined]);
+    for (const Test of [['CMD'], ['CMD-SHELL', 'a', 'b'], ['OTHER', 'x'], 'text', [1]])
+      expect(() => checkOf({ Test })).toThrow(/HEALTHCHECK/);
+  });
+
+  test('STOPSIGNAL is a name or a number', () => {
+    const signalOf = (StopSignal: unknown): unknown => settingsOf({ StopSignal }).stop_signal;
+    expect(['SIGQUIT', 'quit', '3', '15', '0', '99', 'SIGNOTHING', undefined].map(signalOf)).toEqual([
+      ...['SIGQUIT', 'SIGQUIT', 'SIGQUIT', 'SIGTERM'],
+      ...[null, null, null, null],
+    ]);
   });
 });
