@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { Config } from '../core/config';
+import { dnsPortsOf } from '../core/dns_ports';
 import type { Logger } from '../core/log';
 import type { SecretBox } from '../core/secrets';
 import type { ControlDatabase } from '../db/control_database';
@@ -13,7 +14,6 @@ import { openPowerdns } from '../drivers/nameserver/powerdns/driver';
 import { addMetricPoints, type MetricPointInput } from '../models/metric_point';
 import { zoneProjects } from '../models/dns_zone/work';
 
-const USUAL_PORTS = [53, 5300];
 const COUNT_EVERY_MS = 15_000;
 const ENSURE_OWN_EVERY_MS = 60_000;
 const COUNT_WITHIN_MS = 10_000;
@@ -30,16 +30,13 @@ interface Parts {
   log: Logger;
 }
 
-/**
- * @returns null where DNS_PORT is 0, or where no port can be bound: then the zones are not served, and the log says why
- */
+/** @returns null where DNS_PORT is 0, or where the copies of the zones cannot be read: then the log says why */
 export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
   const { config, database, log } = parts;
   if (config.powerdnsUrl !== null) return openExternal(config.powerdnsUrl, parts);
   if (config.dnsPort === 0) return null;
   try {
     const server = await openEmbedded(parts);
-    log.info({ port: server.port, addresses: config.dnsListen }, 'the name server answers');
     const counting = startCounting(server, database, log);
     return {
       driver: server,
@@ -49,19 +46,19 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
       },
     };
   } catch (error) {
-    const ports = config.dnsPort ?? USUAL_PORTS;
-    log.error({ err: error, ports }, 'the name server cannot listen; DNS zones are not served');
+    log.error({ err: error }, 'the name server cannot be opened; DNS zones are not served');
     return null;
   }
 }
 
 function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserver> {
   const { dnsPort, dnsListen, dnsResolvers, dnsResponsesPerSecond, dnsProcesses: count } = config;
+  const ports = dnsPortsOf(dnsPort);
   const ended = (reason: string): void => log.error({ reason }, 'the process of the name server ended');
   return openEmbeddedNameserver({
     directory: join(config.dataDir, 'dns'),
     addresses: [...dnsListen],
-    ports: dnsPort === null ? USUAL_PORTS : [dnsPort],
+    ports,
     sealer: {
       seal: (text, id) => secrets.seal(text, `dns copy:${id}`),
       open: (sealed, id) => secrets.open(sealed, `dns copy:${id}`),
@@ -71,6 +68,11 @@ function openEmbedded({ config, secrets, log }: Parts): Promise<EmbeddedNameserv
     own: [ownZone(config)],
     secondaries: config.dnsSecondaries.map(secondaryOf),
     transferKey: keyOf(config.dnsTransferKey),
+    listening: {
+      failed: (error) =>
+        log.error({ err: error, ports }, 'the name server cannot listen; until it can, DNS zones are not answered'),
+      bound: (port) => log.info({ port, addresses: dnsListen }, 'the name server answers'),
+    },
     ...(count > 0 && { processes: { count, resolvers: [...dnsResolvers], ended } }),
   });
 }

@@ -17,12 +17,8 @@ import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
 import { listenErrorReason } from '../server/http';
 import type { Command } from './command';
-
-interface Finding {
-  check: string;
-  status: 'ok' | 'warning' | 'failed';
-  detail: string;
-}
+import { nameserver } from './doctor_nameserver';
+import type { Finding } from './finding';
 
 type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
 
@@ -53,6 +49,7 @@ const checks: Record<string, Check> = {
   host,
   isolation,
   'DNS resolver': resolver,
+  'name server': nameserver,
   port: (config) => port('port', config.host, config.port),
   'admin port': (config) => port('admin port', config.adminHost, config.adminPort),
 };

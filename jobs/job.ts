@@ -49,7 +49,7 @@ export interface HostDrivers {
   gitProviders: GitProviders;
   /** What listens for endpoints that have a port of their own. */
   endpoints: EndpointDrivers;
-  /** What answers for DNS zones; null where DNS_PORT is 0 or its port is taken. */
+  /** What answers for DNS zones; null where DNS_PORT is 0. */
   nameserver: NameserverDriver | null;
   /** What caches for CDN zones. */
   cdn: CdnDriver;

@@ -119,6 +119,19 @@ export function addCheckCounts({ registry }: Metrics, counts: () => Omit<CheckCo
   });
 }
 
+/** Adds whether DNS zones are answered. */
+export function addNameserver({ registry }: Metrics, isHealthy: () => Promise<boolean> | null): void {
+  new Gauge({
+    name: 'platform_nameserver_up',
+    help: '1: the name server listens, or PowerDNS answers; 0: DNS zones are not served or not changed',
+    registers: [registry],
+    async collect() {
+      const up = await isHealthy();
+      this.set(up ? 1 : 0);
+    },
+  });
+}
+
 /** Adds how many processes serve the API, where they are not this one. */
 export function addWebProcesses({ registry }: Metrics, serving: () => number): void {
   new Gauge({

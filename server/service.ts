@@ -26,6 +26,7 @@ import { accountPages } from './account_pages';
 import {
   addCheckCounts,
   addCheckFigures,
+  addNameserver,
   addVarnishFigures,
   addWorkerLag,
   listenAdmin,
@@ -105,6 +106,7 @@ export async function openWorker(platform: Platform, metrics: Metrics, opened: O
   const worker = await startWorker(platform, { whenTaken: 'refuse' });
   opened.push(() => worker.stop());
   addCheckCounts(metrics, () => worker.checks());
+  if (platform.config.dnsPort !== 0 || platform.config.powerdnsUrl) addNameserver(metrics, () => worker.nameserver());
 }
 
 export interface Built {

@@ -4,7 +4,7 @@ import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import { openCertificates } from '../drivers/certificates';
-import { DriverError } from '../drivers/driver';
+import { DriverError, driverContext } from '../drivers/driver';
 import { openVolumeDrivers, type VolumeDrivers } from '../drivers/volume';
 import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
@@ -17,12 +17,15 @@ import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 
 const STAND_BY_MS = 2_000;
+const NAMESERVER_WITHIN_MS = 2_000;
 /** Steps of instances and applications wait on processes, not on this one: many at a time cost little. */
 const HOST_STEPS = 16;
 
 export interface Worker {
   /** Ports of the ingress, null while another process has it. */
   ingress(): { http: number; https: number | null } | null;
+  /** Whether DNS zones are answered; null where this process does not see to it. */
+  nameserver(): Promise<boolean> | null;
   /** What its checks of observers have come to. */
   checks(): CheckCounts;
   /** Lets running steps finish for a while, gives back what it holds, and ends. Applications run on. */
@@ -46,11 +49,17 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   const observers = startObservers(platform);
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
+    nameserver: () => isNameserverHealthy(watch.host()),
     checks: () => observers.counts(),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop()]);
     },
   };
+}
+
+function isNameserverHealthy(host: Host | null): Promise<boolean> | null {
+  const found = host?.drivers.nameserver?.fingerprint(driverContext(NAMESERVER_WITHIN_MS));
+  return found ? found.then(({ healthy }) => healthy) : null;
 }
 
 interface HostWatch {

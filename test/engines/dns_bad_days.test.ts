@@ -1,7 +1,7 @@
 // `npm start` with two processes that answer DNS questions: both serve every change, and bad days change nothing.
 import * as dgram from 'node:dgram';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as packet from 'dns-packet';
@@ -16,6 +16,7 @@ jest.setTimeout(180_000);
 const ZONE = 'bad-days.example.com';
 const CONNECTIONS = 10_000;
 const ANSWER_WITHIN_MS = 10_000;
+const DATABASE_AWAY_MS = 60_000;
 
 const directory = mkdtempSync(path.join(tmpdir(), 'dns-bad-days-'));
 // As root, PostgreSQL runs as another user, who must get through.
@@ -24,26 +25,59 @@ let program: Program;
 let address: string;
 let first: { key: string; project_id: string };
 let port: number;
+let settings: Record<string, string>;
+let releasePort: () => Promise<void>;
 let zone: { id: string };
 let record: { id: string } | null = null;
 
 beforeAll(async () => {
   port = await freePort();
-  const settings = { DNS_PORT: String(port), DNS_PROCESSES: '2', DNS_RESPONSES_PER_SECOND: '1000000' };
-  program = startProgram({ ...settings, PLATFORM_DATA_DIR: directory });
+  releasePort = await occupy(port);
+  const dns = { DNS_PORT: String(port), DNS_PROCESSES: '2', DNS_RESPONSES_PER_SECOND: '1000000' };
+  settings = { ...dns, PLATFORM_DATA_DIR: directory };
+  program = startProgram(settings);
   address = await program.ready();
   const file = path.join(directory, 'first-key.json');
   first = await eventually('the first key', async () => JSON.parse(readFileSync(file, 'utf8')));
   zone = await call('POST', '/v2/dns_zones', { name: ZONE });
   await setAddress('192.0.2.1');
-  await eventually('the record is answered', async () => (await addressOf('www')) === '192.0.2.1');
 });
 afterAll(async () => {
+  await releasePort?.();
   program?.signal('SIGTERM');
   await program?.ended;
   await endPrograms();
   rmSync(directory, { recursive: true, force: true });
 });
+
+/** Listens where the name server wants to, and answers nothing. @returns how to end that */
+async function occupy(port: number): Promise<() => Promise<void>> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const socket = dgram.createSocket('udp4');
+  await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve));
+  let ending: Promise<unknown> | null = null;
+  const end = (): Promise<unknown> =>
+    Promise.all([
+      new Promise((resolve) => server.close(resolve)),
+      new Promise<void>((resolve) => socket.close(resolve)),
+    ]);
+  return async () => void (await (ending ??= end()));
+}
+
+async function metric(): Promise<string | undefined> {
+  const admin = /"admin_port":(\d+)/.exec(program.out())?.[1];
+  const metrics = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+  return /^platform_nameserver_up (\d)/m.exec(metrics)?.[1];
+}
+
+async function doctor(): Promise<{ status: string; detail: string }> {
+  const command = startProgram(settings, { entry: 'cli/main.ts', words: ['doctor', '--json'] });
+  await command.ended;
+  const rows = (JSON.parse(command.out()) as { data: { check: string; status: string; detail: string }[] }).data;
+  const { status, detail } = rows.find(({ check }) => check === 'name server') as (typeof rows)[number];
+  return { status, detail };
+}
 
 async function call<T>(method: string, target: string, body: object): Promise<T> {
   const { key, project_id } = first;
@@ -103,11 +137,21 @@ async function addressAtEach(): Promise<(string | null)[]> {
   return found;
 }
 
-test('both processes serve a change within a second', async () => {
+test('a port that is taken is tried again: freed, all zones are answered', async () => {
+  const taken = expect.stringContaining(`127.0.0.1:${port}: the port is taken.`);
+  expect(await doctor()).toEqual({ status: 'warning', detail: taken });
+  expect(await metric()).toBe('0');
+  expect(program.out()).toContain('the name server cannot listen');
+  await releasePort();
+  await eventually('the record is answered', async () => (await addressOf('www')) === '192.0.2.1');
+  await eventually('the metric says so', async () => (await metric()) === '1');
+  expect(await doctor()).toEqual({ status: 'ok', detail: `a running service answers at 127.0.0.1:${port}` });
+});
+
+test('both processes serve a change', async () => {
   for (const address of ['192.0.2.2', '192.0.2.3', '192.0.2.4']) {
     await setAddress(address);
-    await sleep(1_000);
-    expect(await addressAtEach()).toEqual([address, address]);
+    await eventually('both answer', async () => (await addressAtEach()).join() === `${address},${address}`);
   }
 });
 
@@ -135,27 +179,6 @@ test('the holder of the port killed, all come back with everything', async () =>
   await eventually('a change is answered', async () => (await addressOf('www')) === '192.0.2.6', 15_000);
 });
 
-test('the database frozen, the zones are answered on; then changes go on', async () => {
-  const engine = processesWith(directory)
-    .filter(({ args }) => args.includes('postgres'))
-    .map(({ pid }) => pid);
-  expect(engine.length).toBeGreaterThan(0);
-  signalAll(engine, 'SIGSTOP');
-  try {
-    for (const end = Date.now() + 10_000; Date.now() < end; await sleep(250))
-      expect(await addressOf('www')).toBe('192.0.2.6');
-  } finally {
-    signalAll(engine, 'SIGCONT');
-  }
-  await eventually('a change is taken', () =>
-    setAddress('192.0.2.7').then(
-      () => true,
-      () => false,
-    ),
-  );
-  await eventually('and answered', async () => (await addressOf('www')) === '192.0.2.7');
-});
-
 /** Asks over a connection, which stays open. */
 async function ask(socket: Socket): Promise<string> {
   const bytes = question('www');
@@ -174,58 +197,94 @@ async function ask(socket: Socket): Promise<string> {
   return answered;
 }
 
-test('10,000 connections are answered, and a newcomer beside them, over TCP and UDP', async () => {
-  const open: Socket[] = [];
-  try {
-    let answered = 0;
-    // Within the 10 s that an idle connection is kept.
-    for (let from = 0; from < CONNECTIONS; from += 500) {
-      const batch = Array.from({ length: 500 }, (_, index) => {
-        const localAddress = `127.0.${1 + (index % 4)}.1`;
-        return connect({ port, host: '127.0.0.1', localAddress });
-      });
-      open.push(...batch);
-      const found = await Promise.all(batch.map(ask));
-      answered += found.filter((address) => address === '192.0.2.7').length;
-    }
-    expect(answered).toBe(CONNECTIONS);
-    const newcomer = connect({ port, host: '127.0.0.1' });
-    open.push(newcomer);
-    expect(await ask(newcomer)).toBe('192.0.2.7');
-    expect(await addressOf('www')).toBe('192.0.2.7');
-  } finally {
-    for (const socket of open) socket.on('error', () => {}).destroy();
-  }
-});
+describe('the database away for a minute', () => {
+  let frozen: number[] = [];
+  let since: number;
 
-test('clients that send byte by byte, or never read, are let go; others are answered meanwhile', async () => {
-  const trickle = connect({ port, host: '127.0.0.1' });
-  const deaf = connect({ port, host: '127.0.0.1' });
-  deaf.pause();
-  const bytes = question('www');
-  const many = Buffer.concat(
-    Array.from({ length: 2_000 }, () => Buffer.concat([Buffer.from([0, bytes.length]), bytes])),
-  );
-  const closed = [trickle, deaf].map(
-    (socket) => new Promise((resolve) => socket.on('error', resolve).on('close', resolve)),
-  );
-  // A message that would end after minutes.
-  const timer = setInterval(() => trickle.writable && trickle.write(Buffer.from([0])), 500);
-  const flood = setInterval(() => deaf.writable && deaf.writableLength < 1 << 20 && deaf.write(many), 10);
-  trickle.write(Buffer.from([16, 0]));
-  try {
-    const begin = Date.now();
-    while (Date.now() - begin < 3_000) {
-      expect(await addressOf('www')).toBe('192.0.2.7');
-      await sleep(100);
+  beforeAll(() => {
+    frozen = processesWith(directory)
+      .filter(({ args }) => args.includes('postgres'))
+      .map(({ pid }) => pid);
+    expect(frozen.length).toBeGreaterThan(0);
+    signalAll(frozen, 'SIGSTOP');
+    since = Date.now();
+  });
+  afterAll(() => signalAll(frozen, 'SIGCONT'));
+
+  test('10,000 connections are answered, and a newcomer beside them, over TCP and UDP', async () => {
+    const open: Socket[] = [];
+    try {
+      let answered = 0;
+      // Within the 10 s that an idle connection is kept.
+      for (let from = 0; from < CONNECTIONS; from += 500) {
+        const batch = Array.from({ length: 500 }, (_, index) => {
+          const localAddress = `127.0.${1 + (index % 4)}.1`;
+          return connect({ port, host: '127.0.0.1', localAddress });
+        });
+        open.push(...batch);
+        const found = await Promise.all(batch.map(ask));
+        answered += found.filter((address) => address === '192.0.2.6').length;
+      }
+      expect(answered).toBe(CONNECTIONS);
+      const newcomer = connect({ port, host: '127.0.0.1' });
+      open.push(newcomer);
+      expect(await ask(newcomer)).toBe('192.0.2.6');
+      expect(await addressOf('www')).toBe('192.0.2.6');
+    } finally {
+      for (const socket of open) socket.on('error', () => {}).destroy();
     }
-    await Promise.race([
-      Promise.all(closed),
-      sleep(40_000, null, { ref: false }).then(() => Promise.reject(new Error('still open'))),
-    ]);
-  } finally {
-    clearInterval(timer);
-    clearInterval(flood);
-    for (const socket of [trickle, deaf]) socket.destroy();
-  }
+  });
+
+  test('clients that send byte by byte, or never read, are let go; others are answered meanwhile', async () => {
+    const trickle = connect({ port, host: '127.0.0.1' });
+    const deaf = connect({ port, host: '127.0.0.1' });
+    deaf.pause();
+    const bytes = question('www');
+    const many = Buffer.concat(
+      Array.from({ length: 2_000 }, () => Buffer.concat([Buffer.from([0, bytes.length]), bytes])),
+    );
+    const closed = [trickle, deaf].map(
+      (socket) => new Promise((resolve) => socket.on('error', resolve).on('close', resolve)),
+    );
+    // A message that would end after minutes.
+    const timer = setInterval(() => trickle.writable && trickle.write(Buffer.from([0])), 500);
+    const flood = setInterval(() => deaf.writable && deaf.writableLength < 1 << 20 && deaf.write(many), 10);
+    trickle.write(Buffer.from([16, 0]));
+    try {
+      const begin = Date.now();
+      while (Date.now() - begin < 3_000) {
+        expect(await addressOf('www')).toBe('192.0.2.6');
+        await sleep(100);
+      }
+      await Promise.race([
+        Promise.all(closed),
+        sleep(40_000, null, { ref: false }).then(() => Promise.reject(new Error('still open'))),
+      ]);
+    } finally {
+      clearInterval(timer);
+      clearInterval(flood);
+      for (const socket of [trickle, deaf]) socket.destroy();
+    }
+  });
+
+  test('zones are answered on, and a process that is killed meanwhile is replaced with everything', async () => {
+    const { holder } = processes();
+    signalAll([holder.pid]);
+    await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.6,192.0.2.6');
+    while (Date.now() - since < DATABASE_AWAY_MS) {
+      expect(await addressOf('www')).toBe('192.0.2.6');
+      await sleep(250);
+    }
+  });
+
+  test('back again, changes are taken and answered', async () => {
+    signalAll(frozen, 'SIGCONT');
+    await eventually('a change is taken', () =>
+      setAddress('192.0.2.7').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await eventually('and answered', async () => (await addressOf('www')) === '192.0.2.7');
+  });
 });

@@ -52,6 +52,6 @@ function files(options: Options): NameserverDriver {
 export const openFiles = Object.assign(files, {
   async listening(options: Options) {
     const server = await open(options);
-    return { driver: server as NameserverDriver, port: server.port, close: () => server.close() };
+    return { driver: server as NameserverDriver, port: server.port as number, close: () => server.close() };
   },
 });

@@ -26,8 +26,13 @@ export interface ZoneText {
 export interface Answering {
   put(zones: ZoneText[]): Promise<void>;
   remove(id: string): Promise<void>;
-  /** @param ports to try, in this order. @returns the one that it is. @throws the errno of the last one */
+  /**
+   * A second call changes nothing.
+   * @param ports to try, in this order. @returns the one that it is. @throws the errno of the last one
+   */
   listen(ports: number[]): Promise<number>;
+  /** null while it listens on none. */
+  port(): number | null;
   takeCounters(): Promise<CountersByZone>;
   close(): Promise<void>;
 }
@@ -35,6 +40,7 @@ export interface Answering {
 export function openAnswering(options: AnsweringOptions, questions: Pick<DnsQuestions, 'a' | 'aaaa'>): Answering {
   const responder = openResponder({ ...options, lookUpAlias: openAliases(questions) });
   let sockets: NameserverSockets | null = null;
+  let bound: number | null = null;
   return {
     async put(zones) {
       for (const { id, name, text } of zones) responder.zones.put(id, name, text);
@@ -43,10 +49,12 @@ export function openAnswering(options: AnsweringOptions, questions: Pick<DnsQues
       responder.zones.remove(id);
     },
     async listen(ports) {
+      if (bound !== null) return bound;
       let failure: unknown = new Error('no port to listen on');
       for (const port of ports) {
         try {
           sockets = await openSockets(port, options.addresses, responder);
+          bound = port;
           return port;
         } catch (error) {
           failure = error;
@@ -54,6 +62,7 @@ export function openAnswering(options: AnsweringOptions, questions: Pick<DnsQues
       }
       throw failure;
     },
+    port: () => bound,
     takeCounters: async () => responder.takeCounters(),
     async close() {
       await sockets?.close();

@@ -12,6 +12,7 @@ import {
 import type { DnsQuestions } from '../../dns';
 import type { CountersByZone, NameserverDriver, ZoneObserved, ZoneSpec } from '../../nameserver';
 import { openAnswering, type Answering, type ZoneText } from './answering';
+import { listenUntilBound, type ListenEvents } from './listening';
 import { openNotifier, type Notifier, type Secondary } from './notify';
 import { openProcesses } from './processes';
 import { openZoneStore, type KeySealer, type ZoneStore } from './store';
@@ -33,13 +34,15 @@ export interface EmbeddedNameserverOptions {
   /** Servers that get whole zones, and the key that transfers are signed with. */
   secondaries?: readonly Secondary[];
   transferKey?: TsigKey | null;
+  /** What is to be known of the port. Where none can be bound, it is tried again. */
+  listening?: ListenEvents;
   /** Others answer, and ask these resolvers; without it, this process does. */
   processes?: { count: number; resolvers: string[]; ended(reason: string): void };
 }
 
 export interface EmbeddedNameserver extends NameserverDriver {
-  /** The port it listens on. */
-  port: number;
+  /** The port it listens on; null while none can be bound. */
+  readonly port: number | null;
   close(): Promise<void>;
 }
 
@@ -59,7 +62,6 @@ interface State {
   notifier: Notifier;
 }
 
-/** @throws the errno of the last port where none can be bound */
 export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions): Promise<EmbeddedNameserver> {
   const { secondaries = [], transferKey: key = null } = options;
   const store = await openZoneStore(options.directory, options.sealer);
@@ -76,17 +78,22 @@ export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions)
     }
   }
   const answering = await openAnsweringFor(options, load);
-  const port = await answering.listen(options.ports).catch(async (error: unknown) => {
-    await answering.close();
-    throw error;
-  });
   const state: State = { ...tables, store, answering, notifier: openNotifier(secondaries, key) };
-  // What changed just before the last end may not have been told.
-  for (const { name } of state.byId.values()) state.notifier.notify(name);
+  const listening = await listenUntilBound(answering, options.ports, {
+    failed: (error) => options.listening?.failed(error),
+    bound(port) {
+      // What changed before may not have been told, and could not be fetched.
+      for (const { name } of state.byId.values()) state.notifier.notify(name);
+      options.listening?.bound(port);
+    },
+  });
   return {
     ...driverOf(state),
-    port,
+    get port() {
+      return answering.port();
+    },
     async close() {
+      await listening.stop();
       state.notifier.close();
       await answering.close();
     },
@@ -130,7 +137,13 @@ function driverOf(state: State): NameserverDriver {
   return {
     name: NAME,
     async fingerprint() {
-      return { healthy: true, reason: null, facts: { zones: state.byId.size, dnssec: true } };
+      const port = state.answering.port();
+      const reason = port === null ? 'The name server listens on no port.' : null;
+      return {
+        healthy: port !== null,
+        reason,
+        facts: { ...(port !== null && { port }), zones: state.byId.size, dnssec: true },
+      };
     },
     async observe({ id, spec }, ctx) {
       checkpoint(ctx);

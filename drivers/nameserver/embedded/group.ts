@@ -4,6 +4,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { CountersByZone, ZoneCounters } from '../../nameserver';
 import type { Answering, AnsweringOptions, ZoneText } from './answering';
 import { openCaller, type Caller } from './ipc';
+import { openSockets } from './sockets';
 
 export interface GroupOptions extends AnsweringOptions {
   resolvers: string[];
@@ -42,15 +43,47 @@ export async function openGroup(options: GroupOptions): Promise<Answering> {
       await callAll(group, 'remove', id);
     },
     async listen(ports) {
-      const [first, ...others] = [...group.answerers];
-      const port = await (first as Answerer).call<number>('listen', ports);
-      await Promise.all(others.map((one) => one.call('listen', [port])));
-      group.port = port;
-      return port;
+      group.port ??= await listen(group, ports);
+      return group.port;
     },
+    port: () => group.port,
     takeCounters: async () => sumOf(await callAll<CountersByZone>(group, 'takeCounters')),
     close: async () => {},
   };
+}
+
+/**
+ * A port is tried out here first: node numbers the attempts of a process, and processes share a socket only under the
+ * same number. One that fails nevertheless makes room for a successor, which begins to count anew.
+ */
+async function listen({ options, answerers }: Group, ports: number[]): Promise<number> {
+  const port = await freePortOf(ports, options.addresses);
+  const tries = [...answerers].map(async ({ call, worker }) => {
+    await call('listen', [port]).catch((error: unknown) => {
+      worker.process.kill('SIGKILL');
+      throw error;
+    });
+  });
+  await Promise.any(tries).catch(({ errors }: AggregateError) => {
+    throw errors[0] ?? new Error('no process to listen');
+  });
+  await Promise.allSettled(tries);
+  return port;
+}
+
+/** @throws the errno of the last one where all are taken */
+async function freePortOf(ports: number[], addresses: string[]): Promise<number> {
+  let failure: unknown = new Error('no port to listen on');
+  for (const port of ports) {
+    try {
+      const sockets = await openSockets(port, addresses, { respond: () => null });
+      await sockets.close();
+      return port;
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
 }
 
 /** Of those that run: what one that has ended missed, its successor gets. */

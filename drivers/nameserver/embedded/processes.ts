@@ -12,6 +12,7 @@ const RESTART_MS = [100, 500, 1_000, 2_000, 5_000];
 /** One that lives longer was no failure of its start. */
 const SHORT_LIFE_MS = 30_000;
 const CLOSE_WITHIN_MS = 2_000;
+const LISTEN_AGAIN_MS = 1_000;
 
 export interface ProcessesOptions extends GroupOptions {
   /** All that is served. */
@@ -26,17 +27,22 @@ interface State {
   caller: Caller | null;
   /** Zones that have changed since the loading began: what is read from disk is older. */
   changed: Set<string>;
+  /** The one to listen on, once it has been bound. */
   port: number | null;
+  isListening: boolean;
   shortLives: number;
+  /** The first one has everything; before, a failure is that of the start. */
+  isOpen: boolean;
   isClosing: boolean;
 }
 
 export async function openProcesses(options: ProcessesOptions): Promise<Answering> {
   const state: State = {
     ...{ options, child: null, caller: null, changed: new Set() },
-    ...{ port: null, shortLives: 0, isClosing: false },
+    ...{ port: null, isListening: false, shortLives: 0, isOpen: false, isClosing: false },
   };
   await start(state);
+  state.isOpen = true;
   const call = <T>(verb: string, argument?: unknown): Promise<T> => {
     if (!state.caller) throw new Error('the process of the name server is being started');
     return state.caller.call<T>(verb, argument);
@@ -52,8 +58,10 @@ export async function openProcesses(options: ProcessesOptions): Promise<Answerin
     },
     async listen(ports) {
       state.port = await call<number>('listen', ports);
+      state.isListening = true;
       return state.port;
     },
+    port: () => (state.isListening ? state.port : null),
     takeCounters: () => call<CountersByZone>('takeCounters'),
     close: () => close(state),
   };
@@ -67,7 +75,8 @@ async function start(state: State): Promise<void> {
   Object.assign(state, { child, caller, changed: new Set() });
   child.once('exit', (code, signal) => {
     state.caller = null;
-    if (state.isClosing || state.port === null) return;
+    state.isListening = false;
+    if (state.isClosing || !state.isOpen) return;
     ended(signal ?? `exit code ${code}`);
     state.shortLives = performance.now() - begun < SHORT_LIFE_MS ? state.shortLives + 1 : 0;
     void restart(state);
@@ -78,7 +87,20 @@ async function start(state: State): Promise<void> {
       'put',
       zones.filter(({ id }) => !state.changed.has(id)),
     );
-  if (state.port !== null) await caller.call('listen', [state.port]);
+  await listenAgain(state, caller);
+}
+
+/** Somebody else may have taken the port meanwhile. */
+async function listenAgain(state: State, caller: Caller): Promise<void> {
+  while (state.port !== null && !state.isClosing && state.caller === caller) {
+    try {
+      await caller.call('listen', [state.port]);
+      state.isListening = true;
+      return;
+    } catch {
+      await sleep(LISTEN_AGAIN_MS);
+    }
+  }
 }
 
 async function restart(state: State): Promise<void> {

@@ -15,12 +15,14 @@ const BACKLOG = 4_096;
 /** Bytes that wait to be sent to one client before its next query is read. */
 const WAITING_BYTES_MAX = 1 << 20;
 
+type Responds = Pick<Responder, 'respond'>;
+
 export interface NameserverSockets {
   close(): Promise<void>;
 }
 
 /** @throws the errno of the first address that cannot be bound; nothing stays open then */
-export async function openSockets(port: number, addresses: string[], responder: Responder): Promise<NameserverSockets> {
+export async function openSockets(port: number, addresses: string[], responder: Responds): Promise<NameserverSockets> {
   const opened: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => void (await Promise.all(opened.map((end) => end())));
   try {
@@ -35,7 +37,7 @@ export async function openSockets(port: number, addresses: string[], responder: 
   return { close };
 }
 
-async function openUdp(port: number, address: string, responder: Responder): Promise<() => Promise<void>> {
+async function openUdp(port: number, address: string, responder: Responds): Promise<() => Promise<void>> {
   const socket: UdpSocket = createSocket({
     type: address.includes(':') ? 'udp6' : 'udp4',
     ...(address.includes(':') && { ipv6Only: true }),
@@ -59,7 +61,7 @@ async function openUdp(port: number, address: string, responder: Responder): Pro
   return () => new Promise((resolve) => socket.close(() => resolve()));
 }
 
-async function openTcp(port: number, address: string, responder: Responder): Promise<() => Promise<void>> {
+async function openTcp(port: number, address: string, responder: Responds): Promise<() => Promise<void>> {
   const sockets = new Set<Socket>();
   const server: Server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
@@ -83,7 +85,7 @@ async function openTcp(port: number, address: string, responder: Responder): Pro
     });
 }
 
-function serve(socket: Socket, responder: Responder): void {
+function serve(socket: Socket, responder: Responds): void {
   const address = socket.remoteAddress ?? '';
   let waiting: Buffer = Buffer.alloc(0);
   let late: NodeJS.Timeout | undefined;
@@ -135,7 +137,7 @@ function writeMessage(socket: Socket, message: Buffer): void {
 
 /** A message that nobody foresaw ends in silence, never in the end of the server. */
 function respondSafely(
-  responder: Responder,
+  responder: Responds,
   message: Buffer,
   address: string,
   transport: 'udp' | 'tcp',
