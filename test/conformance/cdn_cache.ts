@@ -5,6 +5,7 @@ import type { CdnEngine } from '../../drivers/cdn/edge/edge';
 import { eventually } from '../support/deploy';
 import type { Rule, Step } from './cdn_rule';
 import { RULES } from './cdn_rules';
+import { describeCdnSafety } from './cdn_safety';
 
 export function describeCdnCache(name: string, open: () => Promise<CdnEngine> | CdnEngine): void {
   describe(`the cache of ${name}`, () => {
@@ -22,6 +23,7 @@ export function describeCdnCache(name: string, open: () => Promise<CdnEngine> | 
     test('many visitors of one new object cost one request, and all get the whole', () => checkWaiters(bench));
     test('compressed for visitors who can read it, and the same text for others', () => checkCompression(bench));
     test('hits, requests to the origin and bytes are counted', () => checkCounters(bench));
+    describeCdnSafety(() => bench);
   });
 }
 

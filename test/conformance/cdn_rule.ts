@@ -10,6 +10,10 @@ export interface OriginAnswer {
   /** Ends the connection: before the head, or in the middle of the body. */
   breaks?: 'head' | 'body';
   delayMs?: number;
+  /** The body is the request, as JSON. */
+  reflects?: true;
+  /** How the end of the body is told; absent: by its length. */
+  framing?: 'chunked' | 'close';
 }
 
 export interface Step {

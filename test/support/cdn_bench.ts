@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CdnCacheRules, CdnZoneSpec } from '../../drivers/cdn';
 import type { CdnEngine, EdgeOptions } from '../../drivers/cdn/edge/edge';
 import { driverContext } from '../../drivers/driver';
-import { openOutbound } from '../../drivers/outbound';
+import { openOutbound, type OutboundRules } from '../../drivers/outbound';
 import type { OriginAnswer } from '../conformance/cdn_rule';
 
 export interface Seen {
@@ -32,6 +32,7 @@ export interface VisitOptions {
   method?: string;
   headers?: Record<string, string>;
   scheme?: 'http' | 'https';
+  body?: string;
 }
 
 const WITHIN_MS = 30_000;
@@ -40,9 +41,9 @@ const RULES: CdnCacheRules = {
   ...{ query_string: 'include', serve_stale: false },
 };
 
-export function testEdgeOptions(log: (message: string, error: unknown) => void = () => undefined): EdgeOptions {
-  const outbound = openOutbound({ isAllowed: () => true, hostsFile: true, resolvers: [], caFile: null });
-  return { outbound, log };
+export function testEdgeOptions(rules: Partial<OutboundRules> = {}): EdgeOptions {
+  const outbound = openOutbound({ isAllowed: () => true, hostsFile: true, resolvers: [], caFile: null, ...rules });
+  return { outbound, log: () => undefined };
 }
 
 export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine): Promise<CdnBench> {
@@ -92,18 +93,23 @@ export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine):
 }
 
 async function respond(
-  { headers: asked }: IncomingMessage,
+  request: IncomingMessage,
   response: ServerResponse,
-  { status = 200, headers = {}, body, validates, breaks, delayMs = 0 }: OriginAnswer,
+  { status = 200, headers = {}, body, validates, breaks, delayMs = 0, reflects, framing }: OriginAnswer,
   number: number,
 ): Promise<void> {
+  const { method, url, headers: asked } = request;
   await sleep(delayMs);
   if (breaks === 'head') return void response.destroy();
   const isSame = asked['if-none-match'] === headers.etag || asked['if-modified-since'] === headers['last-modified'];
   const isAsked = asked['if-none-match'] !== undefined || asked['if-modified-since'] !== undefined;
   if (validates && isAsked && isSame) return void response.writeHead(304, headers).end();
-  const text = body ?? `answer ${number}`;
-  const own = { 'content-type': 'text/plain', ...(status !== 204 && { 'content-length': Buffer.byteLength(text) }) };
+  const text = reflects ? JSON.stringify({ method, url, asked }) : (body ?? `answer ${number}`);
+  const own = {
+    'content-type': 'text/plain',
+    ...(status !== 204 && !framing && { 'content-length': Buffer.byteLength(text) }),
+  };
+  if (framing === 'close') response.useChunkedEncodingByDefault = false;
   response.writeHead(status, { ...own, ...headers });
   if (breaks !== 'body') return void response.end(status === 204 ? undefined : text);
   response.write(text.slice(0, 5));
@@ -125,7 +131,7 @@ function visit(
   port: number,
   host: string,
   target: string,
-  { method = 'GET', headers = {}, scheme = 'http' }: VisitOptions,
+  { method = 'GET', headers = {}, scheme = 'http', body }: VisitOptions,
 ): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const own = { ...headers, host, 'x-scheme': scheme };
@@ -141,6 +147,6 @@ function visit(
       response.on('error', () => end(0));
       response.on('close', () => end(response.complete ? (response.statusCode ?? 0) : 0));
     });
-    request.end();
+    request.end(body);
   });
 }

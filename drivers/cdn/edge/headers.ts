@@ -18,29 +18,37 @@ const HOP_BY_HOP = new Set([
 /** Not part of the key of an object, but known to change what some origins answer: a way to poison a cache. */
 const UNKEYED = new Set([
   'forwarded',
+  'front-end-https',
   'proxy',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-port',
-  'x-forwarded-proto',
-  'x-forwarded-scheme',
-  'x-forwarded-server',
+  'x-cluster-client-ip',
   'x-host',
+  'x-http-host-override',
   'x-http-method',
   'x-http-method-override',
   'x-method-override',
   'x-original-host',
+  'x-original-uri',
   'x-original-url',
+  'x-real-ip',
   'x-rewrite-url',
   'true-client-ip',
   'client-ip',
+  'x-rewrite-uri',
+  'x-url-scheme',
 ]);
+const UNKEYED_PREFIX = 'x-forwarded-';
 /** For caches, not for visitors. */
 const OF_CACHES = new Set(['surrogate-key', 'surrogate-control', 'cache-tag', 'cdn-cache-control']);
 
 /** The fields of a request as the origin gets them. */
 export function requestFields(headers: IncomingHttpHeaders): HeaderFields {
-  return pick(headers, (name) => !UNKEYED.has(name) && name !== 'expect');
+  return pick(headers, (name) => !isUnkeyed(name) && name !== 'expect');
+}
+
+/** Some origins read `_` as `-`. */
+function isUnkeyed(name: string): boolean {
+  const plain = name.includes('_') ? name.replaceAll('_', '-') : name;
+  return plain.startsWith(UNKEYED_PREFIX) || UNKEYED.has(plain);
 }
 
 /** The fields of a response as visitors get them. */

@@ -2,7 +2,7 @@
 // otherwise is put right before: names of directives are lower-cased, of a repeated max-age the least counts,
 // CDN-Cache-Control wins over Cache-Control (RFC 9213), and must-revalidate forbids stale responses.
 import CachePolicy from 'http-cache-semantics';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { CdnCacheRules } from '../../cdn';
 
 export interface Decision extends Freshness {
@@ -41,6 +41,10 @@ const CACHEABLE_WHERE_SAID = new Set([302, 307, 405, 414, 501]);
 const NEGATIVE = new Set([404, 410]);
 /** Directives that say whether a shared cache may keep the response of somebody who was recognised. */
 const FOR_EVERYBODY = ['public', 's-maxage', 'must-revalidate'];
+/** Fields of requests that show who asks. */
+const RECOGNISING = ['cookie', 'authorization', 'x-api-key', 'api-key', 'x-auth-token', 'x-access-token'];
+/** Responses that go on for as long as somebody listens: each listener needs one. */
+const LIVE = /^(?:text\/event-stream|multipart\/x-mixed-replace)/i;
 
 export function decide({ key, request, status, response }: Exchange, rules: CdnCacheRules): Decision {
   const { directives, isSaid } = effectiveDirectives(status, response, rules);
@@ -51,17 +55,27 @@ export function decide({ key, request, status, response }: Exchange, rules: CdnC
   if (rules.respect_origin_headers && response.expires !== undefined && !directives.has('max-age'))
     headers.expires = response.expires;
   const policy = new CachePolicy(cacheRequest(key, request), { status, headers }, { shared: true, cacheHeuristic: 0 });
-  const isPersonal =
-    (request.cookie !== undefined || request.authorization !== undefined) &&
-    !FOR_EVERYBODY.some((name) => directives.has(name));
+  // What says nothing of its life is not kept for long on behalf of somebody, whatever its address ends with.
+  const isPersonal = isRecognised(request) && !(isSaid && FOR_EVERYBODY.some((name) => directives.has(name)));
   const isStorable =
     (CACHEABLE.has(status) || (CACHEABLE_WHERE_SAID.has(status) && isSaid)) &&
     !vary.includes('*') &&
     response['set-cookie'] === undefined &&
     !isPersonal &&
+    !LIVE.test(response['content-type'] ?? '') &&
     policy.storable() &&
     (policy.timeToLive() > 0 || response.etag !== undefined || response['last-modified'] !== undefined);
   return { isStorable, isPersonal, vary, ...freshnessOf(policy, directives, response.date) };
+}
+
+function isRecognised(request: IncomingHttpHeaders): boolean {
+  return RECOGNISING.some((name) => request[name] !== undefined);
+}
+
+/** A body that ends with its connection may have broken off: nobody can tell. */
+export function isEndKnown({ statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>): boolean {
+  const isFramed = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+  return isFramed || statusCode === 204 || statusCode === 304;
 }
 
 function freshnessOf(policy: CachePolicy, directives: Directives, date: string | undefined): Freshness {

@@ -12,6 +12,8 @@ export interface Visit {
   visitor: Visitor;
   request: IncomingMessage;
   response: ServerResponse;
+  /** Path and query string as the origin is asked for them. */
+  target: string;
 }
 
 /** What a visitor wants, in the form that the cache compares. */
@@ -40,8 +42,10 @@ export function handleVisit(
   const found = state.hosts.get(visitor.host);
   if (!found) return sendRefusal(response, 404, 'Nothing is served at this address.');
   const { zone, domain_id } = found;
-  const visit: Visit = { state, zone, domain_id, visitor, request, response };
+  const target = targetOf(zone, request);
+  const visit: Visit = { state, zone, domain_id, visitor, request, response, target: target ?? '/' };
   countVisit(visit);
+  if (target === null) return sendRefusal(response, 400, 'The address of this request is malformed.');
   if (!zone.spec.enabled) return sendRefusal(response, 503, 'This address is switched off.');
   if (isLoop(visit)) return sendRefusal(response, 508, 'The origin leads back to this address.');
   const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -59,8 +63,23 @@ function fail({ state, response }: Visit, error: unknown): void {
   sendRefusal(response, 502, ORIGIN_FAILED);
 }
 
+/**
+ * An address with a host is that of its path; the ingress has found the zone by the host (RFC 9112 §3.2.2). Fragments,
+ * and backslashes in a path, which some origins take for something else, belong into no address. What the cache does
+ * not tell apart, the origin must not either: a query string that is ignored is not sent.
+ */
+function targetOf({ spec }: Zone, { method, url = '' }: IncomingMessage): string | null {
+  if (url === '*') return method === 'OPTIONS' ? url : null;
+  const [, path = url] = /^https?:\/\/[^/?#]+(.*)$/is.exec(url) ?? [];
+  const whole = path === '' || path.startsWith('?') ? `/${path}` : path;
+  const isClean = !whole.includes('#') && !pathOf(whole).includes('\\');
+  if (!whole.startsWith('/') || !isClean) return null;
+  const isRead = method === 'GET' || method === 'HEAD';
+  return isRead && spec.cache.query_string === 'ignore' ? pathOf(whole) : whole;
+}
+
 function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+  return Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined;
 }
 
 function countVisit({ state, zone, domain_id, response }: Visit): void {
@@ -84,12 +103,12 @@ export function countOrigin({ state, zone, domain_id }: Visit): void {
   trafficOf(state, zone.id, domain_id).origin_requests += 1;
 }
 
-/** RFC 8586. */
+/** RFC 8586, and RFC 9110 §7.6.3. */
 function isLoop({ zone, request }: Visit): boolean {
-  const passed = request.headers['cdn-loop'];
-  if (passed === undefined) return false;
-  const text = String(passed);
-  return text.includes(`${CDN_NAME}; zone=${zone.id}`) || text.split(',').length > LOOPS_MAX;
+  const passed = String(request.headers['cdn-loop'] ?? '');
+  if (passed.includes(`${CDN_NAME}; zone=${zone.id}`) || passed.split(',').length > LOOPS_MAX) return true;
+  // Where somebody on the way has left out that field.
+  return String(request.headers.via ?? '').split(`1.1 ${CDN_NAME}`).length > LOOPS_MAX;
 }
 
 /** Without the cache: other methods, and what can't be kept. */
@@ -100,7 +119,7 @@ export async function passThrough(visit: Visit): Promise<void> {
   visit.response.once('close', () => aborted.abort());
   const origin = await state.origins.send(zone.spec.origin, {
     method: request.method ?? 'GET',
-    target: request.url ?? '/',
+    target: visit.target,
     headers: zone.spec.origin.bucket
       ? objectRequestOf(visit).headers
       : forwardedFields(visit, requestFields(request.headers)),
@@ -109,7 +128,7 @@ export async function passThrough(visit: Visit): Promise<void> {
   });
   const isUnsafe = !['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(request.method ?? '');
   if (isUnsafe && (origin.statusCode ?? 500) < 400)
-    await state.cache.invalidate(zone.id, { type: 'urls', values: [pathOf(request.url ?? '/')] });
+    await state.cache.invalidate(zone.id, { type: 'urls', values: [pathOf(visit.target)] });
   sendPassed(visit, origin);
 }
 
@@ -127,8 +146,7 @@ export function sendPassed(visit: Visit, origin: IncomingMessage): void {
 const CONDITIONS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
 export function objectRequestOf(visit: Visit): ObjectRequest {
-  const { zone, request } = visit;
-  const target = request.url ?? '/';
+  const { zone, request, target } = visit;
   const headers = requestFields(request.headers);
   for (const name of CONDITIONS) delete headers[name];
   // Nobody is recognised by a bucket, which the platform asks in its own name.
@@ -136,18 +154,13 @@ export function objectRequestOf(visit: Visit): ObjectRequest {
   // One form for all: visitors get theirs compressed here.
   headers['accept-encoding'] = 'identity';
   return {
-    ...{ zone, site: siteOf(visit), key: keyOf(zone, target), target, countOrigin: () => countOrigin(visit) },
+    ...{ zone, site: siteOf(visit), key: target, target, countOrigin: () => countOrigin(visit) },
     headers: forwardedFields(visit, headers),
   };
 }
 
 export function siteOf({ visitor }: Visit): string {
   return `${visitor.scheme}://${visitor.host}`;
-}
-
-/** Of the object at a target. */
-export function keyOf({ spec }: Zone, target: string): string {
-  return spec.cache.query_string === 'ignore' ? pathOf(target) : target;
 }
 
 export function pathOf(target: string): string {

@@ -12,17 +12,21 @@ export interface EmbeddedCdnLimits {
   /** Of small bodies that are held in memory. */
   memoryBytesMax: number;
   objectBytesMax: number;
+  /** Time of an origin for the head of its response; absent: a minute. */
+  headMs?: number;
 }
 
 export type EmbeddedCdnOptions = EmbeddedCdnLimits & EdgeOptions;
 
 /** The one cache of this driver. */
 export const NODE = 'embedded';
+const HEAD_MS = 60_000;
 
-export function openEmbeddedCdn({ directory, objectBytesMax, ...options }: EmbeddedCdnOptions): CdnEngine {
+export function openEmbeddedCdn({ directory, headMs = HEAD_MS, ...options }: EmbeddedCdnOptions): CdnEngine {
+  const objectBytesMax = Math.min(options.objectBytesMax, options.bytesMax);
   return openEdge(options, (edge) => {
     const store = openObjectStore(directory, options);
-    const state: EmbeddedState = { edge, store, objectBytesMax, fetches: new Map(), passed: new Map() };
+    const state: EmbeddedState = { edge, store, objectBytesMax, headMs, fetches: new Map(), passed: new Map() };
     const purge = (zoneId: string, spec: PurgeSpec): Promise<void> => purgeObjects(state, zoneId, spec);
     return {
       name: 'embedded',

@@ -4,7 +4,7 @@ import type { EmbeddedState, Fetch } from './state';
 import type { ObjectRequest } from '../edge/visit';
 import { startFlight, type Flight } from './flight';
 import { responseFields, tagsOf, withoutCacheFields, type HeaderFields } from '../edge/headers';
-import { conditionalFields, decide, type Decision } from '../edge/policy';
+import { conditionalFields, decide, isEndKnown, type Decision } from '../edge/policy';
 import type { StoredObject } from './store';
 
 export type Fetched =
@@ -20,8 +20,6 @@ type Vary = Record<string, string>;
 
 const PASSED_MS = 60_000;
 const PASSED_MAX = 10_000;
-/** Nobody waits for an origin longer than this for the head of its response. */
-const HEAD_MS = 60_000;
 
 /** @param stale what is in the cache, if anything. Others who ask for the same meanwhile wait for the same answer. */
 export function fetchObject(
@@ -61,11 +59,12 @@ async function request(
   const { zone, key, target, headers } = wanted;
   const conditions = stale ? conditionalFields(stale.headers as IncomingHttpHeaders) : {};
   wanted.countOrigin();
-  const response = await state.edge.origins.send(zone.spec.origin, {
-    ...{ method: 'GET', target, body: null },
-    headers: { ...headers, ...conditions },
-    signal: AbortSignal.timeout(HEAD_MS),
-  });
+  const response = await withinTime(state.headMs, (signal) =>
+    state.edge.origins.send(zone.spec.origin, {
+      ...{ method: 'GET', target, body: null, signal },
+      headers: { ...headers, ...conditions },
+    }),
+  );
   const status = response.statusCode ?? 502;
   if (status === 304 && stale) return renewed(state, wanted, stale, response);
   fetch.tags = tagsOf(response.headers);
@@ -75,7 +74,7 @@ async function request(
     zone.spec.cache,
   );
   const announced = Number(response.headers['content-length'] ?? 0);
-  if (!decision.isStorable || fetch.isCancelled || announced > state.objectBytesMax) {
+  if (!decision.isStorable || !isEndKnown(response) || fetch.isCancelled || announced > state.objectBytesMax) {
     if (!fetch.isCancelled && !decision.isPersonal) markPassed(state, wanted);
     return { kind: 'passed', response };
   }
@@ -102,24 +101,46 @@ function renewed(
 
 async function store(
   state: EmbeddedState,
-  { zone, site, key, headers: asked }: ObjectRequest,
+  wanted: ObjectRequest,
   response: IncomingMessage,
   decision: Decision,
   fetch: Fetch,
 ): Promise<Fetched> {
+  const { zone, site, key, headers: asked } = wanted;
   const status = response.statusCode ?? 502;
   const headers = responseFields(response.headers);
   const vary = Object.fromEntries(decision.vary.map((name) => [name, String(asked[name] ?? '')]));
   const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decision;
-  const object = await state.store.create({
-    ...{ zone_id: zone.id, site, key, status, headers, tags: fetch.tags, vary },
-    ...{ born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict },
+  const file = await state.store
+    .create({
+      ...{ zone_id: zone.id, site, key, status, headers, tags: fetch.tags, vary },
+      ...{ born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict },
+    })
+    .catch((error: unknown) => state.edge.log('an object of the CDN could not be stored', error));
+  // Visitors come first: what can't be stored is passed on.
+  if (!file) return { kind: 'passed', response };
+  const size = response.headers['content-length'] === undefined ? null : Number(response.headers['content-length']);
+  const flight = startFlight(response, file, {
+    ...{ announced: size, sizeMax: state.objectBytesMax, isWhole: () => response.complete },
+    onTooLarge() {
+      markPassed(state, wanted);
+      if (state.fetches.get(nameOf(wanted)) === fetch) state.fetches.delete(nameOf(wanted));
+    },
   });
-  const flight = startFlight(response, object, state.objectBytesMax);
   fetch.flight = flight;
   if (fetch.isCancelled) flight.cancelStoring();
-  const size = response.headers['content-length'] === undefined ? null : Number(response.headers['content-length']);
   return { kind: 'flight', status, headers: withoutCacheFields(headers), size, flight, vary };
+}
+
+/** The time is that of the head: a body may take longer. */
+async function withinTime<T>(milliseconds: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), milliseconds);
+  try {
+    return await work(late.signal);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The next requests go straight through, each for itself. */

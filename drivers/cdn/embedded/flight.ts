@@ -1,141 +1,169 @@
-// One response on its way from the origin into the cache, read by everybody who asked for it meanwhile. The bytes go to
-// the file of the object; readers follow behind, each at its own pace, so that nothing is held in memory.
-import type { IncomingMessage } from 'node:http';
+// Bytes on their way into a file of the cache, read by everybody who asked for them meanwhile: the body of a response,
+// or a compressed form of one. Readers follow behind, each at its own pace. The latest blocks are in memory, for all
+// readers together; who is further behind reads from the file.
 import { Readable } from 'node:stream';
-import type { NewObject } from './store';
+import type { ByteRange } from '../../../core/byte_range';
+import { BLOCK_BYTES, openBlocks, type Blocks } from './blocks';
+import type { NewFile } from './new_file';
+import type { StoredObject } from './store';
 
 export interface Flight {
-  /** Resolves at the end of the body. Never rejects. */
+  /** Of the file. */
+  readonly id: string;
+  /** Resolves at the end of the bytes. Never rejects. */
   readonly ended: Promise<void>;
-  /** The body from its beginning. It fails where the origin breaks off. */
-  read(): Readable;
-  /** The object was purged meanwhile: it is not kept. */
+  /** The object, when it can be found; null where it is not kept. Never rejects. */
+  readonly stored: Promise<StoredObject | null>;
+  /** From the beginning, or a part. It fails where the source breaks off. */
+  read(range?: ByteRange | null): Readable;
+  /** What comes was purged meanwhile: it is not kept. */
   cancelStoring(): void;
 }
 
-const READ_BYTES = 64 * 1024;
-const HELD_BYTES = 1024 * 1024;
+export interface FlightOptions {
+  /** Bytes that the source has promised; null: not known. */
+  announced: number | null;
+  /** What grows beyond it is passed on but not kept. */
+  sizeMax: number;
+  /** Called when the source has ended: whether it had come to its end. */
+  isWhole(): boolean;
+  /** It has grown beyond sizeMax: nobody else should join. */
+  onTooLarge(): void;
+}
+
+/** Several blocks, and a chunk. */
+const RING_BYTES_MIN = 1024 * 1024;
 
 interface State {
+  file: NewFile;
+  /** Bytes of the file. */
+  ring: number;
+  blocks: Blocks;
+  received: number;
+  /** What readers may have. */
   written: number;
   done: boolean;
   error: Error | null;
   keeps: boolean;
-  readers: number;
-  /** The body so far, while it is small: its readers need no file. Null beyond HELD_BYTES. */
-  held: Buffer[] | null;
-  heldBytes: number;
+  readers: Set<Reader>;
   /** Resolves when there is more, for all who wait: of 50,000 readers each costs a callback. */
-  progress: Promise<void>;
-  wake(): void;
+  progress: Signal;
+  /** While the source waits: resolves when a reader has gone on or away. */
+  taken: Signal | null;
 }
 
-/** @param sizeMax a body that grows beyond it is passed on but not kept */
-export function startFlight(response: IncomingMessage, object: NewObject, sizeMax: number): Flight {
+interface Reader {
+  position: number;
+}
+
+interface Signal {
+  promise: Promise<void>;
+  notify(): void;
+}
+
+export function startFlight(source: Readable, file: NewFile, options: FlightOptions): Flight {
   const state: State = {
-    ...{ written: 0, done: false, error: null, keeps: true, readers: 0, held: [], heldBytes: 0 },
-    ...{ progress: Promise.resolve(), wake: () => undefined },
+    ...{ file, ring: Math.max(options.sizeMax, RING_BYTES_MIN), received: 0, written: 0, done: false, error: null },
+    ...{ keeps: true, readers: new Set(), progress: newSignal(), taken: null },
+    blocks: openBlocks(options.announced, (position, length) => readFile(state, position, length)),
   };
-  renewProgress(state);
-  const ended = receive(response, object, state, sizeMax).finally(() => closeWhenUnread(object, state));
+  const stored = receive(source, state, options).finally(() => closeWhenUnread(state));
   return {
-    ended,
-    read: () => follow(object, state),
+    id: file.id,
+    stored,
+    ended: stored.then(() => undefined),
+    read: (range) => follow(state, range ?? { start: 0, end: Infinity }),
     cancelStoring: () => void (state.keeps = false),
   };
 }
 
-async function receive(response: IncomingMessage, object: NewObject, state: State, sizeMax: number): Promise<void> {
-  const announced = Number(response.headers['content-length'] ?? NaN);
-  let received = 0;
+async function receive(source: Readable, state: State, options: FlightOptions): Promise<StoredObject | null> {
+  const { file } = state;
+  const { announced } = options;
   try {
-    for await (const chunk of response) {
-      const bytes = chunk as Buffer;
-      await object.handle.write(bytes, 0, bytes.length, object.start + received);
-      hold(state, bytes);
-      received += bytes.length;
-      if (received > sizeMax) state.keeps = false;
+    for await (const chunk of source) {
+      await take(state, chunk as Buffer, options);
       // The last bytes come when the object can be found: who has read them finds it.
-      if (received === announced) continue;
-      state.written = received;
+      if (state.received === announced) continue;
+      state.written = state.received;
       notifyReaders(state);
     }
-    if (!response.complete || (!Number.isNaN(announced) && announced !== received))
+    if (!options.isWhole() || (announced !== null && announced !== state.received))
       throw new Error('the origin broke off');
-    if (state.keeps) await object.commit(received, () => state.keeps);
-    else await object.discard();
-    state.written = received;
+    const object = state.keeps ? await file.commit(state.received, () => state.keeps) : null;
+    if (!state.keeps) await file.discard();
+    state.written = state.received;
+    return object;
   } catch (error) {
     state.error = error as Error;
-    await object.discard().catch(() => undefined);
+    await file.discard().catch(() => undefined);
+    return null;
   } finally {
     state.done = true;
     notifyReaders(state);
   }
 }
 
-function renewProgress(state: State): void {
-  state.progress = new Promise((resolve) => (state.wake = resolve));
-}
-
-function notifyReaders(state: State): void {
-  const { wake } = state;
-  renewProgress(state);
-  wake();
-}
-
-function hold(state: State, bytes: Buffer): void {
-  state.heldBytes += bytes.length;
-  if (state.heldBytes > HELD_BYTES) state.held = null;
-  state.held?.push(bytes);
-}
-
-function closeWhenUnread(object: NewObject, state: State): void {
-  if (state.done && state.readers === 0) void object.handle.close().catch(() => undefined);
-}
-
-/** The chunk at a position, from there. */
-function heldFrom(chunks: readonly Buffer[], position: number): Buffer | null {
-  let begin = 0;
-  for (const chunk of chunks) {
-    if (position < begin + chunk.length) return chunk.subarray(position - begin);
-    begin += chunk.length;
+/** What is too large to be kept goes round in the file: its readers are waited for. */
+async function take(state: State, bytes: Buffer, { sizeMax, onTooLarge }: FlightOptions): Promise<void> {
+  const { file, blocks, ring } = state;
+  const end = state.received + bytes.length;
+  if (end > sizeMax && state.received <= sizeMax) {
+    state.keeps = false;
+    onTooLarge();
   }
-  return null;
+  while (end > ring && end - slowestOf(state) > ring) {
+    if (!state.readers.size) throw new Error('nobody reads it any more');
+    state.taken = newSignal();
+    await state.taken.promise;
+  }
+  const at = state.received % ring;
+  const first = bytes.subarray(0, ring - at);
+  await file.write(first, at);
+  if (first.length < bytes.length) await file.write(bytes.subarray(first.length), 0);
+  blocks.append(bytes);
+  state.received = end;
 }
 
-/** What there is at a position, from memory or from the file. */
-async function chunkAt(object: NewObject, state: State, position: number): Promise<Buffer> {
-  const there = state.written - position;
-  const held = state.held && heldFrom(state.held, position)?.subarray(0, there);
-  if (held) return held;
-  const length = Math.min(READ_BYTES, there);
-  const { bytesRead, buffer } = await object.handle.read(
-    Buffer.allocUnsafe(length),
-    0,
-    length,
-    object.start + position,
-  );
-  return buffer.subarray(0, bytesRead);
+/** Where the block of the slowest reader begins. */
+function slowestOf({ readers }: State): number {
+  let least = readers.size ? Infinity : 0;
+  for (const { position } of readers) least = Math.min(least, position);
+  return least - (least % BLOCK_BYTES);
 }
 
-function follow(object: NewObject, state: State): Readable {
-  let position = 0;
+async function readFile({ file, ring }: State, position: number, length: number): Promise<Buffer> {
+  const at = position % ring;
+  const first = await file.read(at, Math.min(length, ring - at));
+  return first.length === length ? first : Buffer.concat([first, await file.read(0, length - first.length)]);
+}
+
+function closeWhenUnread({ file, done, readers }: State): void {
+  if (done && readers.size === 0) void file.close().catch(() => undefined);
+}
+
+function follow(state: State, { start, end }: ByteRange): Readable {
+  const reader: Reader = { position: start };
   let isOpen = true;
-  state.readers += 1;
+  state.readers.add(reader);
+  const accept = (chunk: Buffer): Buffer => {
+    const wanted = chunk.subarray(0, end + 1 - reader.position);
+    reader.position += wanted.length;
+    state.taken?.notify();
+    return wanted;
+  };
   const next = async (): Promise<Buffer | null> => {
-    while (position >= state.written) {
+    while (reader.position >= state.written && reader.position <= end) {
       if (state.error) throw state.error;
       if (state.done || !isOpen) return null;
-      await state.progress;
+      await state.progress.promise;
     }
-    const chunk = await chunkAt(object, state, position);
-    position += chunk.length;
-    return chunk;
+    return reader.position > end ? null : accept(await state.blocks.read(reader.position, state.written));
   };
   return new Readable({
-    highWaterMark: READ_BYTES,
     read() {
+      const held = reader.position <= end ? state.blocks.find(reader.position, state.written) : null;
+      if (held) return void this.push(accept(held));
       next().then(
         (chunk) => this.push(chunk),
         (error: Error) => this.destroy(error),
@@ -143,9 +171,22 @@ function follow(object: NewObject, state: State): Readable {
     },
     destroy(error, done) {
       isOpen = false;
-      state.readers -= 1;
-      closeWhenUnread(object, state);
+      state.readers.delete(reader);
+      state.taken?.notify();
+      closeWhenUnread(state);
       done(error);
     },
   });
+}
+
+function newSignal(): Signal {
+  let notify: () => void = () => undefined;
+  const promise = new Promise<void>((resolve) => (notify = resolve));
+  return { promise, notify };
+}
+
+function notifyReaders(state: State): void {
+  const { notify } = state.progress;
+  state.progress = newSignal();
+  notify();
 }

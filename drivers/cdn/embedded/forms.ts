@@ -1,37 +1,53 @@
-// Compressed forms of objects: made once, when first asked for, and kept in a file beside the object.
-import { createReadStream, createWriteStream } from 'node:fs';
-import { rename, rm, stat } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
-import { constants, createBrotliCompress, createGzip } from 'node:zlib';
-import type { StoredBytes } from './memory';
+// Compressed forms of objects: made once, when first asked for, for all who want them, and kept in a file beside the
+// object.
+import { createReadStream } from 'node:fs';
+import { basename } from 'node:path';
+import { pipeline, type Readable } from 'node:stream';
+import { constants, createBrotliCompress, createGzip, type BrotliCompress, type Gzip } from 'node:zlib';
+import { startFlight, type Flight } from './flight';
+import type { NewFile } from './new_file';
 import type { StoredObject } from './store';
 
 export type Coding = 'br' | 'gzip';
 
+/** An object, or one on its way. */
+export interface FormSource {
+  readonly id: string;
+  /** Bytes of the body, where they are known. */
+  size: number | null;
+  read(): Readable;
+  stored: Promise<StoredObject | null>;
+}
+
 const BROTLI_QUALITY = 5;
 const SUFFIX = /\.(?:br|gzip)$/;
 
-/** Resolves with the form, or null where the object has gone meanwhile. */
-export async function makeForm(object: StoredObject, coding: Coding): Promise<StoredBytes | null> {
-  const file = `${object.file}.${coding}`;
-  const temporary = `${file}.part`;
-  try {
-    const { start, size } = object;
-    const source = createReadStream(object.file, { start, end: start + size - 1 });
-    await pipeline(source, compressorFor(coding, size), createWriteStream(temporary, { mode: 0o600 }));
-    await rename(temporary, file);
-    return { file, start: 0, size: (await stat(file)).size };
-  } catch {
-    await rm(temporary, { force: true });
-    return null;
-  }
+export function startForm(source: FormSource, coding: Coding, file: NewFile, sizeMax: number): Flight {
+  let isRead = false;
+  const packed = compressorFor(coding, source.size);
+  pipeline(source.read(), packed, (error) => (isRead = !error));
+  const isFinished = (): boolean => isRead && (source.size === null || packed.bytesWritten === source.size);
+  return startFlight(packed, file, { announced: null, sizeMax, isWhole: isFinished, onTooLarge: () => undefined });
+}
+
+export function formSourceOf(object: StoredObject): FormSource {
+  const { file, start, size } = object;
+  return {
+    ...{ id: idOf(file), size, stored: Promise.resolve(object) },
+    read: () => createReadStream(file, { start, end: start + size - 1 }),
+  };
+}
+
+/** What the names of an object's files begin with. */
+function idOf(file: string): string {
+  return basename(file).split('-', 1)[0] as string;
 }
 
 export function isForm(file: string): boolean {
   return SUFFIX.test(file);
 }
 
-export function compressorFor(coding: Coding, size: number | null): NodeJS.ReadWriteStream {
+function compressorFor(coding: Coding, size: number | null): BrotliCompress | Gzip {
   if (coding === 'gzip') return createGzip();
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,

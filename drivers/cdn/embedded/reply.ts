@@ -5,7 +5,10 @@ import { parseByteRange, type ByteRange } from '../../../core/byte_range';
 import { isCompressible } from '../edge/compression';
 import { isNotModified } from '../edge/conditions';
 import type { HeaderFields } from '../edge/headers';
-import { compressorFor, type Coding } from './forms';
+import type { Coding } from './forms';
+
+/** Less than the silence of an origin that is borne. */
+const VISITOR_IDLE_MS = 45_000;
 
 /** What there is to be sent. */
 export interface Whole {
@@ -65,15 +68,13 @@ export function sendBuffer(response: ServerResponse, reply: Reply, content: Buff
 /** @param size of the body in the coding of the reply; null: not known */
 export function sendStream(response: ServerResponse, reply: Reply, body: Readable, size: number | null): void {
   if (reply.coding !== null && size !== null) reply.headers['content-length'] = String(size);
+  // A visitor who takes nothing for so long has gone: what others wait for must not wait for such a one.
+  response.setTimeout(VISITOR_IDLE_MS, () => {
+    if (response.writableLength > 0) response.destroy();
+    else response.setTimeout(VISITOR_IDLE_MS);
+  });
   response.writeHead(reply.status, reply.headers);
   pipeline(body, response, () => undefined);
-}
-
-/** Compressed on the way, where it has to be. */
-export function sendPacked(response: ServerResponse, { status, headers, coding }: Reply, body: Readable): void {
-  response.writeHead(status, headers);
-  if (coding === null) return void pipeline(body, response, () => undefined);
-  pipeline(body, compressorFor(coding, null), response, () => undefined);
 }
 
 export function sendReplyHead(response: ServerResponse, { status, headers }: Reply): void {

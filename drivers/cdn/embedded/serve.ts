@@ -1,11 +1,9 @@
 // A GET or HEAD of a visitor: from the objects of this host where they are fresh, else from the origin.
 import { open, type FileHandle } from 'node:fs/promises';
-import { Readable, Transform } from 'node:stream';
 import { withoutCacheFields } from '../edge/headers';
 import { mayServeStale, staleSeconds } from '../edge/policy';
 import {
   countHit,
-  keyOf,
   ORIGIN_FAILED,
   passThrough,
   sendPassed,
@@ -18,7 +16,8 @@ import {
 } from '../edge/visit';
 import { fetchObject, isPassed, type Fetched } from './fetch_object';
 import type { StoredBytes } from './memory';
-import { replyTo, sendBuffer, sendReplyHead, sendPacked, sendStream, type Reply } from './reply';
+import { formSourceOf, type Coding } from './forms';
+import { replyTo, sendBuffer, sendReplyHead, sendStream, type Reply } from './reply';
 import type { EmbeddedState } from './state';
 import type { StoredObject } from './store';
 
@@ -26,8 +25,8 @@ const READ_BYTES = 256 * 1024;
 
 /** No promise where the object is in memory. */
 export function serveCached(state: EmbeddedState, visit: Visit): Promise<void> | void {
-  const { zone, request } = visit;
-  const address = { site: siteOf(visit), key: keyOf(zone, request.url ?? '/') };
+  const { zone, target: key } = visit;
+  const address = { site: siteOf(visit), key };
   const object = state.store.find(zone.id, address, () => objectRequestOf(visit).headers);
   if (object && staleSeconds(object) < 0) return sendStored(state, visit, object, 'hit');
   return serveFetched(state, visit, object);
@@ -70,7 +69,9 @@ async function answer(
   const headers = visitorFields(visit, fetched.headers, status, 0);
   const reply = replyTo(visit.request, { status: fetched.status, size, headers }, visit.zone.spec.compression);
   if (!reply.hasBody) return sendReplyHead(visit.response, reply);
-  sendPacked(visit.response, reply, reply.range ? slice(flight.read(), reply.range) : flight.read());
+  const { id, stored } = flight;
+  const source = reply.coding ? state.store.form({ id, size, stored, read: flight.read }, reply.coding) : flight;
+  sendStream(visit.response, reply, source.read(reply.range), null);
 }
 
 function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, status: string): Promise<void> | void {
@@ -79,7 +80,7 @@ function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, st
   const headers = visitorFields(visit, withoutCacheFields(object.headers), status, age);
   const { size } = object;
   const reply = replyTo(request, { status: object.status, size, headers }, zone.spec.compression);
-  const bytes = reply.coding ? state.store.form(object, reply.coding) : object;
+  const bytes = reply.coding ? object.forms[reply.coding] : object;
   const content = bytes && state.store.memory.find(bytes);
   if (!content && reply.hasBody) return sendFromFile(state, visit, object, reply, bytes);
   countHit(visit);
@@ -87,48 +88,47 @@ function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, st
   sendReplyHead(response, reply);
 }
 
-/** @param bytes null: the form that the visitor reads is not made yet */
+/** @param bytes absent: the form that the visitor reads is not made yet */
 async function sendFromFile(
   state: EmbeddedState,
   visit: Visit,
   object: StoredObject,
   reply: Reply,
-  bytes: StoredBytes | null,
+  bytes?: StoredBytes,
 ): Promise<void> {
   const { memory } = state.store;
-  const read = bytes ?? object;
+  const isSmall = bytes !== undefined && memory.fits(bytes);
   // A damaged file is a miss.
-  const damaged = (): null => (state.store.drop(object), null);
-  const content = memory.fits(read) ? await memory.load(read).catch(damaged) : undefined;
-  const handle = content === undefined ? await open(read.file, 'r').catch(damaged) : null;
+  const found = await (isSmall ? memory.load(bytes) : openWhole(bytes ?? object)).catch(() => null);
+  const handle = Buffer.isBuffer(found) ? null : found;
   if (visit.response.destroyed) return void handle?.close();
-  if (!content && !handle) return serveFetched(state, visit, null);
+  if (!found) {
+    state.store.drop(object);
+    return serveFetched(state, visit, null);
+  }
   countHit(visit);
-  if (content && bytes) return sendBuffer(visit.response, reply, content);
-  if (content) return sendPacked(visit.response, reply, Readable.from([content]));
-  const { start, end } = reply.range ?? { start: 0, end: read.size - 1 };
-  const body = (handle as FileHandle).createReadStream({
-    ...{ start: read.start + start, end: read.start + end, highWaterMark: READ_BYTES },
+  if (Buffer.isBuffer(found)) return sendBuffer(visit.response, reply, found);
+  if (!bytes) {
+    void found.close();
+    return sendForm(state, visit, object, reply);
+  }
+  const { start, end } = reply.range ?? { start: 0, end: bytes.size - 1 };
+  const body = found.createReadStream({
+    ...{ start: bytes.start + start, end: bytes.start + end, highWaterMark: READ_BYTES },
   });
-  if (bytes) return sendStream(visit.response, reply, body, bytes.size);
-  sendPacked(visit.response, reply, body);
+  sendStream(visit.response, reply, body, bytes.size);
 }
 
-function slice(source: Readable, { start, end }: { start: number; end: number }): Readable {
-  let position = 0;
-  const cut = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      const from = Math.max(0, start - position);
-      const to = Math.min(chunk.length, end + 1 - position);
-      position += chunk.length;
-      done(null, to > from ? chunk.subarray(from, to) : undefined);
-      if (position > end) {
-        cut.end();
-        source.destroy();
-      }
-    },
-  });
-  source.on('error', (error) => cut.destroy(error));
-  source.pipe(cut);
-  return cut;
+/** While it is made, all who want it read it as it comes. */
+function sendForm(state: EmbeddedState, { response }: Visit, object: StoredObject, reply: Reply): void {
+  const form = state.store.form(formSourceOf(object), reply.coding as Coding);
+  sendStream(response, reply, form.read(), null);
+}
+
+/** @throws Error where it has gone, or lost its end */
+async function openWhole({ file, start, size }: StoredBytes): Promise<FileHandle> {
+  const handle = await open(file, 'r');
+  if ((await handle.stat()).size === start + size) return handle;
+  await handle.close();
+  throw new Error('the file is damaged');
 }

@@ -8,6 +8,8 @@ export interface EmbeddedState {
   store: ObjectStore;
   /** Bytes of the largest object that is kept. */
   objectBytesMax: number;
+  /** Nobody waits longer for the head of an origin's response. */
+  headMs: number;
   /** Requests to origins that others may wait for. */
   fetches: Map<string, Fetch>;
   /** Addresses whose last response could not be kept, until when they are passed through. */

@@ -1,12 +1,14 @@
 // Objects on disk: a file each, with its description in front of the body. The index is in memory and is read from the
 // files at the start. What was not asked for for longest goes first when there is no room.
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HeaderFields } from '../edge/headers';
 import type { Freshness } from '../edge/policy';
 import type { PurgeSpec } from '../../cdn';
-import { isForm, makeForm, type Coding } from './forms';
+import type { Flight } from './flight';
+import { isForm, startForm, type Coding, type FormSource } from './forms';
+import { openNewFile, type NewFile } from './new_file';
 import { openMemoryTier, type MemoryTier, type StoredBytes } from './memory';
 import { nameOf, openObjectIndex, type ObjectIndex } from './object_index';
 
@@ -34,28 +36,20 @@ export interface ObjectStore {
   /** @param request read only where an object depends on its fields */
   find(zoneId: string, address: Address, request: () => Record<string, unknown>): StoredObject | null;
   /** A file to write a body to. */
-  create(description: Description): Promise<NewObject>;
+  create(description: Description): Promise<NewFile>;
   /** A later answer of the origin has confirmed the object. */
   renew(object: StoredObject, headers: HeaderFields, freshness: Freshness): void;
   purge(zoneId: string, purge: PurgeSpec): void;
   /** Its file is damaged or has gone. */
   drop(object: StoredObject): void;
-  /** The compressed form, or null while it is made: then the next visitor gets it. */
-  form(object: StoredObject, coding: Coding): StoredBytes | null;
+  /** The one compressed form, which may be on its way yet. */
+  form(source: FormSource, coding: Coding): Flight;
   readonly memory: MemoryTier;
   /** Resolves when the files of the last run are known. */
   ready: Promise<void>;
 }
 
-export interface NewObject {
-  handle: FileHandle;
-  file: string;
-  start: number;
-  /** The body is whole: it can be found from now on, unless it is not wanted any more when the file is in place. */
-  commit(size: number, isWanted: () => boolean): Promise<void>;
-  discard(): Promise<void>;
-}
-
+const UNFINISHED = '.part';
 const LENGTH_BYTES = 4;
 const DESCRIPTION_BYTES_MAX = 256 * 1024;
 
@@ -66,14 +60,18 @@ interface Store {
   index: ObjectIndex;
   memory: MemoryTier;
   /** Forms on their way. */
-  making: Set<string>;
+  making: Map<string, Flight>;
 }
 
 export function openObjectStore(
   directory: string,
   { bytesMax, memoryBytesMax }: { bytesMax: number; memoryBytesMax: number },
 ): ObjectStore {
-  const shared = { index: openObjectIndex(), memory: openMemoryTier(memoryBytesMax), making: new Set<string>() };
+  const shared = {
+    index: openObjectIndex(),
+    memory: openMemoryTier(memoryBytesMax),
+    making: new Map<string, Flight>(),
+  };
   const store: Store = { directory, bytesMax, bytes: 0, ...shared };
   return {
     find: (zoneId, address, request) => find(store, nameOf({ zone_id: zoneId, ...address }), request),
@@ -85,7 +83,7 @@ export function openObjectStore(
       for (const object of store.index.matching(zoneId, purge)) remove(store, object);
     },
     drop: (object) => remove(store, object),
-    form: (object, coding) => formOf(store, object, coding),
+    form: (source, coding) => formOf(store, source, coding),
     memory: store.memory,
     ready: load(store),
   };
@@ -107,45 +105,57 @@ function isEmpty(fields: object): boolean {
   return true;
 }
 
-function formOf(store: Store, object: StoredObject, coding: Coding): StoredBytes | null {
-  const known = object.forms[coding];
+function formOf(store: Store, source: FormSource, coding: Coding): Flight {
+  const id = `${source.id}.${coding}`;
+  const known = store.making.get(id);
   if (known) return known;
-  const name = `${object.file}.${coding}`;
-  if (store.making.has(name)) return null;
-  store.making.add(name);
-  void makeForm(object, coding).then((form) => {
-    store.making.delete(name);
-    if (!form) return;
-    if (!store.index.variants(nameOf(object)).includes(object)) return void rm(form.file, { force: true });
-    object.forms[coding] = form;
-    store.bytes += form.size;
+  const temporary = join(store.directory, `${id}${UNFINISHED}`);
+  const file = openNewFile({
+    ...{ id, file: temporary, start: 0, count: (bytes) => count(store, bytes) },
+    async place(size) {
+      const object = await source.stored;
+      if (!object || !isKnown(store, object)) return null;
+      const whole = `${object.file}.${coding}`;
+      await rename(temporary, whole);
+      // It may have been purged while the file was renamed.
+      if (!isKnown(store, object)) return rm(whole, { force: true }).then(() => null);
+      object.forms[coding] = { file: whole, start: 0, size };
+      count(store, size);
+      return object;
+    },
   });
-  return null;
+  const form = startForm(source, coding, file, store.bytesMax);
+  store.making.set(id, form);
+  void form.ended.then(() => store.making.delete(id));
+  return form;
 }
 
-async function create(store: Store, description: Description): Promise<NewObject> {
+function isKnown({ index }: Store, object: StoredObject): boolean {
+  return index.variants(nameOf(object)).includes(object);
+}
+
+async function create(store: Store, description: Description): Promise<NewFile> {
   await mkdir(store.directory, { recursive: true, mode: 0o700 });
   const text = Buffer.from(JSON.stringify(description));
   const start = LENGTH_BYTES + text.length;
-  const file = join(store.directory, `${randomBytes(12).toString('hex')}`);
-  const temporary = `${file}.part`;
-  const handle = await open(temporary, 'wx+', 0o600);
+  const id = randomBytes(12).toString('hex');
+  const temporary = join(store.directory, `${id}${UNFINISHED}`);
+  const file = openNewFile({
+    ...{ id, file: temporary, start, count: (bytes) => count(store, bytes) },
+    async place(size, isWanted) {
+      // A file that lost its end when the machine stopped shows that by its name.
+      const whole = join(store.directory, `${id}-${size}`);
+      await rename(temporary, whole);
+      if (!isWanted()) return rm(whole, { force: true }).then(() => null);
+      const object = { ...description, file: whole, start, size, forms: {} };
+      add(store, object);
+      return object;
+    },
+  });
   const length = Buffer.alloc(LENGTH_BYTES);
   length.writeUInt32BE(text.length);
-  await handle.write(Buffer.concat([length, text]), 0, start, 0);
-  return {
-    handle,
-    file: temporary,
-    start,
-    async commit(size, isWanted) {
-      // A file that lost its end when the machine stopped shows that by its name.
-      const whole = `${file}-${size}`;
-      await rename(temporary, whole);
-      if (!isWanted()) return void (await rm(whole, { force: true }));
-      add(store, { ...description, file: whole, start, size, forms: {} });
-    },
-    discard: () => rm(temporary, { force: true }),
-  };
+  await file.write(Buffer.concat([length, text]), -start);
+  return file;
 }
 
 const VARIANTS_MAX = 50;
@@ -156,11 +166,16 @@ function add(store: Store, object: StoredObject): void {
   const isSame = ({ vary }: StoredObject): boolean => JSON.stringify(vary) === JSON.stringify(object.vary);
   const old = variants.find(isSame) ?? (variants.length >= VARIANTS_MAX ? variants[0] : undefined);
   store.index.add(object);
-  store.bytes += object.start + object.size;
   if (old) remove(store, old);
+  count(store, object.start + object.size, object);
+}
+
+/** Makes room where there are too many now. @param kept stays */
+function count(store: Store, bytes: number, kept: StoredObject | null = null): void {
+  store.bytes += bytes;
   for (const oldest of store.index.oldestFirst()) {
     if (store.bytes <= store.bytesMax) break;
-    for (const one of oldest) if (one !== object) remove(store, one);
+    for (const one of oldest) if (one !== kept) remove(store, one);
   }
 }
 
@@ -186,7 +201,7 @@ async function load(store: Store): Promise<void> {
 async function loadEach(store: Store, names: Iterator<string> & Iterable<string>): Promise<void> {
   for (const name of names) {
     const file = join(store.directory, name);
-    const object = name.endsWith('.part') || isForm(name) ? null : await readObject(file).catch(() => null);
+    const object = name.endsWith(UNFINISHED) || isForm(name) ? null : await readObject(file).catch(() => null);
     if (object) add(store, object);
     else await rm(file, { force: true }).catch(() => undefined);
   }

@@ -7,7 +7,7 @@ import type { PurgeSpec } from '../../cdn';
 import { isCompressible } from '../edge/compression';
 import { trafficOf, type EdgeState, type Zone } from '../edge/edge_state';
 import { requestFields, responseFields, tagsOf, withoutCacheFields, type HeaderFields } from '../edge/headers';
-import { decide, type Decision } from '../edge/policy';
+import { decide, isEndKnown, type Decision } from '../edge/policy';
 import { purgeMatcher } from '../edge/purge_matcher';
 import { FIELD, withoutInternal } from './fields';
 
@@ -153,7 +153,8 @@ function describe(
   const isRenewal = status === 304;
   const { key } = fetch;
   const isLarge = Number(origin.headers['content-length'] ?? 0) > objectBytesMax;
-  const isKept = !fetch.isCancelled && !isLarge && key.length <= KEY_LENGTH_MAX && tags.length <= TAGS_LENGTH_MAX;
+  const isStored = !fetch.isCancelled && !isLarge && isEndKnown(origin);
+  const isKept = isStored && key.length <= KEY_LENGTH_MAX && tags.length <= TAGS_LENGTH_MAX;
   if (!isKept) return notKept(visible, isRenewal);
   // Varnish takes over what a 304 does not say from the object that it has.
   if (isRenewal && !saysLife(origin.headers)) return visible;
