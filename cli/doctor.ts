@@ -176,6 +176,7 @@ async function isolation({ sandbox, tenantUidBase }: Config): Promise<Finding> {
     const limit = found.groups ? 'unit' : found.processLimit;
     const facts = [
       `sandbox ${found.bubblewrap ? 'bubblewrap' : 'none'}`,
+      `system calls ${found.seccomp ? 'filtered' : 'not filtered'}`,
       `limits ${found.groups ? 'control groups' : 'by the monitor, once a second'}`,
       `users ${found.users}`,
       `process_limit ${BOUNDS[limit]}`,

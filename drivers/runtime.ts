@@ -36,6 +36,8 @@ export interface UnitSpec {
    */
   tenant: number;
   limits: UnitLimits;
+  /** It makes a sandbox within its own, as a build of an image does: it may make namespaces, and mount in them. */
+  nested?: boolean;
   /** The unit runs in the root of an image, which `directory` is; a task gets a copy of its own too. */
   image?: UnitImage;
 }

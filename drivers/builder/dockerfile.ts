@@ -3,6 +3,7 @@
 import path from 'node:path';
 import type { HostFacts } from '../../core/host_facts';
 import { BuildError, type BuildPlan } from '../builder';
+import { setgroupsFilter } from '../runtime/seccomp';
 import { shellWord } from './language_plan';
 import type { SourceFiles } from './source_files';
 
@@ -55,7 +56,7 @@ function buildCommand(dockerfile: string, names: string[]): string {
     'mkdir -p "$own/scratch" "$own/runtime"',
     `printf ${shellWord(storage)} "$own" "$own" > "$own/storage.conf"`,
     `printf '%s' '{"default":[{"type":"insecureAcceptAnything"}]}' > "$own/policy.json"`,
-    `printf ${shellWord(octal(setgroupsSucceeds()))} > "$own/filter"`,
+    `printf ${shellWord(octal(setgroupsFilter()))} > "$own/filter"`,
     'export CONTAINERS_STORAGE_CONF="$own/storage.conf" XDG_RUNTIME_DIR="$own/runtime" TMPDIR="$own/scratch"',
     'export _CONTAINERS_USERNS_CONFIGURED=done BUILDAH_ISOLATION=chroot',
     ...names.map((name) => `[ -z "\${${name}+set}" ] || set -- "$@" --build-arg ${name}`),
@@ -70,35 +71,6 @@ function buildCommand(dockerfile: string, names: string[]): string {
     '  --ro-bind /usr /usr --ro-bind /etc /etc --bind /proc /proc --dev /dev --tmpfs /sys --tmpfs /run --tmpfs /var \\',
     '  --bind /tmp /tmp --bind /app /app --bind "$cache" "$cache" "$@" 9< "$own/filter"',
   ].join('\n');
-}
-
-/** Of seccomp(2): AUDIT_ARCH and the number of setgroups. */
-const CALLS: Record<string, [architecture: number, call: number]> = {
-  x64: [0xc000003e, 116],
-  arm64: [0xc00000b7, 159],
-};
-
-/** A filter of seccomp(2) that answers setgroups with 0 and lets all else through. */
-function setgroupsSucceeds(): Buffer {
-  const [architecture, call] = CALLS[process.arch] ?? [0, 0];
-  const program: [code: number, ifTrue: number, ifFalse: number, value: number][] = [
-    [0x20, 0, 0, 4],
-    [0x15, 0, 3, architecture],
-    [0x20, 0, 0, 0],
-    [0x15, 0, 1, call],
-    [0x06, 0, 0, 0x00050000],
-    [0x06, 0, 0, 0x7fff0000],
-  ];
-  return Buffer.concat(
-    program.map(([code, ifTrue, ifFalse, value]) => {
-      const bytes = Buffer.alloc(8);
-      bytes.writeUInt16LE(code, 0);
-      bytes.writeUInt8(ifTrue, 2);
-      bytes.writeUInt8(ifFalse, 3);
-      bytes.writeUInt32LE(value, 4);
-      return bytes;
-    }),
-  );
 }
 
 function octal(bytes: Buffer): string {

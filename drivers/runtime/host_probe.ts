@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { abandonedTrials, makeTrial } from '../trial';
 import { findGroups, type Group } from './cgroup';
+import { FILTER_FD, unitFilter } from './seccomp';
 import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
 import { languagePaths, toolchains } from './toolchains';
 
@@ -19,6 +20,8 @@ export interface RuntimeHost {
   bubblewrap: string | null;
   setpriv: string | null;
   unshare: string | null;
+  /** Whether bubblewrap takes a filter of seccomp(2), and the kernel heeds it. */
+  seccomp: boolean;
   /** Whether a unit can have the root of an image: a second bubblewrap within the sandbox, as its user. */
   runsImages: boolean;
   fallocate: string | null;
@@ -73,6 +76,7 @@ export async function probeHost({
     bubblewrap: null,
     setpriv: linux ? findProgram('setpriv') : null,
     unshare: null,
+    seccomp: false,
     runsImages: false,
     fallocate: linux ? findProgram('fallocate') : null,
     lowPriority: await lowPriority(),
@@ -88,6 +92,7 @@ export async function probeHost({
   if (isRoot) await findUsers(host, tenantUidBase);
   if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
   if (host.bubblewrap !== null) host.runsImages = await canNest(host, host.bubblewrap, directory);
+  if (host.bubblewrap !== null) host.seccomp = await canFilter(host, directory);
   if (isRoot && linux && host.bubblewrap === null) host.unshare = await workingUnshare();
   if (!isRoot && linux) await findProcessLimit(host, directory);
   host.path = languagePaths(host.toolchains, host.bubblewrap === null && isRoot ? isPassable : () => true);
@@ -139,8 +144,19 @@ async function canNest(host: RuntimeHost, bubblewrap: string, directory: string)
   return (await tryInSandbox(host, directory, `${bubblewrap} ${inner} -- /bin/sh -c 'id -u'`)) === '1234';
 }
 
+async function canFilter(host: RuntimeHost, directory: string): Promise<boolean> {
+  const filter = unitFilter();
+  const script = 'unshare --user true 2>/dev/null && echo unfiltered || echo filtered';
+  return filter !== null && (await tryInSandbox(host, directory, script, filter)) === 'filtered';
+}
+
 /** What a script prints that runs as a unit would. */
-async function tryInSandbox(host: RuntimeHost, directory: string, script: string): Promise<string | null> {
+async function tryInSandbox(
+  host: RuntimeHost,
+  directory: string,
+  script: string,
+  filter: Buffer | null = null,
+): Promise<string | null> {
   const removeTrial = (trial: string): void => rmSync(trial, { recursive: true, force: true });
   abandonedTrials(directory).forEach(removeTrial);
   const runDirectory = makeTrial(directory);
@@ -153,9 +169,12 @@ async function tryInSandbox(host: RuntimeHost, directory: string, script: string
     writeFileSync(path.join(runDirectory, 'etc/group'), group);
     const shell = ['/bin/sh', '-c', script];
     const command = user === null ? shell : [...dropTo(host, user), ...shell];
-    return await outputOf(
-      sandboxed(host, { runDirectory, files: path.join(runDirectory, 'files'), mounts: [], command }),
-    );
+    const inside = { runDirectory, files: path.join(runDirectory, 'files'), mounts: [], command };
+    if (filter === null) return await outputOf(sandboxed(host, inside));
+    const file = path.join(runDirectory, 'filter');
+    writeFileSync(file, filter);
+    const filtered = sandboxed(host, { ...inside, filter: FILTER_FD });
+    return await outputOf(['/bin/sh', '-c', `exec "$@" ${FILTER_FD}< "$0"`, file, ...filtered]);
   } finally {
     removeTrial(runDirectory);
   }

@@ -17,10 +17,11 @@ const TAIL_BYTES = 4096;
 /**
  * Shell commands that begin the checks in the background.
  * @param command enters the image, and reads `options` from file descriptor 6
+ * @param filter redirection by which it finds the filter of system calls
  */
 export function healthScript(
   check: ImageHealthCheck,
-  { command, options }: { command: string[]; options: string[] },
+  { command, options, filter }: { command: string[]; options: string[]; filter: string },
   quoted: (text: string) => string,
 ): string[] {
   const { interval_seconds: interval, start_period_seconds: startPeriod } = check;
@@ -33,7 +34,7 @@ export function healthScript(
     '  while :; do',
     // `printf` is of the shell: options hold variables, which must not be seen among arguments.
     `    found=$({ printf '%s\\0' ${options.map(quoted).join(' ')} |`,
-    `      timeout -s KILL ${check.timeout_seconds} ${command.map(quoted).join(' ')} 6<&0 </dev/null`,
+    `      timeout -s KILL ${check.timeout_seconds} ${command.map(quoted).join(' ')} 6<&0 </dev/null${filter}`,
     `      printf '\\n%s' "$?"; } 2>&1 ${HEALTH_FD}>&- | tail -c ${OUTPUT_BYTES_MAX} | tr '\\000\\r' '  ')`,
     '    code=${found##*"$newline"} age=$(($(date +%s) - began))',
     `    if [ "$code" = 0 ]; then misses=0 healthy=yes pause=${interval}`,

@@ -4,6 +4,7 @@
 import { DriverError } from '../driver';
 import type { UnitImage, UnitSpec } from '../runtime';
 import { requireTargets } from './sandbox';
+import { FILTER_FD } from './seccomp';
 
 /** Where the sandbox around it shows a volume: its mount path counts within the image alone. */
 const VOLUMES = '/mnt';
@@ -15,6 +16,7 @@ export function outerMounts({ mounts }: UnitSpec): UnitSpec['mounts'] {
 }
 
 /**
+ * @param filtered takes a filter of system calls from FILTER_FD: it belongs here, since this sandbox is still to be made
  * @returns the command that enters the image, and the options that it reads from OPTIONS_FD
  * @throws DriverError invalid
  */
@@ -22,6 +24,7 @@ export function imageSandbox(
   bubblewrap: string,
   spec: UnitSpec,
   image: UnitImage,
+  filtered: boolean,
 ): { command: string[]; options: string[] } {
   requireTargets({ files: '/', mounts: spec.mounts.filter(({ target }) => !target.startsWith('/app')) });
   const variables = Object.entries({ HOME: image.user.home, ...image.env, ...spec.env });
@@ -37,7 +40,8 @@ export function imageSandbox(
     '--clearenv',
     ...variables.flatMap(([name, value]) => ['--setenv', name, value]),
   ];
-  return { command: [bubblewrap, '--args', String(OPTIONS_FD), '--', ...inside], options };
+  const filter = filtered ? ['--seccomp', String(FILTER_FD)] : [];
+  return { command: [bubblewrap, ...filter, '--args', String(OPTIONS_FD), '--', ...inside], options };
 }
 
 function rootOptions({ user }: UnitImage): string[] {

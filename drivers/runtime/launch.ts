@@ -6,7 +6,7 @@
 //   bwrap           of an image: makes its files the root (image_sandbox.ts)
 //   the command
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { UnitSpec } from '../runtime';
@@ -14,8 +14,9 @@ import { memoryEventsFile, ownProcesses, procsFiles } from './cgroup';
 import type { RuntimeHost } from './host_probe';
 import type { Unit } from './run_directory';
 import { HEALTH_FD, HEALTH_FILE, healthScript } from './image_health';
+import { FILTER_FD, unitFilter } from './seccomp';
 import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
-import { cleanEnvironment, dropTo, sandboxed } from './sandbox';
+import { cleanEnvironment, dropTo, sandboxed, type Inside } from './sandbox';
 
 // $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as
 // root: only builtins and programs of the system, and no variable of a tenant. Foreground, because shells let
@@ -49,6 +50,10 @@ if [ -n "$oom" ]; then while read -r key value; do [ "$key" = oom_kill ] && kill
 echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 `;
 
+/** The filter of system calls: in the run directory, and where the sandbox around an image shows it. */
+const FILTER_FILE = 'etc/seccomp';
+const FILTER_INSIDE = '/run/seccomp';
+
 // Not $(</dev/fd/3): reopening the file would need permissions on it, which the tenant lacks.
 const scriptRunner = 'eval "$(cat <&3)"';
 
@@ -57,11 +62,13 @@ const scriptRunner = 'eval "$(cat <&3)"';
  * @throws DriverError
  */
 export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): ChildProcess {
-  const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image) : null;
+  const filter = writeFilter(host, runDirectory, spec);
+  const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, !!filter) : null;
   const text = inner ? imageScript(host, unit, spec, inner) : unitScript(host, runDirectory, unit, spec);
   const script = unlinkedFile(runDirectory, text);
   const options = inner ? unlinkedFile(runDirectory, inner.options.map((option) => `${option}\0`).join('')) : 'ignore';
   const health = spec.image?.health_check ? openSync(path.join(runDirectory, HEALTH_FILE), 'a', 0o600) : null;
+  const rules = filter ? openSync(filter, 'r') : null;
   const out = openSync(path.join(runDirectory, 'out'), 'a');
   const err = openSync(path.join(runDirectory, 'err'), 'a');
   try {
@@ -75,15 +82,24 @@ export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec
         cwd: '/',
         env: cleanEnvironment,
         detached: true,
-        stdio: ['ignore', 'ignore', 'ignore', script, out, err, options, ...(health === null ? [] : [health])],
+        stdio: ['ignore', 'ignore', 'ignore', script, out, err, options, health ?? 'ignore', rules ?? 'ignore'],
       },
     );
     child.on('error', () => undefined); // the caller sees that no handle appears
     child.unref();
     return child;
   } finally {
-    for (const fd of [script, out, err, options, health]) if (typeof fd === 'number') closeSync(fd);
+    for (const fd of [script, out, err, options, health, rules]) if (typeof fd === 'number') closeSync(fd);
   }
+}
+
+/** @returns the file that holds it; null where the host has no filters */
+function writeFilter(host: RuntimeHost, runDirectory: string, { nested }: UnitSpec): string | null {
+  const filter = host.seccomp ? unitFilter({ nested }) : null;
+  if (filter === null) return null;
+  const file = path.join(runDirectory, FILTER_FILE);
+  writeFileSync(file, filter, { mode: 0o644 });
+  return file;
 }
 
 /** The variables that the unit gets unless it has its own, and where its files are for it. */
@@ -108,9 +124,17 @@ function commandOf(host: RuntimeHost, runDirectory: string, unit: Unit, spec: Un
       files: unit.directory,
       mounts: spec.image ? outerMounts(spec) : spec.mounts,
       readable: spec.readable,
+      ...filterOf(host, runDirectory, spec),
       command: inner,
     }),
   ];
+}
+
+// The sandbox within the sandbox of an image has it; the one around it makes that one.
+function filterOf(host: RuntimeHost, runDirectory: string, { image }: UnitSpec): Pick<Inside, 'filter' | 'shown'> {
+  if (!host.seccomp) return {};
+  if (!image) return { filter: FILTER_FD };
+  return { shown: [{ source: path.join(runDirectory, FILTER_FILE), target: FILTER_INSIDE }] };
 }
 
 function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): string {
@@ -140,15 +164,15 @@ type Inner = ReturnType<typeof imageSandbox>;
 /** Run in the sandbox, but outside of the root of the image, which may have no shell. */
 function imageScript(host: RuntimeHost, unit: Unit, spec: UnitSpec, { command, options }: Inner): string {
   const check = spec.image?.health_check;
-  const [bubblewrap = ''] = command;
-  const enter = [bubblewrap, '--args', '6', '--', ...(check?.command ?? [])];
+  const enter = [...command.slice(0, command.indexOf('--') + 1), ...(check?.command ?? [])];
+  const filter = host.seccomp ? ` ${FILTER_FD}< ${FILTER_INSIDE}` : '';
   return [
     'exec 3<&-',
     'umask 022',
     ...(unit.group === null ? [processLimit(host, spec)] : []),
     'unset LC_ALL OLDPWD',
-    ...(check ? healthScript(check, { command: enter, options }, quoted) : []),
-    `exec ${command.map(quoted).join(' ')}${check ? ` ${HEALTH_FD}>&-` : ''}`,
+    ...(check ? healthScript(check, { command: enter, options, filter }, quoted) : []),
+    `exec ${command.map(quoted).join(' ')}${filter}${check ? ` ${HEALTH_FD}>&-` : ''}`,
     '',
   ].join('\n');
 }

@@ -81,6 +81,7 @@ function fingerprintOf(host: RuntimeHost): Fingerprint {
     facts: {
       images: host.runsImages,
       sandbox: host.bubblewrap === null ? 'none' : 'bubblewrap',
+      system_calls: host.seccomp ? 'filtered' : 'all',
       limits,
       users: host.users,
       process_limit: host.groups === null ? host.processLimit : 'unit',

@@ -13,6 +13,10 @@ export interface Inside {
   files: string;
   mounts: { source: string; target: string }[];
   readable?: string[];
+  /** Files that it may read, at another path. */
+  shown?: { source: string; target: string }[];
+  /** File descriptor of a filter of seccomp(2). */
+  filter?: number;
   command: string[];
 }
 
@@ -95,6 +99,8 @@ function bubblewrapArguments(host: RuntimeHost, inside: Inside): string[] {
     // After /tmp, which would cover those that lie below it.
     ...[...host.toolchains, ...readable].flatMap((directory) => readOnly(directory)),
     ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),
+    ...(inside.shown ?? []).flatMap(({ source, target }) => ['--ro-bind', source, target]),
+    ...(inside.filter === undefined ? [] : ['--seccomp', String(inside.filter)]),
     // Last: root of the sandbox is memory, and not limited where there are no control groups.
     ...['--remount-ro', '/'],
     ...['--chdir', '/app'],

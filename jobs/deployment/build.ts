@@ -168,6 +168,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
         env: { ...defaults, ...plan.env, ...trust.env, ...variables, ...planning.platformVariables(row), ...env },
         readable: trust.readable,
         tenant: planning.tenant,
+        nested: plan.kind === 'dockerfile',
         limits: {
           memory_mb: buildMemoryMb,
           cpus: null,
