@@ -16,7 +16,7 @@ export function outerMounts({ mounts }: UnitSpec): UnitSpec['mounts'] {
 }
 
 /**
- * @param filtered it takes a filter of system calls from FILTER_FD, since the sandbox around it must still make this one
+ * @param filtered it takes a filter of system calls from FILTER_FD; the sandbox around it must still make this one
  * @returns the command that enters the image, and the options that it reads from OPTIONS_FD
  * @throws DriverError invalid
  */
