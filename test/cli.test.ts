@@ -185,7 +185,9 @@ test('doctor finds everything in order beside the running service', async () => 
     'secret key': { status: 'ok' },
     database: { status: 'ok', detail: expect.stringMatching(/^PostgreSQL \d+.* answers \(embedded\)$/) },
     migrations: { status: 'ok' },
-    isolation: { detail: expect.stringMatching(/^sandbox \w+, system calls .*, limits .*, process_limit (unit|user|monitor) \(/) },
+    isolation: {
+      detail: expect.stringMatching(/^sandbox \w+, system calls .*, limits .*, process_limit (unit|user|monitor) \(/),
+    },
     port: { status: 'ok', detail: `a running service answers at 127.0.0.1:${port}` },
   });
   expect(code).toBe(0);
