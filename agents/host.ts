@@ -16,6 +16,7 @@ import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
 import { openOutbound } from '../drivers/outbound';
 import { outboundOf } from '../platform/probes';
+import { startBackupStore } from './backup_store';
 import { startCdnCounting } from './cdn';
 import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail';
@@ -82,6 +83,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log });
   opened.push(() => logShipper.stop());
+  const backups = startBackupStore({ config, log, engines: drivers.databases.values() });
+  if (backups) opened.push(() => backups.stop());
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   return drivers;

@@ -1,4 +1,4 @@
-// Looks at everything that the service needs, and changes nothing.
+// Looks at everything that the service needs, and changes nothing but a file in the backup store, which goes again.
 import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,10 @@ import type { HostFacts } from '../core/host_facts';
 import { loadKeyRing } from '../core/secrets';
 import { aptInstallCommand, missingPrograms } from '../core/missing_programs';
 import { StartupError } from '../core/startup_error';
+import { openBackupStore } from '../drivers/backup_store/open';
+import { probeBackupStore } from '../drivers/backup_store/probe';
 import { dnsQuestions } from '../drivers/dns';
+import { driverContext } from '../drivers/driver';
 import { hostFacts } from '../drivers/host';
 import { probeHost } from '../drivers/runtime/host_probe';
 import { openControlDatabase, type ControlDatabase } from '../db/control_database';
@@ -25,11 +28,12 @@ type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Findin
 const DISK_FREE_MIN_BYTES = 1e9;
 const NAME_ASKED = 'example.com';
 const HEALTH_WITHIN_MS = 2_000;
+const STORE_WITHIN_MS = 20_000;
 
 export const commands: Command[] = [
   {
     name: 'doctor',
-    summary: 'Check settings, data directory, secret key, database, host, DNS and ports.',
+    summary: 'Check settings, data directory, secret key, database, host, backup store, DNS and ports.',
     async run() {
       const config = loadConfig(process.env);
       const rows: Finding[] = [{ check: 'settings', status: 'ok', detail: `data directory ${config.dataDir}` }];
@@ -48,6 +52,7 @@ const checks: Record<string, Check> = {
   database,
   host,
   isolation,
+  'backup store': backupStore,
   'DNS resolver': resolver,
   'name server': nameserver,
   port: (config) => port('port', config.host, config.port),
@@ -202,6 +207,14 @@ function missing(facts: HostFacts): Finding[] {
 
 function gigabytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+async function backupStore(config: Config): Promise<Finding> {
+  const check = 'backup store';
+  const store = openBackupStore(config);
+  if (!store) return { check, status: 'ok', detail: 'none: backups of databases stay on this host' };
+  await probeBackupStore(store, driverContext(STORE_WITHIN_MS));
+  return { check, status: 'ok', detail: `${store.address} takes files and gives them back` };
 }
 
 async function resolver({ dnsResolvers }: Config): Promise<Finding> {

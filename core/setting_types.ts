@@ -199,6 +199,23 @@ export function transferKey<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'name:base64', parse: (given) => (isKey(given) && hasSecret(given) ? given : null) };
 }
 
+/** A bucket, and a folder in it: `prefix` is empty, or ends with a slash. */
+export interface S3LocationSetting {
+  bucket: string;
+  prefix: string;
+}
+
+/** `s3://bucket`, `s3://bucket/folder/of/it`. */
+export function s3Location<const R extends Row>(row: R): Typed<S3LocationSetting, R> {
+  const parse = (given: string): S3LocationSetting | null => {
+    const [, bucket, folder = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([\w.\-/]*))?$/.exec(given) ?? [];
+    const parts = folder.split('/').filter(Boolean);
+    if (bucket === undefined || parts.includes('.') || parts.includes('..')) return null;
+    return { bucket, prefix: parts.map((part) => `${part}/`).join('') };
+  };
+  return { ...row, type: 's3://bucket/folder', parse };
+}
+
 /** The text of a key ring; core/secrets.ts reads it. */
 export function secretKeys<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'key or list of id:key', parse: (given) => (parseKeyRing(given) ? given : null) };

@@ -1,5 +1,6 @@
 // Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
 import { aiSettings } from './settings/ai';
+import { backupStoreSettings } from './settings/backup_store';
 import { cdnSettings } from './settings/cdn';
 import { dnsSettings } from './settings/dns';
 import { gitSettings } from './settings/git';
@@ -17,6 +18,7 @@ export const settings = {
   ...dnsSettings,
   ...cdnSettings,
   ...hostingSettings,
+  ...backupStoreSettings,
   ...mailSettings,
   ...gitSettings,
   ...objectStorageSettings,

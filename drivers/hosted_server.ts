@@ -86,6 +86,8 @@ export interface BackedUp<S> {
   removeBackup(serverId: string, backupId: string, ctx: DriverContext): Promise<void>;
   /** The backup as one stream for a download, and the name of its file. */
   openBackup(serverId: string, backupId: string): Promise<{ stream: NodeJS.ReadableStream; file_name: string }>;
+  /** Brings archives that wait to the store of the operator; of engines that have any. @returns how many files */
+  storeArchives?(ctx: DriverContext): Promise<number>;
   /** The points in time that a restore can reach; null where the engine has none. */
   window(id: string, ctx: DriverContext): Promise<{ earliest: string; latest: string } | null>;
   /**

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../core/config';
 import { problem, Problem } from '../core/errors';
+import { openBackupStore } from '../drivers/backup_store/open';
 import type { EngineDriver } from '../drivers/database';
 import { openBackupFile } from '../drivers/hosted_server/backups';
 import { openBackup as openPostgresqlBackup } from '../drivers/database/postgresql/backups';
@@ -50,11 +51,12 @@ async function send(platform: Platform, request: Request, response: Response): P
 type Opened = ReturnType<EngineDriver['openBackup']>;
 
 /** @throws not_found where the files are not on this host */
-async function openFile({ databaseDir: directory }: Config, { engine, server_id, id }: DownloadableBackup): Opened {
+async function openFile(config: Config, { engine, server_id, id }: DownloadableBackup): Opened {
+  const { databaseDir: directory } = config;
   const open = engine === 'postgresql' ? openPostgresqlBackup : openBackupFile;
   try {
-    // Reading needs only the directory: this process may have no runtime.
-    return await open({ directory } as PostgresqlContext, server_id, id);
+    // Reading needs only the directory and the store: this process may have no runtime.
+    return await open({ directory, store: openBackupStore(config) } as PostgresqlContext, server_id, id);
   } catch (error) {
     if (error instanceof DriverError && error.reason === 'conflict')
       throw problem('not_found', 'The files of the backup are not on this host.');

@@ -212,6 +212,25 @@ test('doctor says what is wrong, and its exit code too', async () => {
     status: 'failed',
     detail: expect.stringContaining('is malformed'),
   });
+  const store = { BACKUP_STORE: 's3://no', BACKUP_STORE_URL: 'http://127.0.0.1:9' };
+  const keys = { BACKUP_STORE_ACCESS_KEY: 'NOBODY', BACKUP_STORE_SECRET_KEY: 'hush-hush' };
+  const bucketless = await run(['doctor', '--json'], { settings: { ...store, ...keys } });
+  expect(bucketless.code).toBe(1);
+  const detail = 'BACKUP_STORE is malformed: "s3://no" (expected s3://bucket/folder)';
+  expect(bucketless.err).toContain(detail);
+  const away = await run(['doctor', '--json'], { settings: { ...store, BACKUP_STORE: 's3://backups/here', ...keys } });
+  expect(JSON.parse(away.out).data).toContainEqual({
+    check: 'backup store',
+    status: 'failed',
+    detail: 'The backup store does not respond.',
+  });
+  expect(away.out + away.err).not.toContain('hush-hush');
+  const keyless = await run(['doctor', '--json'], { settings: { ...store, BACKUP_STORE: 's3://backups' } });
+  expect(JSON.parse(keyless.out).data).toContainEqual({
+    check: 'backup store',
+    status: 'failed',
+    detail: 'BACKUP_STORE is set, and BACKUP_STORE_ACCESS_KEY or BACKUP_STORE_SECRET_KEY is not; set both',
+  });
   const unknown = await run(['doctor'], { settings: { PLATFORM_NONSENSE: '1' } });
   expect([unknown.code, unknown.err]).toEqual([1, 'platform: PLATFORM_NONSENSE is not a setting\n']);
 });

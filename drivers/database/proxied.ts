@@ -10,6 +10,7 @@ import {
   type ServerMetrics,
   type ServerSpec,
 } from '../database';
+import type { BackupStore } from '../backup_store';
 import { asDriverErrors } from '../driver';
 import type { DriverContext } from '../driver';
 import { ensureProxy, proxyDifference, stopProxy, type ProxyContext } from '../hosted_server/access_proxy';
@@ -37,6 +38,8 @@ export interface ProxiedOptions {
   gigabyteBytes?: number;
   /** Where public endpoints are reached; without it all addresses of the host but those of the loopback interface. */
   publicAddresses?: string[];
+  /** Where backups are kept; none: in the directory. */
+  store?: BackupStore | null;
 }
 
 /** `product`: the name of the engine for people. */
@@ -108,6 +111,7 @@ export function proxiedContext<Name extends string>(
     found: options.found,
     gigabyteBytes: options.gigabyteBytes ?? 2 ** 30,
     publicAddresses: options.publicAddresses ?? null,
+    store: options.store ?? null,
   };
 }
 

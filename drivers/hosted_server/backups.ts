@@ -1,21 +1,34 @@
 // Backups: <directory>/backups/<server id>/<backup id>/ with one file and manifest.json beside it. Made under a
-// temporary name and renamed when whole. They belong to us and are read by nobody else.
+// temporary name and renamed when whole. They belong to us and are read by nobody else. With a store, the file is kept
+// there (stored_backups.ts).
 import { randomBytes } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
-import { mkdir, open, readFile, readdir, rename, rmdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../files';
 import type { BackupMade } from '../hosted_server';
-import { DriverError, checkpoint } from '../driver';
+import { DriverError, checkpoint, driverContext } from '../driver';
 import type { DriverContext } from '../driver';
-import { removeServerTree, requireName, type EngineContext, type Owner } from './server_directory';
+import { exists, removeServerTree, type EngineContext, type Owner, type ServerDirectory } from './server_directory';
+import {
+  backupDirectoryOf,
+  fetchFiles,
+  importBackup,
+  manifestName,
+  openStoredFile,
+  removeStoredBackup,
+  storeBackup,
+  storedSize,
+  type BackupId,
+} from './stored_backups';
 
 export interface Backup {
   file: string;
   manifest: BackupMade['manifest'];
 }
 
-const manifestName = 'manifest.json';
+/** A download that takes longer is broken off. */
+export const DOWNLOAD_WITHIN_MS = 24 * 3_600_000;
 
 /** Null where there is none that is whole. */
 export async function findBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup | null> {
@@ -26,11 +39,36 @@ export async function findBackup(engine: EngineContext, serverId: string, backup
   return { manifest, file: path.join(directory, String(manifest.file)) };
 }
 
-/** @throws DriverError conflict where there is none */
-export async function requireBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup> {
+/** @throws DriverError conflict where there is none, here or in the store */
+async function requireBackup(
+  engine: EngineContext,
+  serverId: string,
+  backupId: string,
+  ctx: DriverContext,
+): Promise<Backup> {
+  await importBackup(engine, { serverId, backupId }, ctx);
   const backup = await findBackup(engine, serverId, backupId);
   if (backup === null) throw new DriverError('conflict', 'The files of the backup are not on this host.');
   return backup;
+}
+
+/** Works with the file of a backup, which is fetched to the directory of `target` where it is in the store. */
+export async function withBackupFile<T>(
+  engine: EngineContext,
+  target: ServerDirectory,
+  id: BackupId,
+  work: (file: string) => Promise<T>,
+  ctx: DriverContext,
+): Promise<T> {
+  const { file } = await requireBackup(engine, id.serverId, id.backupId, ctx);
+  if (await exists(file)) return work(file);
+  const to = path.join(target.path, 'fetched');
+  await fetchFiles(engine, id, { names: [path.basename(file)], to }, ctx);
+  try {
+    return await work(path.join(to, path.basename(file)));
+  } finally {
+    await rm(to, { recursive: true, force: true });
+  }
 }
 
 /**
@@ -45,9 +83,10 @@ export async function makeBackup(
   fill: (file: string) => Promise<BackupMade['manifest']>,
   ctx: DriverContext,
 ): Promise<BackupMade> {
+  const id = { serverId, backupId };
   const known = await findBackup(engine, serverId, backupId);
-  if (known !== null) return made(known);
-  await removeBackupDirectory(engine, serverId, backupId, ctx);
+  if (known !== null) return storeMade(engine, id, known, ctx);
+  await removeLocalBackup(engine, serverId, backupId, ctx);
   const directory = directoryOf(engine, serverId, backupId);
   const temporary = path.join(path.dirname(directory), `.new-${backupId}-${randomBytes(6).toString('hex')}`);
   await mkdir(temporary, { recursive: true, mode: 0o700 });
@@ -59,11 +98,21 @@ export async function makeBackup(
   };
   await writeFile(path.join(temporary, manifestName), JSON.stringify(manifest), { mode: 0o600, flush: true });
   await rename(temporary, directory);
-  return made({ manifest, file: path.join(directory, fileName) });
+  return storeMade(engine, id, { manifest, file: path.join(directory, fileName) }, ctx);
 }
 
-/** Takes the backup and what interrupted calls left of it away. Absent is success. */
+/** Takes the backup and what interrupted calls left of it away, in the store too. Absent is success. */
 export async function removeBackupDirectory(
+  engine: EngineContext,
+  serverId: string,
+  backupId: string,
+  ctx: DriverContext,
+): Promise<void> {
+  await removeStoredBackup(engine, { serverId, backupId }, ctx);
+  await removeLocalBackup(engine, serverId, backupId, ctx);
+}
+
+async function removeLocalBackup(
   engine: EngineContext,
   serverId: string,
   backupId: string,
@@ -84,8 +133,11 @@ export async function openBackupFile(
   serverId: string,
   backupId: string,
 ): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
-  const { file } = await requireBackup(engine, serverId, backupId);
-  return { stream: createReadStream(file), file_name: `${serverId}-${backupId}${path.extname(file)}` };
+  const ctx = driverContext(DOWNLOAD_WITHIN_MS);
+  const { file } = await requireBackup(engine, serverId, backupId, ctx);
+  const file_name = `${serverId}-${backupId}${path.extname(file)}`;
+  if (await exists(file)) return { stream: createReadStream(file), file_name };
+  return { stream: await openStoredFile(engine, { serverId, backupId }, path.basename(file), ctx), file_name };
 }
 
 /**
@@ -111,12 +163,18 @@ export async function copyFile(from: string, to: string, owner: Owner | null, ct
   }
 }
 
-async function made({ file, manifest }: Backup): Promise<BackupMade> {
-  return { size_bytes: (await stat(file)).size, manifest };
+async function storeMade(
+  engine: EngineContext,
+  id: BackupId,
+  { file, manifest }: Backup,
+  ctx: DriverContext,
+): Promise<BackupMade> {
+  const name = path.basename(file);
+  await storeBackup(engine, id, [name], ctx);
+  const size_bytes = (await storedSize(path.dirname(file), name)) ?? (await stat(file)).size;
+  return { size_bytes, manifest };
 }
 
 function directoryOf(engine: EngineContext, serverId: string, backupId: string): string {
-  requireName(serverId);
-  requireName(backupId);
-  return path.join(engine.directory, 'backups', serverId, backupId);
+  return backupDirectoryOf(engine, { serverId, backupId });
 }

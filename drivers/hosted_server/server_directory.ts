@@ -9,6 +9,7 @@ import { lstat, mkdir, open, readFile, readdir, rename, rm, writeFile } from 'no
 import path from 'node:path';
 import { absentIsNull } from '../files';
 import { run } from '../command';
+import type { BackupStore } from '../backup_store';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import type { RuntimeDriver } from '../runtime';
@@ -23,6 +24,8 @@ export interface EngineContext {
   name: string;
   runtime: RuntimeDriver;
   gigabyteBytes: number;
+  /** Where backups are kept; none: in the directory. */
+  store?: BackupStore | null;
 }
 
 export interface ServerDirectory {

@@ -1,6 +1,7 @@
 // The engines of databases that this host has, and what listens before them.
 import { join } from 'node:path';
 import { makeDirectory } from '../../core/directory';
+import { openBackupStore } from '../../drivers/backup_store/open';
 import { openMariadb } from '../../drivers/database/mariadb/driver';
 import { openPostgresql } from '../../drivers/database/postgresql/driver';
 import { openRedis } from '../../drivers/database/redis/driver';
@@ -16,10 +17,11 @@ export async function openEngines({ config, runtime, facts }: HostParts): Promis
   const { postgresql, mariadb, ...found } = await facts();
   makeDirectory(directory, 0o711);
   const engines: EngineDriver[] = [];
-  if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql }));
+  const store = openBackupStore(config);
+  if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql, store }));
   for (const engine of ['redis', 'valkey'] as const)
-    if (found[engine].length) engines.push(openRedis({ runtime, directory, engine, found: found[engine] }));
-  if (mariadb.length) engines.push(openMariadb({ runtime, directory, found: mariadb }));
+    if (found[engine].length) engines.push(openRedis({ runtime, directory, engine, found: found[engine], store }));
+  if (mariadb.length) engines.push(openMariadb({ runtime, directory, found: mariadb, store }));
   return { databases: new Map(engines.map((driver) => [driver.name, driver])) };
 }
 

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../drivers/database';
-import { systemIdentifierOf, type Cluster } from '../../drivers/database/postgresql/cluster';
+import { postgresqlContext, systemIdentifierOf, type Cluster } from '../../drivers/database/postgresql/cluster';
 import { configure } from '../../drivers/database/postgresql/configuration';
 import { clusterOf } from '../../drivers/database/postgresql/ensure';
 import { startPostgres, stopPostgres } from '../../drivers/database/postgresql/server';
@@ -123,8 +123,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
   });
 
   test('while it verifies data, when the server takes no clients yet: that one is not up to date', async () => {
-    const { runtime } = one.trial;
-    const engine = { ...one, runtime, name: 'postgresql', gigabyteBytes: 2 ** 30, running: new Map() };
+    const engine = postgresqlContext({ ...one, runtime: one.trial.runtime });
     await startPrivately(await clusterOf(engine, spec, ctx()));
     await until(async () => (await one.driver.observe(spec, ctx())).state === 'running');
     expect((await one.driver.observe(spec, ctx())).differs).toBe('it takes no clients yet');

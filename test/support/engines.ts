@@ -6,6 +6,7 @@ import { Client, type ClientConfig } from 'pg';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresqlFound } from '../../core/host_facts';
+import type { BackupStore } from '../../drivers/backup_store';
 import type { DatabaseServer } from '../../drivers/database';
 import { driverContext, type DriverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
@@ -25,7 +26,9 @@ export interface EngineTrial {
   close(): Promise<void>;
 }
 
-export async function openEngineTrial(more: { gigabyteBytes?: number; variant?: Variant } = {}): Promise<EngineTrial> {
+export async function openEngineTrial(
+  more: { gigabyteBytes?: number; variant?: Variant; store?: BackupStore } = {},
+): Promise<EngineTrial> {
   const { postgresql: found } = await hostFacts();
   const trial = await openTrial(more.variant ?? { sandbox: 'auto' });
   const directory = `${trial.root}/databases`;
@@ -39,7 +42,10 @@ export async function openEngineTrial(more: { gigabyteBytes?: number; variant?: 
       await trial.close();
       await ports.release();
     },
-    driver: postgresqlServers({ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes }),
+    driver: postgresqlServers({
+      ...{ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes },
+      store: more.store ?? null,
+    }),
   };
 }
 

@@ -7,7 +7,7 @@ import { createGunzip, createGzip } from 'node:zlib';
 import type { BackupMade, RestoreFrom, DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { makeBackup, requireBackup } from '../../hosted_server/backups';
+import { makeBackup, withBackupFile } from '../../hosted_server/backups';
 import { ownerOf, requireServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
 import { killTask } from '../../hosted_server/unit';
 import { fileNames } from './config';
@@ -67,22 +67,25 @@ export async function restore(
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
   const tool = toolOf(requireProgram(engine, spec.version), 'mariadb');
   const serverDirectory = await requireServerDirectory(engine, spec.id);
-  const { file } = await requireBackup(engine, from.server_id, backupId);
-  await killTask(engine, spec.id, 'setup', ctx);
-  await replaceServerData(
-    serverDirectory,
-    {
-      key: `restore ${from.id}`,
-      now: spec,
-      before: spec,
-      fill: (temporary) => install(engine, spec, temporary, ctx),
-      start: (server) => start(engine, serverDirectory, server, ctx),
-      waitUntilReady: (server) => waitUntilReady(engine, serverDirectory, server, ctx),
-      stop: () => stop(engine, spec.id, ctx),
-      load: () => load(serverDirectory, spec, tool, file, ctx),
-    },
-    ctx,
-  );
+  const id = { serverId: from.server_id, backupId };
+  const replaceWith = async (file: string): Promise<void> => {
+    await killTask(engine, spec.id, 'setup', ctx);
+    await replaceServerData(
+      serverDirectory,
+      {
+        key: `restore ${from.id}`,
+        now: spec,
+        before: spec,
+        fill: (temporary) => install(engine, spec, temporary, ctx),
+        start: (server) => start(engine, serverDirectory, server, ctx),
+        waitUntilReady: (server) => waitUntilReady(engine, serverDirectory, server, ctx),
+        stop: () => stop(engine, spec.id, ctx),
+        load: () => load(serverDirectory, spec, tool, file, ctx),
+      },
+      ctx,
+    );
+  };
+  await withBackupFile(engine, serverDirectory, id, replaceWith, ctx);
 }
 
 // Tenants have no users in the new data until ensure makes them, so nobody sees a half of it. Begun again after a

@@ -1,7 +1,7 @@
 // Since when the archive of a server has its log without a gap. Only backups from then on lead to a point in time: what
 // was written while nothing was kept is missing behind the older ones.
 import { readNote, removeNote, writeNote, type ServerDirectory } from '../../hosted_server/server_directory';
-import type { Manifest } from './backups';
+import type { Manifest } from './known_backups';
 import type { Cluster } from './cluster';
 
 const noteName = 'archiving';
@@ -22,8 +22,12 @@ export async function noteArchiveBegins({ serverDirectory, spec }: Cluster): Pro
     await writeNote(serverDirectory, noteName, { since: new Date().toISOString() });
 }
 
+/** When another host has archived it without a gap up to its end. */
+export async function noteArchivedSince(serverDirectory: ServerDirectory, since: string): Promise<void> {
+  await writeNote(serverDirectory, noteName, { since });
+}
+
 /** Those that a point in time can be reached from, in the order given. */
-export async function leadingOn(serverDirectory: ServerDirectory, backups: Manifest[]): Promise<Manifest[]> {
-  const since = await archivedSince(serverDirectory);
+export function leadingOn(since: string | null, backups: Manifest[]): Manifest[] {
   return since === null ? [] : backups.filter(({ taken_at }) => taken_at >= since);
 }

@@ -2,48 +2,46 @@
 // one to a point in time; and a dump of the database, which is what a user downloads, and which fits every later
 // version.
 //   <backups>/<server id>/<backup id>/   base/ (base.tar.gz, pg_wal.tar.gz, backup_manifest)   dump   manifest.json
+// With a store, the files are kept there (drivers/hosted_server/stored_backups.ts), and so is the archive.
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../files';
 import type { BackupMade } from '../../database';
-import { DriverError } from '../../driver';
+import { DriverError, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
+import { DOWNLOAD_WITHIN_MS } from '../../hosted_server/backups';
 import {
+  exists,
   removeServerTree,
   findServerDirectory,
   requireName,
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
+import {
+  importBackup,
+  isStored,
+  openStoredFile,
+  removeStoredBackup,
+  storeBackup,
+} from '../../hosted_server/stored_backups';
 import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
 import { connectionOf } from './data';
 import { clearStaleLock, runInBackground } from './background_work';
 import { requireTools, runTool } from './programs';
+import { backupMissing, backupsHere, isLogFile, manifestOf, orderOf, type Manifest } from './known_backups';
 import { inSession } from './session';
-
-/**
- * `wal_file`: the first file of the log that a recovery from it needs. `taken_at`: the earliest time that it can be
- * brought to.
- */
-export interface Manifest {
-  id: string;
-  version: string;
-  system_identifier: string;
-  timeline: number;
-  wal_file: string;
-  taken_at: string;
-  database_name: string;
-  size_bytes: number;
-}
+import { pruneStored } from './stored_archive';
 
 /** @throws DriverError unsupported, with what to install */
 export async function backup(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<BackupMade> {
   requireName(backupId);
   const { engine, programs, spec } = cluster;
+  const id = { serverId: spec.id, backupId };
   const directory = backupsOf(engine, spec.id);
   const made = await manifestOf(path.join(directory, backupId));
-  if (made !== null) return toBackupMade(made);
+  if (made !== null && (await isStored(engine, id))) return toBackupMade(made);
   requireTools(programs, ['pg_basebackup', 'pg_dump']);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   return toBackupMade(
@@ -51,7 +49,12 @@ export async function backup(cluster: Cluster, backupId: string, ctx: DriverCont
       engine,
       `backup-${backupId}`,
       directory,
-      (own) => make(cluster, directory, backupId, own),
+      async (own) => {
+        const manifest = (await manifestOf(path.join(directory, backupId))) ?? (await make(cluster, backupId, own));
+        await storeBackup(engine, id, files, own);
+        await pruneStored(engine, spec.id, own);
+        return manifest;
+      },
       ctx,
     ),
   );
@@ -66,10 +69,12 @@ export async function removeBackup(
 ): Promise<void> {
   requireName(backupId);
   const directory = backupsOf(engine, serverId);
+  await removeStoredBackup(engine, { serverId, backupId }, ctx);
   await rename(path.join(directory, backupId), temporaryDirectoryOf(directory, backupId)).catch(absentIsNull);
   await clearTemporary(directory, backupId, ctx);
   const serverDirectory = await findServerDirectory(engine, serverId);
   if (typeof serverDirectory !== 'string') await pruneArchive(engine, serverDirectory);
+  await pruneStored(engine, serverId, ctx);
   await clearStaleLock(directory);
   await rmdir(directory).catch(() => undefined); // others are still in it
 }
@@ -81,27 +86,16 @@ export async function openBackup(
   backupId: string,
 ): Promise<{ stream: NodeJS.ReadableStream; file_name: string }> {
   requireName(backupId);
+  const ctx = driverContext(DOWNLOAD_WITHIN_MS);
+  const id = { serverId, backupId };
   const directory = path.join(backupsOf(engine, serverId), backupId);
+  await importBackup(engine, id, ctx);
   const made = await manifestOf(directory);
   if (made === null) throw backupMissing();
-  return {
-    stream: createReadStream(path.join(directory, 'dump')),
-    file_name: `${made.database_name}-${made.taken_at.replaceAll(/[-:]|\.\d+/g, '')}.dump`,
-  };
-}
-
-/** All whole backups of a server, the oldest first. */
-export async function backupsFound(engine: PostgresqlContext, serverId: string): Promise<Manifest[]> {
-  const directory = backupsOf(engine, serverId);
-  const names = (await readdir(directory).catch(absentIsNull)) ?? [];
-  const found = await Promise.all(
-    names.filter((one) => !one.startsWith('.')).map((one) => manifestOf(path.join(directory, one))),
-  );
-  return found.filter((one) => one !== null).sort((a, b) => (a.taken_at < b.taken_at ? -1 : 1));
-}
-
-export function backupMissing(): DriverError {
-  return new DriverError('conflict', 'There is no such backup.');
+  const file_name = `${made.database_name}-${made.taken_at.replaceAll(/[-:]|\.\d+/g, '')}.dump`;
+  const dump = path.join(directory, 'dump');
+  if (await exists(dump)) return { stream: createReadStream(dump), file_name };
+  return { stream: await openStoredFile(engine, id, 'dump', ctx), file_name };
 }
 
 /**
@@ -111,23 +105,25 @@ export async function pruneArchive(engine: PostgresqlContext, serverDirectory: S
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(absentIsNull);
   if (systemIdentifier === null) return;
   const archive = archiveDirectory(serverDirectory, systemIdentifier);
-  const needed = (await backupsFound(engine, serverDirectory.id))
+  const needed = (await backupsHere(engine, serverDirectory.id))
     .filter((one) => one.system_identifier === systemIdentifier)
     .map(({ wal_file }) => orderOf(wal_file))
     .sort()[0];
+  // The first one may be on its way.
+  if (needed === undefined && (await isBeingTaken(engine, serverDirectory.id))) return;
   for (const file of (await readdir(archive).catch(absentIsNull)) ?? []) {
-    if (!/^[0-9A-F]{24}(\.[0-9A-F]{8}\.backup|\.partial)?\.gz$/.test(file)) continue;
+    if (!isLogFile(file)) continue;
     if (needed === undefined || orderOf(file) < needed) await rm(path.join(archive, file), { force: true });
   }
 }
 
-/** Place of a file of the log, whatever its timeline. */
-export function orderOf(walFile: string): string {
-  return walFile.slice(8, 24);
-}
+/** The base that a restore begins with, within its `base` folder. */
+export const baseFiles = ['base/base.tar.gz', 'base/pg_wal.tar.gz'];
+const files = [...baseFiles, 'base/backup_manifest', 'dump'];
 
-async function make(cluster: Cluster, directory: string, backupId: string, ctx: DriverContext): Promise<Manifest> {
+async function make(cluster: Cluster, backupId: string, ctx: DriverContext): Promise<Manifest> {
   const { programs, spec, engine, serverDirectory } = cluster;
+  const directory = backupsOf(engine, spec.id);
   await clearTemporary(directory, backupId, ctx);
   const temporary = temporaryDirectoryOf(directory, backupId);
   await mkdir(temporary, { mode: 0o700 });
@@ -146,9 +142,7 @@ async function make(cluster: Cluster, directory: string, backupId: string, ctx: 
     {},
     ctx,
   );
-  const sizes = await Promise.all(
-    ['base/base.tar.gz', 'base/pg_wal.tar.gz', 'dump'].map(async (file) => sizeOnDisk(path.join(temporary, file))),
-  );
+  const sizes = await Promise.all([...baseFiles, 'dump'].map(async (file) => sizeOnDisk(path.join(temporary, file))));
   const manifest: Manifest = {
     id: backupId,
     version: spec.version,
@@ -188,11 +182,6 @@ async function startOfBackup(
   });
 }
 
-async function manifestOf(directory: string): Promise<Manifest | null> {
-  const text = await readFile(path.join(directory, 'manifest.json'), 'utf8').catch(absentIsNull);
-  return text === null ? null : (JSON.parse(text) as Manifest);
-}
-
 function toBackupMade({ size_bytes, ...manifest }: Manifest): BackupMade {
   return { size_bytes, manifest };
 }
@@ -205,6 +194,11 @@ async function sizeOnDisk(file: string): Promise<number> {
 
 function temporaryDirectoryOf(directory: string, backupId: string): string {
   return path.join(directory, `.temporary-${backupId}-${randomBytes(6).toString('hex')}`);
+}
+
+async function isBeingTaken(engine: PostgresqlContext, serverId: string): Promise<boolean> {
+  const entries = (await readdir(backupsOf(engine, serverId)).catch(absentIsNull)) ?? [];
+  return entries.some((entry) => entry.startsWith('.temporary-'));
 }
 
 async function clearTemporary(directory: string, backupId: string, ctx: DriverContext): Promise<void> {

@@ -10,10 +10,29 @@ import { DriverError } from '../../driver';
 import { serverDirectoryOf, type EngineContext, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { Programs } from './programs';
 
-/** `working`: what goes on longer than one call, by its name (background_work.ts). */
+/**
+ * `running`: what goes on longer than one call, by its name (background_work.ts). `imported`: servers whose backups in
+ * the store are known here. `histories`: what the store has of archives, by its name there.
+ */
 export interface PostgresqlContext extends EngineContext {
   found: PostgresqlFound[];
   running: Map<string, BackgroundWork>;
+  imported: Set<string>;
+  histories: Map<string, string>;
+}
+
+/** Of servers and backups below `directory`. */
+export function postgresqlContext(
+  options: Pick<PostgresqlContext, 'runtime' | 'directory' | 'found' | 'store'> & { gigabyteBytes?: number },
+): PostgresqlContext {
+  return {
+    ...options,
+    gigabyteBytes: options.gigabyteBytes ?? 2 ** 30,
+    name: 'postgresql',
+    running: new Map(),
+    imported: new Set(),
+    histories: new Map(),
+  };
 }
 
 export interface BackgroundWork {

@@ -1,6 +1,7 @@
 // PostgreSQL: a cluster of its own for each server, a unit of the runtime.
 import type { PostgresqlFound } from '../../../core/host_facts';
 import { serverOf, type EngineDriver, type ObservedServer, type ServerSpec } from '../../database';
+import type { BackupStore } from '../../backup_store';
 import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../driver';
 import type { Desired, DriverContext } from '../../driver';
 import type { BackedUp, Measurable, Upgradable } from '../../hosted_server';
@@ -10,7 +11,7 @@ import type { RuntimeDriver } from '../../runtime';
 import { serverFingerprint } from '../proxied_server';
 import { cancelWork, runInBackground } from './background_work';
 import { backup, openBackup, removeBackup } from './backups';
-import { backupsOf as backupDirectoryOf, type Cluster, type PostgresqlContext } from './cluster';
+import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type PostgresqlContext } from './cluster';
 import { clusterOf, ensure, ensureServer } from './ensure';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
@@ -18,6 +19,7 @@ import { pooledServer } from './pooled';
 import { programsOf } from './programs';
 import { restore } from './restore';
 import { stopPostgres, whenReady } from './server';
+import { storeArchives } from './stored_archive';
 import { upgrade } from './upgrade';
 import { windowOf } from './window';
 
@@ -30,17 +32,14 @@ export interface PostgresqlOptions {
   directory: string;
   found: PostgresqlFound[];
   gigabyteBytes?: number;
+  /** Where backups and archives are kept; none: in the directory. */
+  store?: BackupStore | null;
 }
 
 const promotedWithinMs = 60_000;
 
 export function openPostgresql(options: PostgresqlOptions): EngineDriver {
-  const engine: PostgresqlContext = {
-    ...options,
-    gigabyteBytes: options.gigabyteBytes ?? 2 ** 30,
-    name: 'postgresql',
-    running: new Map(),
-  };
+  const engine = postgresqlContext(options);
   return {
     ...hostedServer(stepsOf(engine)),
     name: 'postgresql',
@@ -84,7 +83,8 @@ function backupsOf(engine: PostgresqlContext): BackedUp<ServerSpec> {
     backup: (r, backupId, ctx) => asDriverErrors(async () => backup(await presentCluster(engine, r), backupId, ctx)),
     removeBackup: (serverId, backupId, ctx) => asDriverErrors(() => removeBackup(engine, serverId, backupId, ctx)),
     openBackup: (serverId, backupId) => asDriverErrors(() => openBackup(engine, serverId, backupId)),
-    window: (id) => asDriverErrors(() => windowOf(engine, id)),
+    window: (id, ctx) => asDriverErrors(() => windowOf(engine, id, ctx)),
+    storeArchives: (ctx) => asDriverErrors(() => storeArchives(engine, ctx)),
     restore: (r, from, ctx) =>
       asDriverErrors(async () => {
         const cluster = await clusterOf(engine, serverOf(r), ctx);

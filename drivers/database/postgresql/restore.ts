@@ -9,8 +9,8 @@ import type { RestoreFrom } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import {
+  exists,
   removeServerTree,
-  serverDirectoryOf,
   readNote,
   removeNote,
   writeNote,
@@ -18,8 +18,9 @@ import {
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import { isReplacing, replaceData } from '../../hosted_server/replacement';
-import { leadingOn } from './archiving';
-import { backupsFound, backupMissing } from './backups';
+import { fetchFiles } from '../../hosted_server/stored_backups';
+import { noteArchivedSince } from './archiving';
+import { baseFiles } from './backups';
 import { backupsOf, dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
 import { configure } from './configuration';
 import { makeDirectories } from './data';
@@ -28,14 +29,15 @@ import { readLog } from './log';
 import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
 import { endOf, assignOwner, stopPostgres, startPostgres } from './server';
 import { inSession, isUnavailable } from './session';
-import { backupFor, noteTimeline, timelineAt, timelinesOf } from './timelines';
+import { planOf } from './restore_plan';
+import { noteTimeline } from './timelines';
 
 const answersWithinMs = 60_000;
 
 /** @throws DriverError invalid where no backup leads to that point; then nothing was touched */
 export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverContext): Promise<void> {
   const { serverDirectory, spec } = cluster;
-  const plan = await planOf(cluster, from);
+  const plan = await planOf(cluster, from, ctx);
   if ((await readNote(serverDirectory, 'made')) === null)
     await writeNote(serverDirectory, 'restoring', { id: from.id });
   await rollBackOnFailure(cluster, ctx, () =>
@@ -109,34 +111,14 @@ export async function verifyData(cluster: Cluster, ctx: DriverContext): Promise<
   await stopPostgres(cluster, 'server', ctx);
 }
 
-async function planOf({ engine, spec }: Cluster, from: RestoreFrom): Promise<RestorePlan> {
-  const all = await backupsFound(engine, from.server_id);
-  const source = serverDirectoryOf(engine, from.server_id);
-  const named = all.find(({ id }) => id === from.backup_id);
-  if (from.backup_id !== null && named === undefined) throw backupMissing();
-  const turns = await timelinesOf(source);
-  const timeline = from.until === null ? (named?.timeline ?? 1) : timelineAt(turns, from.until);
-  const backup =
-    from.until === null
-      ? named
-      : backupFor(await leadingOn(source, named === undefined ? all : [named]), turns, from.until, timeline);
-  if (backup === null || backup === undefined)
-    throw new DriverError('invalid', 'No backup leads to this point in time.');
-  if (backup.version !== spec.version)
-    throw new DriverError(
-      'invalid',
-      `A backup of PostgreSQL ${backup.version} cannot be restored into ${spec.version}.`,
-    );
-  return { backup, timeline, until: from.until, source };
-}
-
 async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ctx: DriverContext): Promise<void> {
-  const { engine, serverDirectory } = cluster;
+  const { serverDirectory } = cluster;
   await stopPostgres(cluster, 'staging', ctx);
   await completeArchive(cluster, plan, ctx);
-  const base = path.join(backupsOf(engine, plan.source.id), plan.backup.id, 'base');
+  const base = await baseOf(cluster, plan, ctx);
   await run('tar', ['-xzf', path.join(base, 'base.tar.gz'), '-C', temporary], ctx);
   await run('tar', ['-xzf', path.join(base, 'pg_wal.tar.gz'), '-C', path.join(temporary, 'pg_wal')], ctx);
+  await removeServerTree(fetchedBaseOf(serverDirectory), ctx);
   await removeServerTree(stagingDirectoryOf(serverDirectory).path, ctx);
   const staging: Cluster = { ...cluster, serverDirectory: stagingDirectoryOf(serverDirectory) };
   await makeDirectories(staging.serverDirectory);
@@ -147,6 +129,20 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   const target: Record<string, string> =
     plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
   await recover(staging, temporary, { archive, timeline: plan.timeline, target }, ctx);
+}
+
+/** The directory of its files: that of the backup, or one that they are fetched to. */
+async function baseOf({ engine, serverDirectory }: Cluster, plan: RestorePlan, ctx: DriverContext): Promise<string> {
+  const id = { serverId: plan.source.id, backupId: plan.backup.id };
+  const here = path.join(backupsOf(engine, id.serverId), id.backupId, 'base');
+  if (await exists(path.join(here, 'base.tar.gz'))) return here;
+  const to = fetchedBaseOf(serverDirectory);
+  await fetchFiles(engine, id, { names: baseFiles, to }, ctx);
+  return to;
+}
+
+function fetchedBaseOf(serverDirectory: ServerDirectory): string {
+  return path.join(serverDirectory.path, 'fetched');
 }
 
 // To the target; where the log ends before it, all of the log is before it.
@@ -216,9 +212,11 @@ async function endedTooEarly(serverDirectory: ServerDirectory): Promise<boolean>
 }
 
 async function noteNewTimeline({ serverDirectory }: Cluster, plan: RestorePlan): Promise<void> {
-  const turns = await timelinesOf(plan.source);
+  const { timelines, since, isStored } = plan.history;
   const timeline = await timelineIn(serverDirectory.data);
-  await noteTimeline(serverDirectory, turns, {
+  if (isStored && since !== null && plan.source.id === serverDirectory.id)
+    await noteArchivedSince(serverDirectory, since);
+  await noteTimeline(serverDirectory, timelines, {
     timeline,
     parent: plan.timeline,
     since: new Date().toISOString(),

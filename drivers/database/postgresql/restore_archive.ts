@@ -7,8 +7,9 @@ import { absentIsNull } from '../../files';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { exists, findServerDirectory, readNote, type ServerDirectory } from '../../hosted_server/server_directory';
-import { orderOf, type Manifest } from './backups';
+import { orderOf, type Manifest } from './known_backups';
 import { archiveDirectory, systemIdentifierOf, type Cluster } from './cluster';
+import { fetchStored, hasStored, type History } from './stored_archive';
 import { assignOwner, isPostgresRunning, stopPostgres, whenReady } from './server';
 
 const archivedWithinMs = 20_000;
@@ -19,6 +20,8 @@ export interface RestorePlan {
   timeline: number;
   until: string | null;
   source: ServerDirectory;
+  /** Of the cluster that the backup is of. `isStored`: another host has written it. */
+  history: History & { isStored: boolean };
 }
 
 // All that was committed up to now is in the archive. In place the server stops for it; the data of another one stay as
@@ -45,24 +48,32 @@ export async function completeArchive(
       // A commit after the point that is desired, so that the end of the log is not before it.
       await session.query('select pg_current_xact_id()');
       const { rows } = await session.query<{ file: string }>('select pg_walfile_name(pg_switch_wal()) as file');
-      await archived(path.join(archiveDirectory(source, backup.system_identifier), `${rows[0]?.file}.gz`), ctx);
+      await archived(origin, backup.system_identifier, `${rows[0]?.file}.gz`, ctx);
     },
     driverContext(answersWithinMs, ctx.signal),
   );
   if (source.id === cluster.spec.id) await stopPostgres(cluster, 'server', ctx);
 }
 
-async function archived(file: string, ctx: DriverContext): Promise<void> {
-  for (const end = Date.now() + archivedWithinMs; Date.now() < end; await sleep(100)) {
+async function archived(
+  { engine, serverDirectory }: Cluster,
+  systemIdentifier: string,
+  file: string,
+  ctx: DriverContext,
+): Promise<void> {
+  const stored = { serverId: serverDirectory.id, systemIdentifier };
+  const everyMs = engine.store ? 500 : 100;
+  for (const end = Date.now() + archivedWithinMs; Date.now() < end; await sleep(everyMs)) {
     checkpoint(ctx);
-    if (await exists(file)) return;
+    if (await exists(path.join(archiveDirectory(serverDirectory, systemIdentifier), file))) return;
+    if (await hasStored(engine, stored, file, ctx)) return;
   }
   throw new DriverError('transient', 'The write-ahead log of the server has not reached its archive yet.', 10_000);
 }
 
 export async function fetchArchive(
   staging: Cluster,
-  { backup, source }: RestorePlan,
+  { backup, source, until }: RestorePlan,
   ctx: DriverContext,
 ): Promise<string> {
   const from = archiveDirectory(source, backup.system_identifier);
@@ -72,12 +83,16 @@ export async function fetchArchive(
   const inPlace = source.id === staging.serverDirectory.id;
   for (const file of await namesIn(from, /^[0-9A-F]{8}.*\.gz$/)) {
     checkpoint(ctx);
-    // The files of one user may be shared; those of another one become those of whoever gets them.
+    // The files of one user may be shared; those of another one become those of whoever gets them. What is gone by
+    // now is in the store.
     if (isNeeded(file))
-      await (inPlace
-        ? link(path.join(from, file), path.join(to, file))
-        : copyFile(path.join(from, file), path.join(to, file), constants.COPYFILE_FICLONE));
+      await (
+        inPlace
+          ? link(path.join(from, file), path.join(to, file))
+          : copyFile(path.join(from, file), path.join(to, file), constants.COPYFILE_FICLONE)
+      ).catch(absentIsNull);
   }
+  await fetchStored(staging.engine, { serverId: source.id, backup, to, until }, ctx);
   await fetchUnarchived(source, to, isNeeded);
   await assignOwner(staging, path.join(staging.serverDirectory.path, 'archive'), ctx);
   return to;

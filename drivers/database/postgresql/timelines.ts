@@ -2,13 +2,13 @@
 // stays in the archive under the old number. A point in time means the timeline that the server was on at that time, so
 // a restore that was a mistake can be undone by a second one.
 import { readNote, writeNote, type ServerDirectory } from '../../hosted_server/server_directory';
-import type { Manifest } from './backups';
+import type { Manifest } from './known_backups';
 
 /**
  * `since`: when it became that of the server. `point`: up to where it is the same as its parent; null for the first
  * one.
  */
-interface Timeline {
+export interface Timeline {
   timeline: number;
   parent: number | null;
   since: string;

@@ -1,33 +1,70 @@
 // The points in time that a restore can reach.
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { findServerDirectory } from '../../hosted_server/server_directory';
+import { driverContext, type DriverContext } from '../../driver';
+import { findServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
 import { stateOf } from '../../hosted_server/unit';
-import { leadingOn } from './archiving';
-import { backupsFound } from './backups';
-import { systemIdentifierOf, type PostgresqlContext } from './cluster';
+import { archivedSince, leadingOn } from './archiving';
+import { backupsFound, backupsHere, type Manifest } from './known_backups';
+import { dataMajorOf, systemIdentifierOf, type PostgresqlContext } from './cluster';
+import { storedHistory, storedUntil } from './stored_archive';
 
 /** The archive is behind when a file of the log waits longer. */
 const archivedWithinMs = 3 * 60_000;
+const storeAnswersWithinMs = 3_000;
+
+interface Window {
+  earliest: string;
+  latest: string;
+}
 
 /** null where there is none. */
-export async function windowOf(
-  engine: PostgresqlContext,
-  id: string,
-): Promise<{ earliest: string; latest: string } | null> {
+export async function windowOf(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<Window | null> {
   const serverDirectory = await findServerDirectory(engine, id);
   if (typeof serverDirectory === 'string') return null;
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(() => null);
-  const [first] = await leadingOn(
-    serverDirectory,
-    (await backupsFound(engine, id)).filter((one) => one.system_identifier === systemIdentifier),
+  const backups = await backupsKnown(engine, id, ctx);
+  const [first] = leadingOn(
+    await archivedSince(serverDirectory),
+    backups.filter((one) => one.system_identifier === systemIdentifier),
   );
-  if (first === undefined) return null;
+  if (first === undefined) return storedWindow(engine, serverDirectory, backups, ctx);
   const waiting = await oldestWaiting(path.join(serverDirectory.data, 'pg_wal', 'archive_status'));
   const { state } = await stateOf(engine, id);
   const isBehind = waiting !== null && (state.state !== 'running' || Date.now() - waiting > archivedWithinMs);
   const latest = new Date(isBehind ? waiting : Date.now()).toISOString();
   return { earliest: first.taken_at, latest: latest > first.taken_at ? latest : first.taken_at };
+}
+
+/** A store that is away is no reason to know nothing. */
+async function backupsKnown(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<Manifest[]> {
+  const soon = driverContext(storeAnswersWithinMs, ctx.signal);
+  return backupsFound(engine, id, soon).catch(() => backupsHere(engine, id));
+}
+
+/** Where the data of a server were lost, with the host even: what was brought to the store until then. */
+async function storedWindow(
+  engine: PostgresqlContext,
+  serverDirectory: ServerDirectory,
+  backups: Manifest[],
+  ctx: DriverContext,
+): Promise<Window | null> {
+  const major = await dataMajorOf(serverDirectory.data);
+  const newest = backups.filter(({ version }) => version === major).at(-1);
+  if (!engine.store || newest === undefined) return null;
+  const soon = driverContext(storeAnswersWithinMs, ctx.signal);
+  const { id } = serverDirectory;
+  try {
+    const history = await storedHistory(engine, id, newest.system_identifier, soon);
+    const own = backups.filter((one) => one.system_identifier === newest.system_identifier);
+    const [first] = leadingOn(history?.since ?? null, own);
+    const latest = first && (await storedUntil(engine, id, newest.system_identifier, soon));
+    return first && latest
+      ? { earliest: first.taken_at, latest: latest > first.taken_at ? latest : first.taken_at }
+      : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Since when a file of the log waits for its archive, null where none does. */

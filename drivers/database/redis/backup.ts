@@ -6,7 +6,7 @@ import type { BackupMade, RestoreFrom, DatabaseServer } from '../../database';
 import { run } from '../../command';
 import { DriverError, checkpoint } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { copyFile, makeBackup, requireBackup } from '../../hosted_server/backups';
+import { copyFile, makeBackup, withBackupFile } from '../../hosted_server/backups';
 import { requireServerDirectory, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
 import { dataOwner } from '../../hosted_server/replacement';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
@@ -51,20 +51,14 @@ export async function restore(
   if (backupId === null || from.until !== null)
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
   const serverDirectory = await requireServerDirectory(engine, spec.id);
-  const { file } = await requireBackup(engine, from.server_id, backupId);
   const { version } = requireProgram(engine, spec.version);
   const owner = await dataOwner(serverDirectory);
-  await replace(
-    engine,
-    serverDirectory,
-    {
-      key: `restore ${from.id}`,
-      now: spec,
-      before: spec,
-      fill: (temporary) => writeAppendOnlyFile(temporary, file, version, owner, ctx),
-    },
-    ctx,
-  );
+  const id = { serverId: from.server_id, backupId };
+  const replaceWith = (file: string): Promise<void> => {
+    const fill = (temporary: string) => writeAppendOnlyFile(temporary, file, version, owner, ctx);
+    return replace(engine, serverDirectory, { key: `restore ${from.id}`, now: spec, before: spec, fill }, ctx);
+  };
+  await withBackupFile(engine, serverDirectory, id, replaceWith, ctx);
 }
 
 /**

@@ -1,0 +1,88 @@
+// Signed requests to an S3 service, in path style. One that fails for a reason that passes is tried again.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EMPTY_SHA256, sha256Hex, signedHeaders, uriEncodePath } from '../../core/sigv4';
+import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../driver';
+
+export interface S3Options {
+  /** Without a slash at its end. */
+  url: string;
+  region: string;
+  bucket: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+export interface S3Call {
+  method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
+  /** Of the object; none: the bucket itself. */
+  key?: string;
+  query?: Record<string, string>;
+  headers?: Record<string, string>;
+  body?: Buffer<ArrayBuffer>;
+}
+
+/** Sends a request; an answer of 400 and above is an error, but for those of `expected`. */
+export type SendS3 = (call: S3Call, ctx: DriverContext, expected?: readonly number[]) => Promise<Response>;
+
+const TRIES = 4;
+const FIRST_PAUSE_MS = 250;
+/** Until the head of the answer: a part of 16 MB has it over a slow line too. */
+const HEAD_WITHIN_MS = 120_000;
+const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
+const REFUSED: Record<number, DriverErrorReason> = { 401: 'unauthorized', 403: 'unauthorized' };
+
+export function s3Requests(options: S3Options): SendS3 {
+  return async (call, ctx, expected = []) => {
+    for (let attempt = 1; ; attempt += 1) {
+      checkpoint(ctx);
+      const response = await once(options, call, ctx).catch((error: unknown) => ({ error }));
+      if ('error' in response) {
+        if (attempt >= TRIES || ctx.signal.aborted) throw away(response.error);
+      } else if (response.status < 400 || expected.includes(response.status)) {
+        return response;
+      } else if (!PASSING.has(response.status) || attempt >= TRIES) {
+        throw refusal(response.status, await response.text().catch(() => ''));
+      } else {
+        await response.body?.cancel();
+      }
+      await sleep(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+    }
+  };
+}
+
+/** The connection to the store broke off, or there never was one. */
+export function away(cause: unknown): DriverError {
+  return Object.assign(new DriverError('transient', 'The backup store does not respond.'), { cause });
+}
+
+async function once(options: S3Options, call: S3Call, ctx: DriverContext): Promise<Response> {
+  const { method, key, query = {}, headers = {}, body } = call;
+  const url = new URL(`${options.url}/${options.bucket}${key === undefined ? '' : `/${uriEncodePath(key)}`}`);
+  // Not as a form: a space is %20 in a signature.
+  url.search = new URLSearchParams(query).toString().replaceAll('+', '%20');
+  const { host: _, ...signed } = signedHeaders({
+    ...{ method, url, headers, region: options.region, credentials: options },
+    payloadHash: body ? sha256Hex(body) : EMPTY_SHA256,
+  });
+  const head = new AbortController();
+  const timer = setTimeout(() => head.abort(), HEAD_WITHIN_MS);
+  try {
+    return await fetch(url, {
+      ...{ method, headers: signed, redirect: 'error', ...(body && { body }) },
+      signal: AbortSignal.any([ctx.signal, head.signal]),
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// The code is of a public list; what else the service says may name keys.
+function refusal(status: number, text: string): DriverError {
+  const code = /<Code>(\w{1,64})<\/Code>/.exec(text)?.[1] ?? String(status);
+  const reason = REFUSED[status] ?? 'transient';
+  const message =
+    code === 'NoSuchBucket'
+      ? 'The bucket of the backup store does not exist.'
+      : `The backup store refuses a request of the platform (${code}).`;
+  return new DriverError(reason, message);
+}

@@ -1,0 +1,200 @@
+// The archive in the store of the operator, below <server id>/archive/<system identifier>/: the files of the log, and
+// history.json, which says since when they have no gap and which timelines there were. A file leaves this host when the
+// store has it, so what lies here is what waits. Only what a backup leads to is brought there.
+import { lstat, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { absentIsNull } from '../../files';
+import { checkpoint, type DriverContext } from '../../driver';
+import { findServerDirectory, listServerDirectories, type ServerDirectory } from '../../hosted_server/server_directory';
+import { archivedSince } from './archiving';
+import { backupsFound, isLogFile, orderOf, type Manifest } from './known_backups';
+import { archiveDirectory, systemIdentifierOf, type PostgresqlContext } from './cluster';
+import { timelinesOf, type Timeline } from './timelines';
+
+const FILES_AT_ONCE = 4;
+/** What a backup that is being taken needs is younger, where no other one needs it. */
+const UNCLAIMED_MS = 24 * 3_600_000;
+
+export interface History {
+  /** As archivedSince. */
+  since: string | null;
+  timelines: Timeline[];
+}
+
+/** Brings what waits to the store, of all servers. @returns how many files */
+export async function storeArchives(engine: PostgresqlContext, ctx: DriverContext): Promise<number> {
+  if (!engine.store) return 0;
+  let stored = 0;
+  for (const id of await listServerDirectories(engine)) {
+    const serverDirectory = await findServerDirectory(engine, id);
+    if (typeof serverDirectory !== 'string') stored += await storeArchive(engine, serverDirectory, ctx);
+  }
+  return stored;
+}
+
+async function storeArchive(
+  engine: PostgresqlContext,
+  serverDirectory: ServerDirectory,
+  ctx: DriverContext,
+): Promise<number> {
+  let stored = 0;
+  for (const systemIdentifier of (await readdir(path.join(serverDirectory.path, 'archive')).catch(absentIsNull)) ??
+    []) {
+    if (!/^\d{1,20}$/.test(systemIdentifier)) continue;
+    const needed = neededOf(await backupsFound(engine, serverDirectory.id, ctx), systemIdentifier);
+    if (needed === undefined) continue;
+    await storeHistory(engine, serverDirectory, systemIdentifier, ctx);
+    const archive = archiveDirectory(serverDirectory, systemIdentifier);
+    const waiting = (await readdir(archive).catch(absentIsNull)) ?? [];
+    const files = waiting.filter((file) => isArchived(file) && isNeeded(file, needed)).sort();
+    stored += await storeFiles(engine, archive, files, folderOf(serverDirectory.id, systemIdentifier), ctx);
+  }
+  return stored;
+}
+
+async function storeFiles(
+  { store }: PostgresqlContext,
+  archive: string,
+  files: string[],
+  folder: string,
+  ctx: DriverContext,
+): Promise<number> {
+  const queue = files.values();
+  const worker = async (): Promise<void> => {
+    for (const file of queue) {
+      checkpoint(ctx);
+      const at = path.join(archive, file);
+      // The directory is of the server: what is no file of it is not ours to read.
+      if (!(await lstat(at).catch(absentIsNull))?.isFile()) continue;
+      await store!.upload(folder + file, at, ctx);
+      await rm(at, { force: true });
+    }
+  };
+  await Promise.all(Array.from({ length: FILES_AT_ONCE }, worker));
+  return files.length;
+}
+
+/** Where it has changed since this process last wrote it. */
+async function storeHistory(
+  engine: PostgresqlContext,
+  serverDirectory: ServerDirectory,
+  systemIdentifier: string,
+  ctx: DriverContext,
+): Promise<void> {
+  if ((await systemIdentifierOf(serverDirectory.data).catch(absentIsNull)) !== systemIdentifier) return;
+  const history: History = {
+    since: await archivedSince(serverDirectory),
+    timelines: await timelinesOf(serverDirectory),
+  };
+  const name = historyName(serverDirectory.id, systemIdentifier);
+  const text = JSON.stringify(history);
+  if (engine.histories.get(name) === text) return;
+  await engine.store!.write(name, text, ctx);
+  engine.histories.set(name, text);
+}
+
+/** null where the store has none. */
+export async function storedHistory(
+  { store }: PostgresqlContext,
+  serverId: string,
+  systemIdentifier: string,
+  ctx: DriverContext,
+): Promise<History | null> {
+  const text = (await store?.read(historyName(serverId, systemIdentifier), ctx)) ?? null;
+  return text === null ? null : (JSON.parse(text) as History);
+}
+
+/** Whether the store has a file of the log. */
+export async function hasStored(
+  { store }: PostgresqlContext,
+  { serverId, systemIdentifier }: { serverId: string; systemIdentifier: string },
+  file: string,
+  ctx: DriverContext,
+): Promise<boolean> {
+  return (await store?.has(folderOf(serverId, systemIdentifier) + file, ctx)) ?? false;
+}
+
+/**
+ * Brings the files that a recovery from a backup needs to `to`, but for those that are there. A backup alone has its
+ * log with it; the histories say which number its new timeline may have.
+ */
+export async function fetchStored(
+  { store }: PostgresqlContext,
+  { serverId, backup, to, until }: { serverId: string; backup: Manifest; to: string; until: string | null },
+  ctx: DriverContext,
+): Promise<void> {
+  if (!store) return;
+  const folder = folderOf(serverId, backup.system_identifier);
+  const present = new Set(await readdir(to));
+  const wanted: string[] = [];
+  for await (const { name } of store.list(folder, ctx)) {
+    const file = name.slice(folder.length);
+    const isWanted = until === null ? file.includes('.history.') : isNeeded(file, orderOf(backup.wal_file));
+    if (isArchived(file) && isWanted && !present.has(file)) wanted.push(file);
+  }
+  const queue = wanted.values();
+  const worker = async (): Promise<void> => {
+    for (const file of queue) {
+      checkpoint(ctx);
+      await store.download(folder + file, path.join(to, file), ctx);
+    }
+  };
+  await Promise.all(Array.from({ length: FILES_AT_ONCE * 2 }, worker));
+}
+
+/** When the last file of the log came to the store; null where there is none. */
+export async function storedUntil(
+  { store }: PostgresqlContext,
+  serverId: string,
+  systemIdentifier: string,
+  ctx: DriverContext,
+): Promise<string | null> {
+  const folder = folderOf(serverId, systemIdentifier);
+  let latest: string | null = null;
+  if (!store) return null;
+  for await (const { name, modified_at } of store.list(folder, ctx))
+    if (isLogFile(name.slice(folder.length)) && (latest === null || modified_at > latest)) latest = modified_at;
+  return latest;
+}
+
+/** Removes files of the log that no backup needs any more, also those of a server that is gone. */
+export async function pruneStored(engine: PostgresqlContext, serverId: string, ctx: DriverContext): Promise<void> {
+  const { store } = engine;
+  if (!store) return;
+  const backups = await backupsFound(engine, serverId, ctx);
+  for await (const systemIdentifier of store.listFolders(`${serverId}/archive/`, ctx)) {
+    const needed = neededOf(backups, systemIdentifier);
+    const folder = folderOf(serverId, systemIdentifier);
+    const isGone = typeof (await findServerDirectory(engine, serverId)) === 'string';
+    for await (const { name, modified_at } of store.list(folder, ctx)) {
+      const file = name.slice(folder.length);
+      const isOld = isGone || Date.now() - Date.parse(modified_at) > UNCLAIMED_MS;
+      if (needed === undefined ? isOld : isLogFile(file) && orderOf(file) < needed) await store.remove(name, ctx);
+    }
+  }
+}
+
+/** The first file of the log that any backup of this cluster needs. */
+function neededOf(backups: Manifest[], systemIdentifier: string): string | undefined {
+  return backups
+    .filter((one) => one.system_identifier === systemIdentifier)
+    .map(({ wal_file }) => orderOf(wal_file))
+    .sort()[0];
+}
+
+function isNeeded(file: string, needed: string): boolean {
+  return file.includes('.history') || orderOf(file) >= needed;
+}
+
+/** The log, and histories of timelines. */
+function isArchived(file: string): boolean {
+  return isLogFile(file) || /^[0-9A-F]{8}\.history\.gz$/.test(file);
+}
+
+function folderOf(serverId: string, systemIdentifier: string): string {
+  return `${serverId}/archive/${systemIdentifier}/`;
+}
+
+function historyName(serverId: string, systemIdentifier: string): string {
+  return `${folderOf(serverId, systemIdentifier)}history.json`;
+}
