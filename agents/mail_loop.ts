@@ -1,6 +1,8 @@
 // Works the queue of mail: claims recipients that are due, hands their messages on, and writes how that went. A process
 // that dies here leaves its claims to the next one, which tries again: at least once, with the same Message-ID.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config';
+import type { DkimKey } from '../core/dkim';
 import { returnPathLocal } from '../core/mail_reference';
 import type { Logger } from '../core/log';
 import type { SecretBox } from '../core/secrets';
@@ -19,6 +21,7 @@ import {
   releaseDeliveries,
   type AttemptEnd,
   type ClaimedDelivery,
+  type SigningDomain,
 } from '../models/mail/queue';
 import { openBatch } from './mail_batch';
 import { openDestinations, type Destinations } from './mail_destinations';
@@ -44,7 +47,11 @@ export interface MailLoopParts {
 
 const CONCURRENCY = 40;
 const POLL_MS = 1_000;
+/** Claims of few rows come no closer than this: each costs as much as one of many. */
+const CLAIM_PAUSE_MS = 20;
 const ENDS_AT_ONCE = 200;
+const ENDS_GATHER_MS = 15;
+const KEYS_MAX = 1000;
 const MINUTE_MS = 60_000;
 /** After this time no further server is tried: the claim of the row would be over. */
 const ATTEMPT_MS = 5 * MINUTE_MS;
@@ -53,16 +60,25 @@ const RETRY_MINUTES = [2, 5, 10, 20, 40, 80, 160, 240];
 
 interface State extends MailLoopParts {
   destinations: Destinations;
-  end(end: AttemptEnd): Promise<string[]>;
+  /** By their sealed text. */
+  keys: Map<string, readonly DkimKey[]>;
+  end(end: AttemptEnd): Promise<void>;
 }
 
 export function startMailLoop(parts: MailLoopParts): MailLoop {
   const { database, store } = parts;
-  const ends = openBatch<AttemptEnd, null>(ENDS_AT_ONCE, async (batch) => {
-    await store.remove(await endAttempts(database, batch));
-    return batch.map(() => null);
-  });
-  const state: State = { ...parts, destinations: openDestinations(), end: async (end) => (await ends.add(end), []) };
+  const ends = openBatch<AttemptEnd, null>(
+    ENDS_AT_ONCE,
+    async (batch) => {
+      await store.remove(await endAttempts(database, batch));
+      return batch.map(() => null);
+    },
+    ENDS_GATHER_MS,
+  );
+  const state: State = {
+    ...{ ...parts, destinations: openDestinations(), keys: new Map() },
+    end: async (end) => void (await ends.add(end)),
+  };
   const signal = openWakeSignal();
   const listener = parts.listen({ due: (table) => (table === DELIVERIES ? signal.notify() : undefined) });
   const work: Work = { running: new Set(), signal, stopping: false };
@@ -96,6 +112,7 @@ async function run(state: State, work: Work): Promise<void> {
       const due = free > 0 ? await claimDeliveries(database, free, destinations.room()) : [];
       for (const delivery of due) start(state, work, delivery);
       if (!due.length) await signal.wait(POLL_MS);
+      else if (due.length < CONCURRENCY / 2) await sleep(CLAIM_PAUSE_MS);
     } catch (error) {
       log.warn({ err: error }, 'mail could not be claimed');
       await signal.wait(POLL_MS);
@@ -169,9 +186,9 @@ async function messageFor(state: State, delivery: ClaimedDelivery): Promise<Outb
   const from = domain ? `${local}@${returnPathOf(domain)}` : delivery.sender;
   const tracked = await state.tracked(delivery, identities, from);
   if (tracked) return tracked;
-  const path = store.pathOf(delivery.file);
+  const text = store.textOf(delivery);
   const fields = [referenceField(local)];
-  return outgoingMessage({ path, body_offset, body_hash, size_bytes, from, to, fields, identities });
+  return outgoingMessage({ text, body_offset, body_hash, size_bytes, from, to, fields, identities });
 }
 
 /** Complaints quote the message: the field tells whose it was (RFC 5965 leaves the return path out at times). */
@@ -180,9 +197,18 @@ export function referenceField(local: string): { name: string; raw: string } {
 }
 
 /** Both keys sign, Ed25519 only once its record was found. */
-function identitiesOf({ secrets }: State, domain: NonNullable<ClaimedDelivery['domain']>): SigningIdentity[] {
-  return openDkimKeys(secrets, domain)
+function identitiesOf(state: State, domain: SigningDomain): SigningIdentity[] {
+  return keysOf(state, domain)
     .filter(({ role }) => role === 'current')
     .filter((key) => key.algorithm === 'rsa' || isPublished(key, domain.findings))
     .map(({ selector, algorithm, private_key }) => ({ domain: domain.name, selector, algorithm, private_key }));
+}
+
+function keysOf({ keys, secrets }: State, domain: SigningDomain): readonly DkimKey[] {
+  const known = keys.get(domain.dkim_keys);
+  if (known) return known;
+  if (keys.size >= KEYS_MAX) keys.clear();
+  const opened = openDkimKeys(secrets, domain);
+  keys.set(domain.dkim_keys, opened);
+  return opened;
 }

@@ -6,12 +6,13 @@ import type { ControlDatabase } from '../db/control_database';
 import { SmtpReply } from '../drivers/mail/reply';
 import type { MailSender, Submission, SubmissionRules } from '../drivers/mail/submission';
 import { acceptMessages, type Acceptance, type AcceptedMessage } from '../models/mail/accept';
-import { allowsSource, findSendingZone, hasPassword, type SendingZone } from '../models/mail/sender';
+import { allowsSource, findSendingZones, hasPassword, type SendingZone } from '../models/mail/sender';
 import { openBatch, type Batch } from './mail_batch';
 import { openLoginFailures } from './mail_logins';
 import type { MailStore } from './mail_store';
 
 const ACCEPTED_AT_ONCE = 200;
+const ASKED_AT_ONCE = 1000;
 
 export type Acceptances = Batch<AcceptedMessage, Acceptance>;
 
@@ -32,6 +33,7 @@ interface RuleParts {
 export function submissionRules(parts: RuleParts): SubmissionRules {
   const { database, store, log } = parts;
   const failures = openLoginFailures();
+  const zones = openBatch(ASKED_AT_ONCE, (ids: string[]) => findSendingZones(database, ids));
   const hashes = new WeakMap<MailSender, string>();
   const senderOf = (zone: SendingZone, address: string): MailSender => {
     requireSending(zone, address);
@@ -43,7 +45,7 @@ export function submissionRules(parts: RuleParts): SubmissionRules {
   return {
     async login(username, password, address) {
       failures.requireFew(address, username);
-      const zone = await findSendingZone(database, username);
+      const zone = await zones.add(username);
       if (!zone || !hasPassword(zone, password)) {
         log.info({ address }, 'a mail client was refused');
         await failures.count(address, username);
@@ -52,7 +54,7 @@ export function submissionRules(parts: RuleParts): SubmissionRules {
       return senderOf(zone, address);
     },
     async renew(sender, address) {
-      const zone = await findSendingZone(database, sender.zone_id);
+      const zone = await zones.add(sender.zone_id);
       if (!zone || zone.password_hash !== hashes.get(sender))
         throw new SmtpReply(535, '5.7.8', 'The password of the relay zone has changed. Log in again.');
       return senderOf(zone, address);
@@ -69,6 +71,7 @@ async function accept(
   { sender, domain_id, from, header_from, recipients, message }: Submission,
 ): Promise<void> {
   const { fields: _, ...stored } = message;
+  const discard = (): Promise<void> => store.remove(message.file === null ? [] : [message.file]);
   const verdict = await acceptances
     .add({
       ...{ ...stored, id, project_id: sender.project_id, email_relay_zone_id: sender.zone_id },
@@ -76,11 +79,11 @@ async function accept(
     })
     .catch(async (error: unknown) => {
       log.error({ err: error }, 'a message could not be taken over');
-      await store.remove([message.file]);
+      await discard();
       throw error;
     });
   if (verdict === 'accepted') return;
-  await store.remove([message.file]);
+  await discard();
   throw refusalOf(verdict);
 }
 

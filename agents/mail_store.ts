@@ -2,11 +2,13 @@
 import { open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeDirectory } from '../core/directory';
+import type { MessageText } from '../drivers/mail/message_text';
 import { openBatch } from './mail_batch';
 
 export interface MailStore {
   directory: string;
-  pathOf(file: string): string;
+  /** Where the text of a message is. */
+  textOf(message: { file: string | null; content: Buffer | null }): MessageText;
   /** Resolves when the entries that were made before are on the disk. */
   sync(): Promise<void>;
   remove(files: readonly string[]): Promise<void>;
@@ -16,6 +18,8 @@ export interface MailStore {
 
 const SYNCED_AT_ONCE = 10_000;
 const OLD_MS = 3_600_000;
+/** A message without a text is like one whose file is gone. */
+const MISSING = 'missing.eml';
 
 export function openMailStore(directory: string): MailStore {
   makeDirectory(directory, 0o700);
@@ -30,7 +34,7 @@ export function openMailStore(directory: string): MailStore {
   });
   return {
     directory,
-    pathOf: (file) => join(directory, file),
+    textOf: ({ file, content }) => content ?? join(directory, file ?? MISSING),
     sync: async () => void (await syncs.add(null)),
     remove: async (files) => void (await Promise.all(files.map((file) => rm(join(directory, file), { force: true })))),
     async old() {

@@ -24,14 +24,14 @@ export function trackedMessage(parts: { baseUrl(): string; secrets: SecretBox; s
   ): Promise<Outbound | null> => {
     const { domain, recipient: to, size_bytes } = delivery;
     if (!(domain?.open_tracking || domain?.click_tracking) || size_bytes > BYTES_MAX) return null;
-    const body = await rewriteHtml(store.pathOf(delivery.file), {
+    const body = await rewriteHtml(store.textOf(delivery), {
       link: (url) => (domain.click_tracking ? mailLink(secrets, baseUrl(), delivery, url) : url),
       ending: domain.open_tracking ? openPicture(secrets, baseUrl(), delivery) : '',
     }).catch(() => null);
     const given = body && parseHeader(body.raw.toString('latin1', 0, body.bodyOffset - 4));
     if (!body || !given) return null;
     const fields = [referenceField(returnPathLocal(secrets, delivery)), ...given];
-    const head = signedHeader(fields, { identities, body_hash: body.bodyHash });
+    const head = await signedHeader(fields, { identities, body_hash: body.bodyHash });
     const rest = body.raw.subarray(body.bodyOffset);
     return {
       from,

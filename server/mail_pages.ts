@@ -1,13 +1,13 @@
 // The last messages, for whoever develops on this machine: a list, and the text of each as it is kept. On the port of
 // the metrics, which only this machine reaches. Nothing of a message is ever rendered.
-import { createReadStream } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { mailDirectory } from '../core/mail_directory';
 import type { DkimRecord } from '../core/dkim';
 import { isPublished, type EmailFindings } from '../models/email_domain/instructions';
-import { findMessage, latestMessages, type StoredMessage } from '../models/mail/sink';
+import { readMessageStart } from '../drivers/mail/message_text';
+import { findMessage, latestMessages, type MessageWithText, type StoredMessage } from '../models/mail/sink';
 import type { Platform } from '../platform/platform';
 
 export type AdminPages = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
@@ -43,15 +43,15 @@ function sendHtml(response: ServerResponse, html: string): void {
   response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/html; charset=utf-8' }).end(html);
 }
 
-async function sendText(response: ServerResponse, message: StoredMessage | null, directory: string): Promise<void> {
+async function sendText(response: ServerResponse, message: MessageWithText | null, directory: string): Promise<void> {
   if (!message) return void response.writeHead(404, HEADERS).end();
   response.writeHead(200, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8' });
   for (const { recipient, status, last_response } of message.recipients ?? [])
     response.write(`# ${recipient}: ${status} ${last_response ?? ''}\n`);
   response.write(`# DKIM: ${dkimText(message)}\n\n`);
   try {
-    const stream = createReadStream(join(directory, message.file), { end: TEXT_BYTES_MAX });
-    for await (const chunk of stream as AsyncIterable<Buffer>) response.write(chunk);
+    const text = message.content ?? join(directory, message.file ?? '');
+    response.write(await readMessageStart(text, TEXT_BYTES_MAX));
   } catch {
     response.write('The text is no longer kept: the message has left.\n');
   }

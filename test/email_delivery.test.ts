@@ -1,11 +1,11 @@
 // From SMTP submission to a signed message at the receiver, and what comes back.
 import { simpleParser } from 'mailparser';
 import { createTransport, type Transporter } from 'nodemailer';
+import { returnPathLocal } from '../core/mail_reference';
 import { freePort } from './support/free_port';
 import { eventually, mailReport as report, openMailBench, type MailBench } from './support/mail';
 import { startMailReceiver, type MailReceiver } from './support/mail_receiver';
 import type { Answer, TestService } from './support/service';
-import { smtpDialogue } from './support/smtp_dialogue';
 
 type Body = Answer['body'];
 
@@ -20,15 +20,13 @@ let zone: Body;
 beforeAll(async () => {
   receiver = await startMailReceiver();
   [port, mxPort] = [await freePort(), await freePort()];
-  const tlsPort = await freePort();
   bench = await openMailBench({
     worker: true,
     settings: {
-      SMTP_PORTS: `${port},${tlsPort}/tls`,
+      SMTP_PORTS: String(port),
       MX_PORT: String(mxPort),
       MAIL_SPF: 'ip4:192.0.2.1',
       SMTP_URL: `smtp://127.0.0.1:${receiver.port}`,
-      MAIL_SIZE_MB: '1',
     },
   });
   ({ service } = bench);
@@ -86,85 +84,6 @@ test('a From that somebody adds breaks the signatures', async () => {
   const mail = await receiver.mailTo('eve@receiver.example');
   const forged = { ...mail, raw: `From: Boss <boss@bank.example>\r\n${mail.raw}` };
   expect((await receiver.judge(forged, bench.dns.address)).dkim).toEqual(['ed25519-sha256 fail', 'rsa-sha256 fail']);
-});
-
-test('who may send what', async () => {
-  const session = (steps: [string, RegExp][]): Promise<void> => smtpDialogue({ port, tls: true }, steps);
-  const login = Buffer.from(`\0${zone.smtp_username}\0${zone.smtp_password}`).toString('base64');
-  const hello: [string, RegExp] = ['EHLO client.example', /^250/];
-  await smtpDialogue({ port, tls: false }, [
-    hello,
-    [`AUTH PLAIN ${login}`, /^538|^530/],
-    ['MAIL FROM:<a@shop.example>', /^530/],
-  ]);
-  await session([hello, ['MAIL FROM:<a@shop.example>', /^530/]]);
-  await session([hello, ['AUTH PLAIN AGEAYg==', /^535/]]);
-  const ok: [string, RegExp] = [`AUTH PLAIN ${login}`, /^235/];
-  await session([
-    hello,
-    ok,
-    ['MAIL FROM:<a@elsewhere.example>', /^550 5\.7\.1/],
-    ['MAIL FROM:<>', /^550 5\.7\.1/],
-    ['MAIL FROM:<a@sub.shop.example>', /^550 5\.7\.1/],
-    ['MAIL FROM:<a@shop.example>', /^250/],
-    ['RCPT TO:<x%elsewhere.example@shop.example>', /^553/],
-    ['RCPT TO:<x@[127.0.0.1]>', /^(501|553)/],
-    ['RCPT TO:<x@localhost>', /^553/],
-    ['RCPT TO:<x@elsewhere.example>', /^250/],
-    ['DATA', /^354/],
-    ['From: a@bank.example\r\nSubject: x\r\n\r\nx\r\n.', /^550 5\.7\.1/],
-  ]);
-  const data = (text: string, answer: RegExp): Promise<void> =>
-    session([
-      hello,
-      ok,
-      ['MAIL FROM:<a@shop.example>', /^250/],
-      ['RCPT TO:<x@y.example>', /^250/],
-      ['DATA', /^354/],
-      [text, answer],
-    ]);
-  await data('From: a@shop.example\r\nFrom: b@bank.example\r\n\r\nx\r\n.', /^550 5\.6\.0/);
-  await data('Subject: none\r\n\r\nx\r\n.', /^550 5\.6\.0/);
-  await data('From: a@shop.example, b@bank.example\r\n\r\nx\r\n.', /^550 5\.7\.1/);
-  await data('From: "a@shop.example" <b@bank.example>\r\n\r\nx\r\n.', /^550 5\.7\.1/);
-  await data('From: a@shop.example\r\nSender: b@bank.example\r\n\r\nx\r\n.', /^550 5\.7\.1/);
-  await data('From: a@shop.example\r\nnot a field\r\n\r\nx\r\n.', /^550 5\.6\.0/);
-  await data('From: a@shop.example\r\n\r\nbare\nline\r\n.', /^550 5\.6\.0/);
-  await data('From: a@shop.example\r\n\r\nbare\rline\r\n.', /^550 5\.6\.0/);
-  await data(`From: a@shop.example\r\n\r\n${'x'.repeat(99)}\r\n`.padEnd(1_200_000, 'y') + '\r\n.', /^552 5?/);
-  await session([hello, ['NOOP\nNOOP', /^500/]]);
-  await smtpDialogue({ port: mxPort, tls: false }, [
-    hello,
-    ['MAIL FROM:<a@elsewhere.example>', /^250/],
-    ['RCPT TO:<victim@elsewhere.example>', /^550 5\.7\.1/],
-    ['RCPT TO:<b-01h455vb4pex5vsknk084sn02q-0-0123456789abcdef@bounce.shop.example>', /^550/],
-  ]);
-});
-
-test('a zone sends from its sources, within its day, and while it is enabled', async () => {
-  const limited = await newZone('limited', { daily_limit: 2, allowed_sources: ['127.0.0.0/8'] });
-  await send({ to: ['a@receiver.example', 'b@receiver.example'] }, limited);
-  await expect(send({ to: 'c@receiver.example' }, limited)).rejects.toMatchObject({ responseCode: 452 });
-  await service.call('PATCH', `/v2/email_relay_zones/${limited.id}`, { body: { daily_limit: null, enabled: false } });
-  await expect(send({ to: 'c@receiver.example' }, limited)).rejects.toMatchObject({ responseCode: 550 });
-  await service.call('PATCH', `/v2/email_relay_zones/${limited.id}`, {
-    body: { enabled: true, allowed_sources: ['203.0.113.0/24'] },
-  });
-  await expect(send({ to: 'c@receiver.example' }, limited)).rejects.toMatchObject({ responseCode: 550 });
-});
-
-test('a rotated password ends the session that has logged in with the old one', async () => {
-  const rotating = await newZone('rotating');
-  const client = createTransport({
-    ...{ host: '127.0.0.1', port, pool: true, maxConnections: 1, tls: { rejectUnauthorized: false } },
-    auth: { user: rotating.smtp_username, pass: rotating.smtp_password },
-  });
-  const mail = { from: 'a@shop.example', to: 'x@receiver.example', text: 'x' };
-  await client.sendMail(mail);
-  const rotated = await service.call('POST', `/v2/email_relay_zones/${rotating.id}/credentials/rotate`);
-  await expect(client.sendMail(mail)).rejects.toMatchObject({ responseCode: 535 });
-  client.close();
-  await send({ to: 'x@receiver.example' }, rotated.body);
 });
 
 test('an address that does not exist is suppressed, and one that refuses is not', async () => {
@@ -225,6 +144,22 @@ test('a bounce that comes back later, and a complaint, reach the suppression lis
     ]),
   );
   expect(listed.map(([email]) => email)).not.toContain('away@receiver.example');
+});
+
+test('a bounce that is faster than the end of its own delivery ends the message', async () => {
+  await send({ to: 'full-fast@receiver.example' });
+  const states = (): Promise<Body[]> =>
+    service.sql(`select d.message_id, d.number, d.status, d.attempts, m.finished_at is not null as finished,
+        exists (select 1 from email_bodies b where b.message_id = m.id) as kept
+      from email_deliveries d join email_messages m on m.id = d.message_id
+      where d.recipient = 'full-fast@receiver.example'`);
+  await eventually(async () => expect(await states()).toMatchObject([{ status: 'queued', attempts: 1, kept: true }]));
+  const [{ message_id, number }] = (await states()) as [{ message_id: string; number: number }];
+  const local = returnPathLocal(service.platform.secrets, { message_id, number });
+  const failed = 'Final-Recipient: rfc822; x\r\nAction: failed\r\nStatus: 5.1.1\r\n';
+  const back = report('delivery-status', `Reporting-MTA: dns; x\r\n\r\n${failed}`, 'x: y\r\n\r\nx');
+  await bounce(`${local}@bounce.shop.example`, back);
+  expect(await states()).toMatchObject([{ status: 'bounced', finished: true, kept: false }]);
 });
 
 test('links and pictures count, and lead nowhere but where they were made for', async () => {

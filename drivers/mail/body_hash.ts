@@ -24,7 +24,8 @@ export class BodyHash {
     while (isBlank(chunk[end - 1] as number)) end -= 1;
     this.release();
     const text = chunk.toString('latin1', first, end);
-    const inner = / |\t/.test(text) ? text.replace(/[ \t]+/g, ' ').replaceAll(' \r\n', '\r\n') : text;
+    // Most lines have single spaces between words, which stay as they are.
+    const inner = /\t|  | \r/.test(text) ? text.replace(/[ \t]+/g, ' ').replaceAll(' \r\n', '\r\n') : text;
     this.hash.update(inner, 'latin1');
     this.isEmpty = false;
     for (let at = end; at < chunk.length; at += 1) this.take(chunk[at] as number);

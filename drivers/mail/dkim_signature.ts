@@ -1,6 +1,7 @@
 // Signatures of DKIM (RFC 6376, RFC 8463), relaxed/relaxed. Fields that a reader sees are signed once more than they
 // occur, so that nobody can add another one.
 import { createHash, createPrivateKey, sign, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
 import type { DkimAlgorithm } from '../../core/dkim';
 import type { HeaderField } from './header';
 
@@ -23,6 +24,8 @@ const OVERSIGNED = new Set([
   ...['mime-version', 'content-type', 'list-unsubscribe', 'list-unsubscribe-post'],
 ]);
 const NAME: Record<DkimAlgorithm, string> = { rsa: 'rsa-sha256', ed25519: 'ed25519-sha256' };
+/** On a thread of the pool: a signature of RSA takes as long as everything else that a message needs. */
+const signInBackground = promisify(sign);
 const FOLD_CHARACTERS = 70;
 const KEYS_MAX = 1000;
 
@@ -33,12 +36,12 @@ const parsed = new Map<string, KeyObject>();
  * The DKIM-Signature field, with the line end behind it.
  * @param bodyHash of the relaxed body, base64
  */
-export function dkimSignature(
+export async function dkimSignature(
   fields: readonly HeaderField[],
   bodyHash: string,
   identity: SigningIdentity,
   at: Date,
-): string {
+): Promise<string> {
   const { names, values } = signedFields(fields);
   const tags = [
     `v=1; a=${NAME[identity.algorithm]}; c=relaxed/relaxed; d=${identity.domain}; s=${identity.selector};`,
@@ -48,7 +51,7 @@ export function dkimSignature(
   ];
   const unsigned = `DKIM-Signature: ${tags.join('\r\n')}`;
   const data = Buffer.from(values.join('') + relaxed('dkim-signature', unsigned), 'latin1');
-  return `${unsigned}${folded(signatureOf(data, identity), '')}\r\n`;
+  return `${unsigned}${folded(await signatureOf(data, identity), '')}\r\n`;
 }
 
 /** From the last one upwards, as a verifier counts them (RFC 6376 §5.4.2); one more stands for none. */
@@ -71,9 +74,9 @@ function relaxed(name: string, raw: string): string {
 }
 
 /** RFC 8463 §3 signs the hash of the data. */
-function signatureOf(data: Buffer, { algorithm, private_key }: SigningIdentity): string {
+async function signatureOf(data: Buffer, { algorithm, private_key }: SigningIdentity): Promise<string> {
   const key = keyOf(private_key);
-  if (algorithm === 'rsa') return sign('sha256', data, key).toString('base64');
+  if (algorithm === 'rsa') return (await signInBackground('sha256', data, key)).toString('base64');
   return sign(null, createHash('sha256').update(data).digest(), key).toString('base64');
 }
 

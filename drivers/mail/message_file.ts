@@ -1,15 +1,18 @@
-// A message on its way in: checked while it comes, and written to a file that is on the disk before anybody is told so.
-import { open, rm, type FileHandle } from 'node:fs/promises';
+// A message on its way in: checked while it comes. A small one is kept in its row, a larger one in a file that is on
+// the disk before anybody is told so (docs/decisions/0085).
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { BodyHash } from './body_hash';
 import { fieldsNamed, formatHeader, parseHeader, valueOf, type HeaderField } from './header';
 import { SmtpReply, TRY_LATER } from './reply';
+import { Spool } from './spool';
 
 export interface StoredMessage {
-  file: string;
+  /** The whole message, where it is small; null where a file has it. */
+  content: Buffer | null;
+  file: string | null;
   size_bytes: number;
-  /** Where the body begins in the file. */
+  /** Where the body begins. */
   body_offset: number;
   /** SHA-256 of the relaxed body, base64. */
   body_hash: string;
@@ -20,10 +23,12 @@ export interface StoredMessage {
 
 export interface IncomingParts {
   id: string;
-  /** Name of the file. */
+  /** Name of the file, where there is one. */
   file: string;
   directory: string;
   bytesMax: number;
+  /** Up to this size it is no file. */
+  inlineBytesMax: number;
   /** Of this host, for a Message-ID that the client has left out. */
   host: string;
   /** The first field: where the message came from (RFC 5321 §4.4). */
@@ -45,26 +50,21 @@ const END_OF_HEADER = Buffer.from('\r\n\r\n');
 
 /** @throws SmtpReply; then no file is left */
 export async function receiveMessage(stream: Readable, parts: IncomingParts): Promise<StoredMessage> {
-  const path = join(parts.directory, parts.file);
-  const file = await open(path, 'wx', 0o600).catch(() => {
-    throw TRY_LATER();
-  });
+  const spool = new Spool(join(parts.directory, parts.file), parts.inlineBytesMax);
   try {
-    const stored = await write(stream, file, parts);
-    await file.sync();
-    await file.close();
-    await parts.syncDirectory();
-    return stored;
+    const stored = await write(stream, spool, parts);
+    const content = await spool.end();
+    if (!content) await parts.syncDirectory();
+    return { ...stored, content, file: content ? null : parts.file };
   } catch (error) {
-    await file.close().catch(() => {});
-    await rm(path, { force: true });
+    await spool.discard();
     throw error instanceof SmtpReply ? error : TRY_LATER();
   }
 }
 
 interface Progress {
   parts: IncomingParts;
-  file: FileHandle;
+  spool: Spool;
   bytes: number;
   /** Of the header, until its end has come. */
   head: Buffer[];
@@ -75,9 +75,11 @@ interface Progress {
   lines: LineEnds;
 }
 
-async function write(stream: Readable, file: FileHandle, parts: IncomingParts): Promise<StoredMessage> {
+type Written = Omit<StoredMessage, 'content' | 'file'>;
+
+async function write(stream: Readable, spool: Spool, parts: IncomingParts): Promise<Written> {
   const state: Progress = {
-    ...{ parts, file, bytes: 0, head: [], headBytes: 0, fields: null, bodyOffset: 0 },
+    ...{ parts, spool, bytes: 0, head: [], headBytes: 0, fields: null, bodyOffset: 0 },
     ...{ hash: new BodyHash(), lines: new LineEnds() },
   };
   try {
@@ -92,13 +94,7 @@ async function write(stream: Readable, file: FileHandle, parts: IncomingParts): 
   if (!state.lines.end()) throw bareLineEnd();
   const fields = state.fields as unknown as HeaderField[];
   return {
-    ...{
-      file: parts.file,
-      size_bytes: state.bytes,
-      body_offset: state.bodyOffset,
-      body_hash: state.hash.digest(),
-      fields,
-    },
+    ...{ size_bytes: state.bytes, body_offset: state.bodyOffset, body_hash: state.hash.digest(), fields },
     message_id: valueOf(fieldsNamed(fields, 'message-id')[0] as HeaderField),
     subject: subjectOf(fields),
   };
@@ -133,14 +129,14 @@ async function endHeader(state: Progress, head: Buffer, rest: Buffer | null): Pr
   state.fields = completed(given, state.parts);
   const written = Buffer.from(`${formatHeader(state.fields)}\r\n`, 'latin1');
   state.bodyOffset = written.length;
-  await state.file.write(written);
+  await state.spool.write(written);
   state.head = [];
   if (rest?.length) await appendBody(state, rest);
 }
 
 async function appendBody(state: Progress, chunk: Buffer): Promise<void> {
   state.hash.update(chunk);
-  await state.file.write(chunk);
+  await state.spool.write(chunk);
 }
 
 /** With the fields that a submission server adds (RFC 6409 §8). */

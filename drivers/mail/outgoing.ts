@@ -1,13 +1,12 @@
-// A message on its way out: its file, with the fields of this recipient and the signatures in front.
-import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+// A message on its way out: its text, with the fields of this recipient and the signatures in front.
 import { Readable } from 'node:stream';
 import { dkimSignature, type SigningIdentity } from './dkim_signature';
 import { formatHeader, parseHeader, type HeaderField } from './header';
+import { openMessageText, readMessageStart, type MessageText } from './message_text';
 import type { Outbound } from './transport';
 
 export interface OutgoingParts {
-  path: string;
+  text: MessageText;
   body_offset: number;
   body_hash: string;
   size_bytes: number;
@@ -19,38 +18,32 @@ export interface OutgoingParts {
 }
 
 /** The header of a stored message. @throws Error where the file is gone */
-export async function readHeader(path: string, body_offset: number): Promise<HeaderField[]> {
-  const file = await open(path, 'r');
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(body_offset), 0, body_offset, 0);
-    const text = buffer.toString('latin1', 0, bytesRead).replace(/(\r\n){1,2}$/, '');
-    return parseHeader(text) ?? [];
-  } finally {
-    await file.close();
-  }
+async function readHeader(text: MessageText, body_offset: number): Promise<HeaderField[]> {
+  const head = await readMessageStart(text, body_offset);
+  return parseHeader(head.toString('latin1').replace(/(\r\n){1,2}$/, '')) ?? [];
 }
 
 /** Memory of a header, whatever the size of the message. */
 export async function outgoingMessage(parts: OutgoingParts): Promise<Outbound> {
-  const { path, body_offset, from, to, size_bytes } = parts;
-  const head = signedHeader([...parts.fields, ...(await readHeader(path, body_offset))], parts);
+  const { text, body_offset, from, to, size_bytes } = parts;
+  const head = await signedHeader([...parts.fields, ...(await readHeader(text, body_offset))], parts);
   return {
     ...{ from, to, size: size_bytes + head.length },
-    content: () => Readable.from(chunksOf(head, path, body_offset), { objectMode: false }),
+    content: () => Readable.from(chunksOf(head, text, body_offset), { objectMode: false }),
   };
 }
 
 /** The whole header, with the empty line behind it. */
-export function signedHeader(
+export async function signedHeader(
   fields: readonly HeaderField[],
   { identities, body_hash }: Pick<OutgoingParts, 'identities' | 'body_hash'>,
-): Buffer {
+): Promise<Buffer> {
   const at = new Date();
-  const signatures = identities.map((identity) => dkimSignature(fields, body_hash, identity, at));
+  const signatures = await Promise.all(identities.map((identity) => dkimSignature(fields, body_hash, identity, at)));
   return Buffer.from(`${signatures.join('')}${formatHeader(fields)}\r\n`, 'latin1');
 }
 
-async function* chunksOf(head: Buffer, path: string, start: number): AsyncIterable<Buffer> {
+async function* chunksOf(head: Buffer, text: MessageText, start: number): AsyncIterable<Buffer> {
   yield head;
-  yield* createReadStream(path, { start }) as AsyncIterable<Buffer>;
+  yield* openMessageText(text, start) as AsyncIterable<Buffer>;
 }

@@ -61,6 +61,8 @@ export interface MailListener {
   close(): Promise<void>;
 }
 
+/** Most of what programs send is smaller. */
+const INLINE_BYTES_MAX = 32 * 1024;
 const SESSIONS_MAX = 2000;
 const IDLE_MS = 5 * 60_000;
 const CLOSE_MS = 3_000;
@@ -181,7 +183,7 @@ async function data(
   const id = rules.newId();
   let header_from = '';
   const message = await receiveMessage(stream, {
-    ...{ id, host, bytesMax, ...rules.incoming(id) },
+    ...{ id, host, bytesMax, inlineBytesMax: INLINE_BYTES_MAX, ...rules.incoming(id) },
     received: receivedLine(session, host, id, remoteAddress),
     checkHeader: (fields) => void (header_from = headerFrom(sender, fields)),
   });

@@ -2,9 +2,9 @@
 // through byte by byte. A message that is signed or encrypted end to end is left as it is.
 import { Rewriter, Splitter, Joiner } from '@zone-eu/mailsplit';
 import type { EventEmitter } from 'node:events';
-import { createReadStream } from 'node:fs';
 import { BodyHash } from './body_hash';
 import { replaceLinks, type Replacements } from './html_links';
+import { openMessageText, type MessageText } from './message_text';
 
 interface MimeNode {
   contentType: string | false;
@@ -26,7 +26,7 @@ export interface TrackedBody {
 }
 
 /** @returns null where the message has no HTML to be tracked, or must not be touched */
-export async function rewriteHtml(path: string, replacements: Replacements): Promise<TrackedBody | null> {
+export async function rewriteHtml(text: MessageText, replacements: Replacements): Promise<TrackedBody | null> {
   let touched = false;
   let isUntouchable = false;
   const splitter = new Splitter({ maxChildNodes: NODES_MAX, ignoreEmbedded: true });
@@ -42,7 +42,7 @@ export async function rewriteHtml(path: string, replacements: Replacements): Pro
     });
   });
   const chunks: Buffer[] = [];
-  const source = createReadStream(path);
+  const source = openMessageText(text);
   const joiner = new Joiner();
   const failed = (error: Error): void => void joiner.destroy(error);
   for (const stream of [source, splitter, rewriter] as unknown as EventEmitter[]) stream.once('error', failed);

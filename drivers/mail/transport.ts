@@ -144,6 +144,8 @@ export function openTransport(name: string, times = TIMES): Transport {
       const result = await deliver(open, message, times.attemptMs);
       // A session that broke off in the middle is not used again.
       if (result.code === null) connections.drop(open);
+      // The end of a message that was taken ends its transaction too (RFC 5321 §4.1.1.4).
+      else if (result.kind === 'delivered') connections.release(key, open);
       else
         await reset(open).then(
           () => connections.release(key, open),

@@ -7,7 +7,7 @@ import { addMetricPoints, type MetricPointInput } from '../metric_point';
 
 export const DELIVERIES = 'email_deliveries';
 
-/** A message whose file is on the disk. Zone and project are null for mail of the platform itself. */
+/** A message that has come whole; the file of a larger one is on the disk. Mail of the platform itself has no zone. */
 export interface AcceptedMessage {
   id: string;
   project_id: string | null;
@@ -19,7 +19,9 @@ export interface AcceptedMessage {
   subject: string;
   body_hash: string;
   size_bytes: number;
-  file: string;
+  /** Null where `content` is the message. */
+  file: string | null;
+  content: Buffer | null;
   body_offset: number;
   recipients: readonly string[];
 }
@@ -50,6 +52,8 @@ const MESSAGES = named(`insert into email_messages (id, project_id, email_relay_
   from jsonb_to_recordset($1::jsonb) as m (id text, project_id text, email_relay_zone_id text, email_domain_id text,
     sender text, header_from text, message_id text, subject text, body_hash text, size_bytes bigint, file text,
     body_offset integer)`);
+const BODIES = named(`insert into email_bodies (message_id, content)
+  select * from unnest($1::text[], $2::bytea[])`);
 const RECIPIENTS = named(`insert into email_deliveries (message_id, number, email_relay_zone_id, recipient,
     destination, status, next_at, ended_at, expires_at)
   select r.message_id, r.number, r.email_relay_zone_id, r.recipient, r.destination,
@@ -60,6 +64,7 @@ const RECIPIENTS = named(`insert into email_deliveries (message_id, number, emai
   left join email_suppressions s on s.email_relay_zone_id = r.email_relay_zone_id and s.email = lower(r.recipient)
   returning message_id, status`);
 const FINISH = named(`update email_messages set finished_at = now() where id = any($1)`);
+const FORGET_BODIES = named('delete from email_bodies where message_id = any($1)');
 
 /** One transaction for all of them. The answer tells of each, in their order. */
 export async function acceptMessages(
@@ -71,7 +76,7 @@ export async function acceptMessages(
     const verdicts = await admit(sql, messages);
     const accepted = messages.filter((_, index) => verdicts[index] === 'accepted');
     if (!accepted.length) return verdicts;
-    await sql.query(MESSAGES, [JSON.stringify(accepted)]);
+    await insertMessages(sql, accepted);
     const rows = accepted.flatMap(rowsOf);
     const stored = await sql.query<{ message_id: string; status: string }>(RECIPIENTS, [
       JSON.stringify(rows),
@@ -82,6 +87,15 @@ export async function acceptMessages(
     sql.due(DELIVERIES);
     return verdicts;
   });
+}
+
+async function insertMessages(sql: Sql, messages: readonly AcceptedMessage[]): Promise<void> {
+  const rows = messages.map(({ content: _, recipients: __, ...row }) => row);
+  const small = messages.filter(({ content }) => content !== null);
+  await Promise.all([
+    sql.query(MESSAGES, [JSON.stringify(rows)]),
+    small.length && sql.query(BODIES, [small.map(({ id }) => id), small.map(({ content }) => content)]),
+  ]);
 }
 
 /** What the zones still may send today; counts what they send now. */
@@ -121,7 +135,14 @@ async function finishSuppressed(
 ): Promise<void> {
   const waiting = new Set(stored.filter(({ status }) => status === 'queued').map(({ message_id }) => message_id));
   const finished = messages.map(({ id }) => id).filter((id) => !waiting.has(id));
-  if (finished.length) await sql.query(FINISH, [finished]);
+  if (!finished.length) return;
+  await sql.query(FINISH, [finished]);
+  await forgetBodies(sql, finished);
+}
+
+/** Nothing more is sent of these messages. */
+export async function forgetBodies(sql: Sql, ids: readonly string[]): Promise<void> {
+  await sql.query(FORGET_BODIES, [[...ids]]);
 }
 
 function acceptedPoints(

@@ -7,7 +7,7 @@ import { wakeRows } from '../../db/loop_rows';
 import { mintId } from '../../core/ids';
 import type { EmailFindings } from '../email_domain/instructions';
 import { addMetricPoints } from '../metric_point';
-import { mailPoints } from './accept';
+import { forgetBodies, mailPoints } from './accept';
 
 /** A recipient whose turn has come, with what the delivery needs of message and domain. */
 export interface ClaimedDelivery {
@@ -25,7 +25,9 @@ export interface ClaimedDelivery {
   header_from: string;
   body_hash: string;
   size_bytes: number;
-  file: string;
+  file: string | null;
+  /** The whole message, where it is no file. */
+  content: Buffer | null;
   body_offset: number;
   domain: SigningDomain | null;
 }
@@ -76,11 +78,12 @@ const CLAIM = named(`with waiting as (
     from due where d.message_id = due.message_id and d.number = due.number
     returning d.message_id, d.number, d.fence::text, d.attempts, d.recipient, d.destination, d.expires_at)
   select t.*, m.project_id, m.email_relay_zone_id, m.email_domain_id, m.sender, m.header_from, m.body_hash,
-    m.size_bytes, m.file, m.body_offset, case when e.id is not null then jsonb_build_object('id', e.id,
+    m.size_bytes, m.file, m.body_offset, b.content, case when e.id is not null then jsonb_build_object('id', e.id,
       'name', e.name, 'return_path_subdomain', e.return_path_subdomain, 'open_tracking', e.open_tracking,
       'click_tracking', e.click_tracking, 'dkim_records', e.dkim_records, 'dkim_keys', e.dkim_keys,
       'findings', e.findings) end as domain
   from taken t join email_messages m on m.id = t.message_id
+  left join email_bodies b on b.message_id = m.id
   left join email_domains e on e.id = m.email_domain_id`);
 const RELEASE =
   named(`update email_deliveries set claimed = false, next_at = now(), attempts = greatest(attempts - 1, 0)
@@ -148,11 +151,24 @@ export async function endAttempts(database: ControlDatabase, ends: readonly Atte
     const done = ended.filter(({ status }) => status !== 'queued');
     if (!done.length) return [];
     const ids = [...new Set(done.map(({ message_id }) => message_id))];
-    const finished = await sql.query<{ id: string; file: string }>(FINISHED, [ids]);
-    await afterEnds(sql, ids, done);
     const kept = new Set(done.filter(({ status }) => status === 'kept').map(({ message_id }) => message_id));
-    return finished.filter(({ id }) => !kept.has(id)).map(({ file }) => file);
+    const files = await finishMessages(sql, ids, kept);
+    await afterEnds(sql, ids, done);
+    return files;
   });
+}
+
+/** Those of the messages that have no recipient left. @returns files that nobody needs any more */
+export async function finishMessages(
+  sql: Sql,
+  ids: readonly string[],
+  kept: ReadonlySet<string> = new Set(),
+): Promise<string[]> {
+  const finished = await sql.query<{ id: string; file: string | null }>(FINISHED, [[...ids]]);
+  const gone = finished.filter(({ id }) => !kept.has(id));
+  const forgotten = gone.flatMap(({ id, file }) => (file === null ? id : []));
+  if (forgotten.length) await forgetBodies(sql, forgotten);
+  return gone.flatMap(({ file }) => file ?? []);
 }
 
 /** Metrics, and the suppression of addresses that bounce. */

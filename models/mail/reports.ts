@@ -5,7 +5,7 @@ import type { ControlDatabase } from '../../db/control_database';
 import type { MailReference } from '../../core/mail_reference';
 import { addMetricPoints } from '../metric_point';
 import { mailPoints } from './accept';
-import { suppress, suppressBounced } from './queue';
+import { finishMessages, suppress, suppressBounced } from './queue';
 
 interface Reported {
   recipient: string;
@@ -20,7 +20,7 @@ const BOUNCE = named(`update email_deliveries d set status = 'bounced', ended_at
     last_response = $3, soft = not $4::boolean
   from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2
     and d.status in ('delivered', 'queued')
-  returning d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
+  returning d.message_id, d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
 const COMPLAINT = named(`update email_deliveries d set complained_at = now()
   from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2 and d.complained_at is null
   returning d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
@@ -31,8 +31,10 @@ export async function recordBounce(
   { hard, response }: { hard: boolean; response: string },
 ): Promise<void> {
   await database.transaction(async (sql) => {
-    const [found] = await sql.query<Reported>(BOUNCE, [message_id, number, response, hard]);
+    const [found] = await sql.query<Reported & { message_id: string }>(BOUNCE, [message_id, number, response, hard]);
     if (!found) return;
+    // It may have been faster than the end of its own delivery. A file goes with the upkeep.
+    await finishMessages(sql, [found.message_id]);
     await addMetricPoints(sql, mailPoints(found, 'bounced'));
     const { project_id, email_relay_zone_id: zone, recipient } = found;
     if (project_id && zone) await suppressBounced(sql, [{ project_id, zone, recipient, hard, response }]);

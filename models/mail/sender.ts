@@ -17,17 +17,18 @@ export interface SendingZone {
   domains: { id: string; name: string }[];
 }
 
-const ZONE = quick(`select z.id, z.project_id, z.password_hash, z.status, z.status_reason, z.allowed_sources,
+const ZONES = quick(`select z.id, z.project_id, z.password_hash, z.status, z.status_reason, z.allowed_sources,
     coalesce((select jsonb_agg(jsonb_build_object('id', d.id, 'name', d.name)) from email_domains d
       where d.id = any(z.email_domain_ids) and d.status = 'verified' and d.deleted_at is null
         and d.project_id = z.project_id), '[]') as domains
-  from email_relay_zones z where z.id = $1 and z.deleted_at is null`);
+  from email_relay_zones z where z.id = any($1) and z.deleted_at is null`);
 
-/** Null where there is no such zone. */
-export async function findSendingZone(sql: Sql, id: string): Promise<SendingZone | null> {
-  if (!isId('erz', id)) return null;
-  const [zone] = await sql.query<SendingZone>(ZONE, [id]);
-  return zone ?? null;
+/** In the order of the ids; null where there is no such zone. */
+export async function findSendingZones(sql: Sql, ids: readonly string[]): Promise<(SendingZone | null)[]> {
+  const asked = [...new Set(ids)].filter((id) => isId('erz', id));
+  const found = asked.length ? await sql.query<SendingZone>(ZONES, [asked]) : [];
+  const byId = new Map(found.map((zone) => [zone.id, zone]));
+  return ids.map((id) => byId.get(id) ?? null);
 }
 
 export function hasPassword(zone: SendingZone, password: string): boolean {

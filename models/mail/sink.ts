@@ -8,7 +8,7 @@ export interface StoredMessage {
   header_from: string;
   subject: string;
   size_bytes: number;
-  file: string;
+  file: string | null;
   body_offset: number;
   recipients: { recipient: string; status: string; last_response: string | null }[];
   /** Selectors that sign, and whether their records were found. */
@@ -22,13 +22,17 @@ const COLUMNS = `m.id, m.accepted_at, m.header_from, m.subject, m.size_bytes, m.
   (select jsonb_build_object('name', e.name, 'dkim_records', e.dkim_records, 'findings', e.findings)
     from email_domains e where e.id = m.email_domain_id) as signing`;
 const LATEST = named(`select ${COLUMNS} from email_messages m order by m.id desc limit $1`);
-const ONE = named(`select ${COLUMNS} from email_messages m where m.id = $1`);
+const ONE = named(`select ${COLUMNS}, b.content from email_messages m
+  left join email_bodies b on b.message_id = m.id where m.id = $1`);
 
 export function latestMessages(sql: Sql, count: number): Promise<StoredMessage[]> {
   return sql.query<StoredMessage>(LATEST, [count]);
 }
 
-export async function findMessage(sql: Sql, id: string): Promise<StoredMessage | null> {
-  const [message] = await sql.query<StoredMessage>(ONE, [id]);
+/** With its text, where that is no file. */
+export type MessageWithText = StoredMessage & { content: Buffer | null };
+
+export async function findMessage(sql: Sql, id: string): Promise<MessageWithText | null> {
+  const [message] = await sql.query<MessageWithText>(ONE, [id]);
   return message ?? null;
 }

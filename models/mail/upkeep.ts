@@ -17,12 +17,12 @@ const DAYS = named(`delete from email_days where day < now() - interval '7 days'
 /** Deletes rows of messages that ended long ago. @returns their files */
 export async function pruneMessages(sql: Sql): Promise<string[]> {
   await sql.query(DAYS, []);
-  return (await sql.query<{ file: string }>(FINISHED, [])).map(({ file }) => file);
+  return (await sql.query<{ file: string | null }>(FINISHED, [])).flatMap(({ file }) => file ?? []);
 }
 
 /** Deletes the oldest messages of the sink beyond so many. @returns their files */
 export async function pruneSink(sql: Sql, kept: number): Promise<string[]> {
-  return (await sql.query<{ file: string }>(BEYOND, [kept])).map(({ file }) => file);
+  return (await sql.query<{ file: string | null }>(BEYOND, [kept])).flatMap(({ file }) => file ?? []);
 }
 
 /** Those of the files that no message needs. */

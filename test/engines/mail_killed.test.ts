@@ -65,7 +65,9 @@ test('nothing that was acknowledged is lost when the process is killed', async (
     const send = async (): Promise<void> => {
       while (!stopped) {
         const to = `r${(serial += 1)}@receiver.example`;
-        await client.sendMail({ from: 'a@killed.example', to, subject: to, text: 'x\n'.repeat(500) }).then(
+        // Small messages are rows, larger ones are files.
+        const text = 'x\n'.repeat(serial % 2 ? 500 : 20_000);
+        await client.sendMail({ from: 'a@killed.example', to, subject: to, text }).then(
           () => acknowledged.push(to),
           () => sleep(20),
         );
