@@ -954,6 +954,13 @@ CREATE INDEX domains_of_cdn_zone_by_hostname ON public.domains USING btree (cdn_
 CREATE INDEX domains_of_cdn_zone_by_status ON public.domains USING btree (cdn_zone_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX domains_of_project ON public.domains USING btree (project_id, id) WHERE (deleted_at IS NULL);
 
+create table email_bodies (
+  message_id text collate "C" not null,
+  content bytea not null,
+  constraint email_bodies_message FOREIGN KEY (message_id) REFERENCES email_messages(id) ON DELETE CASCADE,
+  constraint email_bodies_pkey PRIMARY KEY (message_id)
+);
+
 create table email_days (
   email_relay_zone_id text collate "C" not null,
   day date not null,
@@ -1042,7 +1049,7 @@ create table email_messages (
   subject text not null default ''::text,
   body_hash text not null,
   size_bytes bigint not null,
-  file text not null,
+  file text,
   body_offset integer not null,
   accepted_at timestamp(3) with time zone not null default now(),
   finished_at timestamp(3) with time zone,
