@@ -1,11 +1,16 @@
 // The container registry of this host.
+import { X509Certificate } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { join } from 'node:path';
 import type { Config } from '../core/config';
+import type { RegistryContent } from '../core/registry_content';
 import type { RegistryDriver } from '../drivers/registry';
+import { openDistribution } from '../drivers/registry/distribution/driver';
 import { openEmbeddedRegistry } from '../drivers/registry/embedded/driver';
 import { registryContent } from '../models/registry/content';
 import type { Platform } from '../platform/platform';
-import { openRegistryTokens } from '../platform/registry_tokens';
+import { openRegistryTokens, type OpenedRegistryTokens, type RegistryTokenOptions } from '../platform/registry_tokens';
 
 const BYTES_PER_GB = 1_000_000_000;
 
@@ -19,19 +24,9 @@ export async function openRegistry(platform: Platform): Promise<OpenedRegistry |
   const { config, database, log } = platform;
   if (config.registryPort === 0) return null;
   const content = registryContent(database);
-  const tokens = await openRegistryTokens(platform, content, config.registryHost);
+  const tokens = await openRegistryTokens(platform, content, tokenOptions(config));
   try {
-    const driver = await openEmbeddedRegistry({
-      directory: config.registryDir,
-      listen: config.registryListen,
-      port: config.registryPort,
-      certificate: certificateFiles(config),
-      url: registryUrl(config),
-      sizeMax: config.registrySizeGb * BYTES_PER_GB,
-      content,
-      tokens,
-      log: (message, error) => log.error({ err: error }, message),
-    });
+    const driver = await openDriver(platform, content, tokens);
     log.info({ port: driver.port, host: config.registryHost }, 'the container registry answers');
     const close = async (): Promise<void> => {
       await driver.close();
@@ -42,6 +37,51 @@ export async function openRegistry(platform: Platform): Promise<OpenedRegistry |
     await tokens.close();
     log.error({ err: error, port: config.registryPort }, 'the container registry cannot listen');
     return null;
+  }
+}
+
+/** The embedded registry looks up rights at every request; elsewhere they last as long as a token. */
+function tokenOptions({ registryHost: service, distributionUrl, registrySizeGb }: Config): RegistryTokenOptions {
+  if (distributionUrl === null) return { service, lifetimeSeconds: 300, sizeMax: null };
+  return { service, lifetimeSeconds: 60, sizeMax: registrySizeGb * BYTES_PER_GB };
+}
+
+async function openDriver(
+  { config, log }: Platform,
+  content: RegistryContent,
+  tokens: OpenedRegistryTokens,
+): Promise<RegistryDriver> {
+  const shared = {
+    ...{ listen: config.registryListen, port: config.registryPort, certificate: certificateFiles(config) },
+    ...{ content, tokens },
+    log: (message: string, error: unknown) => log.error({ err: error }, message),
+  };
+  if (config.distributionUrl === null) {
+    const sizeMax = config.registrySizeGb * BYTES_PER_GB;
+    return openEmbeddedRegistry({ ...shared, directory: config.registryDir, url: registryUrl(config), sizeMax });
+  }
+  await writeTokenCertificate(config.registryDir, tokens);
+  if (config.distributionEventsKey === null)
+    log.warn('DISTRIBUTION_EVENTS_KEY is not set: images are listed a minute late, and robots show no last use');
+  const { distributionUrl, distributionEventsKey: eventsKey } = config;
+  return openDistribution({ ...shared, distributionUrl, eventsKey });
+}
+
+/** For `rootcertbundle` of the server. The same key has many certificates: one that is there stays. */
+async function writeTokenCertificate(directory: string, tokens: OpenedRegistryTokens): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const file = join(directory, 'token.crt');
+  const certificate = await tokens.certificate();
+  const there = await readFile(file, 'utf8').catch(() => null);
+  if (there === null || !isSameKey(there, certificate)) await writeFile(file, certificate, { mode: 0o644 });
+}
+
+function isSameKey(one: string, other: string): boolean {
+  try {
+    const [first, second] = [one, other].map((text) => new X509Certificate(text).publicKey);
+    return first !== undefined && second !== undefined && first.equals(second);
+  } catch {
+    return false;
   }
 }
 

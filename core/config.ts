@@ -124,7 +124,7 @@ function derive(values: Values): Config {
     cdnDir: values.cdnDir ?? join(values.dataDir, 'cdn'),
     cdnDomain: values.cdnDomain ?? `cdn.${values.appsDomain}`,
     registryDir: values.registryDir ?? join(values.dataDir, 'registry'),
-    registryHost: values.registryHost ?? `localhost:${values.registryPort}`,
+    registryHost: values.registryHost ?? registryHostOf(values),
     ...objectStorageOf(values),
     quotas: Object.freeze({ ...projectQuotas, ...values.quotas }),
   };
@@ -143,6 +143,10 @@ function mailOf({
     mailMode: mailMode ?? (smtpUrl === null ? 'sink' : 'smarthost'),
     mailSpf: mailSpf ?? `a:${host}`,
   };
+}
+
+function registryHostOf({ distributionUrl, registryPort }: Values): string {
+  return distributionUrl === null ? `localhost:${registryPort}` : new URL(distributionUrl).host;
 }
 
 function objectStorageOf(values: Values): Pick<Config, 's3Domain' | 's3WebsiteDomain' | 's3Dir'> {

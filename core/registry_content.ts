@@ -74,6 +74,11 @@ export interface RegistryContent {
 
   /** @returns what the manifest names and the registry lacks; empty when it was stored */
   putManifest(registryId: string, manifest: ManifestInput): Promise<string[]>;
+  /** Stores a manifest that another server has, with the layers that it names. @param sizes by digest, in bytes */
+  adoptManifest(registryId: string, manifest: ManifestInput, sizes: ReadonlyMap<string, number>): Promise<void>;
+  allTags(registryId: string): Promise<{ repository: string; tag: string; digest: string }[]>;
+  /** Manifests without a tag that no index names. */
+  untaggedManifests(registryId: string): Promise<{ repository: string; digest: string }[]>;
   /** @param reference a tag or a digest */
   manifest(registryId: string, repository: string, reference: string): Promise<StoredManifest | null>;
   /** @returns false where there is none */
@@ -82,6 +87,13 @@ export interface RegistryContent {
   /** In the order of bytes, after `last`; null where the repository holds nothing. */
   tags(registryId: string, repository: string, last: string, limit: number): Promise<string[] | null>;
   referrers(registryId: string, repository: string, digest: string, artifactType: string | null): Promise<Referrer[]>;
+}
+
+/** What a token allows: `acme/shop/web` of type `repository`, or `catalog` of type `registry`. */
+export interface RegistryAccess {
+  type: 'repository' | 'registry';
+  name: string;
+  actions: readonly (RegistryAction | '*')[];
 }
 
 export type Verdict =
@@ -99,7 +111,11 @@ export interface RegistryTokens {
     wanted: readonly string[],
     address: string,
   ): Promise<{ token: string; expires_in: number; issued_at: string } | 'rate_limited' | null>;
-  /** A token of the platform itself, which pulls from one repository. */
-  issuePull(repository: string): string;
+  /** A token of the platform itself. */
+  issueOwn(access: readonly RegistryAccess[]): string;
+  /** How long tokens of others are good. */
+  readonly lifetimeSeconds: number;
+  /** Notes that the subject of a token used it, where it is a robot account. */
+  recordUse(subject: string): void;
   verify(token: string | null, name: RepositoryName | null, action: RegistryAction): Promise<Verdict>;
 }

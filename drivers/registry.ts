@@ -13,5 +13,19 @@ export interface RegistryDriver {
   removeOldUploads(ctx: DriverContext): Promise<void>;
   /** Digests of all files, in batches. */
   listBlobs(ctx: DriverContext): AsyncIterable<string[]>;
+  /** Of a server that is not this process: rows follow it. null: the rows are the truth. */
+  readonly mirror: RegistryMirror | null;
   close(): Promise<void>;
+}
+
+/** A registry server of its own, which keeps manifests and tags itself. */
+export interface RegistryMirror {
+  /** Tokens that were issued before are good for so long. */
+  readonly tokenSeconds: number;
+  /** Brings the rows of a registry up to what the server has. */
+  compare(registry: string, ctx: DriverContext): Promise<void>;
+  /** Removes manifests and layers from a repository: `acme/shop/web`. Absent is success. */
+  remove(name: string, content: { manifests: string[]; blobs: string[] }, ctx: DriverContext): Promise<void>;
+  /** Removes every image of a registry that has a tag. */
+  removeAll(registry: string, ctx: DriverContext): Promise<void>;
 }

@@ -1,8 +1,8 @@
 // Container registries: active once their server runs, cleaned of what no image needs, torn down with their layers.
 import { DriverError, driverContext } from '../drivers/driver';
-import type { RegistryDriver } from '../drivers/registry';
+import type { RegistryDriver, RegistryMirror } from '../drivers/registry';
 import { Registry } from '../models/registry';
-import { collectGarbage, dropBlobs, unusedDigests } from '../models/registry/collect';
+import { collectGarbage, dropBlobs, dropManifests, heldManifests, unusedDigests } from '../models/registry/collect';
 import type { Leftovers } from './declarations';
 import {
   gone,
@@ -17,6 +17,8 @@ import {
 } from './job';
 
 const COLLECT_EVERY_MS = 15 * 60_000;
+/** Of a server whose notifications may be lost. */
+const COMPARE_EVERY_MS = 60_000;
 const REMOVE_MS = 20_000;
 
 /** Files of layers whose row was never written, or is gone. */
@@ -30,7 +32,11 @@ const blobFiles: Leftovers = {
   remove: (id, { registry }, ctx) => registry?.removeUnused([id], ctx) ?? Promise.resolve(),
 };
 
-export const job: Job = {
+interface RegistryRow extends LoopRow {
+  name: string;
+}
+
+export const job: Job<RegistryRow> = {
   table: Registry.table,
   host: true,
   states: Registry.states,
@@ -39,29 +45,52 @@ export const job: Job = {
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcile(row, ctx)),
 };
 
-async function reconcile(row: LoopRow, ctx: JobContext): Promise<Outcome> {
+async function reconcile(row: RegistryRow, ctx: JobContext): Promise<Outcome> {
   const { registry } = requireHost(ctx);
   if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
-  if (row.status === 'active' || ctx.gaveUp) await collect(registry, row.id, ctx);
+  if (row.driver !== null && row.driver !== registry.name)
+    throw new DriverError('invalid', `The images of this registry are kept by another server (${row.driver}).`);
+  if (row.status === 'active' || ctx.gaveUp) await collect(registry, row, ctx);
   const columns = { driver: registry.name, ref: { driver: registry.name, name: row.id }, status: 'active' };
-  return settled({ ...columns, status_reason: null }, jittered(COLLECT_EVERY_MS));
+  const nextMs = registry.mirror ? COMPARE_EVERY_MS : COLLECT_EVERY_MS;
+  return settled({ ...columns, status_reason: null }, jittered(nextMs));
 }
 
-async function collect(registry: RegistryDriver, id: string, ctx: JobContext): Promise<void> {
+async function collect(registry: RegistryDriver, { id, name }: RegistryRow, ctx: JobContext): Promise<void> {
   const within = driverContext(REMOVE_MS, ctx.signal);
+  await registry.mirror?.compare(name, within);
   let hasMore = true;
   while (hasMore && !ctx.signal.aborted) {
     const batch = await collectGarbage(ctx.sql, id, ctx.config.registryUntaggedDays);
     await registry.removeUnused(batch.digests, within);
+    for (const { repository, digest } of batch.manifests)
+      await registry.mirror?.remove(`${name}/${repository}`, { manifests: [digest], blobs: [] }, within);
     hasMore = batch.hasMore;
   }
   await registry.removeOldUploads(within);
 }
 
 /** A file that stays behind, after a crash between the row and the file, is a leftover that the sweep finds. */
-async function tearDown(row: LoopRow, ctx: JobContext): Promise<Outcome> {
+async function tearDown(row: RegistryRow, ctx: JobContext): Promise<Outcome> {
   const { registry } = requireHost(ctx);
+  if (registry?.mirror) {
+    const left = await tearDownMirrored(registry.mirror, row, ctx);
+    if (left) return left;
+  }
   const digests = await dropBlobs(ctx.sql, row.id);
   await registry?.removeUnused(digests, driverContext(REMOVE_MS, ctx.signal));
   return digests.length ? progressing(0) : gone;
+}
+
+/** The name stays taken while tokens for it are good: whoever gets it next must not get what others push. */
+async function tearDownMirrored(mirror: RegistryMirror, row: RegistryRow, ctx: JobContext): Promise<Outcome | null> {
+  const within = driverContext(REMOVE_MS, ctx.signal);
+  const held = await heldManifests(ctx.sql, row.id);
+  for (const { repository, digest, targets } of held)
+    await mirror.remove(`${row.name}/${repository}`, { manifests: [digest], blobs: targets }, within);
+  await dropManifests(ctx.sql, row.id, held);
+  if (held.length) return progressing(0);
+  await mirror.removeAll(row.name, within);
+  const leftMs = Date.parse(row.deleted_at ?? '') + mirror.tokenSeconds * 1000 - Date.now();
+  return leftMs > 0 ? progressing(leftMs) : null;
 }

@@ -1,6 +1,7 @@
-// The token server of the container registry: ES256 tokens of five minutes, for robot accounts and API keys. A token
-// says which rights were asked for; whether its subject still has them is looked up at every request.
+// The token server of the container registry: short ES256 tokens for robot accounts and API keys. A token says which
+// rights were asked for; whether its subject still has them is looked up at every request to the embedded registry.
 import {
+  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
@@ -11,20 +12,26 @@ import {
 } from 'node:crypto';
 import type { Sql } from '../core/context';
 import type {
+  RegistryAccess,
   RegistryAction,
   RegistryContent,
   RegistryTokens,
   RepositoryName,
   Verdict,
 } from '../core/registry_content';
+import { isId } from '../core/ids';
 import type { Logger } from '../core/log';
+import { certificateFor } from '../drivers/certificates/authority';
 import type { SecretBox } from '../core/secrets';
 import { authorityFor } from '../models/authority';
 import { isPresent, markRobotsUsed, rightsOf, robotOf } from '../models/registry/rights';
+import { RobotAccount } from '../models/robot_account';
 import type { Platform } from './platform';
 import { openUseRecorder, type UseRecorder } from './use_recorder';
 
 export interface OpenedRegistryTokens extends RegistryTokens {
+  /** PEM; with it another server verifies tokens. */
+  certificate(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -36,33 +43,45 @@ interface Claims {
   nbf: number;
   iat: number;
   jti: string;
-  access: { type: 'repository'; name: string; actions: RegistryAction[] }[];
+  access: readonly RegistryAccess[];
 }
 
 interface KeyPair {
   privateKey: KeyObject;
   publicKey: KeyObject;
+  /** Of tokens, encoded. */
+  header: string;
 }
 
-const LIFETIME_SECONDS = 300;
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
 const LEEWAY_SECONDS = 30;
 const ISSUER = 'platform-api';
 const ACTIONS: readonly string[] = ['pull', 'push', 'delete'];
-const HEADER = encode({ typ: 'JWT', alg: 'ES256' });
 /** The subject of tokens with which the platform pulls. */
 const PLATFORM = 'platform';
 /** A large image takes its time. */
 const PLATFORM_LIFETIME_SECONDS = 3600;
 const FLUSH_MS = 2_000;
 
-/** @param service host of the registry, which tokens are for */
+export interface RegistryTokenOptions {
+  /** Host of the registry, which tokens are for. */
+  service: string;
+  lifetimeSeconds: number;
+  /** A registry that holds so many bytes gets no tokens for a push; null: the server refuses what is too much. */
+  sizeMax: number | null;
+}
+
 export async function openRegistryTokens(
   { database, secrets, log, identities, attempts }: Platform,
   content: RegistryContent,
-  service: string,
+  { service, lifetimeSeconds, sizeMax }: RegistryTokenOptions,
 ): Promise<OpenedRegistryTokens> {
   const keys = await signingKeys(database, secrets);
   const used = recordRobots(database, log);
+  const recordUse = (subject: string): void => {
+    if (isId(RobotAccount.idPrefix, subject)) used.add(subject);
+  };
   return {
     async issue({ username, password }, wanted, address) {
       const subject = await findSubject({ database, identities }, username, password);
@@ -71,30 +90,39 @@ export async function openRegistryTokens(
         attempts.count(address);
         return null;
       }
-      const access = await grantedAccess(database, content, subject, wanted);
-      const claims = claimsOf(service, subject, access, LIFETIME_SECONDS);
+      const access = await grantedAccess({ sql: database, content, sizeMax }, subject, wanted);
+      const claims = claimsOf(service, subject, access, lifetimeSeconds);
       return issuedToken(signed(keys, claims), claims);
     },
-    issuePull(name) {
-      const access: Claims['access'] = [{ type: 'repository', name, actions: ['pull'] }];
-      return signed(keys, claimsOf(service, PLATFORM, access, PLATFORM_LIFETIME_SECONDS));
-    },
-    async verify(token, name, action): Promise<Verdict> {
+    issueOwn: (access) => signed(keys, claimsOf(service, PLATFORM, access, PLATFORM_LIFETIME_SECONDS)),
+    lifetimeSeconds,
+    recordUse,
+    certificate: () => certificateFor('CN=platform registry tokens', keys.privateKey),
+    async verify(token, name, action) {
       const claims = token === null ? null : verified(keys, token, service);
-      if (claims?.sub === PLATFORM && name) return verdictOfPlatform(claims, name, action);
-      if (!claims || !(await isPresent(database, claims.sub))) return { state: 'unauthorized', isKnown: false };
-      if (!name) return { state: 'allowed', subject: claims.sub };
-      const registry = await content.find(name.registry);
-      const rights = registry ? await rightsOf(database, claims.sub, registry) : [];
-      if (!rights.includes(action)) return { state: 'denied' };
-      const full = `${name.registry}/${name.repository}`;
-      const isAsked = claims.access.some((entry) => entry.name === full && entry.actions.includes(action));
-      if (!isAsked) return { state: 'unauthorized', isKnown: true };
-      if (claims.sub.startsWith('rob_')) used.add(claims.sub);
-      return { state: 'allowed', subject: claims.sub };
+      const verdict = await verdictFor({ sql: database, content }, claims, name, action);
+      if (verdict.state === 'allowed') recordUse(verdict.subject);
+      return verdict;
     },
     close: () => used.close(),
   };
+}
+
+async function verdictFor(
+  { sql, content }: { sql: Sql; content: RegistryContent },
+  claims: Claims | null,
+  name: RepositoryName | null,
+  action: RegistryAction,
+): Promise<Verdict> {
+  if (claims?.sub === PLATFORM && name) return verdictOfPlatform(claims, name, action);
+  if (!claims || !(await isPresent(sql, claims.sub))) return { state: 'unauthorized', isKnown: false };
+  if (!name) return { state: 'allowed', subject: claims.sub };
+  const registry = await content.find(name.registry);
+  const rights = registry ? await rightsOf(sql, claims.sub, registry) : [];
+  if (!rights.includes(action)) return { state: 'denied' };
+  const full = `${name.registry}/${name.repository}`;
+  const isAsked = claims.access.some((entry) => entry.name === full && entry.actions.includes(action));
+  return isAsked ? { state: 'allowed', subject: claims.sub } : { state: 'unauthorized', isKnown: true };
 }
 
 function verdictOfPlatform({ access }: Claims, name: RepositoryName, action: RegistryAction): Verdict {
@@ -126,19 +154,20 @@ async function findSubject(
 
 /** Of the scopes that were asked for, what the subject may have. Other kinds than repositories are passed over. */
 async function grantedAccess(
-  sql: Sql,
-  content: RegistryContent,
+  { sql, content, sizeMax }: { sql: Sql; content: RegistryContent; sizeMax: number | null },
   subject: string,
   wanted: readonly string[],
-): Promise<Claims['access']> {
-  const granted: Claims['access'] = [];
+): Promise<RegistryAccess[]> {
+  const granted: RegistryAccess[] = [];
   for (const scope of wanted) {
     const [, name = '', asked = ''] = /^repository:([^:]+):([a-z,*]+)$/.exec(scope) ?? [];
     const registry = name.includes('/') ? await content.find(name.slice(0, name.indexOf('/'))) : null;
     if (!registry) continue;
     const rights = await rightsOf(sql, subject, registry);
     const list = asked.split(',').flatMap((action) => (action === '*' ? ACTIONS : [action]));
-    granted.push({ type: 'repository', name, actions: rights.filter((right) => list.includes(right)) });
+    const isFull = sizeMax !== null && registry.size_bytes >= sizeMax;
+    const actions = rights.filter((right) => list.includes(right) && !(isFull && right === 'push'));
+    granted.push({ type: 'repository', name, actions });
   }
   return granted;
 }
@@ -146,7 +175,19 @@ async function grantedAccess(
 async function signingKeys(sql: Sql, secrets: SecretBox): Promise<KeyPair> {
   const { key } = await authorityFor(sql, secrets, 'registry_tokens', () => Promise.resolve(newKeys()));
   const privateKey = createPrivateKey(key);
-  return { privateKey, publicKey: createPublicKey(privateKey) };
+  const publicKey = createPublicKey(privateKey);
+  return { privateKey, publicKey, header: encode({ typ: 'JWT', alg: 'ES256', kid: keyIdOf(publicKey) }) };
+}
+
+/** As Distribution names a key (github.com/docker/libtrust): 240 bits of the hash of its DER form. */
+function keyIdOf(publicKey: KeyObject): string {
+  const digest = createHash('sha256')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest()
+    .subarray(0, 30);
+  const bits = [...digest].map((byte) => byte.toString(2).padStart(8, '0')).join('');
+  const letters = (bits.match(/.{5}/g) ?? []).map((five) => BASE32[parseInt(five, 2)]).join('');
+  return (letters.match(/.{4}/g) ?? []).join(':');
 }
 
 function newKeys(): { certificate: string; key: string } {
@@ -158,16 +199,16 @@ function newKeys(): { certificate: string; key: string } {
 }
 
 /** RFC 7515 §3.1 with ES256 (RFC 7518 §3.4). */
-function signed({ privateKey }: KeyPair, claims: Claims): string {
-  const text = `${HEADER}.${encode(claims)}`;
+function signed({ privateKey, header }: KeyPair, claims: Claims): string {
+  const text = `${header}.${encode(claims)}`;
   const signature = sign('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' });
   return `${text}.${signature.toString('base64url')}`;
 }
 
 /** null for a token that is not ours, not for this service, or over. */
-function verified({ publicKey }: KeyPair, token: string, service: string): Claims | null {
+function verified({ publicKey, header: own }: KeyPair, token: string, service: string): Claims | null {
   const [header = '', body = '', signature = '', ...rest] = token.split('.');
-  if (rest.length || header !== HEADER) return null;
+  if (rest.length || header !== own) return null;
   const key = { key: publicKey, dsaEncoding: 'ieee-p1363' as const };
   if (!verify('sha256', Buffer.from(`${header}.${body}`), key, Buffer.from(signature, 'base64url'))) return null;
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as Claims;

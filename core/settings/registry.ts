@@ -1,5 +1,5 @@
 // Settings of the container registry.
-import { authority, integer, listenHost, path } from '../setting_types';
+import { authority, httpUrlSetting, integer, listenHost, path, text } from '../setting_types';
 
 export const registrySettings = {
   REGISTRY_PORT: integer({
@@ -14,7 +14,7 @@ export const registrySettings = {
   }),
   REGISTRY_HOST: authority({
     default: null,
-    derived: 'localhost:REGISTRY_PORT',
+    derived: 'that of DISTRIBUTION_URL, else localhost:REGISTRY_PORT',
     description: 'Host name, and port if it is not 443, at which clients reach the container registry.',
   }),
   REGISTRY_DIR: path({
@@ -27,6 +27,15 @@ export const registrySettings = {
     description: 'Certificate chain (PEM) for REGISTRY_HOST. If not set, the registry speaks plain HTTP.',
   }),
   REGISTRY_KEY_FILE: path({ default: null, description: 'Private key (PEM) of REGISTRY_CERT_FILE.' }),
+  DISTRIBUTION_URL: httpUrlSetting({
+    default: null,
+    description: 'Address of a Distribution server, which keeps the images then. REGISTRY_PORT issues its tokens.',
+  }),
+  DISTRIBUTION_EVENTS_KEY: text({
+    default: null,
+    secret: true,
+    description: 'Secret that its notifications carry as `Authorization: Bearer`.',
+  }),
   REGISTRY_SIZE_GB: integer({
     default: '50',
     min: 1,

@@ -1,6 +1,6 @@
 // The installation's own certificate authority. Servers that only clients of the platform reach have certificates of
 // it.
-import { X509Certificate, randomBytes, webcrypto } from 'node:crypto';
+import { createPublicKey, X509Certificate, randomBytes, webcrypto, type KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
 import type * as x509Library from '@peculiar/x509';
 
@@ -66,6 +66,21 @@ export async function issueServerCertificate(
     ],
   });
   return { certificate: `${made.toString('pem')}\n${authority.certificate.trim()}\n`, key: await keyText(keys) };
+}
+
+/** A certificate of a key for itself, for servers that know keys only as certificates. @param name `CN=…` */
+export async function certificateFor(name: string, key: KeyObject): Promise<string> {
+  const x509 = await library();
+  const publicBytes = createPublicKey(key).export({ type: 'spki', format: 'der' });
+  const keys = {
+    privateKey: await signingKey(key.export({ type: 'pkcs8', format: 'pem' }).toString()),
+    publicKey: await webcrypto.subtle.importKey('spki', publicBytes, ALGORITHM, true, ['verify']),
+  };
+  const made = await x509.X509CertificateGenerator.createSelfSigned({
+    ...lifetime(AUTHORITY_DAYS),
+    ...{ name, keys: keys as CryptoKeyPair, signingAlgorithm: ALGORITHM },
+  });
+  return `${made.toString('pem')}\n`;
 }
 
 /** Whether a certificate is to be replaced: it nears its end, lacks one of the names, or is of another authority. */

@@ -37,6 +37,17 @@ const COUNT = named(
     updated_at = greatest(now(), updated_at),
     observed_generation = observed_generation + 1 where id = $1`,
 );
+const ADOPT_BLOBS = named(
+  `insert into registry_blobs (registry_id, digest, size_bytes) select $1, digest, size_bytes
+    from unnest($2::text[], $3::bigint[]) as given (digest, size_bytes)
+    on conflict (registry_id, digest) do nothing returning size_bytes`,
+);
+const ALL_TAGS = named('select repository, tag, digest from registry_tags where registry_id = $1');
+const UNTAGGED = named(
+  `select repository, digest from registry_manifests m where registry_id = $1 and untagged_at is not null
+    and not exists (select from registry_references r
+      where r.registry_id = m.registry_id and r.target = m.digest and r.repository = m.repository)`,
+);
 const DELETE_BLOB = named('delete from registry_blobs where registry_id = $1 and digest = $2 returning size_bytes');
 const IS_REFERENCED = named('select 1 from registry_references where registry_id = $1 and target = $2 limit 1');
 const IS_USED = named('select 1 from registry_blobs where digest = $1 limit 1');
@@ -130,6 +141,9 @@ export function registryContent(database: Session): RegistryContent {
       (await database.query(UPLOAD, [upload, registryId, repository])).length > 0,
     endUpload: async (upload) => void (await database.query(END_UPLOAD, [upload])),
     putManifest: (registryId, manifest) => alone((sql) => putManifest(sql, registryId, manifest)),
+    adoptManifest: (registryId, manifest, sizes) => alone((sql) => adoptManifest(sql, registryId, manifest, sizes)),
+    allTags: (registryId) => database.query(ALL_TAGS, [registryId]),
+    untaggedManifests: (registryId) => database.query(UNTAGGED, [registryId]),
     async manifest(registryId, repository, reference) {
       const statement = reference.includes(':') ? MANIFEST_BY_DIGEST : MANIFEST_BY_TAG;
       return (await database.query<StoredManifest>(statement, [registryId, repository, reference]))[0] ?? null;
@@ -206,6 +220,22 @@ async function putManifest(sql: Sql, registryId: string, manifest: ManifestInput
   const counted = [inserted.length ? content.length : 0, isNewTag ? 1 : 0];
   if (counted.some((count) => count)) await sql.query(COUNT, [registryId, ...counted]);
   return [];
+}
+
+/** What another server has taken: the layers are there, only their rows are not. */
+async function adoptManifest(
+  sql: Sql,
+  registryId: string,
+  manifest: ManifestInput,
+  sizes: ReadonlyMap<string, number>,
+): Promise<void> {
+  if (!(await sql.query(LOCK_REGISTRY, [registryId])).length) return;
+  const given = manifest.blobs.map((digest) => [digest, sizes.get(digest) ?? 0] as const);
+  const columns = [given.map(([digest]) => digest), given.map(([, size]) => size)];
+  const added = await sql.query<{ size_bytes: number }>(ADOPT_BLOBS, [registryId, ...columns]);
+  const more = added.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  if (more) await sql.query(COUNT, [registryId, more, 0]);
+  await putManifest(sql, registryId, manifest);
 }
 
 async function putTag(

@@ -54,11 +54,13 @@ export function startRegistryClient(options: { port: number; username: string; p
   /** As clients do: a refusal names the scope, and the token server is asked for it. */
   const call: RegistryClient['call'] = async (...args) => {
     const first = await send(...args);
-    const scope = /scope="([^"]+)"/.exec(first.headers.get('www-authenticate') ?? '')?.[1];
+    const challenge = first.headers.get('www-authenticate') ?? '';
+    const [, realm = ''] = /realm="([^"]+)"/.exec(challenge) ?? [];
+    const scope = /scope="([^"]+)"/.exec(challenge)?.[1];
     if (first.status !== 401 || scope === undefined) return first;
     const basic = Buffer.from(`${options.username}:${options.password}`).toString('base64');
     const all = scope.replace(/:[a-z,]+$/, ':pull,push,delete');
-    const issued = await fetch(`${base}/token?scope=${encodeURIComponent(all)}`, {
+    const issued = await fetch(`${realm}?scope=${encodeURIComponent(all)}`, {
       headers: { Authorization: `Basic ${basic}` },
     });
     if (issued.status !== 200) return first;
@@ -76,7 +78,7 @@ export function startRegistryClient(options: { port: number; username: string; p
     async pushBlob(name, content) {
       const { location } = await client.startUpload(name);
       const digest = digestOf(content);
-      const answer = await call('PUT', `${location}?digest=${digest}`, content);
+      const answer = await call('PUT', `${location}${location.includes('?') ? '&' : '?'}digest=${digest}`, content);
       if (answer.status !== 201) throw new Error(`the layer was answered ${answer.status}`);
       return digest;
     },

@@ -1,8 +1,5 @@
 // The embedded container registry: the OCI Distribution API 1.1 over rows of the control plane and files on disk.
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { RegistryContent, RegistryTokens, RepositoryName, ServedRegistry } from '../../../core/registry_content';
 import type { RegistryDriver } from '../../registry';
@@ -12,15 +9,12 @@ import { RegistryError, respondWithError } from './errors';
 import { respondWithJson, type Exchange, type Handler } from './exchange';
 import * as manifestHandlers from './manifest_handlers';
 import { actionOf, parseRepositoryName, parseRoute, type Route } from './routes';
+import { openRegistryServer, type RegistryServerOptions } from './server';
 import { issueToken } from './token_handler';
 import { openUploadFiles } from './uploads';
 
-export interface EmbeddedRegistryOptions {
+export interface EmbeddedRegistryOptions extends RegistryServerOptions {
   directory: string;
-  listen: string;
-  port: number;
-  /** Files of a certificate and its key; null: plain HTTP. */
-  certificate: { certFile: string; keyFile: string } | null;
   /** `https://registry.example.com`, without a slash at its end: where clients find the token endpoint. */
   url: string;
   sizeMax: number;
@@ -58,57 +52,29 @@ export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Pr
   const uploads = openUploadFiles(join(options.directory, 'uploads'));
   const { content, tokens, url, log, sizeMax } = options;
   const parts: Parts = { content, blobs, uploads, sizeMax, tokens, url, log };
-  const server = serverOf(options, (request, response) => void serve(parts, request, response));
-  await listen(server, options);
+  const server = await openRegistryServer(options, (request, response) => void serve(parts, request, response));
   return {
     name: 'embedded',
-    port: (server.address() as AddressInfo).port,
-    pullAccess: (repository) =>
-      Promise.resolve({ url: localUrl(options, server), token: tokens.issuePull(repository) }),
+    port: server.port,
+    pullAccess: (name) =>
+      Promise.resolve({
+        url: localUrl(options, server.port),
+        token: tokens.issueOwn([{ type: 'repository', name, actions: ['pull'] }]),
+      }),
     async removeUnused(digests) {
       for (const digest of digests) await content.ifUnused(digest, () => blobs.remove(digest));
     },
     removeOldUploads: () => uploads.removeOld(OLD_UPLOAD_MS),
     listBlobs: () => blobs.list(),
-    close: () => close(server),
+    mirror: null,
+    close: () => server.close(),
   };
 }
 
 /** Where programs on this machine reach the server. */
-function localUrl({ certificate, listen: host }: EmbeddedRegistryOptions, server: Server): string {
-  const { port } = server.address() as AddressInfo;
+function localUrl({ certificate, listen: host }: EmbeddedRegistryOptions, port: number): string {
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `${certificate ? 'https' : 'http'}://${name.includes(':') ? `[${name}]` : name}:${port}`;
-}
-
-function serverOf({ certificate }: EmbeddedRegistryOptions, listener: RequestListener): Server {
-  // Layers of gigabytes take their time; a client that sends nothing is cut off by the socket's own time limit.
-  const options = { requestTimeout: 0, headersTimeout: 10_000, keepAliveTimeout: 65_000 };
-  const server = certificate
-    ? createTlsServer(
-        { ...options, cert: readFileSync(certificate.certFile), key: readFileSync(certificate.keyFile) },
-        listener,
-      )
-    : createServer(options, listener);
-  server.setTimeout(60_000);
-  return server;
-}
-
-function listen(server: Server, { listen: host, port }: EmbeddedRegistryOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }
 
 async function serve(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,0 +1,100 @@
+// Rows of what a Distribution server holds: listings and counts are answered from them. Notifications bring them up to
+// date at once; a comparison now and then finds what no notification said.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RegistryContent, RepositoryName, ServedRegistry } from '../../../core/registry_content';
+import type { DriverContext } from '../../driver';
+import { parseManifest } from '../embedded/manifest';
+import { parseRepositoryName } from '../embedded/routes';
+import type { DistributionApi } from './api';
+import type { RegistryEvent } from './events';
+
+const TAG_TURNS = 20;
+const TAG_MS = 100;
+
+export interface MirrorParts {
+  api: DistributionApi;
+  content: RegistryContent;
+}
+
+/** Looks at what the server has now, so that events may come twice and in any order. */
+export async function applyEvent(parts: MirrorParts, event: RegistryEvent, ctx: DriverContext): Promise<void> {
+  const { registry: registryName, repository } = parseRepositoryName(event.name);
+  const registry = await parts.content.find(registryName);
+  if (!registry || event.action === 'pull') return;
+  const name = { registry: registryName, repository };
+  if (event.action === 'push') {
+    if (event.isManifest) await adopt(parts, registry, name, await settledReference(parts, event, ctx), ctx);
+    return;
+  }
+  const isThere = await parts.api.digest(event.name, event.digest, ctx);
+  if (isThere === null) await parts.content.deleteManifest(registry.id, repository, event.digest);
+}
+
+/** The server tells of a push a moment before the tag leads to it. A tag that leads elsewhere then was pushed again. */
+async function settledReference(
+  { api }: MirrorParts,
+  { name, tag, digest }: RegistryEvent,
+  ctx: DriverContext,
+): Promise<{ reference: string; tag: string | null }> {
+  if (tag === null) return { reference: digest, tag };
+  for (let turn = 0; turn < TAG_TURNS && (await api.digest(name, tag, ctx)) !== digest; turn += 1) await sleep(TAG_MS);
+  return { reference: tag, tag };
+}
+
+/** Compares all tags of a registry, and manifests without one. */
+export async function compareRegistry(parts: MirrorParts, registryName: string, ctx: DriverContext): Promise<void> {
+  const { api, content } = parts;
+  const registry = await content.find(registryName);
+  if (!registry) return;
+  const known = new Map(
+    (await content.allTags(registry.id)).map(({ repository, tag, digest }) => [`${repository}:${tag}`, digest]),
+  );
+  for await (const full of api.repositories(registryName, ctx)) {
+    const repository = full.slice(registryName.length + 1);
+    for (const tag of await api.tags(full, ctx)) {
+      const before = known.get(`${repository}:${tag}`);
+      known.delete(`${repository}:${tag}`);
+      if (before !== undefined && (await api.digest(full, tag, ctx)) === before) continue;
+      await adopt(parts, registry, { registry: registryName, repository }, { reference: tag, tag }, ctx);
+    }
+  }
+  for (const place of known.keys()) {
+    const colon = place.lastIndexOf(':');
+    const [repository, tag] = [place.slice(0, colon), place.slice(colon + 1)];
+    // Pushed meanwhile, perhaps.
+    if ((await api.digest(`${registryName}/${repository}`, tag, ctx)) === null)
+      await content.deleteTag(registry.id, repository, tag);
+  }
+  for (const { repository, digest } of await content.untaggedManifests(registry.id)) {
+    if ((await api.digest(`${registryName}/${repository}`, digest, ctx)) === null)
+      await content.deleteManifest(registry.id, repository, digest);
+  }
+}
+
+/** Writes the rows of what a reference leads to. */
+async function adopt(
+  parts: MirrorParts,
+  registry: ServedRegistry,
+  name: RepositoryName,
+  { reference, tag }: { reference: string; tag: string | null },
+  ctx: DriverContext,
+): Promise<void> {
+  const found = await parts.api.manifest(`${name.registry}/${name.repository}`, reference, ctx);
+  if (!found) return;
+  const place = { repository: name.repository, reference };
+  const manifest = parseManifest(found.content, found.media_type, place);
+  for (const child of manifest.manifests) await adopt(parts, registry, name, { reference: child, tag: null }, ctx);
+  await parts.content.adoptManifest(registry.id, { ...manifest, tag }, sizesIn(found.content));
+}
+
+/** Of layers and configuration, as the manifest has them: the server has verified it. */
+function sizesIn(content: Buffer): Map<string, number> {
+  type Descriptor = { digest?: unknown; size?: unknown } | null;
+  const json = JSON.parse(content.toString('utf8')) as { config?: Descriptor; layers?: Descriptor[] };
+  const all = [json.config, ...(json.layers ?? [])];
+  return new Map(
+    all.flatMap((one) =>
+      typeof one?.digest === 'string' && Number.isSafeInteger(one.size) ? [[one.digest, one.size as number]] : [],
+    ),
+  );
+}

@@ -1,0 +1,57 @@
+// The port of the container registry.
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+
+export interface RegistryServerOptions {
+  listen: string;
+  port: number;
+  /** Files of a certificate and its key; null: plain HTTP. */
+  certificate: { certFile: string; keyFile: string } | null;
+}
+
+export interface RegistryServer {
+  port: number;
+  close(): Promise<void>;
+}
+
+/** @throws Error with the code EADDRINUSE where the port is taken */
+export async function openRegistryServer(
+  options: RegistryServerOptions,
+  listener: RequestListener,
+): Promise<RegistryServer> {
+  const server = serverOf(options, listener);
+  await listen(server, options);
+  return { port: (server.address() as AddressInfo).port, close: () => close(server) };
+}
+
+function serverOf({ certificate }: RegistryServerOptions, listener: RequestListener): Server {
+  // Layers of gigabytes take their time; a client that sends nothing is cut off by the socket's own time limit.
+  const options = { requestTimeout: 0, headersTimeout: 10_000, keepAliveTimeout: 65_000 };
+  const server = certificate
+    ? createTlsServer(
+        { ...options, cert: readFileSync(certificate.certFile), key: readFileSync(certificate.keyFile) },
+        listener,
+      )
+    : createServer(options, listener);
+  server.setTimeout(60_000);
+  return server;
+}
+
+function listen(server: Server, { listen: host, port }: RegistryServerOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,91 @@
+// Debian's docker-registry on loopback, which trusts the tokens of a service and tells it what happens.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { eventually } from './deploy';
+import { freePort } from './free_port';
+
+const PROGRAM = '/usr/bin/docker-registry';
+const UP_WITHIN_MS = 30_000;
+
+export const hasDistribution = existsSync(PROGRAM);
+
+export interface Distribution {
+  url: string;
+  host: string;
+  /** Of its notifications. */
+  eventsKey: string;
+  /** @param certificate file with which it verifies tokens; null: everybody may do everything */
+  start(platform: { port: number; certificate: string } | null): Promise<void>;
+  /** SIGKILL, and waits for the end. */
+  kill(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openDistribution(): Promise<Distribution> {
+  const root = mkdtempSync(path.join(tmpdir(), 'distribution-'));
+  const port = await freePort();
+  const host = `127.0.0.1:${port}`;
+  let child: ChildProcess | null = null;
+  const self: Distribution = {
+    ...{ url: `http://${host}`, host, eventsKey: 'a-key-of-tests' },
+    async start(platform) {
+      const file = path.join(root, 'config.yml');
+      writeFileSync(file, configuration(root, host, platform, self.eventsKey));
+      child = spawn(PROGRAM, ['serve', file], { stdio: 'ignore', env: { OTEL_TRACES_EXPORTER: 'none' } });
+      await eventually('docker-registry', () => answers(`${self.url}/v2/`), UP_WITHIN_MS);
+    },
+    async kill() {
+      const ended = child && child.exitCode === null && new Promise((resolve) => child?.once('exit', resolve));
+      child?.kill('SIGKILL');
+      await ended;
+      child = null;
+    },
+    async close() {
+      await self.kill();
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+  return self;
+}
+
+function answers(url: string): Promise<boolean> {
+  return fetch(url).then(
+    () => true,
+    () => false,
+  );
+}
+
+function configuration(
+  root: string,
+  host: string,
+  platform: { port: number; certificate: string } | null,
+  key: string,
+): string {
+  const common = [
+    'version: 0.1',
+    'log: {level: error, accesslog: {disabled: true}}',
+    `storage: {filesystem: {rootdirectory: ${path.join(root, 'data')}}, delete: {enabled: true}}`,
+    `http: {addr: "${host}", secret: a-secret-of-tests}`,
+  ];
+  if (!platform) return `${common.join('\n')}\n`;
+  return [
+    ...common,
+    'auth:',
+    '  token:',
+    `    realm: http://127.0.0.1:${platform.port}/token`,
+    `    service: "${host}"`,
+    '    issuer: platform-api',
+    `    rootcertbundle: ${platform.certificate}`,
+    'notifications:',
+    '  endpoints:',
+    '    - name: platform',
+    `      url: http://127.0.0.1:${platform.port}/events`,
+    `      headers: {Authorization: ["Bearer ${key}"]}`,
+    '      timeout: 5s',
+    '      threshold: 3',
+    '      backoff: 1s',
+    '',
+  ].join('\n');
+}
