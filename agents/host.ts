@@ -28,6 +28,7 @@ import { startRouteFeed } from './route_feed';
 import { openRouterLines, startSampler } from './sampler';
 import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
+import { tenantUserIds } from './tenant_user_ids';
 import { startUnitWatch } from './unit_watch';
 
 export interface Host {
@@ -126,7 +127,7 @@ async function openRuntime({ config, log }: Platform, opened: Closing[]): Promis
     directory: join(config.runtimeDir, 'units'),
     ports: config.appPorts,
     sandbox: config.sandbox,
-    tenantUidBase: config.tenantUidBase,
+    tenantUidBase: await tenantUserIds(config, log),
     readable: [toolchainDirectory(config)],
     log: (message, error) => log.warn({ err: error }, message),
   });

@@ -14,6 +14,7 @@ import { dnsQuestions } from '../drivers/dns';
 import { driverContext } from '../drivers/driver';
 import { hostFacts } from '../drivers/host';
 import { probeHost } from '../drivers/runtime/host_probe';
+import { FIRST_USER_ID } from '../drivers/runtime/user_ids';
 import { openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { assertNotNewer, pendingMigrations } from '../db/migrate';
 import { openEmbedded } from '../platform/embedded';
@@ -177,7 +178,7 @@ const BOUNDS = {
 async function isolation({ sandbox, tenantUidBase }: Config): Promise<Finding> {
   const directory = mkdtempSync(path.join(tmpdir(), 'platform-doctor-'));
   try {
-    const found = await probeHost({ directory, sandbox, tenantUidBase });
+    const found = await probeHost({ directory, sandbox, tenantUidBase: tenantUidBase ?? FIRST_USER_ID });
     const limit = found.groups ? 'unit' : found.processLimit;
     const facts = [
       `sandbox ${found.bubblewrap ? 'bubblewrap' : 'none'}`,

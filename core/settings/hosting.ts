@@ -27,7 +27,8 @@ export const hostingSettings = {
     description: 'What isolates builds and instances from the files of the host. auto selects bubblewrap if it works.',
   }),
   TENANT_UID_BASE: integer({
-    default: '700000',
+    default: null,
+    derived: '700000, or the first million of user ids that no other installation of this host has',
     min: 1000,
     max: 2_000_000_000,
     description: 'First user id for applications when the service runs as root. Each application has its own user id.',

@@ -1,0 +1,102 @@
+// Which user ids the tenants of this installation have. Installations on one host have ranges that do not overlap: else
+// a program of one could stop, or read the files of, an application of another.
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DriverError } from '../driver';
+
+export const FIRST_USER_ID = 700_000;
+const RANGE = 1_000_000;
+const LAST_USER_ID = 2_000_000_000;
+/** Claims of the installations of this host: files named after the first id, with the directory that it is for. */
+const CLAIMS = '/var/lib/platform-api/user-ids';
+const LOCK = '\0platform-api-user-ids';
+const LOCK_WITHIN_MS = 10_000;
+
+export interface UserIdOptions {
+  /** The installation: its ids stay the same as long as the directory does. */
+  directory: string;
+  /** Of TENANT_UID_BASE; null: the first free range. */
+  base: number | null;
+  /** It has files of tenants from before there were claims. */
+  isUsed: boolean;
+  claims?: string;
+}
+
+export interface UserIds {
+  base: number;
+  /** Directory of an installation that has had the same ids since before there were claims; null: nobody has. */
+  sharedWith: string | null;
+}
+
+/**
+ * The first user id of tenants, which belongs to this installation alone from now on.
+ * @throws DriverError conflict where `base` is in the range of another installation
+ */
+export async function claimUserIds(options: UserIdOptions): Promise<UserIds> {
+  const { claims = CLAIMS } = options;
+  mkdirSync(claims, { recursive: true, mode: 0o755 });
+  const lock = await lockClaims();
+  try {
+    return claimLocked({ ...options, claims });
+  } finally {
+    lock.close();
+  }
+}
+
+function claimLocked({ directory, base, isUsed, claims }: Required<UserIdOptions>): UserIds {
+  const all = readClaims(claims);
+  const own = [...all].find(([, owner]) => owner === directory)?.[0];
+  if (own !== undefined && (base === null || base === own)) return { base: own, sharedWith: null };
+  const others = new Map([...all].filter(([, owner]) => owner !== directory));
+  const wanted = base ?? (isUsed ? FIRST_USER_ID : firstFree(others));
+  const other = ownerOf(others, wanted);
+  // Its files belong to these ids, and cannot be given to others while its programs run.
+  if (other !== undefined && base === null) return { base: wanted, sharedWith: other };
+  if (other !== undefined)
+    throw new DriverError(
+      'conflict',
+      `The user ids from ${wanted} on belong to the installation in ${other}. Set TENANT_UID_BASE to another number, ` +
+        'or leave it out.',
+    );
+  writeFileSync(path.join(claims, String(wanted)), `${directory}\n`, { mode: 0o644, flush: true });
+  if (own !== undefined) rmSync(path.join(claims, String(own)));
+  return { base: wanted, sharedWith: null };
+}
+
+/** Those of installations that are gone are removed. */
+function readClaims(claims: string): Map<number, string> {
+  const found = new Map<number, string>();
+  for (const name of readdirSync(claims).filter((one) => /^\d+$/.test(one))) {
+    const file = path.join(claims, name);
+    const owner = readFileSync(file, 'utf8').trim();
+    if (existsSync(owner)) found.set(Number(name), owner);
+    else rmSync(file, { force: true });
+  }
+  return found;
+}
+
+function firstFree(claims: Map<number, string>): number {
+  for (let base = FIRST_USER_ID; base <= LAST_USER_ID; base += RANGE)
+    if (ownerOf(claims, base) === undefined) return base;
+  throw new DriverError('capacity', 'All user ids of this host belong to other installations.');
+}
+
+function ownerOf(claims: Map<number, string>, base: number): string | undefined {
+  return [...claims].find(([other]) => Math.abs(other - base) < RANGE)?.[1];
+}
+
+/** A name of a socket without a file: nobody else can have it, and it goes with the process. */
+async function lockClaims(): Promise<Server> {
+  for (const end = Date.now() + LOCK_WITHIN_MS; ; await sleep(20)) {
+    const lock = createServer();
+    const isHeld = await new Promise<boolean>((resolve) => {
+      lock.once('error', () => resolve(false));
+      lock.listen(LOCK, () => resolve(true));
+    });
+    if (isHeld) return lock;
+    if (Date.now() > end)
+      throw new DriverError('transient', 'Another process has been claiming user ids for too long.');
+  }
+}
