@@ -60,10 +60,11 @@ export function storedZonesOf({ config, secrets, log }: Omit<Parts, 'outbound'>)
 }
 
 /** Where the embedded cache is, and how large it may get. */
-export function cdnLimits({ cdnDir, cdnSizeGb, cdnMemoryMb, cdnObjectMb }: Config): EmbeddedCdnLimits {
+export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjects, cdnMemoryMb, cdnObjectMb }: Config): EmbeddedCdnLimits {
   return {
     directory: join(cdnDir, OBJECTS_DIRECTORY),
     bytesMax: cdnSizeGb * BYTES_PER_GB,
+    objectsMax: cdnObjects,
     memoryBytesMax: cdnMemoryMb * BYTES_PER_MB,
     objectBytesMax: cdnObjectMb * BYTES_PER_MB,
   };

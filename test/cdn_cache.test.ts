@@ -14,6 +14,7 @@ describeCdnCache('embedded', () =>
     ...testEdgeOptions(),
     directory,
     bytesMax: 100_000_000,
+    objectsMax: 10_000,
     memoryBytesMax: 10_000_000,
     objectBytesMax: 10_000_000,
   }),

@@ -18,6 +18,12 @@ export const cdnSettings = {
     max: 1_000_000,
     description: 'Gigabytes of objects that CDN zones keep. What was not asked for for longest goes first.',
   }),
+  CDN_OBJECTS: integer({
+    default: '250000',
+    min: 1,
+    max: 100_000_000,
+    description: 'Objects that CDN zones keep. Each takes about 2 KB of memory.',
+  }),
   CDN_MEMORY_MB: integer({
     default: '64',
     min: 0,

@@ -58,7 +58,13 @@ const secrets = secretBox([{ id: 'k1', key: randomBytes(32) }]);
 const log = createLog('silent');
 
 async function open(over: { trustProxy?: number; certificate?: Certificate } = {}): Promise<RemoteIngress> {
-  const cdn = { directory: path.join(directory, 'cdn'), bytesMax: 1e6, memoryBytesMax: 1_000_000, objectBytesMax: 1e6 };
+  const cdn = {
+    directory: path.join(directory, 'cdn'),
+    bytesMax: 1e6,
+    objectsMax: 1_000,
+    memoryBytesMax: 1_000_000,
+    objectBytesMax: 1e6,
+  };
   const remote = await openRemoteIngress({
     directory,
     program,

@@ -17,6 +17,8 @@ export interface Seen {
 export interface CdnBench {
   engine: CdnEngine;
   originUrl: string;
+  /** Where visitors come. */
+  port: number;
   origin(path: string, answers: OriginAnswer[]): void;
   /** What came for a path. */
   asked(path: string): { method: string; target: string; headers: IncomingHttpHeaders }[];
@@ -66,7 +68,7 @@ export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine):
     engine.edge.handle(request, response, { ...visitor, scheme: scheme === 'https' ? 'https' : 'http' });
   });
   return {
-    ...{ engine, originUrl: origin.url },
+    ...{ engine, originUrl: origin.url, port: front.port },
     origin: (path, answers) => void told.set(path, answers),
     asked: (path) => asked.get(path) ?? [],
     async zone(id, cache = {}, more = {}) {

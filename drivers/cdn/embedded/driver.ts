@@ -9,6 +9,8 @@ import { openObjectStore } from './store';
 export interface EmbeddedCdnLimits {
   directory: string;
   bytesMax: number;
+  /** Each takes about 2 KB of memory. */
+  objectsMax: number;
   /** Of small bodies that are held in memory. */
   memoryBytesMax: number;
   objectBytesMax: number;
@@ -34,7 +36,7 @@ export function openEmbeddedCdn({ directory, headMs = HEAD_MS, ...options }: Emb
       nodes: () => [NODE],
       purge: (zoneId, spec) => purge(zoneId, spec),
       zonesChanged: () => Promise.resolve(),
-      close: () => Promise.resolve(),
+      close: () => store.close(),
     };
   });
 }
@@ -50,5 +52,5 @@ async function purgeObjects(state: EmbeddedState, id: string, spec: PurgeSpec): 
     fetch.flight?.cancelStoring();
     state.fetches.delete(name);
   }
-  state.store.purge(id, spec);
+  await state.store.purge(id, spec);
 }

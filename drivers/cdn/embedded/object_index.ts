@@ -19,9 +19,12 @@ export interface ObjectIndex {
 
 interface ZoneIndex {
   /** By path without the query string. */
-  paths: Map<string, Set<StoredObject>>;
-  tags: Map<string, Set<StoredObject>>;
+  paths: Map<string, Members>;
+  tags: Map<string, Members>;
 }
+
+/** Most have one: a set of one takes a hundred times as much. */
+type Members = StoredObject | Set<StoredObject>;
 
 const NONE: readonly StoredObject[] = [];
 
@@ -68,14 +71,14 @@ export function nameOf({ zone_id, site, key }: Pick<StoredObject, 'zone_id' | 's
 
 function matchingIn({ paths, tags }: ZoneIndex, purge: PurgeSpec): StoredObject[] {
   const { type, values } = purge;
-  if (type === 'all') return [...paths.values()].flatMap((objects) => [...objects]);
-  if (type === 'tags') return values.flatMap((tag) => [...(tags.get(tag) ?? NONE)]);
+  if (type === 'all') return [...paths.values()].flatMap((members) => membersIn(members));
+  if (type === 'tags') return values.flatMap((tag) => membersIn(tags.get(tag)));
   const matches = purgeMatcher(purge);
   const near =
     type === 'urls'
       ? values.map((url) => paths.get(pathOf(url)))
-      : [...paths].filter(([path]) => values.some((value) => mayBegin(path, value))).map(([, objects]) => objects);
-  return near.flatMap((objects) => [...(objects ?? NONE)].filter(matches));
+      : [...paths].filter(([path]) => values.some((value) => mayBegin(path, value))).map(([, members]) => members);
+  return near.flatMap((members) => membersIn(members).filter(matches));
 }
 
 /** Whether an address with this path may begin with the prefix, which may reach into the query string. */
@@ -103,14 +106,21 @@ function removeFromZone(zones: Map<string, ZoneIndex>, object: StoredObject): vo
   if (!zone.paths.size) zones.delete(object.zone_id);
 }
 
-function addTo(map: Map<string, Set<StoredObject>>, key: string, object: StoredObject): void {
+function addTo(map: Map<string, Members>, key: string, object: StoredObject): void {
   const known = map.get(key);
-  if (known) known.add(object);
-  else map.set(key, new Set([object]));
+  if (known instanceof Set) known.add(object);
+  else map.set(key, known === undefined ? object : new Set([known, object]));
 }
 
-function removeFrom(map: Map<string, Set<StoredObject>>, key: string, object: StoredObject): void {
+function removeFrom(map: Map<string, Members>, key: string, object: StoredObject): void {
   const known = map.get(key);
-  known?.delete(object);
-  if (known?.size === 0) map.delete(key);
+  if (known === object) map.delete(key);
+  if (!(known instanceof Set)) return;
+  known.delete(object);
+  if (known.size === 0) map.delete(key);
+}
+
+function membersIn(members: Members | undefined): StoredObject[] {
+  if (members === undefined) return [];
+  return members instanceof Set ? [...members] : [members];
 }

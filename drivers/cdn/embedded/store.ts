@@ -1,16 +1,18 @@
 // Objects on disk: a file each, with its description in front of the body. The index is in memory and is read from the
 // files at the start. What was not asked for for longest goes first when there is no room.
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HeaderFields } from '../edge/headers';
 import type { Freshness } from '../edge/policy';
 import type { PurgeSpec } from '../../cdn';
 import type { Flight } from './flight';
-import { isForm, startForm, type Coding, type FormSource } from './forms';
+import { startForm, type Coding, type FormSource } from './forms';
 import { openNewFile, type NewFile } from './new_file';
 import { openMemoryTier, type MemoryTier, type StoredBytes } from './memory';
 import { nameOf, openObjectIndex, type ObjectIndex } from './object_index';
+import { openSavedObjects, type SavedObjects } from './saved_objects';
+import { openSharedTexts, type SharedTexts } from './shared_texts';
 
 /** What is known of an object beside its body. */
 export interface Description extends Freshness {
@@ -39,7 +41,8 @@ export interface ObjectStore {
   create(description: Description): Promise<NewFile>;
   /** A later answer of the origin has confirmed the object. */
   renew(object: StoredObject, headers: HeaderFields, freshness: Freshness): void;
-  purge(zoneId: string, purge: PurgeSpec): void;
+  /** Nobody finds them any more at once, and no later run when it resolves. */
+  purge(zoneId: string, purge: PurgeSpec): Promise<void>;
   /** Its file is damaged or has gone. */
   drop(object: StoredObject): void;
   /** The one compressed form, which may be on its way yet. */
@@ -47,45 +50,58 @@ export interface ObjectStore {
   readonly memory: MemoryTier;
   /** Resolves when the files of the last run are known. */
   ready: Promise<void>;
+  close(): Promise<void>;
 }
 
-const UNFINISHED = '.part';
-const LENGTH_BYTES = 4;
-const DESCRIPTION_BYTES_MAX = 256 * 1024;
+/** Ends the names of files that are not whole yet. */
+export const UNFINISHED = '.part';
+export const LENGTH_BYTES = 4;
 
 interface Store {
   directory: string;
   bytesMax: number;
+  /** Each takes memory. */
+  objectsMax: number;
   bytes: number;
+  objects: number;
+  saved: SavedObjects;
+  texts: SharedTexts;
+  /** Resolves when the names of files are known that are not ours. */
+  listed: Promise<unknown>;
   index: ObjectIndex;
   memory: MemoryTier;
   /** Forms on their way. */
   making: Map<string, Flight>;
 }
 
-export function openObjectStore(
-  directory: string,
-  { bytesMax, memoryBytesMax }: { bytesMax: number; memoryBytesMax: number },
-): ObjectStore {
-  const shared = {
-    index: openObjectIndex(),
-    memory: openMemoryTier(memoryBytesMax),
-    making: new Map<string, Flight>(),
+export interface StoreLimits {
+  bytesMax: number;
+  objectsMax: number;
+  memoryBytesMax: number;
+}
+
+export function openObjectStore(directory: string, { bytesMax, objectsMax, memoryBytesMax }: StoreLimits): ObjectStore {
+  const store: Store = {
+    ...{ directory, bytesMax, objectsMax, bytes: 0, objects: 0, listed: Promise.resolve(), making: new Map() },
+    ...{ index: openObjectIndex(), memory: openMemoryTier(memoryBytesMax), saved: openSavedObjects(directory) },
+    texts: openSharedTexts(),
   };
-  const store: Store = { directory, bytesMax, bytes: 0, ...shared };
+  const { listed, ended } = store.saved.load((object) => addSaved(store, object));
+  store.listed = listed;
   return {
     find: (zoneId, address, request) => find(store, nameOf({ zone_id: zoneId, ...address }), request),
     create: (description) => create(store, description),
     renew(object, headers, freshness) {
       Object.assign(object, freshness, { headers: { ...object.headers, ...headers } });
     },
-    purge(zoneId, purge) {
-      for (const object of store.index.matching(zoneId, purge)) remove(store, object);
+    async purge(zoneId, purge) {
+      await Promise.all(store.index.matching(zoneId, purge).map((object) => remove(store, object)));
     },
-    drop: (object) => remove(store, object),
+    drop: (object) => void remove(store, object),
     form: (source, coding) => formOf(store, source, coding),
     memory: store.memory,
-    ready: load(store),
+    ready: ended,
+    close: () => store.saved.close([...store.index.oldestFirst()].flat()),
   };
 }
 
@@ -135,7 +151,7 @@ function isKnown({ index }: Store, object: StoredObject): boolean {
 }
 
 async function create(store: Store, description: Description): Promise<NewFile> {
-  await mkdir(store.directory, { recursive: true, mode: 0o700 });
+  await Promise.all([store.listed, mkdir(store.directory, { recursive: true, mode: 0o700 })]);
   const text = Buffer.from(JSON.stringify(description));
   const start = LENGTH_BYTES + text.length;
   const id = randomBytes(12).toString('hex');
@@ -143,12 +159,12 @@ async function create(store: Store, description: Description): Promise<NewFile> 
   const file = openNewFile({
     ...{ id, file: temporary, start, count: (bytes) => count(store, bytes) },
     async place(size, isWanted) {
-      // A file that lost its end when the machine stopped shows that by its name.
       const whole = join(store.directory, `${id}-${size}`);
       await rename(temporary, whole);
       if (!isWanted()) return rm(whole, { force: true }).then(() => null);
       const object = { ...description, file: whole, start, size, forms: {} };
       add(store, object);
+      store.saved.append(`${id}-${size}`, start, text.toString());
       return object;
     },
   });
@@ -159,70 +175,53 @@ async function create(store: Store, description: Description): Promise<NewFile> 
 }
 
 const VARIANTS_MAX = 50;
-const READERS = 16;
 
 function add(store: Store, object: StoredObject): void {
   const variants = store.index.variants(nameOf(object));
-  const isSame = ({ vary }: StoredObject): boolean => JSON.stringify(vary) === JSON.stringify(object.vary);
-  const old = variants.find(isSame) ?? (variants.length >= VARIANTS_MAX ? variants[0] : undefined);
+  const old = sameIn(variants, object) ?? (variants.length >= VARIANTS_MAX ? variants[0] : undefined);
+  store.texts.share(object);
   store.index.add(object);
-  if (old) remove(store, old);
+  store.objects += 1;
+  if (old) void remove(store, old);
   count(store, object.start + object.size, object);
+}
+
+/** Of the last run: what has come since is newer. */
+function addSaved(store: Store, object: StoredObject): void {
+  if (sameIn(store.index.variants(nameOf(object)), object)) void removeFile(object);
+  else add(store, object);
+}
+
+function sameIn(variants: readonly StoredObject[], { vary }: StoredObject): StoredObject | undefined {
+  if (!variants.length) return undefined;
+  const text = JSON.stringify(vary);
+  return variants.find((one) => JSON.stringify(one.vary) === text);
 }
 
 /** Makes room where there are too many now. @param kept stays */
 function count(store: Store, bytes: number, kept: StoredObject | null = null): void {
   store.bytes += bytes;
+  if (store.bytes <= store.bytesMax && store.objects <= store.objectsMax) return;
   for (const oldest of store.index.oldestFirst()) {
-    if (store.bytes <= store.bytesMax) break;
-    for (const one of oldest) if (one !== kept) remove(store, one);
+    if (store.bytes <= store.bytesMax && store.objects <= store.objectsMax) break;
+    for (const one of oldest) if (one !== kept) void remove(store, one);
   }
 }
 
-/** Readers that have the file open read on. */
-function remove(store: Store, object: StoredObject): void {
+/** Resolves when its files have gone; readers that have one open read on. */
+async function remove(store: Store, object: StoredObject): Promise<void> {
   if (!store.index.remove(object)) return;
+  store.objects -= 1;
+  const forms = Object.values(object.forms);
   store.bytes -= object.start + object.size;
   store.memory.forget(object);
-  void rm(object.file, { force: true }).catch(() => undefined);
-  for (const form of Object.values(object.forms)) {
+  for (const form of forms) {
     store.bytes -= form.size;
     store.memory.forget(form);
-    void rm(form.file, { force: true }).catch(() => undefined);
   }
+  await Promise.all([object, ...forms].map(removeFile));
 }
 
-async function load(store: Store): Promise<void> {
-  const names = await readdir(store.directory).catch(() => []);
-  const next = names.values();
-  await Promise.all(Array.from({ length: READERS }, () => loadEach(store, next)));
-}
-
-async function loadEach(store: Store, names: Iterator<string> & Iterable<string>): Promise<void> {
-  for (const name of names) {
-    const file = join(store.directory, name);
-    const object = name.endsWith(UNFINISHED) || isForm(name) ? null : await readObject(file).catch(() => null);
-    if (object) add(store, object);
-    else await rm(file, { force: true }).catch(() => undefined);
-  }
-}
-
-/** @throws where the file is none of ours, or damaged */
-async function readObject(file: string): Promise<StoredObject> {
-  const handle = await open(file, 'r');
-  try {
-    const length = Buffer.alloc(LENGTH_BYTES);
-    await handle.read(length, 0, LENGTH_BYTES, 0);
-    const bytes = length.readUInt32BE();
-    if (bytes > DESCRIPTION_BYTES_MAX) throw new Error('no description');
-    const text = Buffer.alloc(bytes);
-    await handle.read(text, 0, bytes, LENGTH_BYTES);
-    const description = JSON.parse(text.toString('utf8')) as Description;
-    const start = LENGTH_BYTES + bytes;
-    const size = (await stat(file)).size - start;
-    if (size !== Number(file.slice(file.lastIndexOf('-') + 1))) throw new Error('not whole');
-    return { ...description, file, start, size, forms: {} };
-  } finally {
-    await handle.close();
-  }
+async function removeFile({ file }: StoredBytes): Promise<void> {
+  await rm(file, { force: true }).catch(() => undefined);
 }

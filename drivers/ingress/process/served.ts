@@ -53,8 +53,8 @@ export async function openServed(
     resolvers: cache.resolvers,
     caFile: cache.caFile,
   });
-  const { directory, bytesMax, memoryBytesMax, objectBytesMax } = cache;
-  const cdn = openEmbeddedCdn({ directory, bytesMax, memoryBytesMax, objectBytesMax, outbound, log });
+  const { directory, bytesMax, objectsMax, memoryBytesMax, objectBytesMax } = cache;
+  const cdn = openEmbeddedCdn({ directory, bytesMax, objectsMax, memoryBytesMax, objectBytesMax, outbound, log });
   const lines: AccessLine[] = [];
   const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
   const parts = { ...callbacks, edge: cdn.edge, line };
