@@ -1,12 +1,13 @@
 // `npm start` with two processes that answer DNS questions: both serve every change, and bad days change nothing.
 import * as dgram from 'node:dgram';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as packet from 'dns-packet';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/deploy';
+import { damagedQuestion, occupy } from '../support/dns_hostile';
 import { freePort } from '../support/free_port';
 import { processesWith, signalAll, type ProcessRow } from '../support/processes';
 import { endPrograms, startProgram, type Program } from '../support/program';
@@ -15,6 +16,7 @@ jest.setTimeout(180_000);
 
 const ZONE = 'bad-days.example.com';
 const CONNECTIONS = 10_000;
+const DAMAGED = 20_000;
 const ANSWER_WITHIN_MS = 10_000;
 const DATABASE_AWAY_MS = 60_000;
 
@@ -49,21 +51,6 @@ afterAll(async () => {
   await endPrograms();
   rmSync(directory, { recursive: true, force: true });
 });
-
-/** Listens where the name server wants to, and answers nothing. @returns how to end that */
-async function occupy(port: number): Promise<() => Promise<void>> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const socket = dgram.createSocket('udp4');
-  await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve));
-  let ending: Promise<unknown> | null = null;
-  const end = (): Promise<unknown> =>
-    Promise.all([
-      new Promise((resolve) => server.close(resolve)),
-      new Promise<void>((resolve) => socket.close(resolve)),
-    ]);
-  return async () => void (await (ending ??= end()));
-}
 
 async function metric(): Promise<string | undefined> {
   const admin = /"admin_port":(\d+)/.exec(program.out())?.[1];
@@ -265,6 +252,26 @@ describe('the database away for a minute', () => {
       clearInterval(flood);
       for (const socket of [trickle, deaf]) socket.destroy();
     }
+  });
+
+  test('damaged messages over UDP and TCP end no process', async () => {
+    const before = processes();
+    const socket = dgram.createSocket('udp4');
+    for (let number = 0; number < DAMAGED; number += 1) {
+      socket.send(damagedQuestion(question('www'), number), port, '127.0.0.1');
+      // As fast as the socket takes them, but with turns for answers.
+      if (number % 100 === 0) await sleep(1);
+    }
+    socket.close();
+    const connections = Array.from({ length: 200 }, (_, number) =>
+      connect({ port, host: '127.0.0.1' }).end(damagedQuestion(question('www'), number)),
+    );
+    const ended = connections.map(
+      (one) => new Promise((resolve) => one.on('error', resolve).on('close', resolve).resume()),
+    );
+    await Promise.all(ended);
+    expect(await addressOf('www')).toBe('192.0.2.6');
+    expect(processes()).toEqual(before);
   });
 
   test('zones are answered on, and a process that is killed meanwhile is replaced with everything', async () => {

@@ -14,6 +14,8 @@ const PLAIN_UDP_BYTES = 512;
 /** What we offer, and what we send at most over UDP (RFC 9715 §3.1): no fragments on the way. */
 export const UDP_BYTES_MAX = 1232;
 const TCP_BYTES_MAX = 65_535;
+/** The root name, type, class, TTL and length. */
+const RECORD_BYTES_MIN = 11;
 const DNSSEC_OK = 0x8000;
 const COOKIE_OPTION = 10;
 /** RFC 1035 §4.1.4. */
@@ -88,6 +90,9 @@ interface Option {
 /** The OPT record (RFC 6891 §6.1); more than one, or a cookie of a wrong length, is malformed. */
 function readEdns(message: Buffer): Edns | null | 'malformed' {
   if (message.readUInt16BE(10) === 0) return null;
+  // Checked first: dns-packet makes room for as many records as the header claims, up to three times 65,535.
+  const records = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
+  if (records * RECORD_BYTES_MIN > message.length) return 'malformed';
   try {
     const found = (packet.decode(message).additionals ?? []).filter(({ type }) => type === 'OPT');
     if (found.length > 1) return 'malformed';

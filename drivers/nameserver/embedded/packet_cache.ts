@@ -158,7 +158,9 @@ function readCookie(message: Buffer, start: number, dataBytes: number, key: Pack
 /** The response as it is kept: with the question in lower case, so that a query without capitals is a mere copy. */
 export function prepare(made: Made): Prepared {
   const { bytes, length, hasUpperCase, questionEnd } = made.key;
-  const response = Buffer.from(made.response);
+  // Memory of its own: one from the pool of node would keep all 8 kB of what was made beside it.
+  const response = Buffer.allocUnsafeSlow(made.response.length);
+  response.set(made.response);
   const nameBytes = questionEnd - HEADER_BYTES;
   if (hasUpperCase) response.set(bytes.subarray(0, nameBytes), HEADER_BYTES);
   return { ...made, key: bytes.slice(0, length), response, madeAt: Date.now(), counted: null, epoch: 0 };

@@ -61,6 +61,8 @@ export interface ResponderOptions {
   transfers: TransferRights;
   /** Of DNS cookies; one of its own without it. */
   cookieSecret?: Buffer;
+  /** Of responses that are kept. */
+  cacheBytesMax?: number;
 }
 
 export function openResponder({
@@ -68,6 +70,7 @@ export function openResponder({
   lookUpAlias,
   transfers,
   cookieSecret,
+  cacheBytesMax,
 }: ResponderOptions): Responder {
   const parts: Parts = {
     zones: openZoneTable(),
@@ -81,7 +84,7 @@ export function openResponder({
     transfers,
     counters: new Map(),
     epoch: 0,
-    cache: openPacketCache(),
+    cache: openPacketCache(cacheBytesMax),
     key: newPacketKey(),
   };
   return {
