@@ -63,6 +63,23 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     return answers;
   }
 
+  test('SLOWLOG shows the commands of the tenant, and none of the platform', async () => {
+    const platform = createClient({
+      ...{ username: `platform_${spec.id}`, password: spec.admin_password, disableClientInfo: true, RESP: 2 },
+      socket: { path: `${directory()}/${spec.id}/data/admin.sock`, tls: false, reconnectStrategy: false },
+    });
+    await platform.connect();
+    await app(spec, ['EVAL', 'for i = 1, 30000000 do end return 1', '0']);
+    await platform.sendCommand(['CONFIG', 'SET', 'slowlog-log-slower-than', '0']);
+    platform.destroy();
+    await settle(driver, spec);
+    const [entries] = (await app(spec, ['SLOWLOG', 'GET', '-1'])) as [[number, number, number, string[]][]];
+    const logged = entries.map(([, , , [name]]) => name);
+    expect(logged).toContain('EVAL');
+    // The change above, and the log-in behind it, from before it can be switched off again.
+    expect(logged.filter((name) => name !== 'EVAL')).toEqual(['AUTH', 'CONFIG']);
+  });
+
   test('a backup, rows lost, the backup restored: the rows are back, later ones are not', async () => {
     await app(spec, ['MSET', 'one', '1', 'two', '2']);
     const made = await driver.backup(spec, 'bkp_one', ctx());
