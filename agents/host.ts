@@ -22,9 +22,11 @@ import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail';
 import { openGitProviders } from '../drivers/git_provider';
 import { openNameserver } from './nameserver';
+import { openNetworksOf } from './networks';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
 import { startRouteFeed } from './route_feed';
+import { withLocations } from './route_locations';
 import { openRouterLines, startSampler } from './sampler';
 import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
@@ -58,8 +60,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const { config, database, databaseUrl, log, facts } = platform;
   const lines = openRouterLines({ database, log });
   opened.push(() => lines.close());
-  const { ingress, cdn } = await openIngressOf(platform, lines, opened);
   const units = join(config.runtimeDir, 'units');
+  const { ingress: bare, cdn } = await openIngressOf(platform, lines, opened);
+  const ingress = withLocations(bare, units);
   const stored = openStoredRoutes({ file: join(config.runtimeDir, 'routes.json'), units, log });
   opened.push(() => stored.close());
   ingress.restoreRoutes(await stored.load());
@@ -122,13 +125,15 @@ function toolchainDirectory({ runtimeDir }: Config): string {
   return join(runtimeDir, 'toolchains');
 }
 
-async function openRuntime({ config, log }: Platform, opened: Closing[]): Promise<RuntimeDriver> {
+async function openRuntime(platform: Platform, opened: Closing[]): Promise<RuntimeDriver> {
+  const { config, log } = platform;
   const runtime = await openLocalRuntime({
     directory: join(config.runtimeDir, 'units'),
     ports: config.appPorts,
     sandbox: config.sandbox,
     tenantUidBase: await tenantUserIds(config, log),
     readable: [toolchainDirectory(config)],
+    networks: await openNetworksOf(platform),
     log: (message, error) => log.warn({ err: error }, message),
   });
   opened.push(() => runtime.close());

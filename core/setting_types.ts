@@ -119,6 +119,23 @@ export function addresses<const R extends Row>(row: R): Typed<readonly string[],
   return { ...row, type: 'list of IP addresses', parse: (given) => list(given, (entry) => isIP(entry) > 0) };
 }
 
+/** IPv4 addresses and CIDRs. */
+export function cidrs<const R extends Row>(row: R): Typed<readonly string[], R> {
+  return { ...row, type: 'list of IPv4 addresses or CIDRs', parse: (given) => list(given, isIpv4Cidr) };
+}
+
+/** A CIDR of at least 16 IPv4 addresses. */
+export function ipv4Block<const R extends Row>(row: R): Typed<string, R> {
+  const parse = (given: string): string | null =>
+    isIpv4Cidr(given) && Number(given.split('/')[1] ?? 32) <= 28 ? given : null;
+  return { ...row, type: 'IPv4 CIDR, at most /28', parse };
+}
+
+function isIpv4Cidr(given: string): boolean {
+  const [address = '', bits = '32', more] = given.split('/');
+  return more === undefined && isIP(address) === 4 && /^\d{1,2}$/.test(bits) && Number(bits) <= 32;
+}
+
 /** A port of a mail server. `tls`: the connection begins with TLS; else the client asks for it (STARTTLS). */
 export interface MailPort {
   port: number;

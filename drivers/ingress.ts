@@ -1,6 +1,7 @@
 // The reverse proxy in front of applications: forwards requests by their host name to instances. It stores nothing:
 // routes are given to it.
 import type { Edge } from './cdn';
+import type { NetworkLocation } from './network';
 
 export interface Route {
   application_id: string;
@@ -22,6 +23,8 @@ export interface Target {
   instance_id: string;
   /** On the loopback interface. */
   port: number;
+  /** Of the network that it is in; absent: that of the host. */
+  location?: NetworkLocation;
 }
 
 /** One request, for the router lines of the log. The query string is left out: it may carry secrets. */

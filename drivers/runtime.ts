@@ -2,6 +2,7 @@
 // control plane: it is found again by its id, its process id and the start time of that process.
 import type { ImageHealthCheck } from '../core/image_settings';
 import type { DriverContext, Fingerprint } from './driver';
+import type { NetworkLocation } from './network';
 
 export interface UnitSpec {
   /**
@@ -38,6 +39,11 @@ export interface UnitSpec {
   limits: UnitLimits;
   /** It makes a sandbox within its own, as a build of an image does: it may make namespaces, and mount in them. */
   nested?: boolean;
+  /**
+   * Name of the network that the unit shares with others of its project, where units have networks of their own;
+   * absent: that of the host.
+   */
+  network?: string;
   /** The unit runs in the root of an image, which `directory` is; a task gets a copy of its own too. */
   image?: UnitImage;
 }
@@ -169,8 +175,15 @@ export interface RuntimeDriver {
   /** Discards the part of the log before `position`, so that the file of a chatty unit does not fill the disk. */
   trimLog(unitId: string, position: string): Promise<void>;
 
-  /** A port of the configured range on which nothing listens. @throws DriverError capacity where none is left */
-  freePort(taken: ReadonlySet<number>): Promise<number>;
+  /**
+   * A port of the configured range on which nothing listens in the network of that name. @throws DriverError capacity
+   * where none is left
+   */
+  freePort(taken: ReadonlySet<number>, network?: string): Promise<number>;
+  /** Where the ports of a unit are reached, by its id; of one that is not there: on the host. */
+  locationOf(unitId: string): NetworkLocation;
+  /** Where the ports of units of a network are reached that start now. */
+  locationOfNetwork(network: string): NetworkLocation;
   /** Ids of all units on this host, for the sweep of orphans and for the shipper of logs. */
   list(): Promise<string[]>;
   /** Calls back within about a second after a unit has ended, whoever started it. Returns how to stop watching. */

@@ -12,6 +12,7 @@ export interface Planning {
   name: string;
   region: string;
   tenant: number;
+  project_id: string;
   settings: ApplicationSettings;
   processes: { type: string; command: string | null; instances: number }[];
   /** @param previewId null: of the application itself */
@@ -24,18 +25,20 @@ export interface Planning {
   }): Record<string, string>;
 }
 
-const FIND = named('select id, name, region, tenant, settings from applications where id = $1 and deleted_at is null');
+const FIND = named(
+  'select id, name, region, tenant, project_id, settings from applications where id = $1 and deleted_at is null',
+);
 const PROCESSES = named('select type, command, instances from processes where application_id = $1 order by type');
 
-type PlannedApplication = Pick<Application, 'id' | 'name' | 'region' | 'settings'> & { tenant: number };
+type PlannedApplication = Pick<Application, 'id' | 'name' | 'region' | 'settings' | 'project_id'> & { tenant: number };
 
 /** null where the application has gone. */
 export async function findPlanning(sql: Sql, applicationId: string): Promise<Planning | null> {
   const [found] = await sql.query<PlannedApplication>(FIND, [applicationId]);
   if (!found) return null;
-  const { id, name, region, tenant } = found;
+  const { id, name, region, tenant, project_id } = found;
   return {
-    ...{ name, region, tenant },
+    ...{ name, region, tenant, project_id },
     settings: settingsOf(found as unknown as Application),
     processes: await sql.query<Planning['processes'][number]>(PROCESSES, [applicationId]),
     variables: async (secrets, stage, previewId) =>

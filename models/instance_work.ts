@@ -10,6 +10,7 @@ export interface Launch {
   application_name: string;
   region: string;
   tenant: number;
+  project_id: string;
   /** Of the application or the preview. */
   hostname: string;
   deployment_id: string;
@@ -25,6 +26,7 @@ export interface Launch {
 }
 
 const LAUNCH = named(`select a.id as application_id, a.name as application_name, a.region, a.tenant,
+    a.project_id,
     coalesce(v.hostname, a.default_hostname) as hostname,
     d.id as deployment_id, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
     r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables

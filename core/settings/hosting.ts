@@ -1,6 +1,6 @@
 // Settings of what is hosted: volumes, applications and databases.
 import { limits } from '../limits';
-import { flag, integer, oneOf, path, portRange } from '../setting_types';
+import { cidrs, flag, integer, ipv4Block, oneOf, path, portRange } from '../setting_types';
 
 export const hostingSettings = {
   VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], {
@@ -25,6 +25,21 @@ export const hostingSettings = {
   SANDBOX: oneOf(['auto', 'bubblewrap', 'none'], {
     default: 'auto',
     description: 'What isolates builds and instances from the files of the host. auto selects bubblewrap if it works.',
+  }),
+  NETWORK: oneOf(['auto', 'shared', 'isolated'], {
+    default: 'auto',
+    description:
+      'Network of applications and databases. isolated: each project has its own. shared: all use that of the host, ' +
+      'as with auto so far.',
+  }),
+  NETWORK_BLOCK: ipv4Block({
+    default: '10.247.0.0/16',
+    description: 'Private IPv4 addresses for networks of projects, four for each, when the service runs as root.',
+  }),
+  NETWORK_ALLOW: cidrs({
+    default: '',
+    description:
+      'Addresses or CIDRs that applications may connect to from a network of their own, although not public.',
   }),
   TENANT_UID_BASE: integer({
     default: null,

@@ -3,8 +3,10 @@
 // whether a byte was sent before a connection broke, which decides whether a request may go to another instance, is
 // only known here.
 import { createHash } from 'node:crypto';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Target } from '../ingress';
+import { HOST_NETWORK, type NetworkLocation } from '../network';
+import { connectInto } from '../network/connect';
 import type { Tunnel } from './tunnel';
 import {
   responseParser,
@@ -18,6 +20,7 @@ import {
 export interface Upstream {
   instanceId: string;
   port: number;
+  location: NetworkLocation;
   /** What the cookie of a sticky route holds. */
   stickyToken: string;
   /** Sites that lead here. */
@@ -67,6 +70,7 @@ export function openUpstream(target: Target): Upstream {
   return {
     instanceId: target.instance_id,
     port: target.port,
+    location: target.location ?? HOST_NETWORK,
     stickyToken,
     references: 0,
     open: 0,
@@ -160,7 +164,11 @@ export function closeIdle(upstream: Upstream, now: number): void {
 }
 
 function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: number): UpstreamConnection {
-  const socket = connect({ port: upstream.port, host: '127.0.0.1', noDelay: true });
+  const socket = connectInto(upstream.location, upstream.port, () => {
+    connection.connected = true;
+    socket.on('data', (bytes: Buffer) => onData(connection, bytes, headBytes));
+    connection.user?.onConnected();
+  });
   const connection: UpstreamConnection = {
     upstream,
     socket,
@@ -173,8 +181,6 @@ function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: num
     idleUntil: 0,
   };
   let failure: Error | null = null;
-  socket.on('connect', () => ((connection.connected = true), connection.user?.onConnected()));
-  socket.on('data', (bytes: Buffer) => onData(connection, bytes, headBytes));
   socket.on('drain', () => connection.user?.onDrained());
   socket.on('end', () => onEnd(connection));
   socket.on('error', (error) => (failure = error));

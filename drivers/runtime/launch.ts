@@ -1,5 +1,6 @@
 // What is started for a unit, from the outside to the inside:
 //   sh (the shim)   our user, outside of the sandbox and of the control group; writes `handle` and `exit`, and stays
+//   nsenter         the network of the project, where it has one of its own
 //   bwrap           the sandbox, where there is one; dies with the shim and takes all inside along
 //   setpriv         as root: the user of the tenant, without any capability
 //   sh              reads the variables, which no process above may see: LD_PRELOAD and its like would act on them
@@ -9,6 +10,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import type { EnteredNetwork } from '../network';
 import type { UnitSpec } from '../runtime';
 import { memoryEventsFile, ownProcesses, procsFiles } from './cgroup';
 import type { RuntimeHost } from './host_probe';
@@ -61,7 +63,13 @@ const scriptRunner = 'eval "$(cat <&3)"';
  * Starts the shim and answers at once; the shim that wrote `handle` is the unit, any other one ends without a trace.
  * @throws DriverError
  */
-export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): ChildProcess {
+export function launch(
+  host: RuntimeHost,
+  runDirectory: string,
+  unit: Unit,
+  spec: UnitSpec,
+  network: EnteredNetwork | null,
+): ChildProcess {
   const filter = writeFilter(host, runDirectory, spec);
   const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, !!filter) : null;
   const text = inner ? imageScript(host, unit, spec, inner) : unitScript(host, runDirectory, unit, spec);
@@ -74,7 +82,7 @@ export function launch(host: RuntimeHost, runDirectory: string, unit: Unit, spec
   try {
     const groupFiles = unit.group === null ? [] : procsFiles(unit.group);
     const events = unit.group === null ? '' : memoryEventsFile(unit.group);
-    const command = commandOf(host, runDirectory, unit, spec);
+    const command = commandOf(host, runDirectory, unit, spec, network);
     const child = spawn(
       '/bin/sh',
       ['-c', shim, 'platform-unit', runDirectory, events, String(groupFiles.length), ...groupFiles, ...command],
@@ -113,20 +121,30 @@ export function baseEnvironment(
   return { files, env: { PATH: host.path, HOME: files, LANG: 'C.UTF-8', TMPDIR: tmp } };
 }
 
-function commandOf(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): string[] {
+function commandOf(
+  host: RuntimeHost,
+  runDirectory: string,
+  unit: Unit,
+  spec: UnitSpec,
+  network: EnteredNetwork | null,
+): string[] {
   const shell = ['/bin/sh', '-c', scriptRunner, 'platform-unit'];
   const user = host.userOf(spec.tenant);
   const inner = user === null ? shell : [...dropTo(host, user), ...shell];
+  const [program = '', ...words] = sandboxed(host, {
+    runDirectory,
+    files: unit.directory,
+    mounts: spec.image ? outerMounts(spec) : spec.mounts,
+    readable: spec.readable,
+    ...filterOf(host, runDirectory, spec),
+    command: inner,
+  });
   return [
+    ...(network?.command ?? []),
     ...(spec.kind === 'task' ? host.lowPriority : []),
-    ...sandboxed(host, {
-      runDirectory,
-      files: unit.directory,
-      mounts: spec.image ? outerMounts(spec) : spec.mounts,
-      readable: spec.readable,
-      ...filterOf(host, runDirectory, spec),
-      command: inner,
-    }),
+    program,
+    ...(network?.sandboxOptions ?? []),
+    ...words,
   ];
 }
 

@@ -3,17 +3,29 @@
 import { chmod, mkdir, rename } from 'node:fs/promises';
 import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
+import { HOST_NETWORK, type EnteredNetwork, type NetworkDriver } from '../network';
 import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
 import { groupOf, killControlGroup, removeGroup } from './cgroup';
 import { probeHost, type RuntimeHost } from './host_probe';
 import { readHealth } from './image_health';
 import { readLines, trimBefore } from './log';
-import { killUnit, processesOfUnit, stopUnit } from './unit_processes';
+import { killUnit, stopUnit } from './unit_processes';
 import { startMonitor, type Monitor } from './monitor';
 import { allProcesses, type Proc } from './processes';
-import { entriesOf, exitOf, runDirectoryOf, isRunning, readHandle, readUnit, temporaryName } from './run_directory';
+import {
+  entriesOf,
+  exitOf,
+  runDirectoryOf,
+  isRunning,
+  locationOf,
+  readHandle,
+  readUnit,
+  temporaryName,
+} from './run_directory';
 import { removeStaging, startUnit } from './start';
-import { freePort, listeningPorts, unitUsage } from './usage';
+import { portsOfUnit } from './listening';
+import { openUnitNetworks, type UnitNetworks } from './unit_networks';
+import { freePort, unitUsage } from './usage';
 
 export interface LocalRuntimeOptions {
   /** Of the run directories; made where it is missing. */
@@ -30,12 +42,18 @@ export interface LocalRuntimeOptions {
   /** How often the files of services are measured. Default: 30 seconds. */
   measureServicesEveryMs?: number;
   log?: (message: string, error: unknown) => void;
+  /** Absent: there have never been any. Without `isolated` units that start now share that of the host. */
+  networks?: { driver: NetworkDriver; isolated: boolean };
 }
+
+const NO_SANDBOX = 'Networks of projects need bubblewrap. Install it, or set NETWORK to shared.';
 
 interface Runtime {
   host: RuntimeHost;
   directory: string;
   monitor: Monitor;
+  networks: UnitNetworks | null;
+  isIsolated: boolean;
   starting: Map<string, Promise<Handle>>;
 }
 
@@ -46,12 +64,16 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
   // Tenants may enter what is theirs, but not list the directory.
   await chmod(directory, 0o711);
   const host = await probeHost(options);
+  if (options.networks?.isolated && host.bubblewrap === null) host.unsupportedReason ??= NO_SANDBOX;
   const runtime: Runtime = {
     host,
     directory,
+    networks: options.networks ? openUnitNetworks(directory, options.networks.driver, log) : null,
+    isIsolated: options.networks?.isolated ?? false,
     starting: new Map(),
     monitor: startMonitor({ directory, measureServicesEveryMs, fallocate: host.fallocate, log }),
   };
+  await runtime.networks?.sweep();
   return {
     name: 'local',
     fingerprint: () => Promise.resolve(fingerprintOf(host)),
@@ -66,7 +88,10 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     readLog: (unitId, position) => asDriverErrors(() => readLog(runtime, unitId, position)),
     trimLog: (unitId, position) =>
       asDriverErrors(() => trimBefore(runDirectoryOf(directory, unitId), position, host.fallocate)),
-    freePort: (taken) => freePort(options.ports, taken),
+    freePort: (taken, network) =>
+      freePort(options.ports, taken, runtime.isIsolated ? runtime.networks?.portCheck(network) : undefined),
+    locationOf: (unitId) => locationOf(runDirectoryOf(directory, unitId)),
+    locationOfNetwork: (network) => (runtime.isIsolated && runtime.networks?.locationOf(network)) || HOST_NETWORK,
     list: async () => [...new Set((await entriesOf(directory)).map(({ unitId }) => unitId))],
     watch: (ended) => runtime.monitor.watch(ended),
     close: () => runtime.monitor.close(),
@@ -96,9 +121,11 @@ async function start(runtime: Runtime, spec: UnitSpec, ctx: DriverContext): Prom
 }
 
 function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
-  const work = startUnit(runtime.host, runtime.directory, spec, runtime.monitor.checkNow).finally(() =>
-    runtime.starting.delete(spec.id),
-  );
+  const { host, directory, monitor, networks, isIsolated } = runtime;
+  const startIn = (network: EnteredNetwork | null) => startUnit(host, directory, spec, network, monitor.checkNow);
+  const work = (
+    networks && isIsolated && spec.network ? networks.within(spec.network, startIn) : startIn(null)
+  ).finally(() => runtime.starting.delete(spec.id));
   runtime.starting.set(spec.id, work);
   // Also where nobody waits any more.
   work.then((handle) => monitorUnit(runtime, handle)).catch(() => undefined);
@@ -156,6 +183,7 @@ async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Pr
   checkpoint(ctx);
   await removeStaging(directory, unitId);
   monitor.remove(unitId);
+  if (unit?.network) await runtime.networks?.sweep();
 }
 
 // Another call was faster.
@@ -182,7 +210,7 @@ async function usage(runtime: Runtime, handles: readonly Handle[]): Promise<Map<
 async function listening(runtime: Runtime, handle: Handle): Promise<number[] | null> {
   const unit = await readUnit(runDirectoryOf(runtime.directory, handle.unit_id));
   if (unit === null || !isRunning(handle)) return [];
-  return listeningPorts(processesOfUnit(unit, handle).map(({ pid }) => pid));
+  return portsOfUnit(unit, handle);
 }
 
 async function readLog(runtime: Runtime, unitId: string, position: string | null): Promise<LogChunk> {

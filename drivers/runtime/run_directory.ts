@@ -12,6 +12,7 @@ import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { DriverError } from '../driver';
+import { HOST_NETWORK, type NetworkLocation } from '../network';
 import type { Handle, Killed, UnitLimits, UnitSpec, UnitState } from '../runtime';
 import type { Group } from './cgroup';
 import { isAlive } from './processes';
@@ -25,6 +26,8 @@ export interface Unit {
   caches?: string[];
   limits: UnitLimits;
   group: Group | null;
+  /** The network of its own that it runs in; absent: that of the host, as of all older units. */
+  network?: { name: string; location: NetworkLocation };
 }
 
 export type Exited = Extract<UnitState, { state: 'exited' }>;
@@ -54,6 +57,12 @@ export async function entriesOf(directory: string): Promise<{ entry: string; uni
 export async function readUnit(runDirectory: string): Promise<Unit | null> {
   const text = await readFile(path.join(runDirectory, 'unit.json'), 'utf8').catch(() => null);
   return text === null ? null : (JSON.parse(text) as Unit);
+}
+
+/** Where its ports are reached; of a unit that is not there: on the host. */
+export function locationOf(runDirectory: string): NetworkLocation {
+  const text = readText(path.join(runDirectory, 'unit.json'));
+  return text === '' ? HOST_NETWORK : ((JSON.parse(text) as Unit).network?.location ?? HOST_NETWORK);
 }
 
 /** Of the shim; null where it was never started, or was killed before its first step. */

@@ -9,11 +9,20 @@ import { CommandFailed, run } from '../command';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
 import { removeTree } from '../remove_tree';
+import type { EnteredNetwork } from '../network';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import { isPassable, type RuntimeHost, type User } from './host_probe';
 import { launch } from './launch';
-import { entriesOf, runDirectoryOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
+import {
+  entriesOf,
+  runDirectoryOf,
+  readHandle,
+  readUnit,
+  replaceFile,
+  temporaryName,
+  type Unit,
+} from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
 
 const handleWithinMs = 10_000;
@@ -25,22 +34,38 @@ export async function startUnit(
   host: RuntimeHost,
   directory: string,
   spec: UnitSpec,
+  network: EnteredNetwork | null,
   ended: () => void,
 ): Promise<Handle> {
   if (host.unsupportedReason !== null) throw new DriverError('unsupported', host.unsupportedReason);
   const runDirectory = runDirectoryOf(directory, spec.id);
   requireValidSpec(spec);
   requireImages(host, spec);
-  const unit = (await readUnit(runDirectory)) ?? (await prepare(host, directory, spec));
+  const found = (await readUnit(runDirectory)) ?? (await prepare(host, directory, spec, network));
   const known = readHandle(runDirectory, spec.id);
   if (known !== null) return known;
+  const unit = await inNetwork(found, runDirectory, spec, network);
   await chownMounts(host, spec);
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
-  const child = launch(host, runDirectory, unit, spec).once('exit', ended);
+  const child = launch(host, runDirectory, unit, spec, network).once('exit', ended);
   const handle = await waitForHandle(runDirectory, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
+}
+
+// Prepared by a control plane that had another kind of networks.
+async function inNetwork(
+  unit: Unit,
+  runDirectory: string,
+  { network: name }: UnitSpec,
+  network: EnteredNetwork | null,
+): Promise<Unit> {
+  const desired = network && name ? { name, location: network.location } : undefined;
+  if (JSON.stringify(unit.network) === JSON.stringify(desired)) return unit;
+  const moved = { ...unit, network: desired };
+  await replaceFile(path.join(runDirectory, 'unit.json'), JSON.stringify(moved));
+  return moved;
 }
 
 /** Removes what interrupted calls left under temporary names. */
@@ -50,7 +75,12 @@ export async function removeStaging(directory: string, unitId: string): Promise<
   }
 }
 
-async function prepare(host: RuntimeHost, directory: string, spec: UnitSpec): Promise<Unit> {
+async function prepare(
+  host: RuntimeHost,
+  directory: string,
+  spec: UnitSpec,
+  network: EnteredNetwork | null,
+): Promise<Unit> {
   const runDirectory = runDirectoryOf(directory, spec.id);
   await removeStaging(directory, spec.id);
   const draft = temporaryName(directory, 'new', spec.id);
@@ -61,7 +91,7 @@ async function prepare(host: RuntimeHost, directory: string, spec: UnitSpec): Pr
     await chownTree(spec.directory, user);
     await createRunFiles(draft, user);
     if (hasCopy(spec)) await copyFiles(host, draft, spec);
-    const unit = unitOf(host, runDirectory, spec);
+    const unit = unitOf(host, runDirectory, spec, network);
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
     if (unit.group !== null) await makeGroup(unit.group, unit.limits);
     await rename(draft, runDirectory);
@@ -74,7 +104,7 @@ async function prepare(host: RuntimeHost, directory: string, spec: UnitSpec): Pr
   }
 }
 
-function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec): Unit {
+function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec, network: EnteredNetwork | null): Unit {
   const files = hasCopy(spec) ? path.join(runDirectory, 'files') : spec.directory;
   // Volumes have limits of their own.
   const caches =
@@ -88,6 +118,7 @@ function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec): Unit {
     caches,
     limits: spec.limits,
     group: host.groups && groupOf(host.groups, spec.id),
+    ...(network && spec.network && { network: { name: spec.network, location: network.location } }),
   };
 }
 

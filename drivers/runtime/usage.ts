@@ -1,6 +1,7 @@
 // What units use, and where they listen.
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import path from 'node:path';
 import { DriverError } from '../driver';
 import type { Handle, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
@@ -23,9 +24,10 @@ export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<numbe
 /**
  * TCP ports on which the processes listen, ascending; null where the host doesn't tell: no /proc, or a container
  * without the right to look (CAP_SYS_PTRACE).
+ * @param net where the kernel tells of their network
  */
-export async function listeningPorts(pids: number[]): Promise<number[] | null> {
-  const [listeners, ...sockets] = await Promise.all([listenersOfHost(), ...pids.map(socketsOf)]);
+export async function listeningPorts(pids: number[], net = '/proc/net'): Promise<number[] | null> {
+  const [listeners, ...sockets] = await Promise.all([listenersIn(net), ...pids.map(socketsOf)]);
   if (listeners.size === 0 || (pids.length > 0 && sockets.every((one) => one === null))) return null;
   const ports = sockets
     .flatMap((one) => one ?? [])
@@ -35,17 +37,25 @@ export async function listeningPorts(pids: number[]): Promise<number[] | null> {
 }
 
 /** A free port of the range, at a random place of it. @throws DriverError capacity */
-export async function freePort([first, last]: readonly [number, number], taken: ReadonlySet<number>): Promise<number> {
+export async function freePort(
+  [first, last]: readonly [number, number],
+  taken: ReadonlySet<number>,
+  isPortFree = isFreeOnHost,
+): Promise<number> {
   const count = last - first + 1;
   const start = Math.floor(Math.random() * count);
   for (let i = 0; i < count; i++) {
     const port = first + ((start + i) % count);
-    if (!taken.has(port) && (await isFree(port, '127.0.0.1')) && (await isFree(port, '::1'))) return port;
+    if (!taken.has(port) && (await isPortFree(port))) return port;
   }
   throw new DriverError(
     'capacity',
     `All ports from ${first} to ${last} are taken. Enlarge APP_PORTS, or stop applications.`,
   );
+}
+
+async function isFreeOnHost(port: number): Promise<boolean> {
+  return (await isFree(port, '127.0.0.1')) && (await isFree(port, '::1'));
 }
 
 function isFree(port: number, host: string): Promise<boolean> {
@@ -60,9 +70,9 @@ function isFree(port: number, host: string): Promise<boolean> {
 }
 
 // sl local_address rem_address st … inode; 0A is LISTEN.
-async function listenersOfHost(): Promise<Map<string, number>> {
+async function listenersIn(net: string): Promise<Map<string, number>> {
   const tables = await Promise.all(
-    ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
+    ['tcp', 'tcp6'].map((name) => readFile(path.join(net, name), 'utf8').catch(() => '')),
   );
   const lines = tables.flatMap((text) => text.split('\n').slice(1)).map((line) => line.trim().split(/\s+/));
   return new Map(

@@ -169,6 +169,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
         readable: trust.readable,
         tenant: planning.tenant,
         nested: plan.kind === 'dockerfile',
+        network: planning.project_id,
         limits: {
           memory_mb: buildMemoryMb,
           cpus: null,

@@ -88,6 +88,7 @@ function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext)
         env: { ...trust.env, ...found.variables, ...planning.platformVariables(row) },
         readable: trust.readable,
         tenant: planning.tenant,
+        network: planning.project_id,
         limits: {
           memory_mb: found.memory_mb,
           cpus: found.cpus,

@@ -1,50 +1,67 @@
 // One health check of an instance.
 import http from 'node:http';
-import net from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { NetworkLocation } from '../../drivers/network';
+import { connectInto } from '../../drivers/network/connect';
 import type { ReleaseSettings } from '../../models/release';
 
 type Check = ReleaseSettings['health_check'];
 
-const LOOPBACK = '127.0.0.1';
+/** Of an instance, in the network that it is in. */
+export interface HealthTarget {
+  location: NetworkLocation;
+  port: number;
+}
 
 /**
  * Probes the port on the loopback interface, within the time-out of the check.
  * @param host name that a request carries
  * @returns null when it is healthy, else what it did: `answered GET /health with status 500`
  */
-export function probeHealth(check: Check, port: number, host: string, signal: AbortSignal): Promise<string | null> {
+export function probeHealth(
+  check: Check,
+  target: HealthTarget,
+  host: string,
+  signal: AbortSignal,
+): Promise<string | null> {
   const ms = check.timeout_seconds * 1000;
-  return check.type === 'http' ? get(port, check.path ?? '/', host, ms, signal) : connect(port, ms, signal);
+  return check.type === 'http' ? get(target, check.path ?? '/', host, ms, signal) : connect(target, ms, signal);
 }
 
 /** How `probeHealth` says that nothing listens on the port. */
 export const CONNECTION_REFUSED = 'refused the connection';
 
-function connect(port: number, ms: number, signal: AbortSignal): Promise<string | null> {
+function connect({ location, port }: HealthTarget, ms: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
-    const socket = net.connect({ host: LOOPBACK, port, signal });
+    const socket = connectInto(location, port, () => end(null), signal);
     const end = (failure: string | null): void => {
       socket.destroy();
       resolve(failure);
     };
     socket.setTimeout(ms, () => end(timeoutFailure('did not take a connection', ms)));
-    socket.once('connect', () => end(null));
     socket.once('error', (error) => end(socketFailureOf(error)));
   });
 }
 
-function get(port: number, path: string, host: string, ms: number, signal: AbortSignal): Promise<string | null> {
+function get(
+  { location, port }: HealthTarget,
+  path: string,
+  host: string,
+  ms: number,
+  signal: AbortSignal,
+): Promise<string | null> {
   return new Promise((resolve) => {
+    const createConnection = (_: unknown, done: (error: Error | null, socket: Duplex) => void): undefined => {
+      const socket = connectInto(location, port, () => done(null, socket), signal);
+      socket.once('error', (error) => done(error, socket));
+    };
     const headers = { Host: host, 'User-Agent': 'platform-health-check', Connection: 'close' };
-    const request = http.get(
-      { host: LOOPBACK, port, path: encodePath(path), headers, agent: false, signal },
-      (response) => {
-        const { statusCode = 0 } = response;
-        response.destroy();
-        clearTimeout(timer);
-        resolve(statusCode >= 200 && statusCode < 400 ? null : `answered GET ${path} with status ${statusCode}`);
-      },
-    );
+    const request = http.get({ port, path: encodePath(path), headers, signal, createConnection }, (response) => {
+      const { statusCode = 0 } = response;
+      response.destroy();
+      clearTimeout(timer);
+      resolve(statusCode >= 200 && statusCode < 400 ? null : `answered GET ${path} with status ${statusCode}`);
+    });
     // For the whole response: a body that arrives byte by byte would keep the socket's own timeout from firing.
     const timer = setTimeout(() => {
       resolve(timeoutFailure(`did not answer GET ${path}`, ms));

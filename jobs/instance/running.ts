@@ -2,7 +2,7 @@
 import type { ImageHealthCheck } from '../../core/image_settings';
 import type { Handle } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
-import { jittered, progressing, settled, type JobContext, type Outcome } from '../job';
+import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
 import { restartAfterEnd } from './exit';
 import { probeHealth } from './health';
 import { imageHealthCheckOf } from './image';
@@ -28,8 +28,9 @@ export async function checkRunning(
   const { health_check } = launch.settings;
   const ofImage = imageHealthCheckOf(row, launch.settings);
   if (ofImage) return checkByImage(row, launch, handle, ofImage, ctx);
+  const target = { location: requireHost(ctx).runtime.locationOf(handle.unit_id), port: row.port ?? 0 };
   const failure = hasHealthCheck(row, launch)
-    ? await probeHealth(health_check, row.port ?? 0, launch.hostname, ctx.signal)
+    ? await probeHealth(health_check, target, launch.hostname, ctx.signal)
     : null;
   if (failure === null) return settled(row.misses ? { misses: 0 } : {}, nextMs);
   const misses = row.misses + 1;

@@ -35,7 +35,7 @@ export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobCo
   const wait = restartDelayMs(row);
   if (wait > 0) return progressing(wait);
   try {
-    const port = await choosePort(row, ctx);
+    const port = await choosePort(row, launch, ctx);
     const spec = await specOf(row, launch, port, ctx);
     const handle = await requireHost(ctx).runtime.start(spec, ctx);
     // At once: after a crash the unit is also found by its id, but then without its time.
@@ -91,7 +91,8 @@ async function healthFault(
 ): Promise<HealthFault | null> {
   const port = row.port ?? 0;
   const { runtime } = requireHost(ctx);
-  const failure = await probeHealth(settings.health_check, port, hostname, ctx.signal);
+  const target = { location: runtime.locationOf(handle.unit_id), port };
+  const failure = await probeHealth(settings.health_check, target, hostname, ctx.signal);
   const ports = await runtime.listening(handle);
   // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
   const foreign = failure === null && ports !== null && !ports.includes(port);
@@ -141,9 +142,9 @@ async function becomeRunning(row: InstanceRow, launch: Launch, ctx: JobContext):
 }
 
 /** A new one for each start: what was left of the last one may still hold its port. */
-async function choosePort(row: InstanceRow, ctx: JobContext): Promise<number> {
+async function choosePort(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<number> {
   for (let turn = 1; ; turn += 1) {
-    const port = await requireHost(ctx).runtime.freePort(await takenPorts(ctx.sql));
+    const port = await requireHost(ctx).runtime.freePort(await takenPorts(ctx.sql), launch.project_id);
     try {
       await ctx.record({ port });
       return port;
@@ -170,6 +171,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     env: { ...trust.env, ...variablesFor(row, launch, port, ctx) },
     readable: trust.readable,
     tenant: launch.tenant,
+    network: launch.project_id,
     limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb },
   };
 }

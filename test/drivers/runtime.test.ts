@@ -110,6 +110,7 @@ describe.each(runtimeVariants)('units in %s', (_name, variant) => {
     await trial.reopen();
     expect(await trial.start(spec)).toEqual(one);
     expect(await trial.runtime.find('ins_twice')).toEqual(one);
+    await trial.printed('ins_twice', 'once');
     await trial.runtime.stop(one, { grace_ms: 5_000 }, ctx());
     expect(await trial.start(spec)).toEqual(one);
     expect((await trial.lines('ins_twice')).filter((line) => line === 'once')).toEqual(['once']);

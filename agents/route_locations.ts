@@ -1,0 +1,30 @@
+// Tells the ingress where instances are that run in a network of their own: routes come from the database, which knows
+// their ports only.
+import type { IngressDriver, Route, Target } from '../drivers/ingress';
+import type { NetworkLocation } from '../drivers/network';
+import { runDirectoryOf, locationOf } from '../drivers/runtime/run_directory';
+
+const KNOWN_MAX = 20_000;
+
+/** @param units run directories of the runtime */
+export function withLocations(ingress: IngressDriver, units: string): IngressDriver {
+  // A unit stays where it was started; of the same instance another one may be elsewhere, at another port.
+  const known = new Map<string, NetworkLocation>();
+  const located = (target: Target): Target => {
+    const key = `${target.instance_id} ${target.port}`;
+    const location = known.get(key) ?? locationOf(runDirectoryOf(units, target.instance_id));
+    if (known.size >= KNOWN_MAX) known.clear();
+    known.set(key, location);
+    return { ...target, location };
+  };
+  const withTargets = (routes: Route[]): Route[] =>
+    routes.map((route) => ({ ...route, targets: route.targets.map(located) }));
+  return {
+    ...ingress,
+    ports: ingress.ports,
+    restoreRoutes: (routes) => ingress.restoreRoutes(withTargets(routes)),
+    replaceRoutes: (routes, read) => ingress.replaceRoutes(withTargets(routes), read),
+    replaceApplicationRoutes: (id, routes, read) => ingress.replaceApplicationRoutes(id, withTargets(routes), read),
+    pinRoutes: (id, routes) => ingress.pinRoutes(id, withTargets(routes)),
+  };
+}

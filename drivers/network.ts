@@ -1,0 +1,34 @@
+// The networks that units run in: that of the host, or one of its own for each project, in which 127.0.0.1 is the
+// project's alone. Who is outside of a network reaches its ports by its location.
+import type { DriverContext, Fingerprint } from './driver';
+
+/** `address`: ports of the network's loopback interface are the ports of this address. `gate`: path of a socket. */
+export type NetworkLocation = { address: string } | { gate: string };
+
+export const HOST_NETWORK: NetworkLocation = { address: '127.0.0.1' };
+
+export interface EnteredNetwork {
+  location: NetworkLocation;
+  /** Runs the command that follows in the network. */
+  command: string[];
+  /** Options that a bubblewrap in it needs. */
+  sandboxOptions: string[];
+}
+
+export interface NetworkDriver {
+  readonly name: 'root' | 'user';
+  /** In the names of all that the installation has on the host. */
+  readonly tag: string;
+  /** facts: network (root | user), way_out. */
+  fingerprint(): Fingerprint;
+  /** The network of this name, made where it is missing or broken. Repeatable after a crash. @throws DriverError */
+  ensure(name: string, ctx: DriverContext): Promise<EnteredNetwork>;
+  /** Where it is; null where there is none. */
+  find(name: string): NetworkLocation | null;
+  /** Absent is success. @throws DriverError */
+  remove(name: string, ctx: DriverContext): Promise<void>;
+  /** Names of all networks of this installation, whole or not. */
+  list(): Promise<string[]>;
+  /** Where no network is left, nothing of the installation stays on the host. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,194 @@
+// Networks made by root: a network namespace for each, with a pair of interfaces to the host. The way in is the
+// kernel's alone: the host reaches the loopback interface of the network by the network's address (rules.ts), so there
+// is no helper to start, to feed or to lose. All steps may be repeated.
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import ipaddr from 'ipaddr.js';
+import { run } from '../command';
+import { DriverError, driverContext } from '../driver';
+import type { DriverContext } from '../driver';
+import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network';
+import {
+  installationTag,
+  listNetworkDirectories,
+  networkDirectoryOf,
+  readNetworkNote,
+  removeNetworkDirectory,
+  writeNetworkNote,
+} from './network_directory';
+import { entranceRules, hostRules, withoutRules, type Openings } from './rules';
+
+export interface RootNetworkOptions {
+  directory: string;
+  /** CIDR of IPv4 addresses, of which each network has four. */
+  block: string;
+  openings: Openings;
+}
+
+interface Root extends RootNetworkOptions {
+  tag: string;
+  /** One change at a time: they share rules and numbers. */
+  queue: Promise<unknown>;
+}
+
+const NAMESPACES = '/run/netns';
+const ADDRESSES_EACH = 4;
+const SLOT = 'slot';
+const CLOSE_MS = 10_000;
+
+// $1 namespace, $2 interface, $3 address of the host, $4 address of the network, $5 rules of the network. A name
+// without a namespace behind is left by a kill within `ip netns add`.
+const MAKE = `set -e
+ip netns exec "$1" true 2>/dev/null || { ip netns del "$1" 2>/dev/null || rm -f "${NAMESPACES}/$1"; ip netns add "$1"; }
+if ! ip link show "$2" >/dev/null 2>&1 || ! ip -n "$1" link show eth0 >/dev/null 2>&1; then
+  ip link del "$2" 2>/dev/null || :
+  ip link add "$2" type veth peer name eth0 netns "$1"
+fi
+echo 1 > "/proc/sys/net/ipv4/conf/$2/forwarding"
+ip addr replace "$3/30" dev "$2"
+ip link set "$2" up
+ip -n "$1" link set lo up
+ip -n "$1" addr replace "$4/30" dev eth0
+ip -n "$1" link set eth0 up
+ip -n "$1" route replace default via "$3"
+ip netns exec "$1" sh -c 'echo 1 > /proc/sys/net/ipv4/conf/eth0/route_localnet
+  echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6 2>/dev/null || :'
+ip netns exec "$1" nft "$5"
+`;
+
+// $1 namespace, $2 interface
+const REMOVE = `
+ip link del "$2" 2>/dev/null || :
+ip netns del "$1" 2>/dev/null || rm -f "${NAMESPACES}/$1"
+[ ! -e "/sys/class/net/$2" ] && [ ! -e "${NAMESPACES}/$1" ]
+`;
+
+// What comes back from the world is forwarded only where the interface that it comes in by forwards.
+const FORWARD = `
+for up in $(ip -4 route show default | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p'); do
+  echo 1 > "/proc/sys/net/ipv4/conf/$up/forwarding"
+done
+`;
+
+/** Loads the rules of the host. @throws DriverError where the host cannot have networks */
+export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverContext): Promise<NetworkDriver> {
+  const root: Root = { ...options, tag: installationTag(options.directory), queue: Promise.resolve() };
+  if (slotsOf(root) < 1) throw new DriverError('invalid', 'NETWORK_BLOCK is too small.');
+  await loadHostRules(root, ctx);
+  return {
+    name: 'root',
+    tag: root.tag,
+    fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'root', way_out: true } }),
+    ensure: (name, context) => inTurn(root, () => ensure(root, name, context)),
+    find: (name) => find(root, name),
+    remove: (name, context) => inTurn(root, () => remove(root, name, context)),
+    list: () => list(root),
+    close: () => inTurn(root, () => close(root)),
+  };
+}
+
+async function close(root: Root): Promise<void> {
+  if ((await list(root)).length === 0) await run('nft', [withoutRules(tableOf(root.tag))], driverContext(CLOSE_MS));
+}
+
+async function loadHostRules(root: Root, ctx: DriverContext): Promise<void> {
+  await run('nft', [hostRules(tableOf(root.tag), `${prefixOf(root.tag)}*`, root.block, root.openings)], ctx);
+  await run('sh', ['-c', FORWARD], ctx);
+}
+
+function inTurn<T>(root: Root, work: () => Promise<T>): Promise<T> {
+  const result = root.queue.then(work);
+  root.queue = result.catch(() => undefined);
+  return result;
+}
+
+async function ensure(root: Root, name: string, ctx: DriverContext): Promise<EnteredNetwork> {
+  const directory = networkDirectoryOf(root.directory, name);
+  const slot = Number((await readNetworkNote(directory, SLOT)) ?? (await takeSlot(root, directory)));
+  const { host, inside } = addressesOf(root.block, slot);
+  const namespace = namespaceOf(root.tag, name);
+  await run(
+    'sh',
+    ['-c', MAKE, 'make', namespace, interfaceOf(root.tag, slot), host, inside, entranceRules(inside, root.openings)],
+    ctx,
+  );
+  return {
+    location: { address: inside },
+    command: ['nsenter', `--net=${path.join(NAMESPACES, namespace)}`, '--'],
+    sandboxOptions: [],
+  };
+}
+
+function find(root: Root, name: string): NetworkLocation | null {
+  const slot = slotIn(path.join(networkDirectoryOf(root.directory, name), SLOT));
+  if (slot === null || !existsSync(path.join(NAMESPACES, namespaceOf(root.tag, name)))) return null;
+  return { address: addressesOf(root.block, slot).inside };
+}
+
+function slotIn(file: string): number | null {
+  try {
+    return Number(readFileSync(file, 'utf8').trim() || NaN);
+  } catch {
+    return null;
+  }
+}
+
+async function remove(root: Root, name: string, ctx: DriverContext): Promise<void> {
+  const directory = networkDirectoryOf(root.directory, name);
+  const slot = await readNetworkNote(directory, SLOT);
+  const link = interfaceOf(root.tag, slot === null ? -1 : Number(slot));
+  await run('sh', ['-c', REMOVE, 'remove', namespaceOf(root.tag, name), link], ctx);
+  await removeNetworkDirectory(directory);
+}
+
+// Also of an installation whose directory was lost in the meantime.
+async function list(root: Root): Promise<string[]> {
+  const prefix = namespaceOf(root.tag, '');
+  const namespaces = existsSync(NAMESPACES) ? readdirSync(NAMESPACES) : [];
+  const named = namespaces.filter((one) => one.startsWith(prefix)).map((one) => one.slice(prefix.length));
+  return [...new Set([...(await listNetworkDirectories(root.directory)), ...named])];
+}
+
+async function takeSlot(root: Root, directory: string): Promise<number> {
+  const names = await listNetworkDirectories(root.directory);
+  const notes = await Promise.all(names.map((name) => readNetworkNote(path.join(root.directory, name), SLOT)));
+  const taken = new Set(notes.map(Number));
+  const onHost = new Set(Object.values(os.networkInterfaces()).flatMap((all) => (all ?? []).map((one) => one.address)));
+  for (let slot = 0; slot < slotsOf(root); slot++) {
+    if (taken.has(slot) || onHost.has(addressesOf(root.block, slot).host)) continue;
+    await writeNetworkNote(directory, SLOT, String(slot));
+    return slot;
+  }
+  throw new DriverError('capacity', 'All addresses of NETWORK_BLOCK are taken.');
+}
+
+function slotsOf({ block }: Root): number {
+  return 2 ** (32 - ipaddr.IPv4.parseCIDR(block)[1]) / ADDRESSES_EACH;
+}
+
+function addressesOf(block: string, slot: number): { host: string; inside: string } {
+  const first = ipaddr.IPv4.networkAddressFromCIDR(block).octets.reduce((sum, octet) => sum * 256 + octet, 0);
+  const at = (offset: number): string => {
+    const number = first + slot * ADDRESSES_EACH + offset;
+    return [24, 16, 8, 0].map((bits) => Math.floor(number / 2 ** bits) % 256).join('.');
+  };
+  return { host: at(1), inside: at(2) };
+}
+
+function tableOf(tag: string): string {
+  return `platform_${tag}`;
+}
+
+function prefixOf(tag: string): string {
+  return `pl${tag}`;
+}
+
+function namespaceOf(tag: string, name: string): string {
+  return `platform-${tag}-${name}`;
+}
+
+// At most 15 letters.
+function interfaceOf(tag: string, slot: number): string {
+  return `${prefixOf(tag)}${slot < 0 ? '-none' : slot.toString(36)}`;
+}

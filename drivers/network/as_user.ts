@@ -1,0 +1,185 @@
+// Networks made by an ordinary user: a user and a network namespace for each, held by a program that is also the way in
+// (gate.ts). The way out is passt, attached to the namespace; without /dev/net/tun there is none. All steps may be
+// repeated: the note `holder` names the process of the namespace, as long as it lives.
+import { spawn } from 'node:child_process';
+import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { access, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import os from 'node:os';
+import { run } from '../command';
+import { DriverError, checkpoint } from '../driver';
+import type { DriverContext } from '../driver';
+import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network';
+import { argumentsOf, isAlive, signalProcess } from '../runtime/processes';
+import { bootId } from '../runtime/run_directory';
+import { cleanEnvironment } from '../runtime/sandbox';
+import { isAnswering } from './connect';
+import { gateProgram } from './gate';
+import {
+  installationTag,
+  listNetworkDirectories,
+  networkDirectoryOf,
+  removeNetworkDirectory,
+  writeNetworkNote,
+} from './network_directory';
+import { outboundRules, type Openings } from './rules';
+
+export interface UserNetworkOptions {
+  directory: string;
+  openings: Openings;
+  /** A process that runs in the network of this name; null: none does, or nobody knows. */
+  memberOf(name: string): Promise<number | null>;
+}
+
+interface User extends UserNetworkOptions {
+  hasWayOut: boolean;
+  /** One change of a network at a time. */
+  queues: Map<string, Promise<unknown>>;
+}
+
+const START_MS = 10_000;
+const POLL_MS = 10;
+/** Of a path of a socket, with its end. */
+const SOCKET_PATH_MAX = 107;
+const PASTA = ['--config-net', '--no-map-gw', '-4', '-q', '-t', 'none', '-u', 'none', '-T', 'none', '-U', 'none'];
+
+// $1 rules, then the command
+const PREPARE = `ip link set lo up && nft "$1" && shift && exec "$@"`;
+
+export async function openUserNetworks(options: UserNetworkOptions): Promise<NetworkDriver> {
+  const user: User = { ...options, hasWayOut: await hasTun(), queues: new Map() };
+  return {
+    name: 'user',
+    tag: installationTag(options.directory),
+    fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'user', way_out: user.hasWayOut } }),
+    ensure: (name, ctx) => inTurn(user, name, () => ensure(user, name, ctx)),
+    find: (name) => (holderIn(networkDirectoryOf(user.directory, name)) === null ? null : locationOf(user, name)),
+    remove: (name) => inTurn(user, name, () => remove(user, name)),
+    list: () => listNetworkDirectories(user.directory),
+    close: () => Promise.resolve(),
+  };
+}
+
+function inTurn<T>({ queues }: User, name: string, work: () => Promise<T>): Promise<T> {
+  const result = (queues.get(name) ?? Promise.resolve()).then(work);
+  const settled = result.catch(() => undefined);
+  queues.set(name, settled);
+  void settled.then(() => queues.get(name) === settled && queues.delete(name));
+  return result;
+}
+
+async function ensure(user: User, name: string, ctx: DriverContext): Promise<EnteredNetwork> {
+  const directory = networkDirectoryOf(user.directory, name);
+  const location = locationOf(user, name);
+  const holder = (await runningHolder(directory, location)) ?? (await startHolder(user, name, ctx));
+  if (user.hasWayOut) await ensureWayOut(directory, holder, ctx);
+  const { uid, gid } = os.userInfo();
+  return {
+    location,
+    command: ['nsenter', '-t', String(holder), '-U', '-n', '--preserve-credentials', '--'],
+    // As which it would find itself without the namespace around it.
+    sandboxOptions: ['--uid', String(uid), '--gid', String(gid)],
+  };
+}
+
+function locationOf({ directory }: User, name: string): { gate: string } {
+  const gate = path.join(networkDirectoryOf(directory, name), 'gate');
+  if (Buffer.byteLength(gate) > SOCKET_PATH_MAX)
+    throw new DriverError('unsupported', 'The path of RUNTIME_DIR is too long for the sockets of networks.');
+  return { gate };
+}
+
+async function runningHolder(directory: string, location: NetworkLocation): Promise<number | null> {
+  const holder = holderIn(directory);
+  return holder !== null && (await isAnswering(location)) ? holder : null;
+}
+
+function holderIn(directory: string): number | null {
+  try {
+    const [pid = '', start = '', boot] = readFileSync(path.join(directory, 'holder'), 'utf8').trim().split(' ');
+    return boot === bootId() && isAlive(Number(pid), start) ? Number(pid) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function startHolder(user: User, name: string, ctx: DriverContext): Promise<number> {
+  const directory = networkDirectoryOf(user.directory, name);
+  const hung = holderIn(directory);
+  // A namespace outlives its holder as long as units run in it.
+  const member = hung ?? (await user.memberOf(name));
+  const enter =
+    member === null
+      ? ['unshare', '-Urn', '--']
+      : ['nsenter', '-t', String(member), '-U', '-n', '--preserve-credentials', '--'];
+  await writeNetworkNote(directory, 'gate.js', gateProgram);
+  await rm(path.join(directory, 'holder'), { force: true });
+  const node = [process.execPath, '--max-old-space-size=48', path.join(directory, 'gate.js'), directory];
+  const prepare = ['/bin/sh', '-c', PREPARE, 'platform-network', outboundRules(user.openings)];
+  start([...enter, ...prepare, ...node], path.join(directory, 'log'));
+  for (const end = Date.now() + START_MS; Date.now() < end; await sleep(POLL_MS)) {
+    checkpoint(ctx);
+    const holder = await runningHolder(directory, locationOf(user, name));
+    if (holder === null) continue;
+    if (hung !== null) signalProcess(hung, 'SIGKILL');
+    return holder;
+  }
+  const said = readFileSync(path.join(directory, 'log'), 'utf8').slice(-1000);
+  throw Object.assign(new DriverError('transient', 'The network of the project did not start.'), { cause: said });
+}
+
+function start([program = '', ...args]: string[], log: string): void {
+  const fd = openSync(log, 'w', 0o600);
+  try {
+    const stdio = ['ignore', fd, fd] as ['ignore', number, number];
+    const child = spawn(program, args, { cwd: '/', env: cleanEnvironment, detached: true, stdio });
+    child.on('error', () => undefined); // the caller sees that nothing answers
+    child.unref();
+  } finally {
+    closeSync(fd);
+  }
+}
+
+async function ensureWayOut(directory: string, holder: number, ctx: DriverContext): Promise<void> {
+  const file = path.join(directory, 'pasta.pid');
+  const attached = path.join(directory, 'pasta.of');
+  const isAttached = (): boolean => readNow(attached) === String(holder) && pastaIn(file) !== null;
+  if (isAttached()) return;
+  endPasta(file);
+  await run('pasta', [...PASTA, '-P', file, String(holder)], ctx);
+  await writeFile(attached, String(holder));
+}
+
+function pastaIn(file: string): number | null {
+  const pid = Number(readNow(file) || NaN);
+  return argumentsOf(pid).includes(file) ? pid : null;
+}
+
+function endPasta(file: string): void {
+  const pid = pastaIn(file);
+  if (pid !== null) signalProcess(pid, 'SIGKILL');
+}
+
+function readNow(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+async function remove({ directory: all }: User, name: string): Promise<void> {
+  const directory = networkDirectoryOf(all, name);
+  const holder = holderIn(directory);
+  endPasta(path.join(directory, 'pasta.pid'));
+  if (holder !== null) signalProcess(holder, 'SIGKILL');
+  await removeNetworkDirectory(directory);
+}
+
+async function hasTun(): Promise<boolean> {
+  return access('/dev/net/tun', constants.R_OK | constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,43 @@
+// What is known of the networks of an installation: <directory>/<name>/ for each. It is there before anything of the
+// network is, and goes last, so that a network of a killed process is found.
+import { createHash } from 'node:crypto';
+import { realpathSync } from 'node:fs';
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { DriverError } from '../driver';
+
+const TAG_LETTERS = 6;
+
+/** Names what an installation has on its host: two of them never meet. */
+export function installationTag(directory: string): string {
+  return createHash('sha256').update(realpathSync(directory)).digest('hex').slice(0, TAG_LETTERS);
+}
+
+/** @throws DriverError invalid for a name that no directory can have */
+export function networkDirectoryOf(directory: string, name: string): string {
+  if (!/^[a-z0-9][a-z0-9_-]{0,99}$/i.test(name))
+    throw new DriverError('invalid', 'The name of the network cannot be the name of a directory.');
+  return path.join(directory, name);
+}
+
+export async function listNetworkDirectories(directory: string): Promise<string[]> {
+  const names = await readdir(directory).catch(() => []);
+  return names.filter((name) => /^[a-z0-9]/i.test(name));
+}
+
+/** null where it has none yet. */
+export async function readNetworkNote(directory: string, note: string): Promise<string | null> {
+  const text = await readFile(path.join(directory, note), 'utf8').catch(() => null);
+  return text === null || text === '' ? null : text.trim();
+}
+
+export async function writeNetworkNote(directory: string, note: string, text: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const file = path.join(directory, note);
+  await writeFile(`${file}.new`, `${text}\n`, { mode: 0o600, flush: true });
+  await rename(`${file}.new`, file);
+}
+
+export async function removeNetworkDirectory(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true });
+}

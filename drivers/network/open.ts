@@ -1,0 +1,57 @@
+// Which networks this host can have, found out by trial.
+import { mkdir, readFile } from 'node:fs/promises';
+import { isIPv4 } from 'node:net';
+import { randomBytes } from 'node:crypto';
+import { driverContext } from '../driver';
+import type { NetworkDriver } from '../network';
+import { openRootNetworks } from './as_root';
+import { openUserNetworks } from './as_user';
+import { connectInto } from './connect';
+import type { Openings } from './rules';
+
+export interface NetworkOptions {
+  directory: string;
+  block: string;
+  openings: Openings;
+  memberOf(name: string): Promise<number | null>;
+}
+
+const TRIAL_MS = 15_000;
+const TRIAL = 'trial-';
+const NOTHING_LISTENS = 9;
+
+/** @throws Error that says what the host lacks */
+export async function openNetworks(options: NetworkOptions): Promise<NetworkDriver> {
+  await mkdir(options.directory, { recursive: true, mode: 0o700 });
+  const ctx = driverContext(TRIAL_MS);
+  const networks = process.getuid?.() === 0 ? await openRootNetworks(options, ctx) : await openUserNetworks(options);
+  for (const abandoned of await networks.list()) if (abandoned.startsWith(TRIAL)) await networks.remove(abandoned, ctx);
+  const name = `${TRIAL}${randomBytes(4).toString('hex')}`;
+  try {
+    const { location } = await networks.ensure(name, ctx);
+    // Refused by the network itself: the way in works.
+    const answer = await new Promise<string>((resolve) => {
+      const socket = connectInto(location, NOTHING_LISTENS, () => (socket.destroy(), resolve('taken')), ctx.signal);
+      socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    });
+    if (answer !== 'ECONNREFUSED') throw new Error(`A connection into a network of its own ended with ${answer}.`);
+    return networks;
+  } finally {
+    await networks.remove(name, driverContext(TRIAL_MS)).catch(() => undefined);
+  }
+}
+
+/** What the resolvers of this host are for a network of its own. */
+export async function resolverOpenings(): Promise<Pick<Openings, 'resolvers' | 'loopbackResolver'>> {
+  const own = await nameserversIn('/etc/resolv.conf');
+  const isLocal = own.some((address) => address.startsWith('127.'));
+  // Where systemd-resolved is asked, this file names those that it asks.
+  const upstream = isLocal ? await nameserversIn('/run/systemd/resolve/resolv.conf') : [];
+  const resolvers = [...own, ...upstream].filter((address) => !address.startsWith('127.'));
+  return { resolvers, loopbackResolver: isLocal ? (resolvers[0] ?? null) : null };
+}
+
+async function nameserversIn(file: string): Promise<string[]> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, address = '']) => address).filter((one) => isIPv4(one));
+}

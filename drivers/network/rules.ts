@@ -1,0 +1,143 @@
+// Rules of nft(8), loaded as whole tables: a table that is there is replaced at once.
+import { isIPv4 } from 'node:net';
+
+// At once and always: the kernel sends only some of the ICMP messages that it should.
+const REFUSED = ['meta l4proto tcp reject with tcp reset', 'reject'];
+
+/** Of the tables within networks. */
+const TABLE = 'platform';
+
+/** Where no program of a tenant may connect to: private, shared, link-local (metadata), reserved, multicast. */
+const NOT_PUBLIC = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+];
+
+export interface Openings {
+  /** IPv4 addresses that answer DNS. */
+  resolvers: readonly string[];
+  /** Answers for a resolver of /etc/resolv.conf that listens on the loopback interface of the host; null: none does. */
+  loopbackResolver: string | null;
+  /** Ports of the host that its visitors reach too: those of the ingress. */
+  publicPorts: readonly number[];
+  /** Addresses or CIDRs that are reached although they are not public. */
+  allowed: readonly string[];
+}
+
+/**
+ * Of the host: from the interfaces of an installation to the world, and not to the host, to others or to what is not
+ * public.
+ */
+export function hostRules(table: string, interfaces: string, block: string, openings: Openings): string {
+  const { publicPorts } = openings;
+  return replaced('inet', table, [
+    chain('forward', 'type filter hook forward priority filter; policy accept;', [
+      `iifname "${interfaces}" jump way_out`,
+      `oifname "${interfaces}" ct state established,related accept`,
+      `oifname "${interfaces}" drop`,
+    ]),
+    chain('way_out', '', [
+      `oifname "${interfaces}" goto refused`,
+      'ct state established,related accept',
+      ...destinations(openings),
+      'accept',
+    ]),
+    chain('to_host', 'type filter hook input priority filter; policy accept;', [
+      `iifname != "${interfaces}" accept`,
+      'ct state established,related accept',
+      ...resolverRules(openings),
+      ...(publicPorts.length ? [`ip daddr != ${block} tcp dport { ${publicPorts.join(', ')} } accept`] : []),
+      'goto refused',
+    ]),
+    chain('refused', '', REFUSED),
+    chain('translated', 'type nat hook postrouting priority 100; policy accept;', [
+      `ip saddr ${block} oifname != "${interfaces}" masquerade`,
+    ]),
+  ]);
+}
+
+/** Of a network that the host reaches by `address`: its ports are those of the loopback interface. */
+export function entranceRules(address: string, openings: Openings): string {
+  return replaced('inet', TABLE, [
+    chain('entrance', 'type nat hook prerouting priority -100; policy accept;', [
+      `iifname "eth0" ip daddr ${address} meta l4proto tcp dnat ip to 127.0.0.1`,
+    ]),
+    // Programs see a client of the loopback interface, as on the network of the host.
+    chain('client', 'type nat hook input priority 100; policy accept;', [
+      'iifname "eth0" ct status dnat snat ip to 127.0.0.1',
+    ]),
+    ...resolverChains(openings),
+  ]);
+}
+
+/** Of a network whose way out is a program with the rights of its user. */
+export function outboundRules(openings: Openings): string {
+  return replaced('inet', TABLE, [
+    chain('way_out', 'type filter hook output priority filter; policy accept;', [
+      'oifname "lo" accept',
+      ...destinations(openings),
+      'accept',
+    ]),
+    chain('refused', '', REFUSED),
+    chain('way_in', 'type filter hook input priority filter; policy accept;', [
+      'iifname "lo" accept',
+      'ct state established,related accept',
+      'drop',
+    ]),
+    ...resolverChains(openings),
+  ]);
+}
+
+// Questions to a resolver that only the loopback interface of the host has.
+function resolverChains({ loopbackResolver }: Openings): string[] {
+  if (loopbackResolver === null) return [];
+  const question = 'ip daddr 127.0.0.0/8 meta l4proto { tcp, udp } th dport 53';
+  return [
+    chain('questions', 'type nat hook output priority -100; policy accept;', [
+      `${question} dnat ip to ${loopbackResolver}`,
+    ]),
+    chain('answers', 'type nat hook postrouting priority 100; policy accept;', [
+      'oifname "eth0" ip saddr 127.0.0.0/8 masquerade',
+    ]),
+  ];
+}
+
+export function withoutRules(table: string): string {
+  return `table inet ${table} {}\ndelete table inet ${table}\n`;
+}
+
+function destinations(openings: Openings): string[] {
+  const { allowed } = openings;
+  return [
+    'meta nfproto ipv6 goto refused',
+    ...resolverRules(openings),
+    ...(allowed.length ? [`ip daddr { ${allowed.join(', ')} } accept`] : []),
+    `ip daddr { ${NOT_PUBLIC.join(', ')} } goto refused`,
+  ];
+}
+
+function resolverRules({ resolvers }: Openings): string[] {
+  const reached = resolvers.filter((one) => isIPv4(one) && !one.startsWith('127.'));
+  if (!reached.length) return [];
+  return [`ip daddr { ${reached.join(', ')} } meta l4proto { tcp, udp } th dport 53 accept`];
+}
+
+function chain(name: string, hook: string, rules: string[]): string {
+  return [`  chain ${name} {`, ...[hook, ...rules].filter(Boolean).map((line) => `    ${line}`), '  }'].join('\n');
+}
+
+function replaced(family: string, table: string, chains: string[]): string {
+  const name = `table ${family} ${table}`;
+  return [`${name} {}`, `delete ${name}`, `${name} {`, ...chains, '}', ''].join('\n');
+}

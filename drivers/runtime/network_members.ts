@@ -1,0 +1,46 @@
+// Units and the networks that they run in.
+import { readlinkSync } from 'node:fs';
+import path from 'node:path';
+import type { Handle } from '../runtime';
+import { entriesOf, isRunning, readHandle, readUnit, runDirectoryOf, type Unit } from './run_directory';
+import type { Proc } from './processes';
+import { processesOfUnit } from './unit_processes';
+
+/** Where the kernel tells of the network of the unit. */
+export function networkTables(unit: Unit, handle: Handle, processes: Proc[]): string {
+  if (unit.network === undefined) return '/proc/net';
+  // The sandbox, and not what runs in it: a tenant can put programs of its own into further namespaces.
+  const sandbox = processes.find(({ parent }) => parent === handle.pid);
+  return sandbox === undefined ? '/proc/none' : `/proc/${sandbox.pid}/net`;
+}
+
+/** Names of the networks that units of this directory have. */
+export async function networksInUse(directory: string): Promise<Set<string>> {
+  const names = new Set<string>();
+  for (const { entry } of await entriesOf(directory)) {
+    const unit = await readUnit(path.join(directory, entry));
+    if (unit?.network) names.add(unit.network.name);
+  }
+  return names;
+}
+
+/** The id of a process that runs in the network; null where no unit does. */
+export async function memberOfNetwork(directory: string, name: string): Promise<number | null> {
+  for (const { entry, leftOver } of await entriesOf(directory)) {
+    if (leftOver) continue;
+    const runDirectory = runDirectoryOf(directory, entry);
+    const [unit, handle] = [await readUnit(runDirectory), readHandle(runDirectory, entry)];
+    if (unit?.network?.name !== name || handle === null || !isRunning(handle)) continue;
+    const sandbox = processesOfUnit(unit, handle).find(({ parent }) => parent === handle.pid);
+    if (sandbox !== undefined && networkIdOf(sandbox.pid) !== networkIdOf('self')) return sandbox.pid;
+  }
+  return null;
+}
+
+function networkIdOf(pid: number | 'self'): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/net`);
+  } catch {
+    return null;
+  }
+}

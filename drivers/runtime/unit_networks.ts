@@ -1,0 +1,64 @@
+// The networks of units: there from before the first unit of a project is until its last one has gone.
+import { driverContext } from '../driver';
+import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network';
+import { isPortTaken } from '../network/connect';
+import { networksInUse } from './network_members';
+
+export interface UnitNetworks {
+  /** `start` gets the network, which stays at least until it has ended. */
+  within<T>(name: string, start: (network: EnteredNetwork) => Promise<T>): Promise<T>;
+  /** null: it is not there. */
+  locationOf(name: string): NetworkLocation | null;
+  /** Whether a port is free in a network; undefined: on the host. */
+  portCheck(name: string | undefined): ((port: number) => Promise<boolean>) | undefined;
+  /** Removes networks in which no unit is. */
+  sweep(): Promise<void>;
+}
+
+const ENSURE_MS = 30_000;
+const REMOVE_MS = 30_000;
+
+export function openUnitNetworks(
+  directory: string,
+  driver: NetworkDriver,
+  log: (message: string, error: unknown) => void,
+): UnitNetworks {
+  const starting = new Map<string, number>();
+  let starts = 0;
+  const note = (name: string, change: 1 | -1): void => {
+    const count = (starting.get(name) ?? 0) + change;
+    if (count > 0) starting.set(name, count);
+    else starting.delete(name);
+  };
+  const sweep = async (): Promise<void> => {
+    const before = starts;
+    const [all, used] = [await driver.list(), await networksInUse(directory)];
+    for (const name of all) {
+      // A start since may have its unit in it by now.
+      if (used.has(name) || starting.has(name) || starts !== before) continue;
+      await driver.remove(name, driverContext(REMOVE_MS));
+    }
+  };
+  const failed = (error: unknown): void => log('Networks that no unit uses could not be removed.', error);
+  return {
+    async within(name, start) {
+      starts += 1;
+      note(name, 1);
+      try {
+        return await start(await driver.ensure(name, driverContext(ENSURE_MS)));
+      } catch (error) {
+        setImmediate(() => void sweep().catch(failed));
+        throw error;
+      } finally {
+        note(name, -1);
+      }
+    },
+    locationOf: (name) => driver.find(name),
+    portCheck: (name) => (name === undefined ? undefined : portCheckIn(driver.find(name))),
+    sweep: () => sweep().catch(failed),
+  };
+}
+
+function portCheckIn(location: NetworkLocation | null): (port: number) => Promise<boolean> {
+  return async (port) => location === null || !(await isPortTaken(location, port));
+}

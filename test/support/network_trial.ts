@@ -1,0 +1,113 @@
+// Units in networks of their own, and what they reach.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { connectInto } from '../../drivers/network/connect';
+import type { NetworkDriver, NetworkLocation } from '../../drivers/network';
+import { openNetworks, type NetworkOptions } from '../../drivers/network/open';
+import { memberOfNetwork } from '../../drivers/runtime/network_members';
+import { openTrial, until, type Trial } from './runtime';
+
+export interface NetworkTrial {
+  trial: Trial;
+  networks: NetworkDriver;
+  options: NetworkOptions;
+  /** Starts a server in a network, which answers with its name and the address that it sees; waits until it listens. */
+  serve(unitId: string, network: string, port: number): Promise<NetworkLocation>;
+  /** What a program in the network gets from each target, `address:port`: its answer, or an error code. */
+  reach(unitId: string, network: string | undefined, targets: string[]): Promise<Record<string, string>>;
+  /** Runs a shell command in the network, and answers what it prints. */
+  shell(unitId: string, network: string | undefined, command: string): Promise<string[]>;
+  /** What is left of networks of this installation on the host. */
+  leftOvers(): string[];
+  close(): Promise<void>;
+}
+
+const BLOCK = '10.246.0.0/24';
+
+export async function openNetworkTrial(openings: Partial<NetworkOptions['openings']> = {}): Promise<NetworkTrial> {
+  const directory = mkdtempSync('/tmp/platform-net-');
+  let units = '';
+  const options: NetworkOptions = {
+    directory,
+    block: BLOCK,
+    openings: { resolvers: [], loopbackResolver: null, publicPorts: [], allowed: [], ...openings },
+    memberOf: (name) => memberOfNetwork(units, name),
+  };
+  const networks = await openNetworks(options);
+  const trial = await openTrial({ sandbox: 'bubblewrap', networks: { driver: networks, isolated: true } });
+  units = trial.options.directory;
+  const found: NetworkTrial = {
+    trial,
+    networks,
+    options,
+    async serve(unitId, network, port) {
+      await trial.start(trial.spec(unitId, `exec node -e '${SERVE}' ${unitId} ${port}`, { network }));
+      await trial.printed(unitId, 'listens');
+      return trial.runtime.locationOf(unitId);
+    },
+    async reach(unitId, network, targets) {
+      const lines = await found.shell(unitId, network, `exec node -e '${REACH}' ${targets.join(' ')}`);
+      return JSON.parse(lines.join('\n')) as Record<string, string>;
+    },
+    async shell(unitId, network, command) {
+      await trial.run(trial.spec(unitId, command, { network }));
+      return trial.lines(unitId);
+    },
+    leftOvers: () => leftOversOf(networks, directory),
+    async close() {
+      await trial.close();
+      await until(() => found.leftOvers().length === 0);
+      await networks.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+  return found;
+}
+
+const SERVE = `
+require("net")
+  .createServer((socket) => socket.on("error", () => {}).end(process.argv[1] + " " + socket.remoteAddress))
+  .listen(Number(process.argv[2]), "127.0.0.1", () => console.log("listens"))`;
+
+const REACH = `
+const net = require("net"), found = {}, targets = process.argv.slice(1);
+for (const target of targets) {
+  const at = target.lastIndexOf(":"), socket = net.connect(Number(target.slice(at + 1)), target.slice(0, at));
+  const end = (word) => {
+    if (found[target] !== undefined) return;
+    found[target] = word;
+    socket.destroy();
+    if (Object.keys(found).length === targets.length) console.log(JSON.stringify(found));
+  };
+  socket.on("data", (bytes) => end(String(bytes)));
+  socket.on("error", (error) => end(error.code));
+  socket.setTimeout(6000, () => end("ETIMEDOUT"));
+}`;
+
+/** What a server at the port of a location says: its first bytes, or an error code. */
+export function ask(location: NetworkLocation, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connectInto(location, port, () => socket.once('data', (bytes) => resolve(String(bytes))));
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    socket.once('close', () => resolve('closed'));
+  });
+}
+
+/** A server of the host, which says that it is reached. */
+export async function hostServer(host: string): Promise<{ port: number; server: Server }> {
+  const server = createServer((socket) => socket.on('error', () => undefined).end('the host'));
+  await new Promise<void>((resolve) => server.listen({ host, port: 0 }, resolve));
+  return { port: (server.address() as AddressInfo).port, server };
+}
+
+/** Output of a program; empty where it fails. */
+export function output(program: string, ...args: string[]): string {
+  return spawnSync(program, args, { encoding: 'utf8' }).stdout ?? '';
+}
+
+function leftOversOf(networks: NetworkDriver, directory: string): string[] {
+  const { tag } = networks;
+  const lines = [output('ip', 'netns', 'list'), output('ip', '-o', 'link'), output('ps', '-eo', 'args')].join('\n');
+  return lines.split('\n').filter((line) => line.includes(tag) || line.includes(`${directory}/`));
+}
