@@ -1,27 +1,35 @@
-// The certificate of the mail servers: files of the operator, else what the ingress got for SMTP_HOST by ACME, else one
-// of the platform's own authority. A new one is used from the next session on.
+// The certificate of the mail servers: files of the operator, else the one that was got for SMTP_HOST by ACME (of a
+// custom domain, or ordered for the name itself), else one of the platform's own authority. A new one is used from the
+// next session on.
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import type { Config } from '../core/config';
 import { StartupError } from '../core/startup_error';
 import { issueServerCertificate, newAuthority } from '../drivers/certificates/authority';
 import type { MailListener } from '../drivers/mail/submission';
 import { authorityFor } from '../models/authority';
-import { findServedCertificate } from '../models/certificate';
+import { findServedCertificate, wantOwnCertificate } from '../models/certificate';
 import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 
 export type MailTls = Parameters<MailListener['setCertificate']>[0];
 
-const CHECK_EVERY_MS = 60_000;
+const CHECK_EVERY_MS = 5_000;
 
 /** @throws StartupError for one file without the other, or one that cannot be read */
 export async function mailCertificate(platform: Platform): Promise<MailTls> {
-  const given = readFiles(platform.config) ?? (await fromIngress(platform));
+  const files = readFiles(platform.config);
+  await wantOwnCertificate(platform.database, files ? null : orderedNameOf(platform.config));
+  const given = files ?? (await servedCertificate(platform));
   if (given) return given;
   const { config, database, secrets } = platform;
   const authority = await authorityFor(database, secrets, 'mail', () => newAuthority(`Mail of ${config.appsDomain}`));
   const { certificate, key } = await issueServerCertificate(authority, [config.smtpHost, 'localhost', '127.0.0.1']);
   return { cert: certificate, key };
+}
+
+/** The host name that a certificate is ordered for; null where nobody has named the host, or no authority. */
+function orderedNameOf({ smtpHost, isSmtpHostSet, acmeDirectory }: Config): string | null {
+  return isSmtpHostSet && acmeDirectory !== null ? smtpHost : null;
 }
 
 /** Gives the listeners each new certificate. @returns how to end it */
@@ -38,9 +46,11 @@ export function watchMailCertificate(platform: Platform, listeners: readonly Mai
     {
       certificates: (name) => {
         if (!names.has(name)) return;
-        fromIngress(platform).then(use, (error: unknown) =>
-          log.warn({ err: error }, 'the certificate of SMTP_HOST could not be read'),
-        );
+        // With a custom domain that is gone went the certificate of its name.
+        wantOwnCertificate(platform.database, orderedNameOf(config))
+          .then(() => servedCertificate(platform))
+          .then(use)
+          .catch((error: unknown) => log.warn({ err: error }, 'the certificate of SMTP_HOST could not be read'));
       },
     },
     log,
@@ -60,7 +70,7 @@ function watchFiles(config: Config, files: readonly string[], use: (tls: MailTls
   return async (): Promise<void> => files.forEach((file) => unwatchFile(file, reload));
 }
 
-async function fromIngress({ config, database, secrets }: Platform): Promise<MailTls | null> {
+async function servedCertificate({ config, database, secrets }: Platform): Promise<MailTls | null> {
   const served = await findServedCertificate(database, secrets, config.smtpHost);
   return served && { cert: served.chain, key: served.key };
 }

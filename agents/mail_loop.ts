@@ -46,6 +46,8 @@ export interface MailLoopParts {
 }
 
 const CONCURRENCY = 40;
+/** Attempts whose end is still to be written. */
+const UNWRITTEN_MAX = 400;
 const POLL_MS = 1_000;
 /** Claims of few rows come no closer than this: each costs as much as one of many. */
 const CLAIM_PAUSE_MS = 20;
@@ -81,7 +83,7 @@ export function startMailLoop(parts: MailLoopParts): MailLoop {
   };
   const signal = openWakeSignal();
   const listener = parts.listen({ due: (table) => (table === DELIVERIES ? signal.notify() : undefined) });
-  const work: Work = { running: new Set(), signal, stopping: false };
+  const work: Work = { running: new Set(), sending: 0, signal, stopping: false };
   const ended = run(state, work);
   return {
     async stop() {
@@ -95,7 +97,10 @@ export function startMailLoop(parts: MailLoopParts): MailLoop {
 }
 
 interface Work {
+  /** Until their ends are written. */
   running: Set<Promise<void>>;
+  /** Those of them that a server has not answered yet. */
+  sending: number;
   signal: WakeSignal;
   stopping: boolean;
 }
@@ -108,7 +113,7 @@ async function run(state: State, work: Work): Promise<void> {
     try {
       if (!isReleased) await releaseDeliveries(database);
       isReleased = true;
-      const free = CONCURRENCY - running.size;
+      const free = Math.min(CONCURRENCY - work.sending, UNWRITTEN_MAX - running.size);
       const due = free > 0 ? await claimDeliveries(database, free, destinations.room()) : [];
       for (const delivery of due) start(state, work, delivery);
       if (!due.length) await signal.wait(POLL_MS);
@@ -120,31 +125,37 @@ async function run(state: State, work: Work): Promise<void> {
   }
 }
 
-function start(state: State, { running, signal }: Work, delivery: ClaimedDelivery): void {
+function start(state: State, work: Work, delivery: ClaimedDelivery): void {
+  work.sending += 1;
+  const notify = (): void => {
+    // A slot is free; claims of one row at a time would cost more than a moment's wait.
+    if (work.sending <= CONCURRENCY / 2) work.signal.notify();
+  };
   const attempt = deliver(state, delivery)
+    .finally(() => {
+      work.sending -= 1;
+      notify();
+    })
+    .then(state.end)
     .catch((error: unknown) => state.log.error({ err: error, message: delivery.message_id }, 'a delivery has failed'))
     .finally(() => {
-      running.delete(attempt);
-      // A slot is free; claims of one row at a time would cost more than a moment's wait.
-      if (running.size <= CONCURRENCY / 2) signal.notify();
+      work.running.delete(attempt);
+      notify();
     });
-  running.add(attempt);
+  work.running.add(attempt);
 }
 
-async function deliver(state: State, delivery: ClaimedDelivery): Promise<void> {
+async function deliver(state: State, delivery: ClaimedDelivery): Promise<AttemptEnd> {
   const { message_id, number, fence } = delivery;
   const common = { message_id, number, fence, retry_in_ms: null, hard: false, counts: true };
-  if (state.config.mailMode === 'sink') {
-    await state.end({ ...common, status: 'kept', response: 'Kept in the sink.' });
-    return;
-  }
+  if (state.config.mailMode === 'sink') return { ...common, status: 'kept', response: 'Kept in the sink.' };
   const result = await attempt(state, delivery).catch((error: NodeJS.ErrnoException): HopResult => {
     state.log.error({ err: error, message: message_id }, 'a message could not be sent');
     const isGone = error.code === 'ENOENT';
     const response = isGone ? 'The file of the message is gone.' : 'The platform met an internal error.';
     return { kind: isGone ? 'never' : 'later', code: null, response, isUnreachable: false };
   });
-  await state.end({ ...common, ...endOf(delivery, result), response: result.response });
+  return { ...common, ...endOf(delivery, result), response: result.response };
 }
 
 function endOf(delivery: ClaimedDelivery, { kind, code, response }: HopResult) {

@@ -108,7 +108,10 @@ async function ofService(directory: string, sinkPort: number, options: Options):
       };
       await measure({ ...plan, count: WARM_UP }, isEmpty);
       const memory = watchMemory(server.pid);
+      const before = await server.usage();
       const result = await measure(plan, isEmpty);
+      const ms = (((await server.usage()).cpu - before.cpu) * 1000) / options.count;
+      printLine(`processor of the service: ${ms.toFixed(2)} ms a message`);
       printLine(`memory of the service: ${memory.before} MB before, ${memory.most()} MB at most`);
       const { rows } = await client.query('select status, count(*)::int from email_deliveries group by status');
       printLine(`recipients: ${JSON.stringify(rows)}`);

@@ -46,6 +46,8 @@ export type Config = Omit<
   readonly dnsDomain: string;
   readonly dnsIps: readonly string[];
   readonly smtpHost: string;
+  /** Somebody has named it: then it is worth a certificate of its own. */
+  readonly isSmtpHostSet: boolean;
   readonly mailMode: 'sink' | 'smarthost' | 'direct';
   /** Mechanisms of SPF. */
   readonly mailSpf: string;
@@ -136,10 +138,11 @@ function mailOf({
   mailMode,
   smtpUrl,
   mailSpf,
-}: Values): Pick<Config, 'smtpHost' | 'mailMode' | 'mailSpf'> {
+}: Values): Pick<Config, 'smtpHost' | 'isSmtpHostSet' | 'mailMode' | 'mailSpf'> {
   const host = smtpHost ?? `smtp.${appsDomain}`;
   return {
     smtpHost: host,
+    isSmtpHostSet: smtpHost !== null,
     mailMode: mailMode ?? (smtpUrl === null ? 'sink' : 'smarthost'),
     mailSpf: mailSpf ?? `a:${host}`,
   };

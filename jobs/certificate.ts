@@ -1,5 +1,5 @@
-// Certificates: a domain that is active gets one, and a new one in time before it ends. The row's lease is the right to
-// order, so that there is one order at a time for a host name.
+// Certificates: a domain that is active gets one, and a new one in time before it ends; so do names of the platform
+// itself. The row's lease is the right to order, so that there is one order at a time for a host name.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError } from '../drivers/driver';
 import { newPrivateKey } from '../drivers/certificates/private_key';
@@ -23,7 +23,8 @@ import type { Certificate } from '../schema/types';
 import { jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
 
 interface CertificateRow extends LoopRow {
-  domain_id: string;
+  /** Null: of the platform itself. */
+  domain_id: string | null;
   authority: string | null;
   chain: string | null;
   issuer: string | null;
@@ -51,15 +52,15 @@ const SERVED_POLL_MS = 100;
 export const job: Job<CertificateRow> = { table: 'certificates', stepMs: 3 * MINUTE_MS, reconcile };
 
 async function reconcile(row: CertificateRow, ctx: JobContext): Promise<Outcome> {
-  const domain = await findCertifiedDomain(ctx.sql, row.domain_id);
+  const domain = row.domain_id === null ? null : await findCertifiedDomain(ctx.sql, row.domain_id);
   // Its row goes, and this one with it.
-  if (!domain) return settled();
+  if (!domain && row.domain_id !== null) return settled();
   const { certificates: driver } = ctx.drivers;
   if (!driver) return showAndSettle(row, ctx, row.chain ? certificateStatusOf(row, null) : NONE, HOUR_MS);
   if (!isDue(row, driver)) return showAndSettle(row, ctx, certificateStatusOf(row, null), nextCheckMs(row));
   // Without its records the authority would refuse, and count it. A domain that becomes active again makes this due.
-  if (domain.status !== 'active' || domain.missing_since) return settled({}, jittered(10 * MINUTE_MS));
-  if (domain.type === 'wildcard' && !(await canAnswerChallenge(ctx.sql, domain, row.id)))
+  if (domain && (domain.status !== 'active' || domain.missing_since)) return settled({}, jittered(10 * MINUTE_MS));
+  if (domain?.type === 'wildcard' && !(await canAnswerChallenge(ctx.sql, domain, row.id)))
     return showAndSettle(row, ctx, certificateStatusOf(row, NO_ZONE), jittered(10 * MINUTE_MS));
   return orderCertificate(row, domain, driver, ctx);
 }
@@ -76,11 +77,11 @@ async function showAndSettle(
 
 async function orderCertificate(
   row: CertificateRow,
-  domain: CertifiedDomain,
+  domain: CertifiedDomain | null,
   driver: CertificateDriver,
   ctx: JobContext,
 ): Promise<Outcome> {
-  if (domain.certificate.status === 'none') await saveCertificateStatus(ctx.sql, row, { ...NONE, status: 'pending' });
+  if (domain?.certificate.status === 'none') await saveCertificateStatus(ctx.sql, row, { ...NONE, status: 'pending' });
   await removeChallenges(row, ctx);
   try {
     const issued = await obtain(row, domain, driver, ctx);
@@ -96,12 +97,17 @@ async function orderCertificate(
 
 async function removeChallenges({ id, domain_id }: CertificateRow, ctx: JobContext): Promise<void> {
   await clearChallenges(ctx.sql, id);
-  await ctx.sql.transaction((sql) => removeDnsChallenge(sql, domain_id));
+  if (domain_id !== null) await ctx.sql.transaction((sql) => removeDnsChallenge(sql, domain_id));
 }
 
 /** Until the name server has the record. @throws DriverError invalid where the platform cannot make it */
-async function publishInZone(domain: CertifiedDomain, name: string, value: string, ctx: JobContext): Promise<void> {
-  const made = await ctx.sql.transaction((sql) => publishDnsChallenge(sql, domain, { name, value }));
+async function publishInZone(
+  domain: CertifiedDomain | null,
+  name: string,
+  value: string,
+  ctx: JobContext,
+): Promise<void> {
+  const made = domain && (await ctx.sql.transaction((sql) => publishDnsChallenge(sql, domain, { name, value })));
   if (!made) throw new DriverError('invalid', NO_ZONE);
   if (made.conflicts.length) throw new DriverError('invalid', made.conflicts.join(' '));
   const end = performance.now() + SERVED_WITHIN_MS;
@@ -114,7 +120,7 @@ async function publishInZone(domain: CertifiedDomain, name: string, value: strin
 
 async function obtain(
   row: CertificateRow,
-  domain: CertifiedDomain,
+  domain: CertifiedDomain | null,
   driver: CertificateDriver,
   ctx: JobContext,
 ): Promise<Valid> {

@@ -1,7 +1,7 @@
 // Certificates of host names, and what proves to an authority that a name leads here.
 import type { SecretBox } from '../core/secrets';
 import type { Certificate, DomainStatus, DomainType } from '../schema/types';
-import type { Session } from '../db/control_database';
+import type { ControlDatabase, Session } from '../db/control_database';
 import { named } from '../db/statement';
 
 /** What a certificate is for, as far as its job reads it. */
@@ -38,6 +38,23 @@ export async function findServedCertificate(
     exact,
   ]);
   return row ? { chain: row.chain, key: secrets.open(row.key, sealContextOf(row.id)) } : null;
+}
+
+const WANT_OWN = named(`insert into certificates (id) select $1
+  where not exists (select 1 from certificates where id = any($2)) on conflict (id) do nothing returning id`);
+const FORGET_OWN = named('delete from certificates where domain_id is null and id <> $1');
+
+/**
+ * Has the certificate of a host name of the platform itself ordered, unless a custom domain has one for the name, and
+ * forgets those of other names. Null: none is wanted.
+ */
+export async function wantOwnCertificate(database: ControlDatabase, hostname: string | null): Promise<void> {
+  await database.transaction(async (sql) => {
+    await sql.query(FORGET_OWN, [hostname ?? '']);
+    if (hostname === null) return;
+    const made = await sql.query(WANT_OWN, [hostname, [hostname, hostname.replace(/^[^.]+/, '*')]]);
+    if (made.length) sql.due('certificates');
+  });
 }
 
 const CHALLENGE = named('select key_authorization from acme_challenges where token = $1');

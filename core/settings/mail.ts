@@ -20,7 +20,7 @@ export const mailSettings = {
   }),
   SMTP_CERT_FILE: path({
     default: null,
-    derived: "that of the ingress for SMTP_HOST, else one of the platform's own authority",
+    derived: "one by ACME for SMTP_HOST, else one of the platform's own authority",
     description: 'File with the certificate chain (PEM) of SMTP_HOST. It is reloaded when it changes.',
   }),
   SMTP_KEY_FILE: path({ default: null, description: 'File with the private key (PEM) of SMTP_CERT_FILE.' }),

@@ -4,7 +4,7 @@ import { SMTPServer, type SMTPServerAddress, type SMTPServerSession } from 'smtp
 import { readReport, type MailReport } from './report';
 import { SmtpReply } from './reply';
 import { refuseBareLines } from './strict_lines';
-import { answer, closeSmtp, listenSmtp, type MailListener } from './submission';
+import { answer, closeSmtp, listenSmtp, setCertificate, type MailListener } from './submission';
 
 export interface BounceRules {
   /** Whether the platform takes mail for the address. */
@@ -43,7 +43,7 @@ export async function openBounceServer(options: BounceServerOptions): Promise<Ma
     await close();
     throw error;
   }
-  return { ports, setCertificate: (tls) => servers.forEach((server) => server.updateSecureContext(tls)), close };
+  return { ports, setCertificate: (tls) => setCertificate(servers, tls), close };
 }
 
 function newServer({ host, tls, rules, log }: BounceServerOptions): SMTPServer {

@@ -1,6 +1,7 @@
 // Mail that customers hand in over SMTP (RFC 6409): AUTH after TLS only, envelope and From of their own domains, and
 // 250 only once the message is on the disk and its row is committed.
 import type { AddressInfo, Socket } from 'node:net';
+import { createSecureContext } from 'node:tls';
 import {
   SMTPServer,
   type SMTPServerAddress,
@@ -57,6 +58,7 @@ export interface SubmissionOptions {
 
 export interface MailListener {
   ports: number[];
+  /** @throws Error for a key of another certificate: the one before stays */
   setCertificate(tls: { key: string; cert: string }): void;
   close(): Promise<void>;
 }
@@ -87,9 +89,15 @@ export async function openSubmission(
   }
   return {
     ...{ ports, failed },
-    setCertificate: (tls) => servers.forEach((server) => server.updateSecureContext(tls)),
+    setCertificate: (tls) => setCertificate(servers, tls),
     close: async () => void (await Promise.all(servers.map(closeServer))),
   };
+}
+
+/** The server itself would forget the certificate that it has before it finds that the new one has another key. */
+export function setCertificate(servers: readonly SMTPServer[], tls: { key: string; cert: string }): void {
+  createSecureContext(tls);
+  for (const server of servers) server.updateSecureContext(tls);
 }
 
 function newServer(options: SubmissionOptions, tls: boolean): SMTPServer {
