@@ -455,7 +455,7 @@ CREATE UNIQUE INDEX cdn_zones_hostname ON public.cdn_zones USING btree (hostname
 
 create table certificates (
   id text collate "C" not null,
-  domain_id text collate "C" not null,
+  domain_id text collate "C",
   authority text,
   chain text,
   key text,
