@@ -83,7 +83,7 @@ function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
     changeBucket: (bucketId, change) => served.changeBucket(sql, bucketId, change as never),
     find: (bucketId, key, versionId) => objects.findObject(sql, bucketId, key, versionId),
     partsOf: (objectId) => objects.objectParts(sql, objectId),
-    put: (bucketId, object) => objects.putObject(writes, bucketId, object),
+    put: objects.objectWriter(writes),
     delete: (bucketId, deletions) => objects.deleteObjects(writes, bucketId, deletions),
     list: (question) => queryObjects(sql, question),
     setTags: (objectId, tags) => objects.setObjectTags(sql, objectId, tags),

@@ -1,6 +1,7 @@
 // The S3 endpoint beside a bare server of Node that streams the same files, or writes and syncs them: bytes a second,
 // as ratios of rounds in turn. Then lists out of a small and a large bucket, and memory while many clients move much.
 //   npm run bench:object_storage -- [--rows=10000000] [--move-mb=1024] [--seconds=4] [--rounds=5] [--profile=<folder>]
+//     [--only=<part of the name of a case, memory or lists>]
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -15,6 +16,8 @@ import { ratioOf, verdictOf } from './report';
 const MIB = 2 ** 20;
 const SMALL_ROWS = 10_000;
 const LISTS = 40;
+const GROUPS = 2_000;
+const FILL_ROWS = 500_000;
 const LIST_TARGET = 1.2;
 const MEMORY_CLIENTS = 64;
 const MEMORY_TARGET_MB = 300;
@@ -107,45 +110,52 @@ async function compare(world: World, { name, method, bytes, connections, target 
   print(`${name} | ${show('ours')} | ${show('theirs')} | ${ratioOf(ratios)} | ${goal} | ${verdict}`);
 }
 
-/** 1000 keys from the middle of a bucket. */
+/** 1000 entries from the middle of a bucket: keys, or groups of them. Small and large in turn, so load meets both. */
 async function compareLists(world: World, rows: number): Promise<void> {
-  const fill = (count: number) =>
-    world.sql.query(
-      `insert into bucket_objects (bucket_id, key, version_id, is_latest, is_delete_marker, size, etag, modified_at,
-        metadata) select $1, $2 || lpad(n::text, 9, '0'), 'null', true, false, 0, 'd41d8cd98f00b204e9800998ecf8427e',
-        now(), '{"headers": {}, "user": {}}' from generate_series(1, $3::int) n`,
-      [world.bucket.id, 'key-', count],
-    );
-  const times: Record<'small' | 'large', number> = { small: 0, large: 0 };
-  for (const [name, count] of [
-    ['small', SMALL_ROWS],
-    ['large', rows],
-  ] as const) {
-    await world.sql.query('delete from bucket_objects where bucket_id = $1', [world.bucket.id]);
-    await fill(count);
-    await world.sql.query('vacuum analyze bucket_objects');
-    times[name] = await timeOfLists(world, count);
-  }
-  const ratio = times.large / times.small;
-  const { target, verdict } = verdictOf(ratio, 'at most', LIST_TARGET);
-  const shown = (ms: number): string => `${ms.toFixed(1)} ms`;
-  print(
-    `list of 1000 out of ${rows} beside ${SMALL_ROWS} | ${shown(times.large)} | ${shown(times.small)} | ` +
-      `${ratio.toFixed(2)} | ${target} | ${verdict}`,
-  );
-}
-
-async function timeOfLists(world: World, count: number): Promise<number> {
+  await fillBucket(world, world.small.id, SMALL_ROWS);
+  await fillBucket(world, world.bucket.id, rows);
+  await world.sql.query('vacuum analyze bucket_objects');
   const agent = new http.Agent({ keepAlive: true });
-  const after = `key-${String(Math.floor(count / 2)).padStart(9, '0')}`;
-  const times: number[] = [];
-  for (let turn = 0; turn < LISTS; turn += 1) {
-    const begin = performance.now();
-    await shoot(agent, signed(world, 'GET', `?list-type=2&max-keys=1000&start-after=${after}`));
-    times.push(performance.now() - begin);
+  for (const delimiter of ['', '&delimiter=%2F']) {
+    const times = { small: [] as number[], large: [] as number[] };
+    for (let turn = 0; turn < LISTS; turn += 1)
+      for (const [name, bucket, count] of [
+        ['small', world.small, SMALL_ROWS],
+        ['large', world.bucket, rows],
+      ] as const) {
+        const after = encodeURIComponent(keyOf(Math.floor(delimiter ? 1 : count / 2), count));
+        const query = `?list-type=2&max-keys=1000${delimiter}&start-after=${after}`;
+        const begin = performance.now();
+        await shoot(agent, signed({ ...world, bucket }, 'GET', query));
+        if (turn >= LISTS / 4) times[name].push(performance.now() - begin);
+      }
+    const ratios = times.large.map((ms, index) => ms / (times.small[index] as number));
+    const { target, verdict } = verdictOf(median(ratios), 'at most', LIST_TARGET);
+    const shown = (list: number[]): string => `${median(list).toFixed(1)} ms`;
+    print(
+      `list of 1000${delimiter && ' groups'} out of ${rows} beside ${SMALL_ROWS} | ${shown(times.large)} | ` +
+        `${shown(times.small)} | ${median(ratios).toFixed(2)} | ${target} | ${verdict}`,
+    );
   }
   agent.destroy();
-  return median(times.slice(LISTS / 4));
+}
+
+/** A thousand groups, however many keys. */
+function keyOf(n: number, count: number): string {
+  const padded = (number: number): string => String(number).padStart(9, '0');
+  return `group-${padded(Math.floor(n / (count / GROUPS)))}/key-${padded(n)}`;
+}
+
+async function fillBucket(world: World, bucketId: string, count: number): Promise<void> {
+  await world.sql.query('set synchronous_commit = off');
+  for (let from = 1; from <= count; from += FILL_ROWS)
+    await world.sql.query(
+      `insert into bucket_objects (bucket_id, key, version_id, is_latest, is_delete_marker, size, etag, modified_at,
+        metadata) select $1, 'group-' || lpad((n / $2::int)::text, 9, '0') || '/key-' || lpad(n::text, 9, '0'), 'null',
+        true, false, 0, 'd41d8cd98f00b204e9800998ecf8427e', now(), '{"headers": {}, "user": {}}'
+        from generate_series($3::int, $4::int) n`,
+      [bucketId, count / GROUPS, from, Math.min(count, from + FILL_ROWS - 1)],
+    );
 }
 
 /** Half of the clients upload, half of them download. */
@@ -182,7 +192,10 @@ function print(line: string): void {
 
 async function main(): Promise<void> {
   const options = { type: 'string' } as const;
-  const names = { rows: options, 'move-mb': options, seconds: options, rounds: options, profile: options };
+  const names = {
+    ...{ rows: options, 'move-mb': options, seconds: options, rounds: options, profile: options },
+    only: options, // part of the name of a case
+  };
   const { values } = parseArgs({ options: names });
   const plan = { rounds: Number(values.rounds ?? 5), seconds: Number(values.seconds ?? 4) };
   const world = await startWorld(values.profile);
@@ -191,9 +204,10 @@ async function main(): Promise<void> {
       `measure, load ${os.loadavg()[0]?.toFixed(1)} on ${os.cpus().length} cores | ours | bare | ratio | target | `,
     );
     print('--- | --- | --- | --- | --- | ---');
-    for (const one of CASES) await compare(world, one, plan);
-    await memory(world, Number(values['move-mb'] ?? 1024));
-    await compareLists(world, Number(values.rows ?? 10_000_000));
+    for (const one of CASES) if (one.name.includes(values.only ?? '')) await compare(world, one, plan);
+    const has = (name: string): boolean => (values.only ?? name) === name;
+    if (has('memory')) await memory(world, Number(values['move-mb'] ?? 1024));
+    if (has('lists')) await compareLists(world, Number(values.rows ?? 10_000_000));
   } finally {
     await world.stop();
   }

@@ -15,6 +15,8 @@ export interface World {
   directory: string;
   credentials: Credentials;
   bucket: { id: string; name: string };
+  /** Another one, with few objects. */
+  small: { id: string; name: string };
   sql: pg.Client;
   stop(): Promise<void>;
 }
@@ -32,7 +34,8 @@ export async function startWorld(profile: string | undefined): Promise<World> {
   });
   const first = JSON.parse(readFileSync(path.join(dataDir, 'first-key.json'), 'utf8')) as Record<string, string>;
   const create = apiOf(service.port, first);
-  const bucket = (await create('/v2/buckets', { name: 'bench' })) as unknown as World['bucket'];
+  const bucketOf = async (name: string) => (await create('/v2/buckets', { name })) as unknown as World['bucket'];
+  const [bucket, small] = [await bucketOf('bench'), await bucketOf('bench-small')];
   const key = await create('/v2/bucket_access_keys', { name: 'bench', grants: [{ permission: 'full' }] });
   const directory = path.join(dataDir, 'bare');
   mkdirSync(directory);
@@ -40,14 +43,7 @@ export async function startWorld(profile: string | undefined): Promise<World> {
   const sql = new pg.Client({ connectionString: database.url });
   await sql.connect();
   return {
-    ...{
-      service,
-      directory,
-      bucket,
-      sql,
-      endpoint: `http://127.0.0.1:${s3Port}`,
-      bare,
-    },
+    ...{ service, directory, bucket, small, sql, bare, endpoint: `http://127.0.0.1:${s3Port}` },
     credentials: { accessKeyId: key.access_key_id as string, secretAccessKey: key.secret_access_key as string },
     async stop() {
       await bare.stop();

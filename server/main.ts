@@ -1,5 +1,6 @@
 // npm start: settings, database, migrations, first boot, service. One line and exit code 1 when it can't.
 import './heap';
+import './threads';
 import { createRequire } from 'node:module';
 import { writeText } from '../core/log';
 import type * as OfCluster from './cluster/primary';

@@ -1,4 +1,5 @@
 // npm run worker: the loop in a process of its own, beside the API and as many others as are wanted.
+import './threads';
 import { createRequire } from 'node:module';
 import { runProgram } from './program';
 import type * as OfWork from './start_worker';

@@ -14,11 +14,11 @@ import {
   type StoredUpload,
 } from '../../core/objects';
 import { named, quick } from '../../db/statement';
+import { batchedPuts, REFUSED } from './put_batches';
 import { newVersionId } from './version_id';
 
 type Parts = { sql: Sql; config: Pick<Config, 'quotas'> };
 
-const REFUSED = 'PS300';
 const COLUMNS = `id, key, version_id, is_latest, is_delete_marker, size, etag, file_id, part_count, upload_id,
   modified_at, metadata, tags, is_public`;
 const LATEST = quick(`select ${COLUMNS} from bucket_objects where bucket_id = $1 and key = $2 order by id limit 1`);
@@ -66,6 +66,12 @@ export function objectParts(sql: Sql, objectId: number): Promise<StoredPart[]> {
 export async function putObject({ sql, config }: Parts, bucketId: string, object: NewObject): Promise<StoredObject> {
   const values = [bucketId, JSON.stringify({ ...object, version_id: newVersionId() }), limitOf(config)];
   return (await write<StoredObject>(sql, PUT, values))[0] as StoredObject;
+}
+
+/** As putObject, for many writers. @throws ObjectRefused */
+export function objectWriter(parts: Parts): (bucketId: string, object: NewObject) => Promise<StoredObject> {
+  const batches = { sql: parts.sql, projectLimit: limitOf(parts.config), columns: COLUMNS };
+  return batchedPuts(batches, (bucketId, object) => putObject(parts, bucketId, object));
 }
 
 /** @throws ObjectRefused */

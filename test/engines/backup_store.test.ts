@@ -15,6 +15,7 @@ import { hostFacts } from '../../drivers/host';
 import { makeBackup, removeBackupDirectory, withBackupFile } from '../../drivers/hosted_server/backups';
 import type { EngineContext } from '../../drivers/hosted_server/server_directory';
 import { openStallingProxy, openStoreTrial, type StoreOptions, type StoreTrial } from '../support/backup_store';
+import { claimPorts } from '../support/claimed_ports';
 import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../support/engines';
 import { redisServers } from '../support/hosted_servers';
@@ -159,13 +160,14 @@ afterAll(async () => {
       ...{ runtime, directory: `${at}/databases`, found, engine: 'redis', store: s3BackupStore(bucket.options) },
     }),
   );
-  const spec = specOf('redis', found[0]!.series, 18061, { tenant: 12 });
+  const ports = await claimPorts();
+  const spec = specOf('redis', found[0]!.series, ports.first, { tenant: 12 });
   await settle(one!, spec);
   await app(spec, 'SET', 'word', 'kept');
   await untilDone((context) => one!.backup(spec, 'bkp_redis', context));
   await one!.remove(spec.id, ctx());
   rmSync(`${trials[0]!.root}/databases`, { recursive: true, force: true });
-  const same = { ...spec, port: 18062 };
+  const same = { ...spec, port: ports.first + 1 };
   await settle(two!, same);
   await two!.restore(same, { id: 'rst', server_id: spec.id, backup_id: 'bkp_redis', until: null }, ctx());
   await settle(two!, same);
@@ -179,6 +181,7 @@ afterAll(async () => {
   expect(await bucket.keys()).toEqual([]);
   await two!.remove(spec.id, ctx());
   for (const trial of trials) await trial.close();
+  await ports.release();
 });
 
 const program = `

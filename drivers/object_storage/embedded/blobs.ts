@@ -44,14 +44,13 @@ export function openBlobStore(root: string): BlobStore {
     async write(bucketId, content, watch) {
       const { fileId, directory } = await create(bucketId);
       try {
-        const written = await writeFile(place(bucketId, fileId), content, watch).catch(
+        const written = await writeFile({ directory, file: place(bucketId, fileId) }, content, watch).catch(
           (error: NodeJS.ErrnoException) => {
             // The bucket was torn down and its directory with it.
             if (error.code === 'ENOENT') forget(directory);
             throw error;
           },
         );
-        await syncDirectory(directory);
         return { fileId, ...written };
       } catch (error) {
         await remove(bucketId, fileId);
@@ -96,7 +95,7 @@ function openDirectories(root: string): {
 }
 
 async function writeFile(
-  file: string,
+  { directory, file }: { directory: string; file: string },
   content: AsyncIterable<Buffer>,
   watch: Watch | undefined,
 ): Promise<{ size: number; md5: string }> {
@@ -114,7 +113,9 @@ async function writeFile(
     await behind.end();
     const digest = md5.digest('hex');
     watch?.end(digest);
-    await handle.sync();
+    // Both at once: the file system commits them together.
+    const synced = await Promise.allSettled([handle.sync(), syncDirectory(directory)]);
+    for (const one of synced) if (one.status === 'rejected') throw one.reason;
     return { size, md5: digest };
   } finally {
     await behind.settle();

@@ -7,6 +7,7 @@ import { mayDo, requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checksumHeaders, objectHeaders } from './metadata';
 import { headerOf, numberInQuery, queryOf } from './request';
+import { sendFile } from './send_file';
 
 const PIECE_BYTES = 256 * 1024;
 const PARTS_MAX = 10_000;
@@ -116,9 +117,10 @@ async function copyOut(
   handle: FileHandle,
   { start, end }: FilePiece,
 ): Promise<void> {
-  for await (const piece of readFile(handle, start, end)) {
-    if (response.destroyed) return;
-    if (!response.write(piece)) await drained(response);
+  try {
+    await sendFile(response, handle, start, end);
+  } finally {
+    void handle.close().catch(() => undefined); // it was only read
   }
 }
 
@@ -146,16 +148,6 @@ export async function* readFile(handle: FileHandle, start: number, end: number):
     await ahead?.catch(() => undefined);
     await handle.close();
   }
-}
-
-function drained(response: ObjectExchange['request']['response']): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      response.off('drain', done).off('close', done);
-      resolve();
-    };
-    response.on('drain', done).on('close', done);
-  });
 }
 
 /** ?partNumber= @throws S3Error */

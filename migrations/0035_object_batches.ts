@@ -1,0 +1,7 @@
+import type { Knex } from 'knex';
+import { BATCHES } from '../db/bucket_functions/batches';
+
+/** Objects that wait for the lock of their bucket are written together. */
+export async function up(knex: Knex): Promise<void> {
+  for (const text of BATCHES) await knex.raw(text);
+}
