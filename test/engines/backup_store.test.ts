@@ -31,7 +31,7 @@ let bucket: StoreTrial;
 
 beforeAll(async () => {
   bucket = await openStoreTrial();
-}, 120_000);
+}, 180_000);
 afterAll(async () => {
   await bucket.close();
   rmSync(root, { recursive: true, force: true });

@@ -30,7 +30,7 @@ beforeAll(async () => {
     ...{ PATH: process.env.PATH, HOME: directory, AWS_ACCESS_KEY_ID: key.access_key_id },
     ...{ AWS_SECRET_ACCESS_KEY: key.secret_access_key, AWS_DEFAULT_REGION: 'eu-central-1' },
   };
-}, 120_000);
+}, 180_000);
 
 afterAll(async () => {
   await world.close();

@@ -28,7 +28,7 @@ beforeAll(async () => {
   world = await startS3();
   site = createServer((_, response) => response.setHeader('content-type', 'text/html').end('<title>shop</title>'));
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await browser?.close();
   site.close();

@@ -25,7 +25,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   sql = new pg.Client({ connectionString: database.url });
   await sql.connect();
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   await endPrograms();

@@ -28,7 +28,7 @@ beforeAll(async () => {
   client = world.client();
   const key = await world.key();
   credentials = { accessKeyId: key.access_key_id, secretAccessKey: key.secret_access_key };
-}, 60_000);
+}, 180_000);
 afterAll(() => world.close());
 
 interface Step {

@@ -19,7 +19,7 @@ beforeAll(async () => {
   const key = await world.key();
   client = world.client(key, { maxAttempts: 1 });
   credentials = { accessKeyId: key.access_key_id, secretAccessKey: key.secret_access_key };
-}, 60_000);
+}, 180_000);
 afterAll(() => world.close());
 
 const usage = async (id: string) => (await world.service.call('GET', `/v2/buckets/${id}/usage`)).body;
