@@ -2355,6 +2355,27 @@ CREATE OR REPLACE FUNCTION public.put_bucket_object(of_bucket text, object jsonb
 AS $function$ select * from add_bucket_version(hold_bucket(of_bucket), object, project_limit) $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.put_bucket_objects(of_bucket text, objects jsonb, project_limit bigint)
+ RETURNS TABLE(refusal text, object bucket_objects)
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      b buckets := hold_bucket(of_bucket);
+      given jsonb;
+    begin
+      for given in select value from jsonb_array_elements(objects) with ordinality as list (value, n) order by n loop
+        begin
+          refusal := null;
+          object := add_bucket_version(b, given, project_limit);
+        exception when sqlstate 'PS300' then
+          refusal := sqlerrm;
+          object := null;
+        end;
+        return next;
+      end loop;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.put_bucket_part(of_bucket text, of_upload text, part jsonb, project_limit bigint)
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
