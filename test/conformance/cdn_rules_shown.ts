@@ -145,7 +145,7 @@ export const SHOWN_RULES: Rule[] = [
   rule(
     'safety',
     'half of a response is never kept',
-    [{ ...cc('max-age=60'), body: '0123456789', breaks: 'body' }, cc('max-age=60')],
+    [{ ...cc('max-age=60'), body: 'x'.repeat(20_000), breaks: 'body' }, cc('max-age=60')],
     [
       { asked: 1, status: 0 },
       { asked: 2, body: 2 },

@@ -16,6 +16,8 @@ export interface Flight {
   readonly stored: Promise<StoredObject | null>;
   /** From the beginning, or a part. It fails where the source breaks off. */
   read(range?: ByteRange | null): Readable;
+  /** All of it, of what fits into a block. Rejects where the source breaks off. */
+  whole(): Promise<Buffer>;
   /** What comes was purged meanwhile: it is not kept. */
   cancelStoring(): void;
 }
@@ -73,6 +75,12 @@ export function startFlight(source: Readable, file: NewFile, options: FlightOpti
     stored,
     ended: stored.then(() => undefined),
     read: (range) => follow(state, range ?? { start: 0, end: Infinity }),
+    async whole() {
+      await stored;
+      const content = state.blocks.find(0, state.written);
+      if (state.error || !content) throw state.error ?? new Error('there is nothing');
+      return content;
+    },
     cancelStoring: () => void (state.keeps = false),
   };
 }

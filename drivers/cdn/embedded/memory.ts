@@ -19,7 +19,9 @@ export interface MemoryTier {
   forget(bytes: StoredBytes): void;
 }
 
-const BYTES_MAX_EACH = 256 * 1024;
+/** A visitor who reads slowly holds one. */
+const BYTES_MAX_EACH = 1024 * 1024;
+const SHARE_MAX = 1 / 32;
 /** Of the entry itself. */
 const OVERHEAD_BYTES = 200;
 
@@ -47,7 +49,7 @@ export function openMemoryTier(bytesMax: number): MemoryTier {
       held.set(bytes, content);
       return content;
     },
-    fits: ({ size }) => size <= BYTES_MAX_EACH && size <= bytesMax,
+    fits: ({ size }) => size <= BYTES_MAX_EACH && size <= bytesMax * SHARE_MAX,
     load(bytes) {
       const known = loading.get(bytes);
       if (known) return known;

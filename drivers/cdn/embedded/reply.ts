@@ -9,6 +9,8 @@ import type { Coding } from './forms';
 
 /** Less than the silence of an origin that is borne. */
 const VISITOR_IDLE_MS = 45_000;
+/** The kernel takes it at once. */
+const SMALL_BYTES = 64 * 1024;
 
 /** What there is to be sent. */
 export interface Whole {
@@ -60,6 +62,7 @@ export function replyTo(request: IncomingMessage, whole: Whole, compresses: bool
 export function sendBuffer(response: ServerResponse, reply: Reply, content: Buffer): void {
   const { status, headers, hasBody, coding, range } = reply;
   if (coding !== null) headers['content-length'] = String(content.length);
+  if (content.length > SMALL_BYTES) endWhenIdle(response);
   response.writeHead(status, headers);
   if (!hasBody) return void response.end();
   response.end(range ? content.subarray(range.start, range.end + 1) : content);
@@ -68,13 +71,17 @@ export function sendBuffer(response: ServerResponse, reply: Reply, content: Buff
 /** @param size of the body in the coding of the reply; null: not known */
 export function sendStream(response: ServerResponse, reply: Reply, body: Readable, size: number | null): void {
   if (reply.coding !== null && size !== null) reply.headers['content-length'] = String(size);
-  // A visitor who takes nothing for so long has gone: what others wait for must not wait for such a one.
+  endWhenIdle(response);
+  response.writeHead(reply.status, reply.headers);
+  pipeline(body, response, () => undefined);
+}
+
+/** A visitor who takes nothing for so long has gone: nothing that others need must wait for such a one. */
+function endWhenIdle(response: ServerResponse): void {
   response.setTimeout(VISITOR_IDLE_MS, () => {
     if (response.writableLength > 0) response.destroy();
     else response.setTimeout(VISITOR_IDLE_MS);
   });
-  response.writeHead(reply.status, reply.headers);
-  pipeline(body, response, () => undefined);
 }
 
 export function sendReplyHead(response: ServerResponse, { status, headers }: Reply): void {

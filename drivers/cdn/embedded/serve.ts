@@ -22,6 +22,7 @@ import type { EmbeddedState } from './state';
 import type { StoredObject } from './store';
 
 const READ_BYTES = 256 * 1024;
+const AT_ONCE_BYTES = 16 * 1024;
 
 /** No promise where the object is in memory. */
 export function serveCached(state: EmbeddedState, visit: Visit): Promise<void> | void {
@@ -71,7 +72,11 @@ async function answer(
   if (!reply.hasBody) return sendReplyHead(visit.response, reply);
   const { id, stored } = flight;
   const source = reply.coding ? state.store.form({ id, size, stored, read: flight.read }, reply.coding) : flight;
-  sendStream(visit.response, reply, source.read(reply.range), null);
+  if (size === null || size > AT_ONCE_BYTES) return sendStream(visit.response, reply, source.read(reply.range), null);
+  // For each of many who wait, a stream would take more memory than the body.
+  const content = await source.whole().catch(() => null);
+  if (!content) return sendRefusal(visit.response, 502, ORIGIN_FAILED);
+  if (!visit.response.destroyed) sendBuffer(visit.response, reply, content);
 }
 
 function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, status: string): Promise<void> | void {
