@@ -94,6 +94,21 @@ test('another return path is verified anew', async () => {
   expect(bad.body.errors).toMatchObject([{ field: 'return_path_subdomain', code: 'invalid_format' }]);
 });
 
+test('72 hours without its records end a claim, and a verification, until they are found', async () => {
+  const domain = await bench.created();
+  const past = (column: string): Promise<unknown> =>
+    service.sql(`update email_domains set ${column} = now() - interval '73 hours' where id = $1`, [domain.id]);
+  expect((await bench.verify(domain.id)).body.status).toBe('pending');
+  await past('pending_since');
+  expect((await bench.verify(domain.id)).body).toMatchObject({ status: 'failed', status_reason: expect.any(String) });
+  bench.publish(domain.dns_records);
+  expect((await bench.verify(domain.id)).body).toMatchObject({ status: 'verified', status_reason: null });
+  for (const { name, type } of domain.dns_records) bench.dns.set(name, type, []);
+  expect((await bench.verify(domain.id)).body).toMatchObject({ status: 'verified', status_reason: expect.any(String) });
+  await past('missing_since');
+  expect((await bench.verify(domain.id)).body.status).toBe('failed');
+});
+
 test('a rotation signs with the old key until the record of the new one is found', async () => {
   const domain = await bench.verified();
   const rotate = (): Promise<Answer> => service.call('POST', `/v2/email_domains/${domain.id}/dkim/rotate`);
