@@ -4,10 +4,11 @@ import https from 'node:https';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SecureContext } from 'node:tls';
+import type { SecureContext, TLSSocket } from 'node:tls';
 import { mintRequestId } from '../../core/ids';
 import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { tlsContextCache, contextOf, forgetContext } from './tls_contexts';
+import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
 import type { IngressState } from './ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from './limits';
@@ -69,10 +70,11 @@ export async function openIngressServer(
   const plain = http.createServer(serverOptions(ingress.limits));
   const secure =
     options.tlsPort === null ? null : https.createServer({ ...serverOptions(ingress.limits), ...tlsOptions(ingress) });
-  const servers = secure === null ? [plain] : [plain, secure];
+  const servers: http.Server[] = secure === null ? [plain] : [plain, secure];
   const sockets = new Set<Socket>();
   attachHandlers(ingress, plain, 'http', sockets);
   if (secure !== null) attachHandlers(ingress, secure, 'https', sockets);
+  const visitors = secure && openHttp2(ingress, secure, servers, sockets);
   const listeners: Listeners = new Map();
   const { host, port, tlsPort, predecessor } = options;
   try {
@@ -86,13 +88,17 @@ export async function openIngressServer(
   ingress.httpsPort = secure && portOfScheme('https');
   const timer = setInterval(() => enforceTimeouts(ingress), ingress.limits.sweepMs).unref();
   const ports = { http: portOfScheme('http'), https: ingress.httpsPort };
-  return { driver: driver(ingress, ports, () => clearInterval(timer), { servers, listeners, sockets }), listeners };
+  return {
+    driver: driver(ingress, ports, () => clearInterval(timer), { servers, listeners, sockets, visitors }),
+    listeners,
+  };
 }
 
 interface OpenSockets {
   servers: http.Server[];
   listeners: Listeners;
   sockets: Set<Socket>;
+  visitors: Http2Visitors | null;
 }
 
 function driver(
@@ -163,10 +169,29 @@ function tlsOptions(ingress: IngressState): https.ServerOptions {
       : contextOf(ingress.certificates, name);
   return {
     minVersion: 'TLSv1.2',
-    ALPNProtocols: ['http/1.1'],
+    ALPNProtocols: ['h2', 'http/1.1'],
     handshakeTimeout: ingress.limits.headersMs,
     SNICallback: (name, answer) => void find(normalizeHost(name)).then((context) => answer(null, context ?? undefined)),
   };
+}
+
+/** Connections whose client has chosen HTTP/2 are taken from the server, which would take them for HTTP/1.1. */
+function openHttp2(
+  ingress: IngressState,
+  secure: https.Server,
+  servers: http.Server[],
+  sockets: Set<Socket>,
+): Http2Visitors {
+  const server = http.createServer(serverOptions(ingress.limits));
+  attachHandlers(ingress, server, 'https', sockets);
+  servers.push(server);
+  const visitors = http2Visitors(server, ingress.limits);
+  const [serveHttp1] = secure.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
+  secure.removeAllListeners('secureConnection');
+  secure.on('secureConnection', (socket) =>
+    socket.alpnProtocol === 'h2' ? visitors.accept(socket) : serveHttp1?.call(secure, socket),
+  );
+  return visitors;
 }
 
 function attachHandlers(ingress: IngressState, server: http.Server, listener: Scheme, sockets: Set<Socket>): void {
@@ -236,11 +261,12 @@ async function waitUntilIdle(ingress: IngressState, upstream: Upstream, ms: numb
 
 async function closeAll(
   ingress: IngressState,
-  { servers, listeners, sockets }: OpenSockets,
+  { servers, listeners, sockets, visitors }: OpenSockets,
   graceMs: number,
 ): Promise<void> {
   ingress.closing = true;
   const closed = Promise.all([...listeners.values()].map(stopListening));
+  visitors?.close();
   const until = performance.now() + graceMs;
   const tunnelsUntil = performance.now() + Math.min(graceMs, ingress.limits.tunnelDrainMs);
   // A connection that is closed as soon as it is idle may have a request on its way (RFC 9112 section 9.6).

@@ -1,9 +1,5 @@
 // TLS by server name, the way from http to https, and the answers to certificate authorities.
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import https from 'node:https';
-import os from 'node:os';
-import path from 'node:path';
 import tls from 'node:tls';
 import type { Certificate } from '../../drivers/ingress';
 import {
@@ -17,37 +13,12 @@ import {
   type App,
   type Front,
 } from '../support/ingress';
+import { makeCertificate } from '../support/ingress_certificate';
 
 let made: Certificate;
 
 beforeAll(() => {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'ingress-tls-'));
-  const [key, chain] = [path.join(folder, 'key.pem'), path.join(folder, 'cert.pem')];
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=app.example.com',
-      '-addext',
-      'subjectAltName=DNS:app.example.com,DNS:*.example.com',
-      '-keyout',
-      key,
-      '-out',
-      chain,
-    ],
-    { stdio: 'ignore' },
-  );
-  made = { chain: readFileSync(chain, 'utf8'), key: readFileSync(key, 'utf8') };
-  rmSync(folder, { recursive: true });
+  made = makeCertificate('app.example.com', '*.example.com');
 });
 afterEach(closeAll);
 
@@ -109,7 +80,7 @@ test('a certificate that cannot be used is as good as none, and the listener liv
   expect((await askSecurely(front, 'app.example.com')).status).toBe(200);
 });
 
-test('TLS 1.2 and 1.3, nothing older; HTTP/1.1 is agreed on', async () => {
+test('TLS 1.2 and 1.3, nothing older; HTTP/2 is agreed on where the client has it', async () => {
   const front = await withTls();
   front.certificates.set('app.example.com', made);
   expect((await askSecurely(front, 'app.example.com', { maxVersion: 'TLSv1.2' })).status).toBe(200);
@@ -128,7 +99,7 @@ test('TLS 1.2 and 1.3, nothing older; HTTP/1.1 is agreed on', async () => {
       )
       .on('error', reject);
   });
-  expect([socket.alpnProtocol, socket.getProtocol()]).toEqual(['http/1.1', 'TLSv1.3']);
+  expect([socket.alpnProtocol, socket.getProtocol()]).toEqual(['h2', 'TLSv1.3']);
   socket.destroy();
 });
 
