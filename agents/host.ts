@@ -127,13 +127,15 @@ function toolchainDirectory({ runtimeDir }: Config): string {
 
 async function openRuntime(platform: Platform, opened: Closing[]): Promise<RuntimeDriver> {
   const { config, log } = platform;
+  const networks = await openNetworksOf(platform);
+  if (networks) opened.push(() => networks.driver.close());
   const runtime = await openLocalRuntime({
     directory: join(config.runtimeDir, 'units'),
     ports: config.appPorts,
     sandbox: config.sandbox,
     tenantUidBase: await tenantUserIds(config, log),
     readable: [toolchainDirectory(config)],
-    networks: await openNetworksOf(platform),
+    networks,
     log: (message, error) => log.warn({ err: error }, message),
   });
   opened.push(() => runtime.close());

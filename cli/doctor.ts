@@ -22,6 +22,7 @@ import { MIGRATIONS } from '../platform/platform';
 import { listenErrorReason } from '../server/http';
 import type { Command } from './command';
 import { nameserver } from './doctor_nameserver';
+import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
 
 type Check = (config: Config) => Promise<Finding | Finding[]> | Finding | Finding[];
@@ -53,6 +54,7 @@ const checks: Record<string, Check> = {
   database,
   host,
   isolation,
+  'networks of projects': projectNetworks,
   'backup store': backupStore,
   'DNS resolver': resolver,
   'name server': nameserver,

@@ -8,6 +8,8 @@ import type { LogChunk } from './runtime';
 export interface HostedServerSpec {
   /** Number of the user of the operating system, as a unit's `tenant`. */
   tenant: number;
+  /** As a unit's `network`: that of its project. */
+  network?: string;
   port: number;
   /** false: the data stay, and no process runs. */
   running: boolean;

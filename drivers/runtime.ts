@@ -182,8 +182,8 @@ export interface RuntimeDriver {
   freePort(taken: ReadonlySet<number>, network?: string): Promise<number>;
   /** Where the ports of a unit are reached, by its id; of one that is not there: on the host. */
   locationOf(unitId: string): NetworkLocation;
-  /** Where the ports of units of a network are reached that start now. */
-  locationOfNetwork(network: string): NetworkLocation;
+  /** Whether a program could listen at the port, in the network of that name or on the host. */
+  isPortFree(port: number, network?: string): Promise<boolean>;
   /** Ids of all units on this host, for the sweep of orphans and for the shipper of logs. */
   list(): Promise<string[]>;
   /** Calls back within about a second after a unit has ended, whoever started it. Returns how to stop watching. */

@@ -151,6 +151,7 @@ async function desiredReplica(
     engine: primary.engine,
     version: primary.engine_version,
     tenant: row.tenant,
+    network: row.project_id,
     port: row.port,
     size: serverSizeOf(row.database_package),
     storage_gb: primary.storage_gb,

@@ -162,6 +162,8 @@ export async function ensureProxiedServer<Client>(
     await ensureProxy(engine, serverDirectory, server, ctx);
     if (!server.running) await steps.stop(server.id, ctx);
     if (server.running) await ensureRunning(engine, steps, serverDirectory, server, ctx);
+    // The server may be in another network now.
+    await ensureProxy(engine, serverDirectory, server, ctx);
     return {};
   } catch (error) {
     if (error instanceof NotReady) return { requeueMs: error.retryAfterMs };

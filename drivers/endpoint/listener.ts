@@ -6,6 +6,7 @@ import type { ProgramFound } from '../../core/host_facts';
 import { DriverError, checkpoint } from '../driver';
 import type { Desired, DriverContext, Fingerprint, Observation } from '../driver';
 import type { EndpointDriver, ListenerSpec, ObservedListener } from '../endpoint';
+import { ensureProxy, networkProxy, proxiedListener, proxyDifference, stopProxy } from '../hosted_server/access_proxy';
 import { hostedServer, shellQuoted, type Inspected } from '../hosted_server/driver';
 import {
   findServerDirectory,
@@ -65,6 +66,7 @@ export function openListener<S extends ListenerSpec>(
     inspect: (serverDirectory, r) => inspect(listener, serverDirectory, r),
     ensure: (r, obs, ctx) => ensure(listener, r, obs, ctx),
     stop: async (id, ctx) => {
+      await stopProxy(context, id, ctx);
       await stopServer(context, id, graceMs, ctx);
       await killTask(context, id, 'setup', ctx);
     },
@@ -95,7 +97,8 @@ async function inspect<S extends ListenerSpec>(
   };
   const diff =
     running && r.spec.running && handle !== null
-      ? await differenceOf(listener, serverDirectory, r.spec, await engine.runtime.listening(handle))
+      ? ((await differenceOf(listener, serverDirectory, r.spec, await engine.runtime.listening(handle))) ??
+        (await proxyDifference(networkProxy(engine), serverDirectory, proxiedListener(r))))
       : runningDifference(running, r.spec);
   return { observed, diff };
 }
@@ -125,13 +128,17 @@ async function ensure<S extends ListenerSpec>(
   const { engine } = listener;
   const { id, spec } = r;
   const serverDirectory = await ensureServerDirectory(listener, r, ctx);
-  if (!spec.running) await stop(listener, serverDirectory, ctx);
-  else if (!(await isSettled(listener, serverDirectory, r)) && !(await reloadRunning(listener, serverDirectory, r))) {
+  if (!spec.running) {
+    await stop(listener, serverDirectory, ctx);
+    return {};
+  }
+  if (!(await isSettled(listener, serverDirectory, r)) && !(await reloadRunning(listener, serverDirectory, r))) {
     // Ended since it was looked at: whoever calls should see that before it is started again.
     if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(engine, id, spec.port)))
       return { requeueMs: 0 };
     await restart(listener, serverDirectory, r, ctx);
   }
+  await ensureProxy(networkProxy(engine), serverDirectory, proxiedListener(r), ctx);
   return {};
 }
 
@@ -172,7 +179,7 @@ async function ensureServerDirectory<S extends ListenerSpec>(
     (temporary) =>
       runServerTask(
         engine,
-        { id, tenant: spec.tenant, size: program.size },
+        { id, tenant: spec.tenant, network: spec.network, size: program.size },
         'setup',
         temporary.data,
         { command: ':', threads: 8 },
@@ -239,7 +246,7 @@ async function restart<S extends ListenerSpec>(
   await startServer(
     engine,
     serverDirectory,
-    { id, tenant: spec.tenant, size: program.size },
+    { id, tenant: spec.tenant, network: spec.network, size: program.size },
     { command, threads: 16, readable: [...program.readable(spec), ...elsewhere] },
     ctx,
   );
@@ -253,6 +260,7 @@ async function stop<S extends ListenerSpec>(
   ctx: DriverContext,
 ): Promise<void> {
   await removeNote(serverDirectory, 'applied');
+  await stopProxy(engine, serverDirectory.id, ctx);
   await stopServer(engine, serverDirectory.id, graceMs, ctx);
 }
 

@@ -1,4 +1,5 @@
-// Public endpoints: the servers listen on the loopback interface only. Where a database has allowed sources, a small
+// Public endpoints: the servers listen on the loopback interface only, that of the network of their project where it
+// has one of its own. Where a database has allowed sources, a small
 // program takes its port on the other addresses of the host, and lets connections from these networks through, as they
 // are: TLS ends in the server. It is a unit of its own, `<id>.proxy`, so it outlives the control plane as the server
 // does. New sources are read within a second, without a restart; who is no longer allowed is disconnected.
@@ -10,6 +11,8 @@ import type { HostedServerSpec } from '../hosted_server';
 import { DriverError } from '../driver';
 import { shellQuoted } from './driver';
 import type { DriverContext } from '../driver';
+import { HOST_NETWORK, type NetworkLocation } from '../network';
+import { unitOf as serverUnitOf } from './unit';
 import {
   writeFileFor,
   ownerOf,
@@ -26,6 +29,8 @@ import {
  */
 export interface ProxyContext extends EngineContext {
   publicAddresses: string[] | null;
+  /** The server listens on the other addresses itself, where it is in the network of the host. */
+  onlyIntoNetworks?: boolean;
 }
 
 /** What it must know of the server. */
@@ -33,14 +38,28 @@ export type ProxiedServer = HostedServerSpec & { id: string; size: { max_connect
 
 interface Rules {
   port: number;
+  location: NetworkLocation;
   addresses: string[] | null;
   sources: string[];
   connections: number;
 }
 
+const CLIENTS_MAX = 10_000;
 const noteName = 'access_proxy';
+const targetNoteName = 'access_proxy_target';
 const fileName = 'access_proxy.json';
 const limits = { memory_mb: 128, cpus: 1, processes: 64, time_ms: null, output_bytes: 1 << 20, disk_mb: null };
+
+/** For servers that listen on the addresses of the host themselves, unless they are in another network. */
+export function networkProxy(engine: EngineContext): ProxyContext {
+  return { ...engine, publicAddresses: null, onlyIntoNetworks: true };
+}
+
+/** What it must know of a listener, whose program has limits of its own. */
+export function proxiedListener({ id, spec }: { id: string; spec: HostedServerSpec }): ProxiedServer {
+  const { tenant, port, running, allowed_sources } = spec;
+  return { id, tenant, port, running, allowed_sources, size: { max_connections: CLIENTS_MAX } };
+}
 
 /** What differs, for the operator; null = nothing. Changes nothing. */
 export async function proxyDifference(
@@ -48,7 +67,7 @@ export async function proxyDifference(
   serverDirectory: ServerDirectory,
   spec: ProxiedServer,
 ): Promise<'access proxy' | null> {
-  const desired = isDesired(spec);
+  const desired = isDesired(engine, spec);
   if (desired !== (await isRunning(engine, spec.id))) return 'access proxy';
   return !desired || (await readNote<string>(serverDirectory, noteName)) === digestOf(engine, spec)
     ? null
@@ -63,14 +82,15 @@ export async function ensureProxy(
   ctx: DriverContext,
 ): Promise<void> {
   if ((await proxyDifference(engine, serverDirectory, spec)) === null) return;
-  if (!isDesired(spec)) return stopProxy(engine, spec.id, ctx);
+  if (!isDesired(engine, spec)) return stopProxy(engine, spec.id, ctx);
   await removeNote(serverDirectory, noteName);
   await writeFileFor(
     path.join(serverDirectory.conf, fileName),
     JSON.stringify(rulesOf(engine, spec)),
     await ownerOf(serverDirectory),
   );
-  if (!(await isRunning(engine, spec.id))) await startProxy(engine, serverDirectory, spec, ctx);
+  if (!(await isRunning(engine, spec.id)) || !(await isOfTarget(engine, serverDirectory, spec)))
+    await startProxy(engine, serverDirectory, spec, ctx);
   await writeNote(serverDirectory, noteName, digestOf(engine, spec));
 }
 
@@ -89,6 +109,8 @@ async function startProxy(
   await writeFileFor(path.join(directory, 'access_proxy.js'), program, await ownerOf(serverDirectory));
   await engine.runtime.destroy(unitOf(spec.id), ctx);
   const node = process.execPath;
+  const location = engine.runtime.locationOf(serverUnitOf(spec.id));
+  const conf = serverDirectory.conf;
   await engine.runtime.start(
     {
       id: unitOf(spec.id),
@@ -97,15 +119,30 @@ async function startProxy(
       root_directory: '.',
       command:
         `exec ${shellQuoted(node)} --max-old-space-size=48 access_proxy.js ` +
-        `${shellQuoted(path.join(serverDirectory.conf, fileName))}`,
-      mounts: [{ source: serverDirectory.conf, target: serverDirectory.conf }],
+        `${shellQuoted(path.join(conf, fileName))}`,
+      mounts: engine.onlyIntoNetworks ? [] : [{ source: conf, target: conf }],
       env: {},
       tenant: spec.tenant,
       limits,
-      readable: node.startsWith('/usr/') ? [] : [path.dirname(path.dirname(node))],
+      readable: [
+        ...(node.startsWith('/usr/') ? [] : [path.dirname(path.dirname(node))]),
+        ...(engine.onlyIntoNetworks ? [conf] : []),
+        ...('gate' in location ? [path.dirname(location.gate)] : []),
+      ],
     },
     ctx,
   );
+  await writeNote(serverDirectory, targetNoteName, targetOf(engine, spec));
+}
+
+// A running program reads new rules, but another network is out of its reach. One of before connects on the host.
+async function isOfTarget(engine: ProxyContext, directory: ServerDirectory, spec: ProxiedServer): Promise<boolean> {
+  const target = (await readNote<string>(directory, targetNoteName)) ?? JSON.stringify(HOST_NETWORK);
+  return target === targetOf(engine, spec);
+}
+
+function targetOf(engine: ProxyContext, { id }: ProxiedServer): string {
+  return JSON.stringify(engine.runtime.locationOf(serverUnitOf(id)));
 }
 
 async function isRunning(engine: EngineContext, id: string): Promise<boolean> {
@@ -113,7 +150,8 @@ async function isRunning(engine: EngineContext, id: string): Promise<boolean> {
   return handle !== null && (await engine.runtime.inspect(handle)).state === 'running';
 }
 
-function isDesired(spec: ProxiedServer): boolean {
+function isDesired(engine: ProxyContext, spec: ProxiedServer): boolean {
+  if (engine.onlyIntoNetworks && targetOf(engine, spec) === JSON.stringify(HOST_NETWORK)) return false;
   return spec.running && spec.allowed_sources.length > 0;
 }
 
@@ -123,6 +161,7 @@ function rulesOf(engine: ProxyContext, spec: ProxiedServer): Rules {
     throw new DriverError('invalid', `The source ${JSON.stringify(wrong)} is not a network in CIDR notation.`);
   return {
     port: spec.port,
+    location: engine.runtime.locationOf(serverUnitOf(spec.id)),
     addresses: engine.publicAddresses,
     sources: spec.allowed_sources,
     connections: spec.size.max_connections,
@@ -162,7 +201,9 @@ function read() {
   for (const client of clients) if (!may(client.remoteAddress)) client.destroy();
 }
 function listen() {
-  const all = Object.values(os.networkInterfaces()).flat()
+  // Not those that lead into networks of projects.
+  const all = Object.entries(os.networkInterfaces()).filter(([name]) => !/^pl[0-9a-f]{6}/.test(name))
+    .flatMap(([, addresses]) => addresses)
     .filter((one) => !one.internal && !one.address.startsWith('fe80:')).map((one) => one.address);
   const desired = rules.addresses || all;
   for (const [address, listener] of listeners) {
@@ -182,10 +223,25 @@ function accept(client) {
   client.on('error', () => client.destroy());
   if (!may(client.remoteAddress) || clients.size >= rules.connections) return client.destroy();
   clients.add(client);
-  const server = net.connect({ host: '127.0.0.1', port: rules.port, noDelay: true, keepAlive: true });
+  const { address, gate } = rules.location;
+  const server = gate
+    ? net.connect({ path: gate })
+    : net.connect({ host: address, port: rules.port, noDelay: true, keepAlive: true });
   client.on('close', () => { clients.delete(client); server.destroy(); });
   server.on('error', () => client.destroy());
   server.on('close', () => client.destroySoon());
+  if (!gate) return join(client, server);
+  // See drivers/network/gate.ts.
+  server.write(rules.port + '\\n');
+  server.on('readable', function answered() {
+    const answer = server.read(1);
+    if (answer === null) return;
+    server.off('readable', answered);
+    if (answer[0] === 43) join(client, server);
+    else server.destroy();
+  });
+}
+function join(client, server) {
   server.pipe(client);
   client.pipe(server);
   client.resume();

@@ -21,6 +21,7 @@ export interface Program {
 export interface UnitOwner {
   id: string;
   tenant: number;
+  network?: string;
   size: { memory_mb: number; cpus: number; max_connections: number };
 }
 
@@ -130,7 +131,8 @@ function common(
     output_bytes: logBytes,
     disk_mb: null,
   };
-  return { command, root_directory: '.', env: {}, tenant: spec.tenant, limits, readable };
+  const { tenant, network } = spec;
+  return { command, root_directory: '.', env: {}, tenant, network, limits, readable };
 }
 
 async function endOf(engine: EngineContext, handle: Handle, ctx: DriverContext): Promise<Ended> {

@@ -3,7 +3,7 @@
 import { chmod, mkdir, rename } from 'node:fs/promises';
 import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
-import { HOST_NETWORK, type EnteredNetwork, type NetworkDriver } from '../network';
+import type { EnteredNetwork, NetworkDriver } from '../network';
 import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
 import { groupOf, killControlGroup, removeGroup } from './cgroup';
 import { probeHost, type RuntimeHost } from './host_probe';
@@ -25,7 +25,7 @@ import {
 import { removeStaging, startUnit } from './start';
 import { portsOfUnit } from './listening';
 import { openUnitNetworks, type UnitNetworks } from './unit_networks';
-import { freePort, unitUsage } from './usage';
+import { freePort, isFreeOnLoopback, unitUsage } from './usage';
 
 export interface LocalRuntimeOptions {
   /** Of the run directories; made where it is missing. */
@@ -91,7 +91,8 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     freePort: (taken, network) =>
       freePort(options.ports, taken, runtime.isIsolated ? runtime.networks?.portCheck(network) : undefined),
     locationOf: (unitId) => locationOf(runDirectoryOf(directory, unitId)),
-    locationOfNetwork: (network) => (runtime.isIsolated && runtime.networks?.locationOf(network)) || HOST_NETWORK,
+    isPortFree: (port, network) =>
+      ((runtime.isIsolated && runtime.networks?.portCheck(network)) || isFreeOnLoopback)(port),
     list: async () => [...new Set((await entriesOf(directory)).map(({ unitId }) => unitId))],
     watch: (ended) => runtime.monitor.watch(ended),
     close: () => runtime.monitor.close(),

@@ -54,8 +54,13 @@ export async function freePort(
   );
 }
 
+/** On the host; IPv4 only. */
+export function isFreeOnLoopback(port: number): Promise<boolean> {
+  return isFree(port, '127.0.0.1');
+}
+
 async function isFreeOnHost(port: number): Promise<boolean> {
-  return (await isFree(port, '127.0.0.1')) && (await isFree(port, '::1'));
+  return (await isFreeOnLoopback(port)) && (await isFree(port, '::1'));
 }
 
 function isFree(port: number, host: string): Promise<boolean> {

@@ -1,9 +1,8 @@
 // The port of a server that does not run may be used by a program that is not ours: then the server gets another one.
-import { createServer } from 'node:net';
 import { DriverError } from '../../drivers/driver';
 import { freePorts, movePort, type PortOwner } from '../../models/database/ports';
 import { appendDatabaseLines } from '../../models/log_line';
-import { progressing, type JobContext, type Outcome } from '../job';
+import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 
 interface Served {
   project_id: string;
@@ -14,8 +13,9 @@ interface Served {
  * null: the port is free. Called while nothing of ours listens there. @throws DriverError capacity where none is left
  */
 export async function leaveTakenPort(owner: PortOwner, row: Served, ctx: JobContext): Promise<Outcome | null> {
-  if (await isFree(row.port)) return null;
-  const port = await findFreePort(ctx);
+  const { runtime } = requireHost(ctx);
+  if (await runtime.isPortFree(row.port, row.project_id)) return null;
+  const port = await findFreePort(row.project_id, ctx);
   await movePort(ctx, owner, port);
   const message = `Another program on the host uses port ${row.port}. The ${owner.kind} uses port ${port} instead.`;
   await appendDatabaseLines(ctx.sql, [
@@ -35,18 +35,9 @@ export async function leaveTakenPort(owner: PortOwner, row: Served, ctx: JobCont
   return progressing(0);
 }
 
-async function findFreePort(ctx: JobContext): Promise<number> {
-  for (const port of await freePorts(ctx.sql, ctx.config.databasePorts)) if (await isFree(port)) return port;
+async function findFreePort(projectId: string, ctx: JobContext): Promise<number> {
+  const { runtime } = requireHost(ctx);
+  for (const port of await freePorts(ctx.sql, ctx.config.databasePorts))
+    if (await runtime.isPortFree(port, projectId)) return port;
   throw new DriverError('capacity', 'No port of `DATABASE_PORTS` is free.');
-}
-
-/** Whether a program could listen at the port on the loopback interface. */
-export function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
-    );
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(true)));
-  });
 }

@@ -28,6 +28,7 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
     engine: row.engine,
     version: row.engine_version,
     tenant: row.tenant,
+    network: row.project_id,
     port: row.port,
     size: serverSizeOf(row.database_package),
     storage_gb: row.storage_gb,

@@ -52,8 +52,9 @@ export async function desiredSpread(row: EndpointRow, ctx: JobContext): Promise<
 function listenerOf(
   row: EndpointRow,
   { running }: DatabaseRow,
-): Pick<PoolSpec, 'port' | 'running' | 'allowed_sources'> {
-  return { port: row.port, running, allowed_sources: row.access === 'public' ? row.allowed_sources : [] };
+): Pick<PoolSpec, 'port' | 'network' | 'running' | 'allowed_sources'> {
+  const { port, project_id: network } = row;
+  return { port, network, running, allowed_sources: row.access === 'public' ? row.allowed_sources : [] };
 }
 
 // Users are those of the primary: a replica hears of them a moment later.

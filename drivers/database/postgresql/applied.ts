@@ -21,6 +21,6 @@ export async function noteApplied(cluster: Cluster): Promise<void> {
 // Replicas come and go without a change of the server: their slots are looked at each time. A stopped one has no state.
 function digestOf({ spec }: Cluster): string {
   return createHash('sha256')
-    .update(JSON.stringify({ ...spec, replicas: null, running: null }))
+    .update(JSON.stringify({ ...spec, replicas: null, running: null, network: undefined }))
     .digest('hex');
 }

@@ -111,7 +111,7 @@ async function stop(engine: PostgresqlContext, id: string, ctx: DriverContext): 
   if (typeof serverDirectory !== 'string')
     for (const which of ['staging', 'server'] as const) await stopPostgres({ engine, serverDirectory }, which, ctx);
   checkpoint(ctx);
-  for (const purpose of ['own', 'staging', 'server']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
+  for (const purpose of ['own', 'staging', 'server', 'proxy']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
 }
 
 async function promote(cluster: Cluster, ctx: DriverContext): Promise<void> {

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
+import { ensureProxy, networkProxy, stopProxy } from '../../hosted_server/access_proxy';
 import { writeFileFor, ownerOf } from '../../hosted_server/server_directory';
 import { beginToApply, noteApplied } from './applied';
 import { noteArchiveBegins, noteArchiveEnds } from './archiving';
@@ -67,8 +68,12 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   await pruneLog(serverDirectory);
   const turned = await switchStandby(cluster, stage);
   if (!spec.running || turned || (await needsRestart(cluster))) await stopPostgres(cluster, 'server', ctx);
-  if (!spec.running) return {};
+  if (!spec.running) {
+    await stopProxy(cluster.engine, spec.id, ctx);
+    return {};
+  }
   await applyRunning(cluster, changed, ctx);
+  await ensureProxy(networkProxy(cluster.engine), serverDirectory, spec, ctx);
   await noteArchiveBegins(cluster);
   await noteApplied(cluster);
   return {};

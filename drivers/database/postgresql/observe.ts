@@ -2,6 +2,7 @@
 import type { DatabaseServer, ObservedServer, ServerMetrics } from '../../database';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
+import { networkProxy, proxyDifference } from '../../hosted_server/access_proxy';
 import { readNote, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { Inspected } from '../../hosted_server/driver';
 import { endReasonOf, stateOf } from '../../hosted_server/unit';
@@ -90,7 +91,8 @@ async function differenceOf(cluster: Cluster, follows: boolean, listens: boolean
   if (spec.replica_of !== null && !follows) return 'it does not follow its primary any more';
   if (!listens) return 'it takes no clients yet';
   if (await needsRestart(cluster)) return 'it runs with another size or program';
-  return (await isApplied(cluster)) ? null : 'it has other settings or users';
+  if (!(await isApplied(cluster))) return 'it has other settings or users';
+  return proxyDifference(networkProxy(cluster.engine), serverDirectory, spec);
 }
 
 interface Position {

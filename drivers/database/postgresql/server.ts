@@ -137,6 +137,7 @@ function unitSpec(cluster: Cluster, id: string, data: string): UnitSpec {
     root_directory: '.',
     env: { TZ: 'UTC' },
     tenant: spec.tenant,
+    network: spec.network,
     mounts: places.map((place) => ({ source: place, target: place })),
     readable: [serverDirectory.conf, ...programs.readable],
     limits: {
