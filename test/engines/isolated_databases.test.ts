@@ -34,7 +34,7 @@ describeEngine('postgresql', () =>
       return 'address' in location ? location.address : '';
     };
 
-    test('servers and poolers are at 127.0.0.1 of the project, public endpoints at the address of the host', async () => {
+    test('servers and poolers are at 127.0.0.1 of the project, public endpoints at that of the host', async () => {
       const { id } = await hall.create({ name: 'main', engine: 'postgresql', engine_version: '15' });
       const place = `/v2/databases/${id}/endpoints`;
       const endpoint = async (body: object): Promise<any> => {
