@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { appendFile, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isForm } from './forms';
-import { LENGTH_BYTES, UNFINISHED, type Description, type StoredObject } from './store';
+import type { Description, StoredObject } from './store';
 
 export interface SavedObjects {
   append(name: string, start: number, description: string): void;
@@ -27,6 +27,9 @@ interface Line {
   description: Description;
 }
 
+/** Ends the names of files that are not whole yet. */
+export const UNFINISHED = '.part';
+export const LENGTH_BYTES = 4;
 const LIST = 'index';
 const WRITE_AFTER_MS = 1_000;
 const READERS = 16;

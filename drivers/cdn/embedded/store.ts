@@ -11,7 +11,7 @@ import { startForm, type Coding, type FormSource } from './forms';
 import { openNewFile, type NewFile } from './new_file';
 import { openMemoryTier, type MemoryTier, type StoredBytes } from './memory';
 import { nameOf, openObjectIndex, type ObjectIndex } from './object_index';
-import { openSavedObjects, type SavedObjects } from './saved_objects';
+import { LENGTH_BYTES, UNFINISHED, openSavedObjects, type SavedObjects } from './saved_objects';
 import { openSharedTexts, type SharedTexts } from './shared_texts';
 
 /** What is known of an object beside its body. */
@@ -52,10 +52,6 @@ export interface ObjectStore {
   ready: Promise<void>;
   close(): Promise<void>;
 }
-
-/** Ends the names of files that are not whole yet. */
-export const UNFINISHED = '.part';
-export const LENGTH_BYTES = 4;
 
 interface Store {
   directory: string;
