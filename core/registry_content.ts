@@ -113,6 +113,8 @@ export interface RegistryTokens {
   ): Promise<{ token: string; expires_in: number; issued_at: string } | 'rate_limited' | null>;
   /** A token of the platform itself. */
   issueOwn(access: readonly RegistryAccess[]): string;
+  /** Credentials of the platform that get tokens to pull from these registries. */
+  issueLogin(registries: readonly string[]): { username: string; password: string };
   /** How long tokens of others are good. */
   readonly lifetimeSeconds: number;
   /** Notes that the subject of a token used it, where it is a robot account. */

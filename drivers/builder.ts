@@ -12,6 +12,8 @@ export interface BuildSettings {
   /** Relative to the root of the source. */
   root_directory: string;
   dockerfile_path: string;
+  /** Stage of it; null: the last one. */
+  dockerfile_target?: string | null;
   build_command: string | null;
 }
 

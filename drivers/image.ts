@@ -33,7 +33,7 @@ export interface ImageDriver {
    * registry gave no answer
    */
   pull(request: PullRequest, ctx: DriverContext): Promise<PulledImage>;
-  /** Unpacks an image that a build has left as an OCI layout. @throws ImageError */
+  /** Unpacks an image that a build has left in a directory. @throws ImageError */
   load(request: LoadRequest, ctx: DriverContext): Promise<PulledImage>;
   /** Removes unpacked layers that are none of `kept`, and what interrupted pulls have left. */
   pruneLayers(layers: string, kept: ReadonlySet<string>): Promise<void>;

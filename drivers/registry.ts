@@ -7,6 +7,10 @@ export interface RegistryDriver {
   readonly port: number;
   /** How this host itself reads a repository: `acme/shop/web`. */
   pullAccess(repository: string): Promise<{ url: string; token: string }>;
+  /** With which a program reads all images of these registries for an hour. */
+  loginFor(registries: readonly string[]): { username: string; password: string };
+  /** Whether clients on this host reach it without TLS. */
+  readonly isPlain: boolean;
   /** Removes files of layers that no registry has any more. Digests without a file are passed over. */
   removeUnused(digests: readonly string[], ctx: DriverContext): Promise<void>;
   /** Removes what interrupted uploads have left, where they are older than a day. */

@@ -19,6 +19,7 @@ const DEFAULTS: Settings = {
     buildpack_builder: null,
     buildpacks: [],
     dockerfile_path: 'Dockerfile',
+    dockerfile_target: null,
     root_directory: '.',
     build_command: null,
   },

@@ -84,17 +84,22 @@ export async function openRegistryTokens(
   };
   return {
     async issue({ username, password }, wanted, address) {
+      const issued = (sub: string, access: RegistryAccess[]): ReturnType<typeof issuedToken> => {
+        const claims = claimsOf(service, sub, access, lifetimeSeconds);
+        return issuedToken(signed(keys, claims), claims);
+      };
+      const own = username === PLATFORM ? verified(keys, password, service) : null;
+      if (own?.sub === PLATFORM) return issued(PLATFORM, accessWithin(own.access, wanted));
       const subject = await findSubject({ database, identities }, username, password);
-      if (subject === null) {
-        if (attempts.refusal(address)) return 'rate_limited';
-        attempts.count(address);
-        return null;
-      }
-      const access = await grantedAccess({ sql: database, content, sizeMax }, subject, wanted);
-      const claims = claimsOf(service, subject, access, lifetimeSeconds);
-      return issuedToken(signed(keys, claims), claims);
+      if (subject !== null)
+        return issued(subject, await grantedAccess({ sql: database, content, sizeMax }, subject, wanted));
+      return refusedLogin(attempts, address);
     },
     issueOwn: (access) => signed(keys, claimsOf(service, PLATFORM, access, PLATFORM_LIFETIME_SECONDS)),
+    issueLogin: (registries) => ({
+      username: PLATFORM,
+      password: signed(keys, claimsOf(service, PLATFORM, registries.map(pullAll), PLATFORM_LIFETIME_SECONDS)),
+    }),
     lifetimeSeconds,
     recordUse,
     certificate: () => certificateFor('CN=platform registry tokens', keys.privateKey),
@@ -106,6 +111,25 @@ export async function openRegistryTokens(
     },
     close: () => used.close(),
   };
+}
+
+function refusedLogin(attempts: Platform['attempts'], address: string): 'rate_limited' | null {
+  if (attempts.refusal(address)) return 'rate_limited';
+  attempts.count(address);
+  return null;
+}
+
+function pullAll(registry: string): RegistryAccess {
+  return { type: 'repository', name: `${registry}/*`, actions: ['pull'] };
+}
+
+/** Of a login of the platform, whose access is to `acme/*`: the right to pull what was asked for. */
+function accessWithin(access: readonly RegistryAccess[], wanted: readonly string[]): RegistryAccess[] {
+  return wanted.flatMap((scope) => {
+    const [, name = ''] = /^repository:([^:]+):[a-z,*]+$/.exec(scope) ?? [];
+    const isWithin = name.includes('/') && access.some((one) => one.name === `${name.slice(0, name.indexOf('/'))}/*`);
+    return isWithin ? [{ type: 'repository' as const, name, actions: ['pull' as const] }] : [];
+  });
 }
 
 async function verdictFor(

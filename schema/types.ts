@@ -3713,6 +3713,8 @@ export type ApplicationBuildSettings = {
   buildpacks: Array<Scalars['String']['output']>;
   /** Path of the Dockerfile, relative to the root directory. */
   dockerfile_path: Scalars['String']['output'];
+  /** Stage of the Dockerfile that is built, or `null` for the last one. */
+  dockerfile_target?: Maybe<Scalars['String']['output']>;
   /** Directory of the repository that is built. */
   root_directory: Scalars['String']['output'];
   /** Build command that replaces that of the builder. */
@@ -3798,6 +3800,8 @@ export type ApplicationBuildSettingsInput = {
   buildpacks?: InputMaybe<Array<Scalars['String']['input']>>;
   /** Path of the Dockerfile, relative to the root directory. */
   dockerfile_path?: InputMaybe<Scalars['String']['input']>;
+  /** Stage of the Dockerfile that is built. `null` is the last one. */
+  dockerfile_target?: InputMaybe<Scalars['String']['input']>;
   /** Directory of the repository that is built. */
   root_directory?: InputMaybe<Scalars['String']['input']>;
   /** Build command that replaces that of the builder. `null` removes it. */
@@ -8738,6 +8742,7 @@ export type ApplicationBuildSettingsResolvers<ContextType = Context, ParentType 
   buildpack_builder?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   buildpacks?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   dockerfile_path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  dockerfile_target?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   root_directory?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   build_command?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };

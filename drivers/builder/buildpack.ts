@@ -41,13 +41,13 @@ export function openBuilder(toolchains: ToolchainDriver): BuildDriver {
 
 async function detect(directory: string, settings: BuildSettings, host: BuildHost): Promise<BuildPlan> {
   const files = await openFiles(directory, settings.root_directory);
-  if (settings.builder === 'dockerfile') return planDockerfile(files, settings.dockerfile_path, host.facts);
+  if (settings.builder === 'dockerfile') return planDockerfile(files, settings, host.facts);
   const text = await files.read('Procfile');
   if (settings.build_command !== null) return planCustomBuild(settings.build_command, text, files, host);
   if (text !== null) return planProcfile(text, files, host);
   const found = await detectFirst(files, host);
   if (found !== null) return toBuildPlan(found);
-  if (await files.has(settings.dockerfile_path)) return planDockerfile(files, settings.dockerfile_path, host.facts);
+  if (await files.has(settings.dockerfile_path)) return planDockerfile(files, settings, host.facts);
   const place = settings.root_directory === '.' ? 'the source' : settings.root_directory;
   throw new BuildError(
     `The platform found nothing to build or start in ${place}. ` +

@@ -3,6 +3,7 @@ import { databaseTrust } from '../database/trust';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, asDriverErrors } from '../../drivers/driver';
+import type { UnitLimits } from '../../drivers/runtime';
 import { SourceError, type Commit } from '../../drivers/source';
 import { addProcessTypes, wakeStackAndQueue } from '../../models/deployment_work';
 import { findPlanning, type Planning } from '../../models/deployment_plan';
@@ -19,6 +20,7 @@ import {
   type DeploymentRow,
   type StoredPlan,
 } from './row';
+import { dockerfileVariables } from './base_images';
 import { takeBuiltImage } from './built_image';
 import { requireCommands } from './commands';
 import { removeTask, runDeploymentTask, type Task } from './task';
@@ -134,12 +136,12 @@ async function withLimitedRetries<T>(row: DeploymentRow, work: () => Promise<T>)
 
 async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContext): Promise<StoredPlan> {
   const { builder, facts } = requireHost(ctx);
-  const { builder: kind, root_directory, dockerfile_path, build_command = null } = settings.build;
+  const { builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command = null } = settings.build;
   const found = await facts();
   const plan = await withLimitedRetries(row, () =>
     builder.detect(
       artifactDirectory(row, ctx),
-      { builder: kind, root_directory, dockerfile_path, build_command },
+      { builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command },
       found,
       ctx,
     ),
@@ -149,7 +151,6 @@ async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContex
 
 function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task {
   const { builder } = requireHost(ctx);
-  const { buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
   const place = { directory: artifactDirectory(row, ctx), cache: cacheDirectory(row, ctx) };
   return {
     step: 'build',
@@ -160,26 +161,40 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
       const variables = await planning.variables(ctx.secrets, 'build', row.preview_id);
       const trust = await databaseTrust(row.application_id, ctx);
       const { command, env, defaults } = await builder.task(plan, place, ctx);
+      const forImages = plan.kind === 'dockerfile' ? await dockerfileVariables(row, variables, ctx) : {};
       return {
         command,
         directory: place.directory,
         root_directory: plan.root_directory ?? '.',
         mounts: [{ source: place.cache, target: place.cache }],
-        env: { ...defaults, ...plan.env, ...trust.env, ...variables, ...planning.platformVariables(row), ...env },
+        env: {
+          ...defaults,
+          ...plan.env,
+          ...trust.env,
+          ...variables,
+          ...planning.platformVariables(row),
+          ...env,
+          ...forImages,
+        },
         readable: trust.readable,
         tenant: planning.tenant,
         nested: plan.kind === 'dockerfile',
         network: planning.project_id,
-        limits: {
-          memory_mb: buildMemoryMb,
-          cpus: null,
-          processes: PROCESSES_MAX,
-          time_ms: requireTimeLeft(row, ctx),
-          output_bytes: buildOutputMb * 2 ** 20,
-          disk_mb: buildDiskMb,
-        },
+        limits: buildLimits(row, ctx),
       };
     },
+  };
+}
+
+function buildLimits(row: DeploymentRow, ctx: JobContext): UnitLimits {
+  const { buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
+  return {
+    memory_mb: buildMemoryMb,
+    cpus: null,
+    processes: PROCESSES_MAX,
+    time_ms: requireTimeLeft(row, ctx),
+    output_bytes: buildOutputMb * 2 ** 20,
+    disk_mb: buildDiskMb,
   };
 }
 

@@ -19,6 +19,17 @@ export function credentialsFor(
   return typeof username === 'string' && typeof password === 'string' ? { username, password } : null;
 }
 
+/** A document of this form: what the variable holds, and a login of the platform's own registry. */
+export function authDocument(
+  variables: Readonly<Record<string, string>>,
+  own: { host: string; username: string; password: string } | null,
+): string {
+  const auths = authsOf(variables[CREDENTIALS_VARIABLE] ?? '');
+  if (own === null) return JSON.stringify({ auths });
+  const auth = Buffer.from(`${own.username}:${own.password}`).toString('base64');
+  return JSON.stringify({ auths: { ...auths, [own.host]: { auth } } });
+}
+
 function authsOf(text: string): Record<string, unknown> {
   try {
     const { auths } = JSON.parse(text) as { auths?: unknown };

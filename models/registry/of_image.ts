@@ -10,3 +10,9 @@ export async function registryOfImage(sql: Sql, projectId: string, repository: s
   const [row] = await sql.query<{ id: string }>(FIND, [projectId, name]);
   return row?.id ?? null;
 }
+
+const OF_PROJECT = named('select name from registries where project_id = $1 and deleted_at is null order by name');
+
+export async function registryNames(sql: Sql, projectId: string): Promise<string[]> {
+  return (await sql.query<{ name: string }>(OF_PROJECT, [projectId])).map(({ name }) => name);
+}

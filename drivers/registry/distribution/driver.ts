@@ -38,6 +38,8 @@ export async function openDistribution(options: DistributionOptions): Promise<Re
     port: server.port,
     pullAccess: (name) =>
       Promise.resolve({ url, token: tokens.issueOwn([{ type: 'repository', name, actions: ['pull'] }]) }),
+    loginFor: (registries) => tokens.issueLogin(registries),
+    isPlain: url.startsWith('http:'),
     // Files of layers go when the operator collects the garbage of the server.
     removeUnused: () => Promise.resolve(),
     removeOldUploads: () => Promise.resolve(),

@@ -61,6 +61,8 @@ export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Pr
         url: localUrl(options, server.port),
         token: tokens.issueOwn([{ type: 'repository', name, actions: ['pull'] }]),
       }),
+    loginFor: (registries) => tokens.issueLogin(registries),
+    isPlain: url.startsWith('http:'),
     async removeUnused(digests) {
       for (const digest of digests) await content.ifUnused(digest, () => blobs.remove(digest));
     },
@@ -83,7 +85,8 @@ async function serve(parts: Parts, request: IncomingMessage, response: ServerRes
   try {
     await dispatch(parts, request, response);
   } catch (error) {
-    if (request.destroyed && !request.complete) return void response.destroy();
+    // A client that has gone away, before it sent all or before it had all.
+    if (response.destroyed || (request.destroyed && !request.complete)) return void response.destroy();
     if (!(error instanceof RegistryError)) parts.log('a request to the container registry failed', error);
     const shown = error instanceof RegistryError ? error : new RegistryError('UNKNOWN', 'The registry has failed.');
     // What was not read of the body would be taken for the next request.

@@ -1,0 +1,176 @@
+// The container registry beside Debian's docker-registry: a layer of 1 GB is pushed to both and pulled from both, in
+// turns, by curl. Then the memory of the service while a larger one goes there and back.
+//   npm run bench:images -- [--mb=1000] [--rounds=3] [--large-mb=2000]
+import { execFile, spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { openEmbedded } from '../platform/embedded';
+import { freePort } from '../test/support/free_port';
+import { median } from './measure';
+import { startApi, type Server } from './processes';
+
+const run = promisify(execFile);
+const MB = 1_000_000;
+const TARGET = 0.9;
+const UP_WITHIN_MS = 30_000;
+
+const { values } = parseArgs({
+  options: {
+    mb: { type: 'string', default: '1000' },
+    rounds: { type: 'string', default: '3' },
+    'large-mb': { type: 'string', default: '2000' },
+  },
+});
+
+interface Layer {
+  file: string;
+  digest: string;
+  bytes: number;
+}
+
+/** Where layers go, and with what. */
+interface Target {
+  base: string;
+  name: string;
+  token(): Promise<string>;
+}
+
+/** A file of random bytes, other ones each time: what a registry has it is not sent. */
+function makeLayer(directory: string, mb: number): Layer {
+  const file = path.join(directory, 'layer');
+  const hash = createHash('sha256');
+  const piece = randomBytes(MB);
+  const out = openSync(file, 'w');
+  for (let count = 0; count < mb; count += 1) {
+    randomBytes(64).copy(piece);
+    hash.update(piece);
+    writeSync(out, piece);
+  }
+  closeSync(out);
+  return { file, digest: `sha256:${hash.digest('hex')}`, bytes: mb * MB };
+}
+
+async function push({ base, name, token }: Target, { file, digest }: Layer): Promise<number> {
+  const authorization = `Authorization: Bearer ${await token()}`;
+  const begin = performance.now();
+  const started = await fetch(`${base}/v2/${name}/blobs/uploads/`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${await token()}` },
+  });
+  const place = new URL(started.headers.get('location') ?? '', base);
+  place.searchParams.set('digest', digest);
+  await run('curl', ['-sSf', '-H', authorization, '-H', 'Expect:', '-X', 'PUT', '-T', file, place.href]);
+  return performance.now() - begin;
+}
+
+async function pull({ base, name, token }: Target, { digest }: Layer): Promise<number> {
+  const headers = ['-H', `Authorization: Bearer ${await token()}`];
+  const begin = performance.now();
+  await run('curl', ['-sSf', ...headers, '-o', '/dev/null', `${base}/v2/${name}/blobs/${digest}`]);
+  return performance.now() - begin;
+}
+
+async function compare(ours: Target, theirs: Target, directory: string): Promise<void> {
+  const found = { push: [] as number[], pull: [] as number[] };
+  for (let round = 0; round < Number(values.rounds); round += 1) {
+    const layer = makeLayer(directory, Number(values.mb));
+    // Whoever begins finds the machine as the other one left it.
+    const order = round % 2 ? [theirs, ours] : [ours, theirs];
+    for (const [kind, work] of Object.entries({ push, pull })) {
+      const times = new Map<Target, number>();
+      for (const target of order) times.set(target, await work(target, layer));
+      const [mine, other] = [times.get(ours) as number, times.get(theirs) as number];
+      found[kind as 'push' | 'pull'].push(other / mine);
+      const speed = (ms: number): string => `${Math.round(layer.bytes / MB / (ms / 1000))} MB/s`;
+      console.log(`${kind}: ${speed(mine)}, docker-registry ${speed(other)}, ratio ${(other / mine).toFixed(2)}`);
+    }
+  }
+  for (const [kind, ratios] of Object.entries(found)) {
+    const middle = median(ratios);
+    const verdict = middle >= TARGET ? 'met' : 'missed';
+    console.log(`${kind} of ${values.mb} MB: ${middle.toFixed(2)} of docker-registry (${TARGET}: ${verdict})`);
+  }
+}
+
+/** The most that the service has had in memory, in MB. */
+function peakOf({ pid }: Pick<Server, 'pid'>): number {
+  const [, kilobytes = '0'] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Math.round(Number(kilobytes) / 1024);
+}
+
+async function main(): Promise<void> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'bench-images-'));
+  // The engine of the database runs as another user where we are root.
+  chmodSync(directory, 0o711);
+  const database = await openEmbedded({ dataDir: directory });
+  const [registryPort, otherPort] = [await freePort(), await freePort()];
+  const service = await startApi({ node: process.execPath, flags: [] }, directory, {
+    ...{ REGISTRY_PORT: String(registryPort), INGRESS_PORT: String(await freePort()), DATABASE_URL: database.url },
+    ...{ DNS_PORT: '0', SMTP_PORTS: '0', MX_PORT: '0', S3_PORT: '0' },
+  });
+  const configuration = path.join(directory, 'distribution.yml');
+  writeFileSync(
+    configuration,
+    `version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\n` +
+      `storage: {filesystem: {rootdirectory: ${path.join(directory, 'distribution')}}}\n` +
+      `http: {addr: "127.0.0.1:${otherPort}", secret: bench}\n`,
+  );
+  const other = spawn('/usr/bin/docker-registry', ['serve', configuration], { stdio: 'ignore' });
+  try {
+    const theirs = { base: `http://127.0.0.1:${otherPort}`, name: 'bench/layer', token: () => Promise.resolve('none') };
+    await answers(`${theirs.base}/v2/`);
+    const ours = await ourTarget(service, directory, registryPort);
+    console.log(`load ${os.loadavg()[0]?.toFixed(1)}, ${os.cpus().length} cores`);
+    await compare(ours, theirs, directory);
+    const before = peakOf(service);
+    const large = makeLayer(directory, Number(values['large-mb']));
+    await push(ours, large);
+    await pull(ours, large);
+    console.log(`a layer of ${values['large-mb']} MB: memory at most ${peakOf(service)} MB, before it ${before} MB`);
+  } finally {
+    other.kill('SIGKILL');
+    await service.stop();
+    await database.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function ourTarget(service: Server, directory: string, registryPort: number): Promise<Target> {
+  const first = JSON.parse(readFileSync(path.join(directory, 'first-key.json'), 'utf8')) as Record<string, string>;
+  const made = await fetch(`http://127.0.0.1:${service.port}/v2/registries`, {
+    method: 'POST',
+    headers: {
+      ...{ Authorization: `Bearer ${first.key}`, 'X-Svc-Project': first.project_id as string },
+      ...{ 'Content-Type': 'application/json', Prefer: 'wait=20' },
+    },
+    body: '{"name": "bench"}',
+  });
+  if (!made.ok) throw new Error(await made.text());
+  const base = `http://127.0.0.1:${registryPort}`;
+  const basic = Buffer.from(`owner:${first.key}`).toString('base64');
+  return {
+    ...{ base, name: 'bench/layer' },
+    async token() {
+      const url = `${base}/token?scope=${encodeURIComponent('repository:bench/layer:pull,push')}`;
+      const issued = await fetch(url, { headers: { Authorization: `Basic ${basic}` } });
+      return ((await issued.json()) as { token: string }).token;
+    },
+  };
+}
+
+async function answers(url: string): Promise<void> {
+  for (const end = Date.now() + UP_WITHIN_MS; ;) {
+    const isUp = await fetch(url).then(
+      () => true,
+      () => false,
+    );
+    if (isUp) return;
+    if (Date.now() > end) throw new Error('docker-registry does not answer');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+void main();
