@@ -6,6 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from './support/free_port';
 import { startService, type Answer, type TestService } from './support/service';
+import { TRICKY_ZONE_FILE } from './support/zone_files';
 
 type Body = Answer['body'];
 
@@ -186,6 +187,7 @@ host 1d IN A 192.0.2.6
 caa.@ORIGIN@ CAA 0 issue "ca.example.net; policy=ev"
 odd IN NAPTR 1 2 "u" "x" "" .
 bad A 192.0.2.999
+latin TXT caf\\233
 `;
 
   it('are imported with line numbers for what is refused', async () => {
@@ -196,7 +198,7 @@ bad A 192.0.2.999
     expect((await list(zone)).length).toBe(2);
     const done = await service.call('POST', `/v2/dns_zones/${zone.id}/import`, { body: { zone_file } });
     expect(done.body).toMatchObject({ created: 8, updated: 0, deleted: 0, skipped: 2 });
-    expect(done.body.errors.map(({ line }: { line: number }) => line)).toEqual([15, 16]);
+    expect(done.body.errors.map(({ line }: { line: number }) => line)).toEqual([15, 16, 17]);
     const texts = (await list(zone)).map(short);
     expect(texts).toContain('TXT txt a "quoted" part and A second');
     expect(texts).toContain('MX @ mail.' + zone.name + ' 10');
@@ -218,6 +220,40 @@ bad A 192.0.2.999
     const after = (await list(zone)).filter(({ is_protected }) => !is_protected);
     const plain = (record: Body): unknown => ({ ...record, id: null, created_at: null, updated_at: null });
     expect(after.map(plain)).toEqual(before.map(plain));
+    expect((await service.call('GET', `/v2/dns_zones/${zone.id}/export`)).body.zone_file).toBe(zone_file);
+  });
+
+  it('are read as named-checkzone -D reads them', async () => {
+    const zone = await newZone();
+    const directory = mkdtempSync(path.join(tmpdir(), 'zone-file-'));
+    const read = async (zone_file: string): Promise<string[]> => {
+      const body = { zone_file, dry_run: true };
+      const answer = await service.call('POST', `/v2/dns_zones/${zone.id}/import`, { body });
+      expect([answer.status, answer.body.errors]).toEqual([200, []]);
+      const shape = ({ name, type, ttl, value, priority, weight, port, flags, tag }: Body): unknown[] => [
+        name,
+        type,
+        ttl ?? 3600,
+        value,
+        priority,
+        weight,
+        port,
+        flags,
+        tag,
+      ];
+      return answer.body.records.map((one: Body) => JSON.stringify(shape(one))).sort();
+    };
+    try {
+      const [file, out] = [path.join(directory, 'zone'), path.join(directory, 'out')];
+      const text = TRICKY_ZONE_FILE.replaceAll('@ORIGIN@', `${zone.name}.`);
+      writeFileSync(file, text);
+      await run('/usr/bin/named-checkzone', ['-i', 'none', '-k', 'ignore', '-D', '-o', out, zone.name, file]);
+      const ours = await read(text);
+      expect(ours).toHaveLength(10);
+      expect(ours).toEqual(await read(readFileSync(out, 'utf8')));
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 
   it('are read by named-checkzone as we wrote them', async () => {

@@ -1,5 +1,6 @@
 // Zone files in the format of BIND (RFC 1035 §5): written, and read with line numbers. Held against named-checkzone in
 // the tests.
+import { isUtf8 } from 'node:buffer';
 import type { DnsCaaTag, DnsType } from '../../schema/types';
 import { fqdnOf, type RecordFields } from '../dns_record/rules';
 
@@ -131,6 +132,12 @@ function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
   parsed.records.push({ line, type, fqdn, record: { ...record, name: fqdn, ttl: own } });
 }
 
+function readText(tokens: Token[]): Omit<RecordFields, 'name'> | string {
+  const bytes = Buffer.concat(tokens.map(({ bytes }) => bytes));
+  // The API has text: other bytes would come back as something else.
+  return isUtf8(bytes) ? { ...NONE, type: 'TXT', value: bytes.toString() } : 'The text is not in UTF-8.';
+}
+
 const NONE = { ttl: null, priority: null, weight: null, port: null, flags: null, tag: null, comment: null };
 
 /** @returns what is wrong, where the data do not fit the type */
@@ -139,7 +146,7 @@ function readData(type: DnsType, tokens: Token[], origin: string): Omit<RecordFi
   const expected = counts[type] ?? 1;
   if (type === 'TXT' ? tokens.length < 1 : tokens.length !== expected)
     return `A record of type ${type} needs ${type === 'TXT' ? 'at least one value' : `${expected} values`}.`;
-  if (type === 'TXT') return { ...NONE, type, value: Buffer.concat(tokens.map(({ bytes }) => bytes)).toString('utf8') };
+  if (type === 'TXT') return readText(tokens);
   const words = tokens.map(({ raw }) => raw);
   const last = tokens.at(-1) as Token;
   if (type === 'A' || type === 'AAAA') return { ...NONE, type, value: last.raw };

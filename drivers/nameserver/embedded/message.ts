@@ -145,7 +145,8 @@ export function writeResponse(query: Query, answer: Answer, options: Omit<Respon
   if (full.length <= most) return full;
   const lean = write(query, { ...answer, additional: [] }, { ...options, rcode: answer.rcode });
   if (lean.length <= most) return lean;
-  return writeError(query, { ...options, rcode: answer.rcode, truncate: true });
+  const cut = { ...answer, answers: [], authority: [], additional: [] };
+  return write(query, cut, { ...options, rcode: answer.rcode, truncate: true });
 }
 
 /** @returns null for an answer with records in other sections, or one that is too long */
