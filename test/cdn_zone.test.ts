@@ -148,9 +148,11 @@ describe('the cache', () => {
     );
     expect(new Set(answers.map(({ status, body }) => `${status} ${body}`)).size).toBe(1);
     expect(origin.requests('/slow')).toHaveLength(1);
-    await expect(visit(zone.hostname, '/half?max-age=60&half=1')).rejects.toThrow();
-    await visit(zone.hostname, '/half?max-age=60&half=1').catch(() => null);
-    expect(origin.requests('/half')).toHaveLength(2);
+    // It is small, and none of it was sent on yet.
+    for (const turn of [1, 2]) {
+      expect((await visit(zone.hostname, '/half?max-age=60&half=1')).status).toBe(502);
+      expect(origin.requests('/half')).toHaveLength(turn);
+    }
   });
 
   it('compresses texts, passes writes through, and forgets what they changed', async () => {
