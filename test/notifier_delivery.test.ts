@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const test_ = (id: string): Promise<Answer> => service.call('POST', `/v2/notifiers/${id}/test`);
 const checkNow = (id: string): Promise<unknown> =>
-  service.sql('update observer_checks set check_at = now() where observer_id = $1', [id]);
+  service.sql('update observer_checks set check_at = now() - make_interval(secs => 1) where observer_id = $1', [id]);
 const at = (place: string): string => `http://127.0.0.1:${target.port}${place}`;
 
 /** An observer whose incident opens and is resolved; answers its id. */

@@ -72,7 +72,7 @@ test('while the network of the platform is down nobody is alerted; projects and 
         break;
       }
       if (turn > 200) throw new Error('nothing was said of the network');
-      await service.sql('update observer_checks set check_at = now()');
+      await service.sql('update observer_checks set check_at = now() - make_interval(secs => 1)');
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     expect(await (await fetch(`${service.adminUrl}/metrics`)).text()).toMatch(/^platform_check_regions_suspended 1$/m);

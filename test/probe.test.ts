@@ -89,7 +89,9 @@ describe('a lease', () => {
     );
     expect(row?.seconds).toBeGreaterThan(20);
     expect(row?.seconds).toBeLessThanOrEqual(25);
-    await service.sql(`update observer_checks set check_at = now() where observer_id = $1`, [id]);
+    await service.sql(`update observer_checks set check_at = now() - make_interval(secs => 1) where observer_id = $1`, [
+      id,
+    ]);
     expect((await probes.send('south', [{ id: late, age_ms: 1, outcome: failed() }])).body).toMatchObject({
       ...{ counted: 0, expired: 1 },
     });
@@ -102,7 +104,9 @@ describe('a lease', () => {
 
   test('goes only to a probe that can make the check', async () => {
     const id = await probes.made(['north'], { uptime: { regions: ['north'], check: 'ping', target: 'example.com' } });
-    await service.sql(`update observer_checks set check_at = now() where observer_id = $1`, [id]);
+    await service.sql(`update observer_checks set check_at = now() - make_interval(secs => 1) where observer_id = $1`, [
+      id,
+    ]);
     const without = (await probes.ask('north', { kinds: ['http', 'tcp'] })).body.checks.map(({ check }) => check.check);
     expect(without).not.toContain('ping');
     const refused = await observers.create({

@@ -36,8 +36,8 @@ describeEngine('redis', () => {
 
   test('a new database takes the next free port and says why', async () => {
     const [first] = hall.service.platform.config.databasePorts;
-    await occupy(first);
-    await occupy(first + 1);
+    // One that somebody else has already is as good.
+    for (const port of [first, first + 1]) await occupy(port).catch(() => undefined);
     const database = await hall.create({ name: 'displaced', engine: 'redis' });
     expect([database.status, database.status_reason]).toEqual(['available', null]);
     expect(await portOf(database.id)).toBeGreaterThan(first + 1);

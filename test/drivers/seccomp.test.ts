@@ -72,7 +72,9 @@ const expected = calls.map(([name, , errno]) => `${name}=${errno}`);
     expect(await trial.lines('ins_nested')).toEqual(['mounted']);
   });
 
-  test('cannot write the memory of the process that keeps its sandbox', async () => {
+  // Made by an ordinary user, the sandbox is kept by a process of the same user (docs/SECURITY.md).
+  const asRoot = process.getuid?.() === 0 ? test : test.skip;
+  asRoot('cannot write the memory of the process that keeps its sandbox (as root)', async () => {
     await trial.run(
       trial.spec('ins_memory', 'cat /proc/1/environ >/dev/null && echo read; : > /proc/1/mem && echo open'),
     );

@@ -1,4 +1,5 @@
 // The four writes on rows of the loop, and that there is no fifth.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -32,8 +33,11 @@ describe('a row of the loop', () => {
     where: 'id = $1',
     values: [id],
   });
-  const claim = () =>
-    claimRow(workshop.database, 'volumes', { owner: 'one', leaseMs: 60_000, deadlineMs: 60_000, avoid: [] });
+  const claim = async () => {
+    // Times are rounded to milliseconds: what is due at once may be due half of one later.
+    await sleep(1);
+    return claimRow(workshop.database, 'volumes', { owner: 'one', leaseMs: 60_000, deadlineMs: 60_000, avoid: [] });
+  };
 
   beforeAll(async () => void (workshop = await openWorkshop()));
   afterAll(() => workshop.close());

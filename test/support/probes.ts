@@ -63,7 +63,8 @@ export function probesOf(service: TestService): Probes {
       post('checks', { limit: 250, kinds: ['http', 'tcp', 'ping'], suspended: false, ...more }, tokens.get(name)),
     send: (name, results) => post('results', { results }, tokens.get(name)),
     async makeDue(name, ids) {
-      const later = `case when observer_id = any($1) then now() else now() + interval '1 hour' end`;
+      const due = 'now() - make_interval(secs => 1)';
+      const later = `case when observer_id = any($1) then ${due} else now() + interval '1 hour' end`;
       await service.sql(`update observer_checks set check_at = ${later} where region = $2`, [ids, regionOf(name)]);
     },
     async lease(name, observer) {
