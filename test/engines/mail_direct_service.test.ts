@@ -133,6 +133,12 @@ test('a refusal for now is tried again, each time later; one for good, and a nul
   expect(listed).toEqual(['hard@there.example', 'jo@null.example']);
 });
 
+test('a recipient with letters beyond ASCII gets mail (RFC 6531)', async () => {
+  await send('jürgen@there.example');
+  const mail = await receiver.mailTo('jürgen@there.example');
+  expect(await receiver.judge(mail, bench.dns.address)).toMatchObject({ dmarc: 'pass' });
+});
+
 test('a destination that is away holds up its own mail only', async () => {
   leads('gone.example', `${NETWORK}.98`);
   await send('one@gone.example');
