@@ -1,4 +1,4 @@
-// Brings what databases have archived to the store of the operator as it comes, and sweeps the store now and then.
+// Uploads what databases have archived to the store of the operator as it comes, and sweeps the store now and then.
 // A store that is away is waited for: until then the archive lies on this host.
 import type { Config } from '../core/config';
 import type { Logger } from '../core/log';

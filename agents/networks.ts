@@ -1,7 +1,7 @@
 // The networks of projects: opened where they are wanted, and where some are left of a time when they were.
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../core/config';
+import { hasEntries } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import type { NetworkDriver } from '../drivers/network';
 import { openNetworks, resolverOpenings } from '../drivers/network/open';
@@ -19,7 +19,7 @@ export async function openNetworksOf({
   log,
 }: Pick<Platform, 'config' | 'log'>): Promise<OpenedNetworks | undefined> {
   const isolated = config.network === 'isolated';
-  if (!isolated && !hasNetworks(config)) return undefined;
+  if (!isolated && !hasEntries(networksDirectory(config))) return undefined;
   try {
     const driver = await openNetworks(await networkOptions(config));
     const { facts } = driver.fingerprint();
@@ -52,11 +52,6 @@ export async function networkOptions(config: Config): Promise<Parameters<typeof 
 
 function networksDirectory({ runtimeDir }: Config): string {
   return join(runtimeDir, 'networks');
-}
-
-function hasNetworks(config: Config): boolean {
-  const directory = networksDirectory(config);
-  return existsSync(directory) && readdirSync(directory).length > 0;
 }
 
 function reasonOf(error: unknown): string {

@@ -1,7 +1,7 @@
 // The user ids of this installation's tenants. Only root has users to give.
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../core/config';
+import { hasEntries } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import type { Platform } from '../platform/platform';
 import { DriverError } from '../drivers/driver';
@@ -25,8 +25,4 @@ export async function tenantUserIds(
     log.warn({ err: error }, 'user ids of tenants are not claimed on this host');
     return unclaimed;
   }
-}
-
-function hasEntries(directory: string): boolean {
-  return existsSync(directory) && readdirSync(directory).length > 0;
 }

@@ -5,7 +5,6 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,6 +17,7 @@ import { hasPostfix, startPostfix } from './postfix';
 import { startApi, type Server } from './processes';
 import { printLine, runBench } from './run';
 import { OPEN, withClient } from './stage';
+import { freePort } from '../test/support/free_port';
 
 const DOMAIN = 'bench.example';
 const SINK = '/usr/sbin/smtp-sink';
@@ -179,14 +179,6 @@ function watchMemory(pid: number): { before: number; most(): number } {
       return most;
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  return port;
 }
 
 runBench(main);

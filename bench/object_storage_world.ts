@@ -1,12 +1,12 @@
 // What bench/object_storage.ts measures: a service with its database and a bucket, and the bare server beside it.
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import type { Credentials } from '../core/sigv4';
 import { openEmbedded } from '../platform/embedded';
 import { startApi, startReference, type Server } from './processes';
+import { freePort } from '../test/support/free_port';
 
 export interface World {
   service: Server;
@@ -66,12 +66,4 @@ function apiOf(port: number, first: Record<string, string>) {
     if (!answer.ok) throw new Error(await answer.text());
     return (await answer.json()) as Record<string, string>;
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -1,5 +1,5 @@
-// Making folders that settings name.
-import { mkdirSync, statSync } from 'node:fs';
+// Folders that settings name.
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { StartupError } from './startup_error';
 
@@ -20,6 +20,11 @@ export function makeDirectory(directory: string, mode = 0o755): string | undefin
     throw new StartupError(`can't write in ${directory}: ${code ?? message}`);
   }
   return missing[0];
+}
+
+/** Whether there is something in a folder; false where the folder is missing. */
+export function hasEntries(directory: string): boolean {
+  return existsSync(directory) && readdirSync(directory).length > 0;
 }
 
 function mkdirOnce(folder: string, mode: number): void {

@@ -39,13 +39,7 @@ afterAll(async () => {
   await receiver.close();
 });
 
-async function newZone(name: string, body: object = {}): Promise<Body> {
-  const made = await service.call('POST', '/v2/email_relay_zones', {
-    body: { name, email_domain_ids: [domain.id], ...body },
-  });
-  expect(made.status).toBe(201);
-  return made.body;
-}
+const newZone = (name: string, body: object = {}): Promise<Body> => bench.relayZone(name, domain, body);
 
 const transport = ({ smtp_username: user, smtp_password: pass }: Body): Transporter =>
   createTransport({ host: '127.0.0.1', port, auth: { user, pass }, tls: { rejectUnauthorized: false } });

@@ -40,13 +40,7 @@ afterAll(async () => {
   await receiver.close();
 });
 
-async function newZone(name: string, body: object = {}): Promise<Body> {
-  const made = await service.call('POST', '/v2/email_relay_zones', {
-    body: { name, email_domain_ids: [domain.id], ...body },
-  });
-  expect([made.status, made.text]).toEqual([201, expect.anything()]);
-  return made.body;
-}
+const newZone = (name: string, body: object = {}): Promise<Body> => bench.relayZone(name, domain, body);
 
 const HELLO: Step = ['EHLO client.example', /^250/];
 const plain = ({ smtp_username: user, smtp_password: password }: Body): string =>

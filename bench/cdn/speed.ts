@@ -1,13 +1,14 @@
 // Hits of 1 KB beside the ingress before a bare application, hits of 1 MB beside a bare server of files, and Varnish.
 import { spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { printLine } from '../run';
 import { startPart, type Part } from './parts';
 import { APP_HOST, LARGE_BYTES, ZONE_HOST } from './roles';
 import { visitFor, type Visits } from './visitors';
+import { freePort } from '../../test/support/free_port';
 
 const VARNISHD = '/usr/sbin/varnishd';
 const CONNECTIONS = 32;
@@ -118,12 +119,4 @@ function isOpen(port: number): Promise<boolean> {
     const end = (open: boolean): void => (socket.destroy(), resolve(open));
     socket.once('connect', () => end(true)).once('error', () => end(false));
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

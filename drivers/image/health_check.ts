@@ -17,7 +17,7 @@ export function parseHealthCheck(value: unknown, shell: readonly string[]): Imag
   if (typeof value !== 'object' || value === null) return null;
   const { Test, Interval, Timeout, StartPeriod, StartInterval, Retries } = value as Record<string, unknown>;
   if (Test === undefined || Test === null) return null;
-  const [kind, ...words] = wordsOf(Test);
+  const [kind, ...words] = stringsIn(Test);
   if (kind === undefined) return null;
   if (kind === 'NONE') return 'none';
   const interval = secondsOf(Interval) ?? DEFAULTS.interval;
@@ -40,7 +40,7 @@ function commandOf(kind: string, words: string[], shell: readonly string[]): str
   throw broken('its HEALTHCHECK is neither NONE nor a command');
 }
 
-function wordsOf(test: unknown): string[] {
+function stringsIn(test: unknown): string[] {
   const isList = Array.isArray(test) && test.length <= ARGUMENTS_MAX;
   if (isList && test.every((word) => typeof word === 'string' && !word.includes('\0'))) return test as string[];
   throw broken('its HEALTHCHECK is not a list of texts');

@@ -43,10 +43,7 @@ beforeAll(async () => {
     },
   });
   const domain = await bench.verified('direct.example');
-  const made = await bench.service.call('POST', '/v2/email_relay_zones', {
-    body: { name: 'direct', email_domain_ids: [domain.id] },
-  });
-  zone = made.body;
+  zone = await bench.relayZone('direct', domain);
   leads('there.example', '127.0.0.1');
 });
 

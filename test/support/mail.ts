@@ -21,6 +21,8 @@ export interface MailBench {
   publish(records: Instruction[]): void;
   /** A sending domain whose records are there. */
   verified(name?: string, body?: object): Promise<Answer['body']>;
+  /** A zone that sends from one domain. */
+  relayZone(name: string, domain: { id: string }, body?: object): Promise<Answer['body']>;
   close(): Promise<void>;
 }
 
@@ -55,6 +57,13 @@ export async function openMailBench(
       const answer = await verify(domain.id);
       expect(answer.body).toMatchObject({ status: 'verified', status_reason: null });
       return answer.body;
+    },
+    async relayZone(name, domain, body = {}) {
+      const made = await service.call('POST', '/v2/email_relay_zones', {
+        body: { name, email_domain_ids: [domain.id], ...body },
+      });
+      expect([made.status, made.text]).toEqual([201, expect.anything()]);
+      return made.body;
     },
     async close() {
       await service.close();
