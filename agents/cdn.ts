@@ -33,6 +33,7 @@ export async function openCdn({ config, secrets, outbound, log }: Parts): Promis
   const shared = {
     outbound,
     stored: storedZonesOf({ config, secrets, log }),
+    token: edgeToken(secrets),
     log: (message: string, error: unknown): void => log.warn({ err: error }, message),
   };
   if (!config.cdnVarnishNodes.length) return openEmbeddedCdn({ ...cdnLimits(config), ...shared });
@@ -40,19 +41,22 @@ export async function openCdn({ config, secrets, outbound, log }: Parts): Promis
   const { cdnVarnishNodes: nodes, cdnVarnishSecretFile: secretFile } = config;
   if (!secretFile) throw new StartupError('CDN_VARNISH_NODES needs CDN_VARNISH_SECRET_FILE.');
   const [, host = '', port = GATEWAY_PORT] = /^(.+?)(?::(\d+))?$/.exec(config.cdnGateway[0] ?? '') ?? [];
-  const token = secrets.hmac('gateway', 'cdn gateway');
   return openVarnish({
     ...shared,
     objectBytesMax,
     nodes,
     secretFile,
-    token,
-    gateway: { host, port: Number(port) },
+    gateway: { host, port: Number(port), token: secrets.hmac('gateway', 'cdn gateway') },
   }).catch((error: NodeJS.ErrnoException) => {
     throw new StartupError(
       `can't serve CDN zones with Varnish (CDN_GATEWAY, CDN_VARNISH_SECRET_FILE): ${error.code ?? error.message}`,
     );
   });
+}
+
+/** By which an ingress knows requests of CDN zones, after it was replaced too. */
+export function edgeToken(secrets: SecretBox): string {
+  return secrets.hmac('token', 'cdn edge');
 }
 
 export function storedZonesOf({ config, secrets, log }: Omit<Parts, 'outbound'>): StoredZones {

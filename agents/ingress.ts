@@ -9,7 +9,7 @@ import { openRemoteIngress } from '../drivers/ingress/process/remote';
 import { findChallenge, findServedCertificate } from '../models/certificate';
 import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
-import { cdnLimits, openCdn, storedZonesOf } from './cdn';
+import { cdnLimits, edgeToken, openCdn, storedZonesOf } from './cdn';
 import type { RouterLines } from './router_lines';
 
 /** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
@@ -59,7 +59,7 @@ async function openHere(
 function openSeparate({ config, secrets, log }: Platform, callbacks: IngressCallbacks): Promise<OpenedIngress> {
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy } = config;
   const { allowPrivateAddresses, dnsResolvers: resolvers, outboundCaFile: caFile } = config;
-  const cdn = { ...cdnLimits(config), allowPrivateAddresses, resolvers, caFile };
+  const cdn = { ...cdnLimits(config), allowPrivateAddresses, resolvers, caFile, token: edgeToken(secrets) };
   return openRemoteIngress({
     directory: join(config.runtimeDir, 'ingress'),
     settings: { host, port, tlsPort, trustProxy, cdn },

@@ -65,12 +65,17 @@ export interface CdnDriver {
   takeTraffic(): CdnTraffic[];
 }
 
+/** Shows the ingress that a request comes from a zone whose origin is an application, and is right about its visitor. */
+export const EDGE_FIELD = 'x-platform-edge';
+
 /** What the ingress passes to the cache of its own process. */
 export interface Edge {
   has(host: string): boolean;
   /** Whether http is redirected where the host has a certificate. */
   forcesHttps(host: string): boolean;
   handle(request: IncomingMessage, response: ServerResponse, visitor: Visitor): void;
+  /** Whether the request is that of a zone whose origin is an application. */
+  isOwn(request: IncomingMessage): boolean;
 }
 
 export interface Visitor {
@@ -78,4 +83,6 @@ export interface Visitor {
   scheme: 'http' | 'https';
   address: string;
   requestId: string;
+  /** Where the visitor is sent instead; absent: nowhere. */
+  redirect?: string;
 }

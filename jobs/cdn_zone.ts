@@ -1,4 +1,5 @@
 // CDN zones: what the cache of the host serves is what their rows say.
+import { isIPv6 } from 'node:net';
 import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../drivers/cdn';
 import { DriverError } from '../drivers/driver';
 import { spreadRows } from '../db/loop_rows';
@@ -23,6 +24,7 @@ type ZoneRow = LoopRow &
 
 const RECHECK_MS = 60 * 60_000;
 const WAIT_FOR_DOMAINS_MS = 500;
+const ANY_ADDRESS = new Set(['0.0.0.0', '::']);
 const GONE_ORIGIN = 'The origin of the zone was deleted. Set another one.';
 
 export const job: Job<ZoneRow> = {
@@ -60,8 +62,7 @@ async function originOf({ origin, project_id }: ZoneRow, ctx: JobContext): Promi
   if (type === 'application' && application_id) {
     const host = await applicationHost(ctx.sql, application_id, project_id);
     if (!host) throw new DriverError('invalid', GONE_ORIGIN);
-    const { ports } = requireHost(ctx).ingress;
-    return { url: `http://127.0.0.1:${ports.http}`, host_header: host_header ?? host, is_internal: true };
+    return { url: ingressUrl(ctx), host_header: host_header ?? host, is_internal: true };
   }
   const bucket = bucket_id ? await bucketOf(ctx.sql, bucket_id, project_id) : null;
   if (!bucket_id || !bucket) throw new DriverError('invalid', GONE_ORIGIN);
@@ -69,6 +70,13 @@ async function originOf({ origin, project_id }: ZoneRow, ctx: JobContext): Promi
   const credentials = ownerCredentials(ctx.secrets, bucket_id);
   // The signature holds the name of the endpoint.
   return { url: endpoint, host_header: new URL(endpoint).host, is_internal: true, bucket: { ...bucket, credentials } };
+}
+
+/** Where this host reaches its own ingress. */
+function ingressUrl(ctx: JobContext): string {
+  const { ingressListen: listen } = ctx.config;
+  const host = ANY_ADDRESS.has(listen) ? '127.0.0.1' : listen;
+  return `http://${isIPv6(host) ? `[${host}]` : host}:${requireHost(ctx).ingress.ports.http}`;
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {

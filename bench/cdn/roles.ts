@@ -73,8 +73,11 @@ export async function runHost({ directory, originPort, objectBytesMax, varnish }
   const limits = { bytesMax: 100e9, objectsMax: 2_000_000, memoryBytesMax: 64e6, objectBytesMax, headMs: 600_000 };
   const cdn: CdnEngine = varnish
     ? await openVarnish({
-        ...{ outbound, log, objectBytesMax, token: 'bench', secretFile: varnish.secretFile },
-        ...{ nodes: [{ host: '127.0.0.1', ...varnish }], gateway: { host: '127.0.0.1', port: varnish.gatewayPort } },
+        ...{ outbound, log, objectBytesMax, secretFile: varnish.secretFile },
+        ...{
+          nodes: [{ host: '127.0.0.1', ...varnish }],
+          gateway: { host: '127.0.0.1', port: varnish.gatewayPort, token: 'bench' },
+        },
       })
     : openEmbeddedCdn({ outbound, log, directory, ...limits });
   await cdn.driver.ensureZone('cdn_bench', zoneOf(originPort), driverContext(ENSURE_MS));

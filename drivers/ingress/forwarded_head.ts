@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { mintRequestId } from '../../core/ids';
+import { EDGE_FIELD } from '../cdn';
 import { withoutNamed } from './response_parser';
 
 /** Who asks, as far as it can be believed. */
@@ -26,7 +27,10 @@ const HOP_BY_HOP = new Set([
   'upgrade',
   'expect',
 ]);
-const OURS = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id']);
+const OURS = new Set([
+  ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id'],
+  EDGE_FIELD,
+]);
 /** What proxies say of the client. */
 const OF_PROXIES = new Set(['forwarded', 'x-real-ip', 'client-ip', 'true-client-ip']);
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;

@@ -119,8 +119,19 @@ function connect(server: Server, origin: Origin): Duplex {
     one.on('error', () => undefined);
     one.on('close', () => void (one.writableFinished || other.destroy()));
   }
-  server.emit('connection', Object.assign(theirs, { ...origin, encrypted: true, destroySoon }));
+  server.emit('connection', Object.assign(countWrites(theirs), { ...origin, encrypted: true, destroySoon }));
   return ours;
+}
+
+/** With `bytesWritten`, as a socket has it. */
+function countWrites(stream: Duplex): Duplex {
+  const write = stream._write.bind(stream);
+  let bytesWritten = 0;
+  stream._write = (chunk: Buffer, encoding, done) => {
+    bytesWritten += chunk.length;
+    write(chunk, encoding, done);
+  };
+  return Object.defineProperty(stream, 'bytesWritten', { get: () => bytesWritten });
 }
 
 // `:authority` is what Host is in HTTP/1.1: where they differ, both go on, and are refused. Cookies may come in pieces

@@ -34,26 +34,29 @@ export function handleRequest(ingress: IngressState, inbound: InboundRequest): v
 
 function routeRequest(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): void {
   const site = findSite(ingress.table, authority);
-  if (site === null && routeToEdge(ingress, inbound, authority)) return;
+  if (site === null && routeToEdge(ingress, inbound, { authority, target })) return;
   if (site === null) return rejectRequest(inbound, fixedPage(ingress.table.complete ? 'unknown_host' : 'starting'));
-  const caller = callerOf(inbound.request, authority, inbound.listener, ingress.trustProxy);
+  const isOfEdge = ingress.parts.edge?.isOwn(inbound.request) ?? false;
+  const caller = callerOf(inbound.request, authority, inbound.listener, isOfEdge ? 1 : ingress.trustProxy);
   const full = site.application.open >= ingress.limits.applicationRequests;
   const isGreedy = isOverShare(site.application, caller.address, ingress.limits);
   const proxied = beginProxying(ingress, inbound, { site, caller, host: normalizeHost(authority), authority, target });
   if (full) return sendPage(proxied, fixedPage('busy'));
   if (isGreedy) return sendPage(proxied, fixedPage('address_busy'));
-  if (site.route.force_https && caller.scheme === 'http') return redirectToHttps(proxied);
+  // Visitors of a CDN zone are redirected by the zone, to its own name.
+  if (site.route.force_https && caller.scheme === 'http' && !isOfEdge) return redirectToHttps(proxied);
   admitRequest(proxied);
 }
 
 /** @returns false where the host name is not that of a CDN zone */
-function routeToEdge(ingress: IngressState, inbound: InboundRequest, authority: string): boolean {
+function routeToEdge(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): boolean {
   const { edge } = ingress.parts;
   const host = normalizeHost(authority);
   if (!edge?.has(host) || inbound.upgrade !== null) return false;
   const { request, response, listener } = inbound;
   const { address, scheme, requestId } = callerOf(request, authority, listener, ingress.trustProxy);
-  const serve = (): void => edge.handle(request, response, { host, scheme, address, requestId });
+  const visitor = { host, scheme, address, requestId };
+  const serve = (): void => edge.handle(request, response, visitor);
   if (scheme === 'https' || !edge.forcesHttps(host)) {
     serve();
     return true;
@@ -61,11 +64,7 @@ function routeToEdge(ingress: IngressState, inbound: InboundRequest, authority: 
   void Promise.resolve(hasCertificate(ingress.certificates, host)).then((has) => {
     if (response.destroyed) return;
     if (!has) return serve();
-    response.writeHead(308, {
-      Location: httpsAddress(ingress, authority, host, request.url ?? '/'),
-      'Content-Length': 0,
-    });
-    response.end();
+    edge.handle(request, response, { ...visitor, redirect: httpsAddress(ingress, authority, host, target) });
   });
   return true;
 }

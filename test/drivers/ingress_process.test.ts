@@ -1,28 +1,19 @@
 // The ingress in a process of its own: what it serves on through, and how a new program takes its place.
 import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { connectControl } from '../../drivers/ingress/process/control_socket';
-import { openChannel } from '../../drivers/ingress/process/channel';
-import { openRemoteIngress, type RemoteIngress } from '../../drivers/ingress/process/remote';
+import type { RemoteIngress } from '../../drivers/ingress/process/remote';
 import type { AccessLine, Certificate } from '../../drivers/ingress';
 import { openStoredZones } from '../../agents/stored_zones';
 import { createLog } from '../../core/log';
 import { secretBox } from '../../core/secrets';
+import { isProcessAlive, startIngressProcessBench, type IngressProcessBench } from '../support/ingress_process';
 import { ask, closeAll, routeOf, startApp } from '../support/ingress';
 import { eventually } from '../support/mail';
-
-const ROOT = path.resolve(__dirname, '../..');
-const program = {
-  execPath: process.execPath,
-  execArgv: ['--require', path.join(ROOT, 'test/support/typescript.js')],
-  script: path.join(ROOT, 'drivers/ingress/process/main.ts'),
-  cwd: ROOT,
-};
 
 function selfSigned(name: string): Certificate {
   const folder = mkdtempSync(path.join(tmpdir(), 'ingress-process-tls-'));
@@ -36,64 +27,36 @@ function selfSigned(name: string): Certificate {
   return certificate;
 }
 
-let directory: string;
-const opened: RemoteIngress[] = [];
+let bench: IngressProcessBench;
 const lines: AccessLine[] = [];
 const messages: string[] = [];
 
 beforeEach(() => {
-  // Longer than the path of a Unix socket may be.
-  directory = path.join(mkdtempSync(path.join(tmpdir(), 'ingress-process-')), 'a-long-name-'.repeat(8));
+  bench = startIngressProcessBench();
   lines.length = 0;
   messages.length = 0;
 });
 
 afterEach(async () => {
-  for (const remote of opened.splice(0)) await remote.end(0).catch(() => undefined);
-  rmSync(path.dirname(directory), { recursive: true, force: true });
+  await bench.close();
   await closeAll();
 });
 
 const secrets = secretBox([{ id: 'k1', key: randomBytes(32) }]);
 const log = createLog('silent');
 
-async function open(over: { trustProxy?: number; certificate?: Certificate } = {}): Promise<RemoteIngress> {
-  const cdn = {
-    directory: path.join(directory, 'cdn'),
-    bytesMax: 1e6,
-    objectsMax: 1_000,
-    memoryBytesMax: 1_000_000,
-    objectBytesMax: 1e6,
-  };
-  const remote = await openRemoteIngress({
-    directory,
-    program,
-    settings: {
-      ...{ host: '127.0.0.1', port: 0, tlsPort: over.certificate ? 0 : null, trustProxy: over.trustProxy ?? 0 },
-      cdn: { ...cdn, allowPrivateAddresses: true, resolvers: [], caFile: null },
-    },
+function open(over: { trustProxy?: number; certificate?: Certificate } = {}): Promise<RemoteIngress> {
+  return bench.open({
+    ...{ tlsPort: over.certificate ? 0 : null, trustProxy: over.trustProxy ?? 0 },
     callbacks: {
       certificate: (host) => Promise.resolve(host === 'app.example.com' ? (over.certificate ?? null) : null),
       challenge: (token) => Promise.resolve(token === 'a-token' ? 'an answer' : null),
       line: (line) => void lines.push(line),
     },
-    stored: openStoredZones({ file: path.join(path.dirname(directory), 'zones'), secrets, log }),
+    stored: openStoredZones({ file: path.join(path.dirname(bench.directory), 'zones'), secrets, log }),
     log: (message) => void messages.push(message),
   });
-  opened.push(remote);
-  return remote;
 }
-
-const pidOf = async (): Promise<number> => {
-  const socket = await connectControl(directory);
-  if (!socket) throw new Error('no process listens');
-  const channel = openChannel(socket, {});
-  const { pid } = (await channel.call('hello')) as { pid: number };
-  channel.close();
-  return pid;
-};
-const isAlive = (pid: number): boolean =>
-  existsSync(`/proc/${pid}`) && !/\bZ\b/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
 
 test('routes, pins, drains, lines and traffic go through the process', async () => {
   const [first, second] = await Promise.all(
@@ -140,9 +103,8 @@ test('a control plane that is killed leaves the process serving; the next one fi
   expect(await secure()).toBe(200);
   before.ingress.forgetCertificate('app.example.com');
   await expect(open({ certificate })).rejects.toMatchObject({ code: 'EBUSY' });
-  await before.ingress.close(0); // as the end of its process closes its connection
-  opened.length = 0;
-  const pid = await pidOf();
+  await bench.detach(before); // as the end of its process closes its connection
+  const pid = await bench.pid();
   // Nobody answers what certificate there is: the one that was found serves on.
   expect([(await ask({ port })).body, await secure()]).toEqual(['served', 200]);
   const after = await open({ certificate });
@@ -152,12 +114,13 @@ test('a control plane that is killed leaves the process serving; the next one fi
   ]);
   expect(after.ingress.beginRead()).toBeGreaterThan(1);
   await eventually(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4));
-  expect(isAlive(pid)).toBe(true);
+  expect(isProcessAlive(pid)).toBe(true);
 });
 
 test('killed, it is started again at the same port, with routes and zones', async () => {
   const app = await startApp((_, response) => response.end('served'));
-  const { ingress, cdn } = await open();
+  const first = await open();
+  const { ingress, cdn } = first;
   ingress.replaceRoutes([routeOf([app])]);
   const origin = { url: `http://127.0.0.1:${app.port}`, host_header: 'origin.example.com', is_internal: true };
   const cache = { default_ttl_seconds: 60, browser_ttl_seconds: null, respect_origin_headers: true };
@@ -168,7 +131,7 @@ test('killed, it is started again at the same port, with routes and zones', asyn
   await cdn.ensureZone('cdn_1', zone, ctx);
   const front = { port: ingress.ports.http };
   expect((await ask(front, { host: 'cdn.example.com' })).body).toBe('served');
-  const pid = await pidOf();
+  const pid = await bench.pid();
   process.kill(pid, 'SIGKILL');
   await eventually(async () => {
     expect((await ask(front)).body).toBe('served');
@@ -177,9 +140,8 @@ test('killed, it is started again at the same port, with routes and zones', asyn
   expect(messages).toEqual(['The ingress process has ended. It is started again.']);
   await eventually(async () => expect(cdn.takeTraffic().length).toBeGreaterThan(0));
   // Both gone, as after a restart of the machine: the zones are there before anybody asks for them.
-  await ingress.close(0);
-  opened.length = 0;
-  process.kill(await pidOf(), 'SIGKILL');
+  await bench.detach(first);
+  process.kill(await bench.pid(), 'SIGKILL');
   const next = await open();
   next.ingress.replaceRoutes([]);
   await eventually(async () => {
@@ -194,9 +156,8 @@ test('another program takes its place without a lost request; the old one ends',
   before.ingress.replaceRoutes([routeOf([app])]);
   const { http: port } = before.ingress.ports;
   await eventually(async () => expect((await ask({ port })).body).toBe('served'));
-  await before.ingress.close(0);
-  opened.length = 0;
-  const old = await pidOf();
+  await bench.detach(before);
+  const old = await bench.pid();
   const agents = Array.from({ length: 8 }, () => new http.Agent({ keepAlive: true, maxSockets: 1 }));
   const outcomes: Record<string, number> = {};
   let isOver = false;
@@ -213,7 +174,7 @@ test('another program takes its place without a lost request; the old one ends',
   // Another setting needs another program as another version does.
   const after = await open({ trustProxy: 1 });
   after.ingress.restoreRoutes([routeOf([app])]);
-  await eventually(async () => expect(isAlive(old)).toBe(false));
+  await eventually(async () => expect(isProcessAlive(old)).toBe(false));
   isOver = true;
   await Promise.all(clients);
   for (const agent of agents) agent.destroy();
@@ -224,22 +185,21 @@ test('another program takes its place without a lost request; the old one ends',
 
 test('it ends when nothing is behind it, and when its directory goes', async () => {
   const unused = await open();
-  const first = await pidOf();
+  const first = await bench.pid();
   await unused.ingress.close(0);
-  await eventually(async () => expect(isAlive(first)).toBe(false));
-  const { ingress } = await open();
-  ingress.replaceRoutes([routeOf([await startApp((_, response) => response.end())])]);
-  await ingress.close(0);
-  opened.length = 0;
-  const pid = await pidOf();
-  rmSync(directory, { recursive: true });
-  await eventually(async () => expect(isAlive(pid)).toBe(false));
+  await eventually(async () => expect(isProcessAlive(first)).toBe(false));
+  const used = await open();
+  used.ingress.replaceRoutes([routeOf([await startApp((_, response) => response.end())])]);
+  await bench.detach(used);
+  const pid = await bench.pid();
+  rmSync(bench.directory, { recursive: true });
+  await eventually(async () => expect(isProcessAlive(pid)).toBe(false));
 });
 
 test('its command line and environment have no secret, and its socket is of its user alone', async () => {
   process.env.PLATFORM_TEST_SECRET = 'do-not-pass-on';
   await open();
-  const pid = await pidOf();
+  const pid = await bench.pid();
   const { stdout } = await new Promise<{ stdout: string }>((resolve, reject) =>
     execFile('cat', [`/proc/${pid}/environ`, `/proc/${pid}/cmdline`], (error, out) =>
       error ? reject(error) : resolve({ stdout: out }),

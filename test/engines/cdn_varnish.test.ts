@@ -21,8 +21,8 @@ described('Varnish', () => {
     running.push(varnish);
     return openVarnish({
       ...testEdgeOptions(),
-      ...{ nodes: [varnish], secretFile: varnish.secretFile, token: 'token-of-tests' },
-      ...{ gateway: { host: '127.0.0.1', port: await freePort() }, objectBytesMax: 10_000_000 },
+      ...{ nodes: [varnish], secretFile: varnish.secretFile, objectBytesMax: 10_000_000 },
+      gateway: { host: '127.0.0.1', port: await freePort(), token: 'token-of-tests' },
     });
   });
 });

@@ -1,15 +1,18 @@
 // What all engines of CDN zones have in common: visitors come to the ingress of this host, which knows the zones.
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Outbound } from '../../outbound';
-import type { CdnDriver, CdnZoneSpec, Edge, PurgeSpec } from '../../cdn';
+import { EDGE_FIELD, type CdnDriver, type CdnZoneSpec, type Edge, type PurgeSpec } from '../../cdn';
 import type { DriverContext } from '../../driver';
 import { forgetZone, setZone, type EdgeState, type ObjectCache } from './edge_state';
 import { openOriginClient } from './origin';
-import { handleVisit } from './visit';
+import { handleVisit, passThrough } from './visit';
 
 export interface EdgeOptions {
   outbound: Outbound;
   /** Absent: a new process knows no zones before they are ensured. */
   stored?: StoredZones;
+  /** Known to the ingresses of this installation only; absent: to that of this process. */
+  token?: string;
   log(message: string, error: unknown): void;
 }
 
@@ -30,6 +33,12 @@ export interface StoredZones {
 export interface CdnEngine {
   driver: CdnDriver;
   edge: Edge;
+  /** Another process takes over the objects: when this resolves, nothing is added to them here any more. */
+  releaseObjects(): Promise<void>;
+  /** The other process did not start. */
+  reclaimObjects(): void;
+  /** Purges do not come here any more: origins answer from now on. */
+  bypassCache(): void;
   close(): Promise<void>;
 }
 
@@ -41,13 +50,16 @@ export interface EngineParts {
   purge(zoneId: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
   /** A zone is served as it is now when this resolves. */
   zonesChanged(ctx: DriverContext): Promise<void>;
+  /** Absent: the objects are not those of this process. */
+  objects?: { releaseDirectory(): Promise<void>; reclaimDirectory(): void };
   close(): Promise<void>;
 }
 
-export function openEdge({ outbound, stored, log }: EdgeOptions, open: (state: EdgeState) => EngineParts): CdnEngine {
+export function openEdge(options: EdgeOptions, open: (state: EdgeState) => EngineParts): CdnEngine {
+  const { outbound, stored, log, token = randomBytes(16).toString('hex') } = options;
   const state: EdgeState = {
-    ...{ zones: new Map(), hosts: new Map(), traffic: new Map(), log },
-    origins: openOriginClient(outbound),
+    ...{ zones: new Map(), hosts: new Map(), traffic: new Map(), log, token },
+    origins: openOriginClient(outbound, token),
     cache: { serve: () => undefined, invalidate: () => Promise.resolve() },
   };
   const engine = open(state);
@@ -59,13 +71,23 @@ export function openEdge({ outbound, stored, log }: EdgeOptions, open: (state: E
       has: (host) => state.hosts.has(host),
       forcesHttps: (host) => state.hosts.get(host)?.zone.spec.force_https ?? false,
       handle: (request, response, visitor) => handleVisit(state, request, response, visitor),
+      isOwn: ({ headers }) => isToken(headers[EDGE_FIELD], token),
     },
+    releaseObjects: async () => engine.objects?.releaseDirectory(),
+    reclaimObjects: () => engine.objects?.reclaimDirectory(),
+    bypassCache: () => void (state.cache = { serve: passThrough, invalidate: () => Promise.resolve() }),
     async close() {
       await stored?.flush();
       await engine.close();
       state.origins.close();
     },
   };
+}
+
+function isToken(given: string | string[] | undefined, token: string): boolean {
+  if (given === undefined) return false;
+  const [one, other] = [Buffer.from(String(given)), Buffer.from(token)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 function driverOf(state: EdgeState, engine: EngineParts, stored?: StoredZones): CdnDriver {

@@ -9,6 +9,8 @@ export interface EdgeState {
   origins: OriginClient;
   traffic: Map<string, CdnTraffic>;
   cache: ObjectCache;
+  /** Shows the ingress that a request is one of ours. */
+  token: string;
   log(message: string, error: unknown): void;
 }
 

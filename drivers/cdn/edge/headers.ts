@@ -1,5 +1,6 @@
 // Header fields on their way through the cache.
 import type { IncomingHttpHeaders } from 'node:http';
+import { EDGE_FIELD } from '../../cdn';
 
 export type HeaderFields = Record<string, string | string[]>;
 
@@ -26,6 +27,7 @@ const UNKEYED = new Set([
   'x-http-method',
   'x-http-method-override',
   'x-method-override',
+  EDGE_FIELD,
   'x-original-host',
   'x-original-uri',
   'x-original-url',

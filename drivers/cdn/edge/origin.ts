@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { bareHost } from '../../../core/addresses';
 import { presignUrl } from '../../../core/sigv4';
 import type { Outbound } from '../../outbound';
-import type { CdnOriginSpec } from '../../cdn';
+import { EDGE_FIELD, type CdnOriginSpec } from '../../cdn';
 import type { HeaderFields } from './headers';
 
 export interface OriginRequest {
@@ -29,7 +29,8 @@ export interface OriginClient {
 const SILENCE_MS = 60_000;
 const AGENT = { keepAlive: true, maxSockets: 256, maxFreeSockets: 32, timeout: SILENCE_MS };
 
-export function openOriginClient(outbound: Outbound): OriginClient {
+/** @param token for the ingress of this installation, as the origin of an application */
+export function openOriginClient(outbound: Outbound, token: string): OriginClient {
   const agents = { http: new http.Agent(AGENT), https: new https.Agent(AGENT) };
   return {
     async send(origin, { method, target, headers, body, signal }) {
@@ -46,7 +47,10 @@ export function openOriginClient(outbound: Outbound): OriginClient {
           agent: isSecure ? agents.https : agents.http,
         },
         port: port || (isSecure ? 443 : 80),
-        headers: { ...headers, host: origin.host_header },
+        headers: {
+          ...{ ...headers, host: origin.host_header },
+          ...(origin.is_internal && !origin.bucket && { [EDGE_FIELD]: token }),
+        },
         lookup: fixedLookup(address),
         timeout: SILENCE_MS,
         ...(isSecure && {

@@ -1,5 +1,6 @@
 // One request of a visitor: to the cache where it may be answered from there, else straight to the origin.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import type { Visitor } from '../../cdn';
 import { trafficOf, type EdgeState, type Zone } from './edge_state';
@@ -45,6 +46,7 @@ export function handleVisit(
   const target = targetOf(zone, request);
   const visit: Visit = { state, zone, domain_id, visitor, request, response, target: target ?? '/' };
   countVisit(visit);
+  if (visitor.redirect !== undefined) return sendRedirect(response, visitor.redirect);
   if (target === null) return sendRefusal(response, 400, 'The address of this request is malformed.');
   if (!zone.spec.enabled) return sendRefusal(response, 503, 'This address is switched off.');
   if (isLoop(visit)) return sendRefusal(response, 508, 'The origin leads back to this address.');
@@ -56,6 +58,11 @@ export function handleVisit(
   } catch (error) {
     fail(visit, error);
   }
+}
+
+function sendRedirect(response: ServerResponse, location: string): void {
+  response.writeHead(308, { Location: location, 'Content-Length': 0, 'Cache-Status': CDN_NAME });
+  response.end();
 }
 
 function fail({ state, response }: Visit, error: unknown): void {
@@ -82,17 +89,31 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined;
 }
 
+/**
+ * Bytes are those of its connection, head and framing included. Of requests that were sent together, a response gets
+ * the connection when the one before has ended, and node:http lets the next one begin in its own listener of `finish`.
+ */
 function countVisit({ state, zone, domain_id, response }: Visit): void {
-  const { socket } = response;
-  const before = socket?.bytesWritten ?? 0;
-  trafficOf(state, zone.id, domain_id).requests += 1;
-  response.once('close', () => {
+  let socket = response.socket;
+  let before = socket?.bytesWritten ?? 0;
+  let isCounted = false;
+  const count = (): void => {
+    if (isCounted) return;
+    isCounted = true;
     // Counters are taken now and then: the ones of this moment count.
     const now = trafficOf(state, zone.id, domain_id);
-    now.bytes += Math.max(0, (socket?.bytesWritten ?? 0) - before);
+    now.bytes += (socket?.bytesWritten ?? 0) - before;
     const family = `${Math.floor(response.statusCode / 100)}xx`;
     if (family in now.responses) now.responses[family as '2xx'] += 1;
-  });
+  };
+  trafficOf(state, zone.id, domain_id).requests += 1;
+  if (!socket)
+    response.once('socket', (assigned: Socket) => {
+      socket = assigned;
+      before = assigned.bytesWritten;
+    });
+  response.prependOnceListener('finish', count);
+  response.once('close', count);
 }
 
 export function countHit({ state, zone, domain_id }: Visit): void {

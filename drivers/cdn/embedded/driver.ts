@@ -36,6 +36,7 @@ export function openEmbeddedCdn({ directory, headMs = HEAD_MS, ...options }: Emb
       nodes: () => [NODE],
       purge: (zoneId, spec) => purge(zoneId, spec),
       zonesChanged: () => Promise.resolve(),
+      objects: store,
       close: () => store.close(),
     };
   });

@@ -98,8 +98,9 @@ async function receive(source: Readable, state: State, options: FlightOptions): 
     }
     if (!options.isWhole() || (announced !== null && announced !== state.received))
       throw new Error('the origin broke off');
-    const object = state.keeps ? await file.commit(state.received, () => state.keeps) : null;
-    if (!state.keeps) await file.discard();
+    // All has come: a file that can't be kept costs no visitor the end of the answer.
+    const object = state.keeps ? await file.commit(state.received, () => state.keeps).catch(() => null) : null;
+    if (!object) await file.discard().catch(() => undefined);
     state.written = state.received;
     return object;
   } catch (error) {

@@ -50,6 +50,13 @@ export interface ObjectStore {
   readonly memory: MemoryTier;
   /** Resolves when the files of the last run are known. */
   ready: Promise<void>;
+  /**
+   * Another process takes over the directory: when this resolves, its list is written, and no file is added here any
+   * more. Objects that are there are found here as before.
+   */
+  releaseDirectory(): Promise<void>;
+  /** The other process did not start. */
+  reclaimDirectory(): void;
   close(): Promise<void>;
 }
 
@@ -68,6 +75,10 @@ interface Store {
   memory: MemoryTier;
   /** Forms on their way. */
   making: Map<string, Flight>;
+  /** Another process has the directory. */
+  isReleased: boolean;
+  /** Files that get their names at this moment. */
+  placing: Set<Promise<unknown>>;
 }
 
 export interface StoreLimits {
@@ -80,7 +91,7 @@ export function openObjectStore(directory: string, { bytesMax, objectsMax, memor
   const store: Store = {
     ...{ directory, bytesMax, objectsMax, bytes: 0, objects: 0, listed: Promise.resolve(), making: new Map() },
     ...{ index: openObjectIndex(), memory: openMemoryTier(memoryBytesMax), saved: openSavedObjects(directory) },
-    texts: openSharedTexts(),
+    ...{ texts: openSharedTexts(), isReleased: false, placing: new Set() },
   };
   const { listed, ended } = store.saved.load((object) => addSaved(store, object));
   store.listed = listed;
@@ -97,8 +108,31 @@ export function openObjectStore(directory: string, { bytesMax, objectsMax, memor
     form: (source, coding) => formOf(store, source, coding),
     memory: store.memory,
     ready: ended,
-    close: () => store.saved.close([...store.index.oldestFirst()].flat()),
+    releaseDirectory: () => releaseDirectory(store),
+    reclaimDirectory: () => void (store.isReleased = false),
+    close: () => (store.isReleased ? Promise.resolve() : saveList(store)),
   };
+}
+
+function saveList({ saved, index }: Store): Promise<void> {
+  return saved.close([...index.oldestFirst()].flat());
+}
+
+async function releaseDirectory(store: Store): Promise<void> {
+  store.isReleased = true;
+  await Promise.allSettled(store.placing);
+  await saveList(store);
+}
+
+/** Gives a file its name where this process has the directory; `isWanted` is asked when the file has it. */
+async function placeFile(store: Store, from: string, to: string, isWanted: () => boolean): Promise<boolean> {
+  if (store.isReleased) return false;
+  const placing = rename(from, to);
+  store.placing.add(placing);
+  await placing.finally(() => store.placing.delete(placing));
+  if (isWanted() && !store.isReleased) return true;
+  await rm(to, { force: true });
+  return false;
 }
 
 function find({ index }: Store, name: string, request: () => Record<string, unknown>): StoredObject | null {
@@ -128,9 +162,8 @@ function formOf(store: Store, source: FormSource, coding: Coding): Flight {
       const object = await source.stored;
       if (!object || !isKnown(store, object)) return null;
       const whole = `${object.file}.${coding}`;
-      await rename(temporary, whole);
-      // It may have been purged while the file was renamed.
-      if (!isKnown(store, object)) return rm(whole, { force: true }).then(() => null);
+      // It may be purged while the file is renamed.
+      if (!(await placeFile(store, temporary, whole, () => isKnown(store, object)))) return null;
       object.forms[coding] = { file: whole, start: 0, size };
       count(store, size);
       return object;
@@ -156,8 +189,7 @@ async function create(store: Store, description: Description): Promise<NewFile> 
     ...{ id, file: temporary, start, count: (bytes) => count(store, bytes) },
     async place(size, isWanted) {
       const whole = join(store.directory, `${id}-${size}`);
-      await rename(temporary, whole);
-      if (!isWanted()) return rm(whole, { force: true }).then(() => null);
+      if (!(await placeFile(store, temporary, whole, isWanted))) return null;
       const object = { ...description, file: whole, start, size, forms: {} };
       add(store, object);
       store.saved.append(`${id}-${size}`, start, text.toString());

@@ -17,21 +17,26 @@ export interface VarnishOptions extends EdgeOptions {
   /** The file of -S. */
   secretFile: string;
   /** Where the nodes reach the gateway of this host. */
-  gateway: { host: string; port: number };
-  /** Known to this installation only: letters, digits, `-` and `_`. */
-  token: string;
+  gateway: {
+    host: string;
+    port: number;
+    /** Known to this installation only: letters, digits, `-` and `_`. */
+    token: string;
+  };
   objectBytesMax: number;
 }
 
+const REFUSED = 'Varnish refuses the configuration of the platform. The log of the service says why.';
 const READY_WITHIN_MS = 5_000;
 /** What Varnish got the head of before a purge is stored by then. */
 const STORED_AFTER_MS = 500;
 
 /** @throws Error where the port of the gateway is taken or the secret can't be read */
 export async function openVarnish({ nodes, secretFile, ...options }: VarnishOptions): Promise<CdnEngine> {
-  const { gateway: at, token, objectBytesMax, log } = options;
+  const { gateway: at, objectBytesMax, log } = options;
+  const { token } = at;
   const secret = readFileSync(secretFile);
-  const vcl = renderVcl({ gateway: at, token });
+  const vcl = renderVcl(at);
   let state: EdgeState | undefined;
   const front: Front = { token, agent: new http.Agent({ keepAlive: true, maxFreeSockets: 256 }), nodes: [] };
   const engine = openEdge(options, (edge) => {
@@ -53,7 +58,7 @@ export async function openVarnish({ nodes, secretFile, ...options }: VarnishOpti
       purge,
       async zonesChanged() {
         const ready = await Promise.any(front.nodes.map((node) => isReady(node))).catch(() => false);
-        if (!ready) throw new DriverError('transient', 'No cache can be reached.');
+        if (!ready) throw unusable(front.nodes);
       },
       async close() {
         await Promise.all(front.nodes.map((node) => node.close()));
@@ -62,9 +67,14 @@ export async function openVarnish({ nodes, secretFile, ...options }: VarnishOpti
       },
     };
   });
-  const gateway: Gateway | undefined = await openGateway(state as EdgeState, { ...at, token, objectBytesMax });
+  const gateway: Gateway | undefined = await openGateway(state as EdgeState, { ...at, objectBytesMax });
   front.nodes = nodes.map((node) => openNode({ ...node, secret, vcl, log }));
   return engine;
+}
+
+function unusable(nodes: readonly VarnishNode[]): DriverError {
+  if (nodes.every((node) => node.isRefusing())) return new DriverError('unsupported', REFUSED);
+  return new DriverError('transient', 'No cache can be reached.');
 }
 
 async function isReady(node: VarnishNode): Promise<true> {

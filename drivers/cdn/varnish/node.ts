@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { PurgeSpec } from '../../cdn';
 import { DriverError } from '../../driver';
 import { bansOf } from './bans';
-import { connectCli, type VarnishCli } from './cli';
+import { connectCli, VarnishError, type VarnishCli } from './cli';
 import { VCL_PREFIX } from './vcl';
 
 export interface VarnishNode {
@@ -15,8 +15,10 @@ export interface VarnishNode {
   /** A request did not get through: out of service until it answers on its management port again. */
   suspect(): void;
   purge(zoneId: string, purge: PurgeSpec): Promise<void>;
-  /** Resolves when it is ready, or false after the time. */
+  /** Resolves when it is ready, or false after the time or where it refuses our configuration. */
   whenReady(milliseconds: number): Promise<boolean>;
+  /** It was reached, and did not take our configuration: what it had before serves on. */
+  isRefusing(): boolean;
   close(): Promise<void>;
 }
 
@@ -38,6 +40,7 @@ interface State extends NodeOptions {
   name: string;
   cli: VarnishCli | null;
   ready: boolean;
+  refuses: boolean;
   /** It may have missed a purge: it is emptied before it serves again. */
   missed: boolean;
   closing: AbortController;
@@ -46,7 +49,8 @@ interface State extends NodeOptions {
 export function openNode(options: NodeOptions): VarnishNode {
   const { host, port } = options;
   const name = `${host}:${port}`;
-  const state: State = { ...options, name, cli: null, ready: false, missed: false, closing: new AbortController() };
+  const unknown = { cli: null, ready: false, refuses: false, missed: false };
+  const state: State = { ...options, ...unknown, name, closing: new AbortController() };
   const running = keepConnected(state);
   return {
     ...{ name, host, port },
@@ -55,9 +59,11 @@ export function openNode(options: NodeOptions): VarnishNode {
     purge: (zoneId, purge) => purgeNode(state, zoneId, purge),
     async whenReady(milliseconds) {
       const end = Date.now() + milliseconds;
-      while (!state.ready && Date.now() < end && !state.closing.signal.aborted) await sleep(POLL_MS);
+      const isOpen = (): boolean => !state.ready && !state.refuses && !state.closing.signal.aborted;
+      while (isOpen() && Date.now() < end) await sleep(POLL_MS);
       return state.ready;
     },
+    isRefusing: () => state.refuses,
     async close() {
       state.closing.abort();
       state.cli?.close();
@@ -102,7 +108,11 @@ async function check(state: State): Promise<void> {
   await state.cli.run('ping');
   const loaded = await loadedVcls(state.cli);
   if (!loaded.some(({ name, status }) => name === state.vcl.name && status === 'active'))
-    await load(state.cli, state.vcl, loaded);
+    await load(state.cli, state.vcl, loaded).catch((error: unknown) => {
+      state.refuses = error instanceof VarnishError;
+      throw error;
+    });
+  state.refuses = false;
   if (state.missed) await state.cli.run('ban', 'obj.status', '!=', '0');
   state.missed = false;
   state.ready = true;

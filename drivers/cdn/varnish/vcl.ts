@@ -7,7 +7,8 @@ import { FIELD, INTERNAL } from './fields';
 
 export interface VclOptions {
   /** Where Varnish reaches the gateway. */
-  gateway: { host: string; port: number };
+  host: string;
+  port: number;
   token: string;
 }
 
@@ -31,19 +32,19 @@ const NOT_KEPT = '60s';
 /** Stale objects are looked for beyond what they allow: the rules of the visit decide. */
 const EVER = '3650d';
 
-const head = (options: VclOptions): string => `vcl 4.1;
+const head = (gateway: VclOptions): string => `vcl 4.1;
 import std;
 
 backend gateway {
-  .host = "${options.gateway.host}";
-  .port = "${options.gateway.port}";
+  .host = "${gateway.host}";
+  .port = "${gateway.port}";
   .connect_timeout = 5s;
   .first_byte_timeout = 70s;
   .between_bytes_timeout = 70s;
 }
 
 sub vcl_recv {
-  if (req.http.${token} != "${options.token}") { return (synth(403)); }
+  if (req.http.${token} != "${gateway.token}") { return (synth(403)); }
   if (req.method != "GET" && req.method != "HEAD") { return (synth(405)); }
   if (req.restarts == 0) {
     set req.grace = ${EVER};
@@ -129,10 +130,11 @@ sub vcl_backend_error {
 `;
 
 /** The text, and a name that changes with it. */
-export function renderVcl(options: VclOptions): { name: string; text: string } {
-  const { host } = options.gateway;
-  if (!isIP(host) || !/^[\w-]+$/.test(options.token)) throw new Error('not fit for the configuration of Varnish');
-  const text = head(options) + visits + origins;
+export function renderVcl(gateway: VclOptions): { name: string; text: string } {
+  const { host, port, token: own } = gateway;
+  const isFit = isIP(host) && Number.isInteger(port) && /^[\w-]+$/.test(own);
+  if (!isFit) throw new Error('not fit for the configuration of Varnish');
+  const text = head(gateway) + visits + origins;
   return { name: `${VCL_PREFIX}${createHash('sha256').update(text).digest('hex').slice(0, 12)}`, text };
 }
 

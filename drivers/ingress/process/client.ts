@@ -30,6 +30,8 @@ export interface IngressProcess {
   reads: number;
   /** The present connection; while it is lost, the last one. */
   channel(): Channel;
+  /** To processes that were replaced, and finish the responses that they have begun. */
+  draining: ReadonlySet<Channel>;
   /** Leaves the process to the next control plane. */
   detach(): void;
   /** Ends the process; open requests have `graceMs`. */
@@ -43,13 +45,16 @@ interface Connection {
 
 const START_MS = 20_000;
 const RETRY_MS = 200;
-/** Open requests of the one that is replaced. */
-const REPLACED_GRACE_MS = 30_000;
+/** Open requests of the one that must end before the next one can listen. */
+const STOPPED_GRACE_MS = 30_000;
+/** Responses of the one that is replaced, while the new one serves: a large file takes long on a slow line. */
+const REPLACED_GRACE_MS = 60 * 60_000;
 
 /** Where the process cannot be had: `code` EBUSY while another control plane has it, else that of `listen`. */
 export async function openIngressProcess(options: IngressProcessOptions): Promise<IngressProcess> {
   const first = await connectOrStart(options);
-  const opened = await openOn(first, options);
+  const draining = new Set<Channel>();
+  const opened = await openOn(first, options, draining);
   let connection = opened.connection;
   let isDetached = false;
   const watch = async (): Promise<void> => {
@@ -68,9 +73,10 @@ export async function openIngressProcess(options: IngressProcessOptions): Promis
     ports: opened.ports,
     reads: opened.reads,
     channel: () => connection.channel,
+    draining,
     detach() {
       isDetached = true;
-      connection.channel.close();
+      for (const channel of [connection.channel, ...draining]) channel.close();
     },
     async end(graceMs) {
       isDetached = true;
@@ -84,6 +90,7 @@ export async function openIngressProcess(options: IngressProcessOptions): Promis
 async function openOn(
   connection: Connection,
   options: IngressProcessOptions,
+  draining: Set<Channel>,
 ): Promise<{ connection: Connection; ports: IngressDriver['ports']; reads: number }> {
   const { channel, greeting } = connection;
   if (!greeting.opened) return { connection, ports: await callOpen(channel, options.settings), reads: 0 };
@@ -93,15 +100,17 @@ async function openOn(
   const { host, port, tlsPort } = options.settings;
   const keepsPorts = settings.host === host && settings.port === port && settings.tlsPort === tlsPort;
   if (!keepsPorts) {
-    channel.send('end', REPLACED_GRACE_MS);
+    channel.send('end', STOPPED_GRACE_MS);
     await channel.closed;
-    return openOn(await connectOrStart(options), options);
+    return openOn(await connectOrStart(options), options, draining);
   }
   await channel.call('startSuccessor', programOf(options));
   const successor = await connected(options);
   if (!successor) throw new Error('The new ingress process cannot be reached.');
   const opened = { connection: successor, ports: await callOpen(successor.channel, options.settings), reads };
   channel.send('end', REPLACED_GRACE_MS);
+  draining.add(channel);
+  void channel.closed.then(() => draining.delete(channel));
   return opened;
 }
 

@@ -45,6 +45,7 @@ async function main(state: State): Promise<void> {
     );
     void channel.closed.then(() => {
       if (state.controller === channel) state.controller = null;
+      if (state.isEnding) bypassCache(state);
     });
   });
   writeFileSync(path.join(state.directory, 'pid'), `${process.pid}\n`);
@@ -80,7 +81,7 @@ function handlersOf(state: State, channel: () => Channel): Handlers {
     open: (settings: IngressProcessSettings) => open(state, settings),
     ...routeHandlers(served),
     ...zoneHandlers(served),
-    startSuccessor: (program: Program) => startSuccessor(program, state.directory, served()),
+    startSuccessor: (program: Program) => handOver(program, state.directory, served()),
     end: (graceMs: number) => void end(state, graceMs),
   };
 }
@@ -127,6 +128,22 @@ function zoneHandlers(served: () => Served): Handlers {
   };
 }
 
+/** Two caches can't keep files in one directory. */
+async function handOver(program: Program, directory: string, served: Served): Promise<void> {
+  await served.cdn.releaseObjects();
+  try {
+    await startSuccessor(program, directory, served);
+  } catch (error) {
+    served.cdn.reclaimObjects();
+    throw error;
+  }
+}
+
+/** Nobody tells this process of purges any more. */
+function bypassCache({ controller, served }: State): void {
+  if (!controller) served?.cdn.bypassCache();
+}
+
 function greet(state: State, channel: Channel): Greeting {
   const isBusy = state.controller !== null && state.controller !== channel;
   if (!isBusy) state.controller = channel;
@@ -140,8 +157,10 @@ function greet(state: State, channel: Channel): Greeting {
 }
 
 async function end(state: State, graceMs: number): Promise<void> {
-  if (state.isEnding) return;
+  // Told again, e.g. by SIGTERM while long responses are under way.
+  if (state.isEnding) return void setTimeout(() => process.exit(0), graceMs);
   state.isEnding = true;
+  bypassCache(state);
   if (state.served) await closeServed(state.served, graceMs);
   report(state);
   setTimeout(() => process.exit(0), EXIT_MS);

@@ -107,7 +107,7 @@ function ingressDriver(process: IngressProcess, known: Known, stored?: StoredZon
       send('pinRoutes', pin, id, routes);
       return (read = (known.reads += 1)) => send('unpinRoutes', pin, read);
     },
-    drain: (instanceId, ms) => answered(process.channel().call('drain', instanceId, ms), ms + ANSWER_MS),
+    drain: (instanceId, ms) => answered(callAll(process, 'drain', instanceId, ms), ms + ANSWER_MS),
     takeTraffic: () => known.traffic.splice(0),
     forgetCertificate: (host) => send('forgetCertificate', host),
     close: async (graceMs) => {
@@ -123,10 +123,15 @@ function isServing({ routes, zones }: Known): boolean {
   return zones.size > 0 || [...routes.values()].flat().some(({ targets }) => targets.length > 0);
 }
 
+/** Of processes that were replaced too: what they have begun depends on it. One that ends meanwhile has done it. */
+async function callAll({ channel, draining }: IngressProcess, name: string, ...args: unknown[]): Promise<void> {
+  const replaced = [...draining].map((one) => Promise.race([one.closed, one.call(name, ...args)]));
+  await Promise.all([channel().call(name, ...args), ...replaced]);
+}
+
 function cdnDriver(process: IngressProcess, known: Known, stored?: StoredZones): CdnDriver {
   const save = (): void => stored?.save(() => [...known.zones].map(([id, spec]) => ({ id, spec })));
-  const call = async (name: string, ...args: unknown[]): Promise<void> =>
-    void (await process.channel().call(name, ...args));
+  const call = (name: string, ...args: unknown[]): Promise<void> => callAll(process, name, ...args);
   return {
     name: 'embedded',
     async ensureZone(id, spec) {

@@ -53,8 +53,9 @@ export async function openServed(
     resolvers: cache.resolvers,
     caFile: cache.caFile,
   });
-  const { directory, bytesMax, objectsMax, memoryBytesMax, objectBytesMax } = cache;
-  const cdn = openEmbeddedCdn({ directory, bytesMax, objectsMax, memoryBytesMax, objectBytesMax, outbound, log });
+  const { directory, bytesMax, objectsMax, memoryBytesMax, objectBytesMax, token } = cache;
+  const limits = { bytesMax, objectsMax, memoryBytesMax, objectBytesMax };
+  const cdn = openEmbeddedCdn({ directory, ...limits, outbound, log, ...(token && { token }) });
   const lines: AccessLine[] = [];
   const line = (one: AccessLine): void => void (lines.length < LINES_MAX && lines.push(one));
   const parts = { ...callbacks, edge: cdn.edge, line };

@@ -19,6 +19,8 @@ export interface IngressProcessSettings {
     allowPrivateAddresses: boolean;
     resolvers: readonly string[];
     caFile: string | null;
+    /** See EdgeOptions. */
+    token?: string;
   };
 }
 
