@@ -1,4 +1,5 @@
 // Every engine of CDN zones is a cache by the same rules.
+import http from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { startCdnBench, type CdnBench, type Seen } from '../support/cdn_bench';
 import type { CdnEngine } from '../../drivers/cdn/edge/edge';
@@ -21,6 +22,8 @@ export function describeCdnCache(name: string, open: () => Promise<CdnEngine> | 
     test('a purge takes out what it means, by address, prefix, tag and all', () => checkPurges(bench));
     test('what is on its way while a purge comes is not kept', () => checkPurgeOfFetch(bench));
     test('many visitors of one new object cost one request, and all get the whole', () => checkWaiters(bench));
+    test('visitors who wait for a new object get its bytes as they come', () => checkStreaming(bench));
+    test('a write purges what its response names, of this site', () => checkNamedByWrite(bench));
     test('compressed for visitors who can read it, and the same text for others', () => checkCompression(bench));
     test('hits, requests to the origin and bytes are counted', () => checkCounters(bench));
     describeCdnSafety(() => bench);
@@ -80,6 +83,57 @@ async function checkWaiters(bench: CdnBench): Promise<void> {
   const seen = await Promise.all(Array.from({ length: WAITERS }, () => bench.visit(host, '/many')));
   expect(seen.every((one) => one.status === 200 && one.body === body)).toBe(true);
   expect(bench.asked('/many')).toHaveLength(1);
+}
+
+async function checkStreaming(bench: CdnBench): Promise<void> {
+  const host = await bench.zone('cdn_streamed');
+  const body = 'x'.repeat(400_000);
+  // A compressor would hold it back until there is enough.
+  const headers = { ...MINUTE.headers, 'content-type': 'application/octet-stream' };
+  bench.origin('/streamed', [{ headers, body, holds: true }]);
+  const bodies = [beginReading(bench, host, '/streamed'), beginReading(bench, host, '/streamed')];
+  await eventually('a part for each', async () => bodies.every(({ length }) => length() > 50_000));
+  expect(bodies.map(({ length }) => length() < body.length)).toEqual([true, true]);
+  bench.release();
+  for (const { ended, length } of bodies) {
+    await ended;
+    expect(length()).toBe(body.length);
+  }
+  expect(bench.asked('/streamed')).toHaveLength(1);
+}
+
+function beginReading({ port }: CdnBench, host: string, path: string): { length(): number; ended: Promise<void> } {
+  let length = 0;
+  const ended = new Promise<void>((resolve, reject) => {
+    const request = http.get({ host: '127.0.0.1', port, path, headers: { host }, agent: false }, (response) => {
+      response.on('data', (chunk: Buffer) => (length += chunk.length));
+      response.on('error', reject).on('end', () => resolve());
+    });
+    request.on('error', reject);
+  });
+  return { length: () => length, ended };
+}
+
+async function checkNamedByWrite(bench: CdnBench): Promise<void> {
+  const host = await bench.zone('cdn_named');
+  const paths = ['/named/location', '/named/content-location', '/named/elsewhere', '/named/other'];
+  for (const path of paths) bench.origin(path, [MINUTE]);
+  const visitAll = async (): Promise<unknown[]> => {
+    const found = [];
+    for (const path of paths) found.push((await bench.visit(host, path)).body);
+    return found;
+  };
+  const headers = {
+    location: '/named/x/../location?new',
+    'content-location': 'http://origin.example.com/named/content-location',
+  };
+  bench.origin('/named/write', [
+    { status: 201, headers },
+    { headers: { location: 'http://other.example.com/named/elsewhere' } },
+  ]);
+  await visitAll();
+  for (let turn = 0; turn < 2; turn += 1) await bench.visit(host, '/named/write', { method: 'POST' });
+  expect(await visitAll()).toEqual(['answer 2', 'answer 2', 'answer 1', 'answer 1']);
 }
 
 async function checkCompression(bench: CdnBench): Promise<void> {

@@ -12,6 +12,8 @@ export interface OriginAnswer {
   delayMs?: number;
   /** The body is the request, as JSON. */
   reflects?: true;
+  /** The second half of the body comes when the test says so. */
+  holds?: true;
   /** How the end of the body is told; absent: by its length. */
   framing?: 'chunked' | 'close';
 }

@@ -79,6 +79,22 @@ export const VALIDATION_RULES: Rule[] = [
     ],
   ),
   rule(
+    'RFC 9111 §3.2',
+    'a 304 does not change what describes the body',
+    [
+      cc('max-age=0', { etag: ETAG, 'last-modified': LONG_AGO, 'content-md5': 'old' }),
+      {
+        ...cc('max-age=60', { etag: '"v2"', 'last-modified': LONG_AGO, 'content-md5': 'new', 'content-range': 'x' }),
+        validates: true,
+      },
+    ],
+    [
+      { asked: 1, body: 1 },
+      { asked: 2, body: 1, fields: { etag: ETAG, 'content-md5': 'old', 'content-range': null } },
+      { asked: 2, body: 1, fields: { etag: ETAG, 'content-md5': 'old', 'content-range': null } },
+    ],
+  ),
+  rule(
     'RFC 9111 §4.3.3',
     'another response replaces a stale one',
     [cc('max-age=0', { etag: ETAG }), cc('max-age=60', { etag: '"v2"' })],

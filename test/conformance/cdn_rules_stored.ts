@@ -45,8 +45,8 @@ export const FRESHNESS_RULES: Rule[] = [
     cache: { respect_origin_headers: false },
   },
   rule('RFC 9111 §5.1', 'an Age beyond max-age is stale', cc('max-age=60', { age: '61' }), notKept),
-  rule('RFC 9111 §5.1', 'Age goes on from that of the origin', cc('max-age=60', { age: '30' }), [
-    { asked: 1, body: 1 },
+  rule('RFC 9111 §5.1', 'Age goes on from that of the origin', cc('max-age=600', { age: '300' }), [
+    { asked: 1, body: 1, fields: { age: '30' } },
     { asked: 1, body: 1, fields: { age: '30' } },
   ]),
   rule('RFC 9111 §5.1', 'Age begins at 0', cc('max-age=60'), [
@@ -120,6 +120,17 @@ export const STATUSES_RULES: Rule[] = [
     { asked: 1, status: 404 },
     { asked: 1, status: 404 },
   ]),
+  ...[404, 410].map((status) =>
+    rule(
+      'negative caching',
+      `${status} without a life is kept for a minute at most`,
+      answer({ age: '61' }, { status }),
+      [
+        { asked: 1, status },
+        { asked: 2, status },
+      ],
+    ),
+  ),
   rule(
     'RFC 9111 §3.3',
     'a part is never kept as the whole',

@@ -20,6 +20,8 @@ export interface CdnBench {
   /** Where visitors come. */
   port: number;
   origin(path: string, answers: OriginAnswer[]): void;
+  /** Sends what is held back of all bodies. */
+  release(): void;
   /** What came for a path. */
   asked(path: string): { method: string; target: string; headers: IncomingHttpHeaders }[];
   /** @returns its host name */
@@ -51,6 +53,7 @@ export function testEdgeOptions(rules: Partial<OutboundRules> = {}): EdgeOptions
 export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine): Promise<CdnBench> {
   const told = new Map<string, OriginAnswer[]>();
   const asked = new Map<string, ReturnType<CdnBench['asked']>>();
+  const held: (() => void)[] = [];
   const origin = await listen((request, response) => {
     const target = request.url ?? '/';
     const path = target.split('?', 1)[0] as string;
@@ -58,7 +61,7 @@ export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine):
     asked.set(path, [...requests, { method: request.method ?? '', target, headers: request.headers }]);
     const answers = told.get(path) ?? [{}];
     const answer = answers[Math.min(requests.length, answers.length - 1)] as OriginAnswer;
-    void respond(request, response, answer, requests.length + 1);
+    void respond(request, response, answer, { number: requests.length + 1, hold: (end) => void held.push(end) });
   });
   const engine = await open();
   const front = await listen((request, response) => {
@@ -70,6 +73,7 @@ export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine):
   return {
     ...{ engine, originUrl: origin.url, port: front.port },
     origin: (path, answers) => void told.set(path, answers),
+    release: () => held.splice(0).forEach((end) => end()),
     asked: (path) => asked.get(path) ?? [],
     async zone(id, cache = {}, more = {}) {
       const host = `${id}.cdn.example.com`;
@@ -97,8 +101,8 @@ export async function startCdnBench(open: () => Promise<CdnEngine> | CdnEngine):
 async function respond(
   request: IncomingMessage,
   response: ServerResponse,
-  { status = 200, headers = {}, body, validates, breaks, delayMs = 0, reflects, framing }: OriginAnswer,
-  number: number,
+  { status = 200, headers = {}, body, validates, breaks, delayMs = 0, reflects, framing, holds }: OriginAnswer,
+  { number, hold }: { number: number; hold(end: () => void): void },
 ): Promise<void> {
   const { method, url, headers: asked } = request;
   await sleep(delayMs);
@@ -113,6 +117,10 @@ async function respond(
   };
   if (framing === 'close') response.useChunkedEncodingByDefault = false;
   response.writeHead(status, { ...own, ...headers });
+  if (holds) {
+    response.write(text.slice(0, text.length / 2));
+    return hold(() => response.end(text.slice(text.length / 2)));
+  }
   if (breaks !== 'body') return void response.end(status === 204 ? undefined : text);
   response.write(text.slice(0, 5));
   await sleep(100);

@@ -58,6 +58,14 @@ export function responseFields(headers: IncomingHttpHeaders): HeaderFields {
   return pick(headers, () => true);
 }
 
+/** Of the stored body, which a 304 confirms: they stay what they are (RFC 9111 §3.2). */
+const OF_BODY = ['content-encoding', 'content-length', 'content-md5', 'content-range', 'etag'];
+
+/** The fields of a 304 that the stored response takes over. */
+export function renewedFields(headers: IncomingHttpHeaders): HeaderFields {
+  return pick(headers, (name) => !OF_BODY.includes(name));
+}
+
 export function withoutCacheFields(fields: HeaderFields): HeaderFields {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !OF_CACHES.has(name)));
 }

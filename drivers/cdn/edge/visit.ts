@@ -149,8 +149,20 @@ export async function passThrough(visit: Visit): Promise<void> {
   });
   const isUnsafe = !['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(request.method ?? '');
   if (isUnsafe && (origin.statusCode ?? 500) < 400)
-    await state.cache.invalidate(zone.id, { type: 'urls', values: [pathOf(visit.target)] });
+    await state.cache.invalidate(zone.id, { type: 'urls', values: changedPaths(visit, origin) });
   sendPassed(visit, origin);
+}
+
+/** What a write has changed: its own path, and those of this site that the response names (RFC 9111 §4.4). */
+function changedPaths({ target, visitor, zone }: Visit, { headers }: IncomingMessage): string[] {
+  const base = `http://${visitor.host}${pathOf(target)}`;
+  const hosts = [visitor.host, zone.spec.origin.host_header.replace(/:\d+$/, '').toLowerCase()];
+  const named = [headers.location, headers['content-location']].flatMap((text) => {
+    if (text === undefined || !URL.canParse(text, base)) return [];
+    const { hostname, pathname } = new URL(text, base);
+    return hosts.includes(hostname) ? [pathname] : [];
+  });
+  return [...new Set([pathOf(target), ...named])];
 }
 
 export function sendPassed(visit: Visit, origin: IncomingMessage): void {

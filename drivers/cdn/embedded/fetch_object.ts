@@ -3,20 +3,21 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { EmbeddedState, Fetch } from './state';
 import type { ObjectRequest } from '../edge/visit';
 import { startFlight, type Flight } from './flight';
-import { responseFields, tagsOf, withoutCacheFields, type HeaderFields } from '../edge/headers';
+import { renewedFields, responseFields, tagsOf, withoutCacheFields } from '../edge/headers';
 import { conditionalFields, decide, isEndKnown, type Decision } from '../edge/policy';
-import type { StoredObject } from './store';
+import type { Description, StoredObject } from './store';
 
 export type Fetched =
   /** On its way into the cache; others may read it too. */
-  | { kind: 'flight'; status: number; headers: HeaderFields; size: number | null; flight: Flight; vary: Vary }
+  | ({ kind: 'flight'; size: number | null; flight: Flight } & Pick<
+      Description,
+      'status' | 'headers' | 'vary' | 'born_at'
+    >)
   /** The stored object still holds. */
   | { kind: 'renewed'; object: StoredObject }
   /** Not to be kept: for the one who asked. */
   | { kind: 'passed'; response: IncomingMessage }
   | { kind: 'failed'; error: unknown };
-
-type Vary = Record<string, string>;
 
 const PASSED_MS = 60_000;
 const PASSED_MAX = 10_000;
@@ -88,8 +89,7 @@ function renewed(
   response: IncomingMessage,
 ): Fetched {
   response.resume();
-  const fields = responseFields(response.headers);
-  delete fields['content-length'];
+  const fields = renewedFields(response.headers);
   const merged = { ...stale.headers, ...fields } as IncomingHttpHeaders;
   const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decide(
     { key, request: headers as IncomingHttpHeaders, status: stale.status, response: merged },
@@ -129,7 +129,7 @@ async function store(
   });
   fetch.flight = flight;
   if (fetch.isCancelled) flight.cancelStoring();
-  return { kind: 'flight', status, headers: withoutCacheFields(headers), size, flight, vary };
+  return { kind: 'flight', status, headers: withoutCacheFields(headers), size, flight, vary, born_at };
 }
 
 /** The time is that of the head: a body may take longer. */

@@ -67,7 +67,7 @@ async function answer(
   if (!isSame) return passThrough(visit);
   const status = isLeader ? `fwd=${stale ? 'stale' : 'uri-miss'}; stored` : 'fwd=uri-miss; collapsed';
   const { flight, size } = fetched;
-  const headers = visitorFields(visit, fetched.headers, status, 0);
+  const headers = visitorFields(visit, fetched.headers, status, ageOf(fetched));
   const reply = replyTo(visit.request, { status: fetched.status, size, headers }, visit.zone.spec.compression);
   if (!reply.hasBody) return sendReplyHead(visit.response, reply);
   const { id, stored } = flight;
@@ -81,8 +81,7 @@ async function answer(
 
 function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, status: string): Promise<void> | void {
   const { request, response, zone } = visit;
-  const age = (Date.now() - object.born_at) / 1000;
-  const headers = visitorFields(visit, withoutCacheFields(object.headers), status, age);
+  const headers = visitorFields(visit, withoutCacheFields(object.headers), status, ageOf(object));
   const { size } = object;
   const reply = replyTo(request, { status: object.status, size, headers }, zone.spec.compression);
   const bytes = reply.coding ? object.forms[reply.coding] : object;
@@ -91,6 +90,11 @@ function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, st
   countHit(visit);
   if (content) return sendBuffer(response, reply, content);
   sendReplyHead(response, reply);
+}
+
+/** In seconds. */
+function ageOf({ born_at }: Pick<StoredObject, 'born_at'>): number {
+  return (Date.now() - born_at) / 1000;
 }
 
 /** @param bytes absent: the form that the visitor reads is not made yet */

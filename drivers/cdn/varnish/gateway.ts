@@ -6,7 +6,14 @@ import { timingSafeEqual } from 'node:crypto';
 import type { PurgeSpec } from '../../cdn';
 import { isCompressible } from '../edge/compression';
 import { trafficOf, type EdgeState, type Zone } from '../edge/edge_state';
-import { requestFields, responseFields, tagsOf, withoutCacheFields, type HeaderFields } from '../edge/headers';
+import {
+  renewedFields,
+  requestFields,
+  responseFields,
+  tagsOf,
+  withoutCacheFields,
+  type HeaderFields,
+} from '../edge/headers';
 import { decide, isEndKnown, type Decision } from '../edge/policy';
 import { purgeMatcher } from '../edge/purge_matcher';
 import { FIELD, withoutInternal } from './fields';
@@ -145,7 +152,8 @@ function describe(
   origin: IncomingMessage,
 ): HeaderFields {
   const status = origin.statusCode ?? 502;
-  const fields = withoutInternal(responseFields(origin.headers)) as HeaderFields;
+  const fieldsOf = status === 304 ? renewedFields : responseFields;
+  const fields = withoutInternal(fieldsOf(origin.headers)) as HeaderFields;
   const tags = tagsOf(origin.headers).join(',');
   const visible = withoutCacheFields(fields);
   if (fields.via !== undefined) visible[FIELD.via] = [fields.via].flat().join(', ');
