@@ -1,10 +1,10 @@
 // The networks of projects: opened where they are wanted, and where some are left of a time when they were.
 import { join } from 'node:path';
 import type { Config } from '../core/config';
-import { hasEntries } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import type { NetworkDriver } from '../drivers/network';
-import { openNetworks, resolverOpenings } from '../drivers/network/open';
+import { listNetworkDirectories } from '../drivers/network/network_directory';
+import { networkFailure, openNetworks, resolverOpenings } from '../drivers/network/open';
 import { memberOfNetwork } from '../drivers/runtime/network_members';
 import type { Platform } from '../platform/platform';
 
@@ -19,7 +19,7 @@ export async function openNetworksOf({
   log,
 }: Pick<Platform, 'config' | 'log'>): Promise<OpenedNetworks | undefined> {
   const isolated = config.network === 'isolated';
-  if (!isolated && !hasEntries(networksDirectory(config))) return undefined;
+  if (!isolated && !(await listNetworkDirectories(networksDirectory(config))).length) return undefined;
   try {
     const driver = await openNetworks(await networkOptions(config));
     const { facts } = driver.fingerprint();
@@ -33,28 +33,28 @@ export async function openNetworksOf({
       return undefined;
     }
     throw new StartupError(
-      `NETWORK is isolated, but this host cannot give projects networks of their own: ${reasonOf(error)}`,
+      `NETWORK is isolated, but this host cannot give projects networks of their own: ${networkFailure(error)}`,
     );
   }
 }
 
 /** What networks of this installation are made of. */
 export async function networkOptions(config: Config): Promise<Parameters<typeof openNetworks>[0]> {
-  const { runtimeDir, networkBlock, networkAllow, ingressPort, ingressTlsPort } = config;
-  const publicPorts = [ingressPort, ingressTlsPort].filter((port) => port !== null && port > 0) as number[];
+  const { runtimeDir, networkBlock, networkAllow } = config;
   return {
     directory: networksDirectory(config),
     block: networkBlock,
-    openings: { ...(await resolverOpenings()), publicPorts, allowed: networkAllow },
+    openings: { ...(await resolverOpenings()), services: servicePorts(config), allowed: networkAllow },
     memberOf: (name) => memberOfNetwork(join(runtimeDir, 'units'), name),
   };
 }
 
-function networksDirectory({ runtimeDir }: Config): string {
-  return join(runtimeDir, 'networks');
+/** Of servers that ask for a key or a password, or are there for everybody. */
+function servicePorts({ ingressPort, ingressTlsPort, s3Port, smtpPorts, registryPort }: Config): number[] {
+  const ports = [ingressPort, ingressTlsPort ?? 0, s3Port, registryPort, ...smtpPorts.map(({ port }) => port)];
+  return [...new Set(ports)].filter((port) => port > 0);
 }
 
-function reasonOf(error: unknown): string {
-  const { message, cause, stderr } = error as { message: string; cause?: unknown; stderr?: string };
-  return [message, stderr, typeof cause === 'string' ? cause : ''].filter(Boolean).join(' ').trim();
+function networksDirectory({ runtimeDir }: Config): string {
+  return join(runtimeDir, 'networks');
 }

@@ -18,7 +18,11 @@ export class CommandFailed extends DriverError {
   }
 }
 
-const systemPath = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin`;
+/** Of programs of the host. */
+export const commandEnvironment = {
+  PATH: `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin`,
+  LC_ALL: 'C',
+};
 
 /**
  * Answers what the program printed. When the context ends the program is ended too.
@@ -29,7 +33,7 @@ export function run(program: string, args: string[], ctx: DriverContext): Promis
   return new Promise((resolve, reject) => {
     const options = {
       signal: ctx.signal,
-      env: { PATH: systemPath, LC_ALL: 'C' },
+      env: commandEnvironment,
       maxBuffer: 1 << 20,
       killSignal: 'SIGKILL' as const,
     };

@@ -132,6 +132,21 @@ export function addNameserver({ registry }: Metrics, isHealthy: () => Promise<bo
   });
 }
 
+/** Adds which network applications and databases have. */
+export function addNetworks({ registry }: Metrics, facts: () => Promise<Record<string, unknown>>): void {
+  new Gauge({
+    name: 'platform_networks',
+    help: 'Always 1. network: shared (all on that of the host), root or user (each project has its own, made by it)',
+    labelNames: ['network', 'way_out'],
+    registers: [registry],
+    async collect() {
+      this.reset();
+      const { network, way_out } = await facts();
+      if (network) this.set({ network: String(network), way_out: String(way_out) }, 1);
+    },
+  });
+}
+
 /** Adds how many processes serve the API, where they are not this one. */
 export function addWebProcesses({ registry }: Metrics, serving: () => number): void {
   new Gauge({

@@ -27,6 +27,7 @@ import {
   addCheckCounts,
   addCheckFigures,
   addNameserver,
+  addNetworks,
   addVarnishFigures,
   addWorkerLag,
   listenAdmin,
@@ -106,6 +107,7 @@ export async function openWorker(platform: Platform, metrics: Metrics, opened: O
   const worker = await startWorker(platform, { whenTaken: 'refuse' });
   opened.push(() => worker.stop());
   addCheckCounts(metrics, () => worker.checks());
+  addNetworks(metrics, () => worker.runtimeFacts());
   if (platform.config.dnsPort !== 0 || platform.config.powerdnsUrl) addNameserver(metrics, () => worker.nameserver());
 }
 

@@ -17,6 +17,7 @@ import { listen } from '../platform/listener';
 import type { Platform } from '../platform/platform';
 
 const STAND_BY_MS = 2_000;
+const FACTS_WITHIN_MS = 5_000;
 const NAMESERVER_WITHIN_MS = 2_000;
 /** Steps of instances and applications wait on processes, not on this one: many at a time cost little. */
 const HOST_STEPS = 16;
@@ -27,6 +28,8 @@ export interface Worker {
   /** Whether DNS zones are answered; null where this process does not see to it. */
   nameserver(): Promise<boolean> | null;
   /** What its checks of observers have come to. */
+  /** What its host gives units: facts of the runtime; none where another process runs the applications. */
+  runtimeFacts(): Promise<Record<string, unknown>>;
   checks(): CheckCounts;
   /** Lets running steps finish for a while, gives back what it holds, and ends. Applications run on. */
   stop(): Promise<void>;
@@ -50,6 +53,8 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
   return {
     ingress: () => watch.host()?.drivers.ingress.ports ?? null,
     nameserver: () => isNameserverHealthy(watch.host()),
+    runtimeFacts: async () =>
+      (await watch.host()?.drivers.runtime.fingerprint(driverContext(FACTS_WITHIN_MS)))?.facts ?? {},
     checks: () => observers.counts(),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop()]);

@@ -188,6 +188,9 @@ test('doctor finds everything in order beside the running service', async () => 
     isolation: {
       detail: expect.stringMatching(/^sandbox \w+, system calls .*, limits .*, process_limit (unit|user|monitor) \(/),
     },
+    'networks of projects': {
+      detail: expect.stringMatching(/^none: .* \(NETWORK\)\. (With isolated, they work|This host cannot make them: .)/),
+    },
     port: { status: 'ok', detail: `a running service answers at 127.0.0.1:${port}` },
   });
   expect(code).toBe(0);

@@ -285,6 +285,7 @@ describe('none of it is found', () => {
     const port = /"admin_port":(\d+)/.exec(program.out())?.[1];
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     expect(metrics).toContain('platform_requests_total');
+    expect(metrics).toContain('platform_networks{network="shared",way_out="true"} 1');
     expect(found(metrics)).toEqual([]);
   });
 

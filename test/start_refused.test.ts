@@ -1,5 +1,5 @@
 // What keeps the program from starting.
-import { chmodSync, mkdtempSync } from 'node:fs';
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import pg from 'pg';
@@ -47,6 +47,13 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     return Object.assign(new URL(empty), { username: ROLE, password: 'pw-of-someone' }).href;
   }
 
+  /** A directory for PATH whose nft(8) fails, as on a kernel without it. */
+  function withoutPacketFilter(): string {
+    const programs = mkdtempSync(path.join(home, 'programs-'));
+    writeFileSync(path.join(programs, 'nft'), '#!/bin/sh\necho no packet filter >&2\nexit 1\n', { mode: 0o755 });
+    return programs;
+  }
+
   const nowhere = '/proc/platform';
   const cases: [string, RegExp, () => Promise<Record<string, string>> | Record<string, string>, string[]?][] = [
     ['a taken port', /PORT|listen on 127.0.0.1:\d+.*port is taken/, () => ({ PORT: String(port) })],
@@ -88,6 +95,11 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     ['a malformed secret', /PLATFORM_SECRET_KEY is malformed/, () => ({ PLATFORM_SECRET_KEY: 'pw-of-someone' })],
     ['an unknown setting', /PLATFORM_DATADIR is not a setting/, () => ({ PLATFORM_DATADIR: '/x' })],
     ['a folder for volumes that can not be made', /\/proc\/platform/, () => ({ VOLUME_DIR: nowhere })],
+    [
+      'networks that this host can not make',
+      /NETWORK is isolated, but this host cannot give projects networks of their own: .*no packet filter/,
+      () => ({ NETWORK: 'isolated', PATH: `${withoutPacketFilter()}:${process.env.PATH}` }),
+    ],
     ['an unknown argument', /--port/, () => ({}), ['--port']],
   ];
 

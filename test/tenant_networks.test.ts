@@ -1,6 +1,7 @@
 // Networks of projects, as an ordinary user: by user namespaces. As root see test/engines/tenant_networks.test.ts.
 import { spawnSync } from 'node:child_process';
 import { networkCases } from './support/network_cases';
+import { networkKillCases } from './support/network_killed';
 
 const isRoot = process.getuid?.() === 0;
 const hasNamespaces = spawnSync('unshare', ['-Urn', 'nft', 'list', 'ruleset']).status === 0;
@@ -8,4 +9,5 @@ const asUser = !isRoot && hasNamespaces ? describe : describe.skip;
 
 asUser('networks of projects, as an ordinary user', () => {
   networkCases();
+  networkKillCases();
 });

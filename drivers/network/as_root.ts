@@ -24,6 +24,8 @@ export interface RootNetworkOptions {
   /** CIDR of IPv4 addresses, of which each network has four. */
   block: string;
   openings: Openings;
+  /** Only to see whether it can be done: nothing of the host is changed for good. */
+  isTrial?: boolean;
 }
 
 interface Root extends RootNetworkOptions {
@@ -46,6 +48,7 @@ if ! ip link show "$2" >/dev/null 2>&1 || ! ip -n "$1" link show eth0 >/dev/null
   ip link add "$2" type veth peer name eth0 netns "$1"
 fi
 echo 1 > "/proc/sys/net/ipv4/conf/$2/forwarding"
+echo 1 > "/proc/sys/net/ipv4/conf/$2/route_localnet"
 ip addr replace "$3/30" dev "$2"
 ip link set "$2" up
 ip -n "$1" link set lo up
@@ -94,7 +97,7 @@ async function close(root: Root): Promise<void> {
 
 async function loadHostRules(root: Root, ctx: DriverContext): Promise<void> {
   await run('nft', [hostRules(tableOf(root.tag), `${prefixOf(root.tag)}*`, root.block, root.openings)], ctx);
-  await run('sh', ['-c', FORWARD], ctx);
+  if (!root.isTrial) await run('sh', ['-c', FORWARD], ctx);
 }
 
 function inTurn<T>(root: Root, work: () => Promise<T>): Promise<T> {
@@ -110,7 +113,16 @@ async function ensure(root: Root, name: string, ctx: DriverContext): Promise<Ent
   const namespace = namespaceOf(root.tag, name);
   await run(
     'sh',
-    ['-c', MAKE, 'make', namespace, interfaceOf(root.tag, slot), host, inside, entranceRules(inside, root.openings)],
+    [
+      '-c',
+      MAKE,
+      'make',
+      namespace,
+      interfaceOf(root.tag, slot),
+      host,
+      inside,
+      entranceRules({ host, inside }, root.openings),
+    ],
     ctx,
   );
   return {

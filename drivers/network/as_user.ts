@@ -1,19 +1,18 @@
 // Networks made by an ordinary user: a user and a network namespace for each, held by a program that is also the way in
 // (gate.ts). The way out is passt, attached to the namespace; without /dev/net/tun there is none. All steps may be
 // repeated: the note `holder` names the process of the namespace, as long as it lives.
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import { access, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import os from 'node:os';
-import { run } from '../command';
+import { commandEnvironment, run } from '../command';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network';
 import { argumentsOf, isAlive, signalProcess } from '../runtime/processes';
 import { bootId } from '../runtime/run_directory';
-import { cleanEnvironment } from '../runtime/sandbox';
 import { isAnswering } from './connect';
 import { gateProgram } from './gate';
 import {
@@ -24,6 +23,7 @@ import {
   writeNetworkNote,
 } from './network_directory';
 import { outboundRules, type Openings } from './rules';
+import { openServiceSockets } from './host_ports';
 
 export interface UserNetworkOptions {
   directory: string;
@@ -49,6 +49,7 @@ const PREPARE = `ip link set lo up && nft "$1" && shift && exec "$@"`;
 
 export async function openUserNetworks(options: UserNetworkOptions): Promise<NetworkDriver> {
   const user: User = { ...options, hasWayOut: await hasTun(), queues: new Map() };
+  const services = await openServiceSockets(options.directory, options.openings.services);
   return {
     name: 'user',
     tag: installationTag(options.directory),
@@ -57,7 +58,7 @@ export async function openUserNetworks(options: UserNetworkOptions): Promise<Net
     find: (name) => (holderIn(networkDirectoryOf(user.directory, name)) === null ? null : locationOf(user, name)),
     remove: (name) => inTurn(user, name, () => remove(user, name)),
     list: () => listNetworkDirectories(user.directory),
-    close: () => Promise.resolve(),
+    close: () => services.close(),
   };
 }
 
@@ -116,9 +117,12 @@ async function startHolder(user: User, name: string, ctx: DriverContext): Promis
   await writeNetworkNote(directory, 'gate.js', gateProgram);
   await rm(path.join(directory, 'holder'), { force: true });
   const node = [process.execPath, '--max-old-space-size=48', path.join(directory, 'gate.js'), directory];
+  const services = user.openings.services.map(String);
   const prepare = ['/bin/sh', '-c', PREPARE, 'platform-network', outboundRules(user.openings)];
-  start([...enter, ...prepare, ...node], path.join(directory, 'log'));
-  for (const end = Date.now() + START_MS; Date.now() < end; await sleep(POLL_MS)) {
+  const child = start([...enter, ...prepare, ...node, ...services], path.join(directory, 'log'));
+  let hasEnded = false;
+  child.once('close', () => (hasEnded = true));
+  for (const end = Date.now() + START_MS; Date.now() < end && !hasEnded; await sleep(POLL_MS)) {
     checkpoint(ctx);
     const holder = await runningHolder(directory, locationOf(user, name));
     if (holder === null) continue;
@@ -129,13 +133,14 @@ async function startHolder(user: User, name: string, ctx: DriverContext): Promis
   throw Object.assign(new DriverError('transient', 'The network of the project did not start.'), { cause: said });
 }
 
-function start([program = '', ...args]: string[], log: string): void {
+function start([program = '', ...args]: string[], log: string): ChildProcess {
   const fd = openSync(log, 'w', 0o600);
   try {
     const stdio = ['ignore', fd, fd] as ['ignore', number, number];
-    const child = spawn(program, args, { cwd: '/', env: cleanEnvironment, detached: true, stdio });
+    const child = spawn(program, args, { cwd: '/', env: commandEnvironment, detached: true, stdio });
     child.on('error', () => undefined); // the caller sees that nothing answers
     child.unref();
+    return child;
   } finally {
     closeSync(fd);
   }

@@ -1,6 +1,7 @@
 // The program that is a network of an ordinary user: the namespace lives as long as it does, and it takes connections
 // to ports of the network. A caller connects to its socket and writes the port and a line end; it answers + or -, and
-// passes the bytes on both ways. It ends when its directory goes.
+// passes the bytes on both ways. At ports of services of the host, which are its further arguments, it takes
+// connections of the network and passes them to sockets of the host (host_ports.ts). It ends when its directory goes.
 export const gateProgram = `'use strict';
 const fs = require('node:fs'), net = require('node:net'), path = require('node:path');
 const directory = process.argv[2], own = path.join(directory, 'holder.' + process.pid);
@@ -21,6 +22,17 @@ process.on('uncaughtException', (error) => console.error(error.message));
 const server = net.createServer({ allowHalfOpen: true, noDelay: true }, accept);
 process.chdir(directory);
 server.listen('gate.' + process.pid, () => fs.renameSync('gate.' + process.pid, 'gate'));
+for (const port of process.argv.slice(3)) {
+  const service = net.createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    const outside = net.connect({ path: path.join('..', '.services', port), allowHalfOpen: true });
+    client.pipe(outside).pipe(client);
+    outside.on('error', () => client.resetAndDestroy());
+    outside.on('close', () => client.destroy());
+    client.on('error', () => outside.destroy());
+    client.on('close', () => outside.destroy());
+  });
+  service.listen(Number(port), '127.0.0.1');
+}
 function accept(client) {
   let head = Buffer.alloc(0);
   client.on('error', () => client.destroy());

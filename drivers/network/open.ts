@@ -13,6 +13,7 @@ export interface NetworkOptions {
   directory: string;
   block: string;
   openings: Openings;
+  isTrial?: boolean;
   memberOf(name: string): Promise<number | null>;
 }
 
@@ -39,6 +40,16 @@ export async function openNetworks(options: NetworkOptions): Promise<NetworkDriv
   } finally {
     await networks.remove(name, driverContext(TRIAL_MS)).catch(() => undefined);
   }
+}
+
+/** Why there are no networks, for the operator. */
+export function networkFailure(error: unknown): string {
+  const { message, cause, stderr } = error as { message: string; cause?: unknown; stderr?: string };
+  return [message, stderr, typeof cause === 'string' ? cause : '']
+    .filter(Boolean)
+    .join(' ')
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** What the resolvers of this host are for a network of its own. */

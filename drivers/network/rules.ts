@@ -29,8 +29,8 @@ export interface Openings {
   resolvers: readonly string[];
   /** Answers for a resolver of /etc/resolv.conf that listens on the loopback interface of the host; null: none does. */
   loopbackResolver: string | null;
-  /** Ports of the host that its visitors reach too: those of the ingress. */
-  publicPorts: readonly number[];
+  /** Ports of servers of the platform on this host that are for tenants too: in a network they are at 127.0.0.1. */
+  services: readonly number[];
   /** Addresses or CIDRs that are reached although they are not public. */
   allowed: readonly string[];
 }
@@ -40,7 +40,7 @@ export interface Openings {
  * public.
  */
 export function hostRules(table: string, interfaces: string, block: string, openings: Openings): string {
-  const { publicPorts } = openings;
+  const services = portsOf(openings);
   return replaced('inet', table, [
     chain('forward', 'type filter hook forward priority filter; policy accept;', [
       `iifname "${interfaces}" jump way_out`,
@@ -57,9 +57,15 @@ export function hostRules(table: string, interfaces: string, block: string, open
       `iifname != "${interfaces}" accept`,
       'ct state established,related accept',
       ...resolverRules(openings),
-      ...(publicPorts.length ? [`ip daddr != ${block} tcp dport { ${publicPorts.join(', ')} } accept`] : []),
+      ...services.map((ports) => `ip daddr != { ${block}, 127.0.0.0/8 } tcp dport ${ports} accept`),
+      ...services.map((ports) => `ct status dnat ip daddr 127.0.0.1 tcp dport ${ports} accept`),
       'goto refused',
     ]),
+    ...services.map((ports) =>
+      chain('services', 'type nat hook prerouting priority -100; policy accept;', [
+        `iifname "${interfaces}" ip daddr ${block} tcp dport ${ports} dnat ip to 127.0.0.1`,
+      ]),
+    ),
     chain('refused', '', REFUSED),
     chain('translated', 'type nat hook postrouting priority 100; policy accept;', [
       `ip saddr ${block} oifname != "${interfaces}" masquerade`,
@@ -67,17 +73,23 @@ export function hostRules(table: string, interfaces: string, block: string, open
   ]);
 }
 
-/** Of a network that the host reaches by `address`: its ports are those of the loopback interface. */
-export function entranceRules(address: string, openings: Openings): string {
+/**
+ * Of a network that the host reaches by `inside`: its ports are those of the loopback interface. It reaches the host by
+ * `host`.
+ */
+export function entranceRules({ host, inside }: { host: string; inside: string }, openings: Openings): string {
   return replaced('inet', TABLE, [
     chain('entrance', 'type nat hook prerouting priority -100; policy accept;', [
-      `iifname "eth0" ip daddr ${address} meta l4proto tcp dnat ip to 127.0.0.1`,
+      `iifname "eth0" ip daddr ${inside} meta l4proto tcp dnat ip to 127.0.0.1`,
     ]),
     // Programs see a client of the loopback interface, as on the network of the host.
     chain('client', 'type nat hook input priority 100; policy accept;', [
       'iifname "eth0" ct status dnat snat ip to 127.0.0.1',
     ]),
-    ...resolverChains(openings),
+    ...loopbackChains([
+      ...resolverLines(openings),
+      ...portsOf(openings).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${host}`),
+    ]),
   ]);
 }
 
@@ -95,22 +107,30 @@ export function outboundRules(openings: Openings): string {
       'ct state established,related accept',
       'drop',
     ]),
-    ...resolverChains(openings),
+    ...loopbackChains(resolverLines(openings)),
   ]);
 }
 
-// Questions to a resolver that only the loopback interface of the host has.
-function resolverChains({ loopbackResolver }: Openings): string[] {
-  if (loopbackResolver === null) return [];
-  const question = 'ip daddr 127.0.0.0/8 meta l4proto { tcp, udp } th dport 53';
+// What leaves the loopback interface of a network gets an address of the network.
+function loopbackChains(lines: string[]): string[] {
+  if (!lines.length) return [];
   return [
-    chain('questions', 'type nat hook output priority -100; policy accept;', [
-      `${question} dnat ip to ${loopbackResolver}`,
-    ]),
-    chain('answers', 'type nat hook postrouting priority 100; policy accept;', [
-      'oifname "eth0" ip saddr 127.0.0.0/8 masquerade',
+    chain('from_loopback', 'type nat hook output priority -100; policy accept;', lines),
+    chain('translated', 'type nat hook postrouting priority 100; policy accept;', [
+      'oifname != "lo" ip saddr 127.0.0.0/8 masquerade',
     ]),
   ];
+}
+
+// Questions to a resolver that only the loopback interface of the host has.
+function resolverLines({ loopbackResolver }: Openings): string[] {
+  if (loopbackResolver === null) return [];
+  return [`ip daddr 127.0.0.0/8 meta l4proto { tcp, udp } th dport 53 dnat ip to ${loopbackResolver}`];
+}
+
+/** As nft writes a set; none where there are none. */
+function portsOf({ services }: Openings): string[] {
+  return services.length ? [`{ ${services.join(', ')} }`] : [];
 }
 
 export function withoutRules(table: string): string {

@@ -76,7 +76,7 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
   await runtime.networks?.sweep();
   return {
     name: 'local',
-    fingerprint: () => Promise.resolve(fingerprintOf(host)),
+    fingerprint: () => Promise.resolve(fingerprintOf(host, options.networks)),
     start: (spec, ctx) => asDriverErrors(() => start(runtime, spec, ctx)),
     inspect: (handle) => asDriverErrors(() => inspect(runtime, handle)),
     find: (unitId) => asDriverErrors(() => find(runtime, unitId)),
@@ -99,7 +99,7 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
   };
 }
 
-function fingerprintOf(host: RuntimeHost): Fingerprint {
+function fingerprintOf(host: RuntimeHost, networks: LocalRuntimeOptions['networks']): Fingerprint {
   const limits = host.groups === null ? 'poll' : `cgroup${host.groups.version}`;
   return {
     healthy: host.unsupportedReason === null,
@@ -111,6 +111,7 @@ function fingerprintOf(host: RuntimeHost): Fingerprint {
       limits,
       users: host.users,
       process_limit: host.groups === null ? host.processLimit : 'unit',
+      ...(networks?.isolated ? networks.driver.fingerprint().facts : { network: 'shared', way_out: true }),
     },
   };
 }

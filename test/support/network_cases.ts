@@ -1,7 +1,7 @@
 // What a hostile project tries, and what it must be able to do, on networks of root and of an ordinary user.
-import { readdirSync } from 'node:fs';
 import os from 'node:os';
 import { driverContext } from '../../drivers/driver';
+import { listNetworkDirectories } from '../../drivers/network/network_directory';
 import { ask, hostServer, openNetworkTrial, type NetworkTrial } from './network_trial';
 import { until } from './runtime';
 
@@ -14,8 +14,15 @@ for (let i = 0; i < 500; i++) net.connect(5432, "ADDRESS").on("error", () => --l
 
 export function networkCases(): void {
   let one: NetworkTrial;
-  beforeAll(async () => void (one = await openNetworkTrial()), 60_000);
-  afterAll(() => one?.close(), 60_000);
+  let service: Awaited<ReturnType<typeof hostServer>>;
+  beforeAll(async () => {
+    service = await hostServer('127.0.0.1');
+    one = await openNetworkTrial({ services: [service.port] });
+  }, 60_000);
+  afterAll(async () => {
+    await one?.close();
+    service?.server.close();
+  }, 60_000);
   afterEach(() => expect(one.trial.errors).toEqual([]));
 
   const destroy = async (...ids: string[]): Promise<void> => {
@@ -76,6 +83,20 @@ export function networkCases(): void {
     await destroy('ins_victim', 'ins_hostile', 'ins_near');
   });
 
+  test('servers of the platform are at 127.0.0.1 of every network', async () => {
+    const own = `127.0.0.1:${service.port}`;
+    expect(await one.reach('ins_a', 'prj_a', [own])).toEqual({ [own]: 'the host' });
+    expect(await one.reach('ins_b', 'prj_b', [own, '127.0.0.1:1'])).toEqual({
+      [own]: 'the host',
+      '127.0.0.1:1': 'ECONNREFUSED',
+    });
+    // They are reached again by the next control plane, also from a network that is there.
+    await one.serve('ins_stays', 'prj_a', 6001);
+    await one.reopenNetworks();
+    expect(await one.reach('ins_c', 'prj_a', [own])).toEqual({ [own]: 'the host' });
+    await destroy('ins_a', 'ins_b', 'ins_c', 'ins_stays');
+  });
+
   test('a flood of connections of a project does not reach the server of another one', async () => {
     const location = await one.serve('ins_served', 'prj_a', 5432);
     const address = 'address' in location ? location.address : '127.0.0.1';
@@ -114,7 +135,7 @@ export function networkCases(): void {
       '127.0.0.1:7003': 'ins_kept 127.0.0.1',
     });
     await destroy('ins_kept', 'dep_kept.build');
-    expect(readdirSync(one.options.directory)).toEqual([]);
+    expect(await listNetworkDirectories(one.options.directory)).toEqual([]);
   });
 }
 

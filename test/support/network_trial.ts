@@ -18,6 +18,8 @@ export interface NetworkTrial {
   reach(unitId: string, network: string | undefined, targets: string[]): Promise<Record<string, string>>;
   /** Runs a shell command in the network, and answers what it prints. */
   shell(unitId: string, network: string | undefined, command: string): Promise<string[]>;
+  /** As a control plane that takes over. */
+  reopenNetworks(): Promise<void>;
   /** What is left of networks of this installation on the host. */
   leftOvers(): string[];
   close(): Promise<void>;
@@ -31,15 +33,15 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
   const options: NetworkOptions = {
     directory,
     block: BLOCK,
-    openings: { resolvers: [], loopbackResolver: null, publicPorts: [], allowed: [], ...openings },
+    openings: { resolvers: [], loopbackResolver: null, services: [], allowed: [], ...openings },
     memberOf: (name) => memberOfNetwork(units, name),
   };
-  const networks = await openNetworks(options);
-  const trial = await openTrial({ sandbox: 'bubblewrap', networks: { driver: networks, isolated: true } });
+  const opened = { driver: await openNetworks(options), isolated: true };
+  const trial = await openTrial({ sandbox: 'bubblewrap', networks: opened });
   units = trial.options.directory;
   const found: NetworkTrial = {
     trial,
-    networks,
+    networks: opened.driver,
     options,
     async serve(unitId, network, port) {
       await trial.start(trial.spec(unitId, `exec node -e '${SERVE}' ${unitId} ${port}`, { network }));
@@ -54,11 +56,16 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
       await trial.run(trial.spec(unitId, command, { network }));
       return trial.lines(unitId);
     },
-    leftOvers: () => leftOversOf(networks, directory),
+    async reopenNetworks() {
+      await found.networks.close();
+      found.networks = opened.driver = await openNetworks(options);
+      await trial.reopen();
+    },
+    leftOvers: () => leftOversOf(opened.driver, directory),
     async close() {
       await trial.close();
       await until(() => found.leftOvers().length === 0);
-      await networks.close();
+      await opened.driver.close();
       rmSync(directory, { recursive: true, force: true });
     },
   };
@@ -106,7 +113,8 @@ export function output(program: string, ...args: string[]): string {
   return spawnSync(program, args, { encoding: 'utf8' }).stdout ?? '';
 }
 
-function leftOversOf(networks: NetworkDriver, directory: string): string[] {
+/** Of networks of an installation on this host. */
+export function leftOversOf(networks: NetworkDriver, directory: string): string[] {
   const { tag } = networks;
   const lines = [output('ip', 'netns', 'list'), output('ip', '-o', 'link'), output('ps', '-eo', 'args')].join('\n');
   return lines.split('\n').filter((line) => line.includes(tag) || line.includes(`${directory}/`));

@@ -1,5 +1,5 @@
 // Other processes, for tests that kill them. Reads /proc where it exists: small containers have no ps.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
@@ -14,12 +14,16 @@ export interface ProcessRow {
 }
 
 /** A Node process that runs this program, which may require TypeScript sources relative to the root of the project. */
-export function spawnProgram(program: string, args: string[], user: { uid?: number; gid?: number } = {}): ChildProcess {
+export function spawnProgram(
+  program: string,
+  args: string[],
+  options: Pick<SpawnOptions, 'uid' | 'gid' | 'env' | 'detached'> = {},
+): ChildProcess {
   const hook = path.join(ROOT, 'test/support/typescript.js');
   return spawn(process.execPath, ['--require', hook, '-e', program, ...args], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...user,
+    ...options,
   });
 }
 

@@ -1,0 +1,174 @@
+// Whole projects on networks of their own: built, released with a database, served under all of their host names, with
+// a preview and a bucket, and what another project reaches of that.
+import { openDatabaseWorkshop, postgresqlVersions, type DatabaseWorkshop } from './database_hall';
+import { eventually, makeApplication, startDeployService, visitHost, type DeployService } from './deploy';
+import { startDnsServer, type DnsServer } from './dns_server';
+import { domainsOf, INGRESS } from './domains';
+import { freePort } from './free_port';
+import { webCommand } from './repositories';
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
+
+// It asks the database whether it speaks TLS, which needs no driver.
+const ASK = `
+const ask = (port, host) => new Promise((resolve) => {
+  const socket = require('net').connect(port, host);
+  socket.on('connect', () => socket.write(Buffer.from('0000000804d2162f', 'hex')));
+  socket.on('data', (bytes) => (resolve(String(bytes)), socket.destroy()));
+  socket.on('error', (error) => resolve(error.code));
+});
+const database = () => ask(process.env.DATABASE_PORT, process.env.DATABASE_HOST);
+`;
+
+const SERVER = `${ASK}
+const store = (method, body) => fetch(process.env[method + '_URL'], { method, body }).then((answer) => answer.text());
+const pages = {
+  '/database': database,
+  '/bucket': async () => (await store('PUT', 'kept')) + (await store('GET')),
+  '/port': () => ask(process.env.OTHER_PORT, '127.0.0.1'),
+};
+require('http').createServer(async (request, response) => {
+  const page = pages[request.url] || (() => 'VERSION');
+  response.end(await Promise.resolve(page()).catch((error) => String(error.cause || error)));
+}).listen(process.env.PORT, '127.0.0.1');
+`;
+
+const RELEASE = `${ASK} database().then((answer) => console.log('the database says ' + answer));`;
+
+const files = (version: string): Record<string, string> => ({
+  ...webCommand('node server.js'),
+  Procfile: 'web: node server.js\nrelease: node release.js\n',
+  'server.js': SERVER.replace('VERSION', version),
+  'release.js': RELEASE,
+});
+
+export function isolatedCases(block: string): void {
+  let service: DeployService;
+  let dns: DnsServer;
+  let place: DatabaseWorkshop;
+  beforeAll(async () => {
+    dns = await startDnsServer();
+    place = openDatabaseWorkshop();
+    service = await startDeployService({
+      ...INGRESS,
+      ...place.settings,
+      ...{ NETWORK: 'isolated', NETWORK_BLOCK: block, S3_PORT: String(await freePort()) },
+      ...{ DNS_RESOLVERS: dns.address, INGRESS_IPS: '192.0.2.10' },
+    });
+  }, 60_000);
+  afterAll(async () => {
+    for (const { id } of (await service?.sql<{ id: string }>('select id from databases')) ?? [])
+      await service.call('DELETE', `/v2/databases/${id}`);
+    await service?.close();
+    await dns?.close();
+    place?.clear();
+  }, 120_000);
+
+  const expectStatus = async (status: number, method: string, path: string, body?: object): Promise<any> => {
+    const answer = await service.call(method, path, body ? { body } : {});
+    if (answer.status !== status) throw new Error(`${method} ${path}: ${answer.text}`);
+    return answer.body;
+  };
+
+  test('an application with a database and a bucket is built, released and served in its network', async () => {
+    const application = await service.application(files('v1'));
+    const database = await newDatabase(application.id);
+    await newBucket(application.id);
+    const deployment = await application.deploy();
+    const log = await application.log(deployment.id);
+    if (deployment.status !== 'active') throw new Error(log.join('\n'));
+    expect(log).toContain('the database says S');
+    expect(await application.visit()).toEqual({ status: 200, body: 'v1' });
+    expect((await application.visit('/database')).body).toBe('S');
+    expect((await application.visit('/bucket')).body).toBe('kept');
+
+    await servedAtDomain(application.id);
+    await servedAsPreview(application);
+    await refusedToOthers(database.port);
+
+    for (const { id } of await service.sql<{ id: string }>('select id from database_attachments'))
+      await expectStatus(204, 'DELETE', `/v2/databases/${database.id}/attachments/${id}`);
+    await service.clear();
+    await expectStatus(204, 'DELETE', `/v2/databases/${database.id}`);
+    await eventually('the end of the database', async () => {
+      return (await service.sql('select 1 from databases')).length === 0;
+    });
+  }, 240_000);
+
+  async function newDatabase(application: string): Promise<{ id: string; port: number }> {
+    const made = await expectStatus(201, 'POST', '/v2/databases', {
+      ...{ name: 'main', engine: 'postgresql', engine_version: String(postgresqlVersions()[0]) },
+    });
+    const found = await eventually('the database', async () => {
+      const body = await expectStatus(200, 'GET', `/v2/databases/${made.id}`);
+      if (body.status === 'failed') throw new Error(JSON.stringify(body));
+      return body.status === 'available' && body;
+    });
+    await expectStatus(201, 'POST', `/v2/databases/${made.id}/attachments`, { application_id: application });
+    const [row] = await service.sql<{ port: number }>('select port from databases');
+    return { id: found.id, port: row!.port };
+  }
+
+  // The application gets addresses that are signed for one object.
+  async function newBucket(application: string): Promise<void> {
+    const bucket = await expectStatus(201, 'POST', '/v2/buckets', { name: `isolated-${process.pid}` });
+    for (const method of ['PUT', 'GET']) {
+      const { url } = await expectStatus(200, 'POST', `/v2/buckets/${bucket.id}/presign`, { key: 'word', method });
+      expect(new URL(url).hostname).toBe('127.0.0.1');
+      await setVariable(service.call, application, `${method}_URL`, url);
+    }
+  }
+
+  async function servedAtDomain(application: string): Promise<void> {
+    const domains = domainsOf(service, dns);
+    const domain = await domains.added('www.isolated.example', application);
+    domain.dns_instructions.forEach(domains.obey);
+    await domains.verify(domain);
+    await eventually('the domain', async () => {
+      const { status, body } = await visitHost(service.platform.config.ingressPort, 'www.isolated.example');
+      return status === 200 && body === 'v1';
+    });
+  }
+
+  async function servedAsPreview(application: { id: string; name: string }): Promise<void> {
+    service.git.commit(application.name, files('v2'), { branch: 'next' });
+    const path = `/v2/applications/${application.id}/previews`;
+    const { id } = await expectStatus(201, 'POST', path, { branch: 'next' });
+    const host = await eventually('the preview', async () => {
+      const found = await expectStatus(200, 'GET', `${path}/${id}`);
+      if (found.status === 'failed') throw new Error(JSON.stringify(found));
+      return new URL(found.url ?? 'http://none').hostname;
+    });
+    await eventually('its answer', async () => {
+      const { body } = await visitHost(service.platform.config.ingressPort, host);
+      return body === 'v2';
+    });
+    await expectStatus(204, 'DELETE', `${path}/${id}`);
+  }
+
+  // The port of the database is nothing in the network of another project.
+  async function refusedToOthers(port: number): Promise<void> {
+    const { id: project, key } = await service.newProject();
+    const call: DeployService['call'] = (method, path, options) =>
+      service.call(method, path, { key, project, ...options });
+    const application = await makeApplication(
+      { ...service, call },
+      webCommand('node server.js', { 'server.js': SERVER }),
+      {},
+    );
+    await setVariable(call, application.id, 'OTHER_PORT', String(port));
+    expect((await application.deploy()).status).toBe('active');
+    expect(await application.visit('/port')).toEqual({ status: 200, body: 'ECONNREFUSED' });
+    expect((await call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
+  }
+}
+
+async function setVariable(
+  call: DeployService['call'],
+  application: string,
+  name: string,
+  value: string,
+): Promise<void> {
+  const { status, text } = await call('PUT', `/v2/applications/${application}/env/${name}`, { body: { value } });
+  if (status >= 300) throw new Error(text);
+}
