@@ -77,7 +77,7 @@ function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
   return {
     bucket: buckets,
     key: keys,
-    ownerCredentials: (bucketId) => ownerCredentials(secrets, bucketId),
+    ownerCredentials: remembered((bucketId) => ownerCredentials(secrets, bucketId)),
     bucketsOf: (projectId) => served.bucketsOfProject(sql, projectId) as Promise<ServedBucket[]>,
     principalsOf: (projectId) => served.principalsOf(sql, projectId),
     changeBucket: (bucketId, change) => served.changeBucket(sql, bucketId, change as never),
@@ -99,6 +99,19 @@ function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
     uploadParts: (uploadId) => objects.uploadParts(sql, uploadId),
     completeUpload: (bucketId, id, fileIds, object) => objects.completeUpload(writes, bucketId, id, fileIds, object),
     abortUpload: (bucketId, uploadId) => objects.abortUpload(sql, bucketId, uploadId),
+  };
+}
+
+/** Of what never changes. */
+function remembered<T>(derive: (name: string) => T): (name: string) => T {
+  const known = new Map<string, T>();
+  return (name) => {
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    if (known.size >= CACHE_MAX) known.clear();
+    const made = derive(name);
+    known.set(name, made);
+    return made;
   };
 }
 

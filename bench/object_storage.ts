@@ -16,6 +16,7 @@ import { ratioOf, verdictOf } from './report';
 const MIB = 2 ** 20;
 const SMALL_ROWS = 10_000;
 const LISTS = 40;
+const SIGNED_MS = 60_000;
 const GROUPS = 2_000;
 const FILL_ROWS = 500_000;
 const LIST_TARGET = 1.2;
@@ -67,7 +68,11 @@ async function load(next: (index: number) => Shot, connections: number, seconds:
   const end = begin + seconds * 1000;
   let bytes = 0;
   const worker = async (index: number): Promise<void> => {
-    while (performance.now() < end) bytes += await shoot(agent, next(index));
+    while (performance.now() < end) {
+      // Not `bytes += await …`: that adds to what was there before, and forgets what others have moved meanwhile.
+      const moved = await shoot(agent, next(index));
+      bytes += moved;
+    }
   };
   await Promise.all(Array.from({ length: connections }, (_, index) => worker(index)));
   agent.destroy();
@@ -85,6 +90,18 @@ function signed({ endpoint, credentials, bucket }: World, method: string, key: s
   };
 }
 
+/** A signature holds for a quarter of an hour, and making it is work of the client: each worker signs now and then. */
+function keptFor(ms: number, make: (index: number) => Shot): (index: number) => Shot {
+  const kept = new Map<number, { shot: Shot; until: number }>();
+  return (index) => {
+    const found = kept.get(index);
+    if (found && found.until > performance.now()) return found.shot;
+    const shot = make(index);
+    kept.set(index, { shot, until: performance.now() + ms });
+    return shot;
+  };
+}
+
 async function compare(world: World, { name, method, bytes, connections, target }: Case, plan: Plan): Promise<void> {
   const content = randomBytes(bytes);
   const agent = new http.Agent();
@@ -92,7 +109,7 @@ async function compare(world: World, { name, method, bytes, connections, target 
   writeFileSync(path.join(world.directory, 'file'), content);
   const body = method === 'PUT' ? content : undefined;
   const length = body && { 'content-length': body.length };
-  const ours = (index: number): Shot => signed(world, method, method === 'PUT' ? `/put-${index}` : '/file', body);
+  const ours = keptFor(SIGNED_MS, (index) => signed(world, method, method === 'PUT' ? `/put-${index}` : '/file', body));
   const theirs = (index: number): Shot => ({
     ...{ method, headers: { ...length }, ...(body && { body }) },
     url: new URL(`http://127.0.0.1:${world.bare.port}/${method === 'PUT' ? `put-${index}` : 'file'}`),

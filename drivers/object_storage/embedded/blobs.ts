@@ -1,8 +1,9 @@
 // The files of objects: written once, synced with their directory before anybody is told of them, never changed.
 import { createHash, randomBytes } from 'node:crypto';
-import { link, mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { syncDirectory } from '../../files';
+import { openFiles, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
 
 const FILE_ID = /^[0-9a-f]{32}$/;
@@ -29,7 +30,7 @@ export interface BlobStore {
   /** Another name for the same content, in another bucket perhaps. */
   copy(from: { bucketId: string; fileId: string }, toBucketId: string): Promise<string>;
   /** @throws ENOENT where the file has gone meanwhile */
-  open(bucketId: string, fileId: string): Promise<FileHandle>;
+  open(bucketId: string, fileId: string): Promise<OpenFile>;
   /** Absent is success. */
   remove(bucketId: string, fileId: string): Promise<void>;
   /** Files that nobody has written to for so long, in batches. */
@@ -37,14 +38,17 @@ export interface BlobStore {
 }
 
 export function openBlobStore(root: string): BlobStore {
-  const { place, create, forget } = openDirectories(root);
-  const remove = (bucketId: string, fileId: string): Promise<void> =>
-    unlink(place(bucketId, fileId)).catch(ignoreAbsent);
+  const { place, create, forget, sync } = openDirectories(root);
+  const files = openFiles();
+  const remove = (bucketId: string, fileId: string): Promise<void> => {
+    files.forget(place(bucketId, fileId));
+    return unlink(place(bucketId, fileId)).catch(ignoreAbsent);
+  };
   return {
     async write(bucketId, content, watch) {
       const { fileId, directory } = await create(bucketId);
       try {
-        const written = await writeFile({ directory, file: place(bucketId, fileId) }, content, watch).catch(
+        const written = await writeFile(place(bucketId, fileId), () => sync(directory), content, watch).catch(
           (error: NodeJS.ErrnoException) => {
             // The bucket was torn down and its directory with it.
             if (error.code === 'ENOENT') forget(directory);
@@ -60,10 +64,10 @@ export function openBlobStore(root: string): BlobStore {
     async copy(from, toBucketId) {
       const { fileId, directory } = await create(toBucketId);
       await link(place(from.bucketId, from.fileId), place(toBucketId, fileId));
-      await syncDirectory(directory);
+      await sync(directory);
       return fileId;
     },
-    open: (bucketId, fileId) => open(place(bucketId, fileId), 'r'),
+    open: (bucketId, fileId) => files.open(place(bucketId, fileId)),
     remove,
     idle: (olderThanMs) => idleFiles(root, olderThanMs),
   };
@@ -74,8 +78,10 @@ function openDirectories(root: string): {
   place(bucketId: string, fileId: string): string;
   create(bucketId: string): Promise<{ fileId: string; directory: string }>;
   forget(directory: string): void;
+  sync(directory: string): Promise<void>;
 } {
   const known = new Set<string>();
+  const directories = openFiles();
   const place = (bucketId: string, fileId: string): string => path.join(root, bucketId, fileId.slice(0, 2), fileId);
   return {
     place,
@@ -90,12 +96,20 @@ function openDirectories(root: string): {
       }
       return { fileId, directory };
     },
-    forget: (directory) => void known.delete(directory),
+    forget(directory) {
+      known.delete(directory);
+      directories.forget(directory);
+    },
+    async sync(directory) {
+      const open = await directories.open(directory);
+      await open.sync().finally(() => open.release());
+    },
   };
 }
 
 async function writeFile(
-  { directory, file }: { directory: string; file: string },
+  file: string,
+  syncName: () => Promise<void>,
   content: AsyncIterable<Buffer>,
   watch: Watch | undefined,
 ): Promise<{ size: number; md5: string }> {
@@ -114,7 +128,7 @@ async function writeFile(
     const digest = md5.digest('hex');
     watch?.end(digest);
     // Both at once: the file system commits them together.
-    const synced = await Promise.allSettled([handle.sync(), syncDirectory(directory)]);
+    const synced = await Promise.allSettled([handle.sync(), syncName()]);
     for (const one of synced) if (one.status === 'rejected') throw one.reason;
     return { size, md5: digest };
   } finally {

@@ -1,5 +1,6 @@
 // The checksums of S3: verified while content streams, returned with objects, and put together for multipart uploads.
 import { createHash, type Hash } from 'node:crypto';
+import zlib from 'node:zlib';
 
 export const ALGORITHMS = ['CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256'] as const;
 export type ChecksumAlgorithm = (typeof ALGORITHMS)[number];
@@ -22,7 +23,8 @@ export function isAlgorithm(text: string): text is ChecksumAlgorithm {
 
 export function checksum(algorithm: ChecksumAlgorithm): Checksum {
   if (algorithm === 'SHA1' || algorithm === 'SHA256') return hashChecksum(createHash(algorithm.toLowerCase()));
-  return algorithm === 'CRC64NVME' ? crc64() : crc32(algorithm);
+  if (algorithm === 'CRC64NVME') return crc64();
+  return algorithm === 'CRC32' && nativeCrc32 ? zlibCrc32(nativeCrc32) : crc32(algorithm);
 }
 
 /** Whether a text can be the value of a checksum at all. */
@@ -33,6 +35,21 @@ export function isChecksumValue(algorithm: ChecksumAlgorithm, value: string): bo
 
 function hashChecksum(hash: Hash): Checksum {
   return { update: (chunk) => void hash.update(chunk), digest: () => hash.digest('base64') };
+}
+
+/** Since Node 20.15 and 22.2; ten times as fast as tables. */
+const { crc32: nativeCrc32 } = zlib as { crc32?: (data: Buffer, value?: number) => number };
+
+function zlibCrc32(update: (data: Buffer, value?: number) => number): Checksum {
+  let crc = 0;
+  return {
+    update: (chunk) => void (crc = update(chunk, crc)),
+    digest() {
+      const bytes = Buffer.alloc(4);
+      bytes.writeUInt32BE(crc);
+      return bytes.toString('base64');
+    },
+  };
 }
 
 /** Eight tables, so that eight bytes take one turn ("slicing by 8"). */
@@ -91,30 +108,51 @@ function crc32(algorithm: 'CRC32' | 'CRC32C'): Checksum {
   };
 }
 
-let tables64: [high: Int32Array, low: Int32Array] | undefined;
+/** Of each table the upper and the lower halves of its values; eight tables as above. */
+type Tables64 = readonly [high: Int32Array, low: Int32Array][];
+let tables64: Tables64 | undefined;
 
-function crc64Tables(): [Int32Array, Int32Array] {
+function crc64Tables(): Tables64 {
   if (tables64) return tables64;
-  const [high, low] = [new Int32Array(256), new Int32Array(256)];
+  const made = Array.from({ length: 8 }, (): [Int32Array, Int32Array] => [new Int32Array(256), new Int32Array(256)]);
+  const [[high0, low0]] = made as [[Int32Array, Int32Array]];
   for (let n = 0; n < 256; n += 1) {
     let value = BigInt(n);
     for (let bit = 0; bit < 8; bit += 1) value = value & 1n ? (value >> 1n) ^ POLYNOMIALS.CRC64NVME : value >> 1n;
-    high[n] = Number(BigInt.asIntN(32, value >> 32n));
-    low[n] = Number(BigInt.asIntN(32, value));
+    high0[n] = Number(BigInt.asIntN(32, value >> 32n));
+    low0[n] = Number(BigInt.asIntN(32, value));
   }
-  return (tables64 = [high, low]);
+  for (let n = 0; n < 256; n += 1) {
+    for (let t = 1; t < 8; t += 1) {
+      const [h, l] = [made[t - 1]![0][n]!, made[t - 1]![1][n]!];
+      made[t]![0][n] = (h >>> 8) ^ high0[l & 255]!;
+      made[t]![1][n] = ((l >>> 8) | (h << 24)) ^ low0[l & 255]!;
+    }
+  }
+  return (tables64 = made);
 }
 
 function crc64(): Checksum {
-  const [highTable, lowTable] = crc64Tables();
+  const [[h0, l0], [h1, l1], [h2, l2], [h3, l3], [h4, l4], [h5, l5], [h6, l6], [h7, l7]] = crc64Tables() as [
+    ...[Tables64[0], Tables64[0], Tables64[0], Tables64[0], Tables64[0], Tables64[0], Tables64[0], Tables64[0]],
+  ];
   let [high, low] = [-1, -1];
   return {
     update(chunk) {
       let [h, l] = [high, low];
-      for (let i = 0; i < chunk.length; i += 1) {
+      let i = 0;
+      for (const whole = chunk.length - 7; i < whole; i += 8) {
+        l ^= chunk[i]! | (chunk[i + 1]! << 8) | (chunk[i + 2]! << 16) | (chunk[i + 3]! << 24);
+        h ^= chunk[i + 4]! | (chunk[i + 5]! << 8) | (chunk[i + 6]! << 16) | (chunk[i + 7]! << 24);
+        const [a, b, c, d] = [l & 255, (l >>> 8) & 255, (l >>> 16) & 255, l >>> 24];
+        const [e, f, g, k] = [h & 255, (h >>> 8) & 255, (h >>> 16) & 255, h >>> 24];
+        l = l7[a]! ^ l6[b]! ^ l5[c]! ^ l4[d]! ^ l3[e]! ^ l2[f]! ^ l1[g]! ^ l0[k]!;
+        h = h7[a]! ^ h6[b]! ^ h5[c]! ^ h4[d]! ^ h3[e]! ^ h2[f]! ^ h1[g]! ^ h0[k]!;
+      }
+      for (; i < chunk.length; i += 1) {
         const index = (l ^ chunk[i]!) & 255;
-        l = ((l >>> 8) | (h << 24)) ^ lowTable[index]!;
-        h = (h >>> 8) ^ highTable[index]!;
+        l = ((l >>> 8) | (h << 24)) ^ l0[index]!;
+        h = (h >>> 8) ^ h0[index]!;
       }
       [high, low] = [h, l];
     },

@@ -1,11 +1,11 @@
 // GET and HEAD of an object: whole, a range or a part, streamed from its files.
-import type { FileHandle } from 'node:fs/promises';
 import { parseByteRange } from '../../../core/byte_range';
 import type { StoredObject, StoredPart } from '../../../core/objects';
 import { requireConditions } from './conditions';
 import { mayDo, requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checksumHeaders, objectHeaders } from './metadata';
+import type { OpenFile } from './open_files';
 import { headerOf, numberInQuery, queryOf } from './request';
 import { sendFile } from './send_file';
 
@@ -85,13 +85,16 @@ async function send(exchange: ObjectExchange, object: StoredObject): Promise<num
     response.writeHead(status, headers).end();
     return 0;
   }
-  const files = piecesOf(object, parts, { start, end });
-  const [first, ...rest] = files;
-  const handle = await exchange.blobs.open(exchange.bucket.id, (first as FilePiece).fileId);
-  response.writeHead(status, headers);
-  await copyOut(exchange, handle, first as FilePiece);
-  for (const file of rest) await copyOut(exchange, await exchange.blobs.open(exchange.bucket.id, file.fileId), file);
-  response.end();
+  const pieces = piecesOf(object, parts, { start, end });
+  for (const [index, piece] of pieces.entries()) {
+    const file = await exchange.blobs.open(exchange.bucket.id, piece.fileId);
+    if (index === 0) response.writeHead(status, headers);
+    try {
+      await sendFile(response, file, piece, index === pieces.length - 1 ? 'end' : 'more');
+    } finally {
+      file.release();
+    }
+  }
   return end - start;
 }
 
@@ -112,28 +115,14 @@ export function piecesOf(object: StoredObject, parts: readonly StoredPart[], { s
   return pieces;
 }
 
-async function copyOut(
-  { request: { response } }: ObjectExchange,
-  handle: FileHandle,
-  { start, end }: FilePiece,
-): Promise<void> {
-  try {
-    await sendFile(response, handle, start, end);
-  } finally {
-    void handle.close().catch(() => undefined); // it was only read
-  }
-}
-
 /**
- * The bytes of a range, and closes the file. The next piece is read while the one before is on its way.
+ * The bytes of a range, and releases the file. The next piece is read while the one before is on its way.
  * @throws Error where the file is shorter
  */
-export async function* readFile(handle: FileHandle, start: number, end: number): AsyncGenerator<Buffer> {
+export async function* readFile(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
   const read = async (offset: number): Promise<Buffer> => {
     const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, end - offset));
-    const { bytesRead } = await handle.read(piece, 0, piece.length, offset);
-    if (bytesRead === 0) throw new Error('a file of an object is shorter than its row says');
-    return piece.subarray(0, bytesRead);
+    return piece.subarray(0, await file.read(piece, piece.length, offset));
   };
   let ahead: Promise<Buffer> | null = start < end ? read(start) : null;
   try {
@@ -146,7 +135,7 @@ export async function* readFile(handle: FileHandle, start: number, end: number):
     }
   } finally {
     await ahead?.catch(() => undefined);
-    await handle.close();
+    file.release();
   }
 }
 

@@ -1,55 +1,72 @@
 // A range of a file on its way to a client. Buffers are used again: new ones for each piece are memory that V8 does not
 // see, which makes it collect garbage for every 64 MB that are sent.
-import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import type { OpenFile } from './open_files';
 
-/** A file up to this size is read at once, a larger one in pieces while the one before is on its way. */
-const WHOLE_BYTES = 2 ** 20;
-const PIECE_BYTES = WHOLE_BYTES / 2;
-/** Kept for the next ones: 16 MB. */
-const FREE_MAX = 32;
+/** Up to this size a response is one buffer and one write, and nobody waits until the client has it. */
+const SMALL_BYTES = 64 * 1024;
+/** The next piece is read while the one before is on its way. */
+const PIECE_BYTES = 512 * 1024;
+/** Kept for the next ones: 32 MB while there is something to send, and a quarter of it afterwards. */
+const FREE_MAX = 64;
+const FREE_IDLE = FREE_MAX / 4;
+const IDLE_MS = 10_000;
 
 const free: Buffer[] = [];
+let timer: NodeJS.Timeout | null = null;
 
-/** Sends the bytes and leaves the file open. A client that has gone is no error. @throws Error of the file */
+/**
+ * Sends the bytes from `start` to `end`, and leaves the file open. A client that has gone is no error.
+ * @param then whether the response ends with them
+ * @throws Error of the file
+ */
 export async function sendFile(
   response: ServerResponse,
-  handle: FileHandle,
-  start: number,
-  end: number,
+  file: OpenFile,
+  { start, end }: { start: number; end: number },
+  then: 'end' | 'more',
 ): Promise<void> {
-  const size = end - start <= WHOLE_BYTES ? end - start : PIECE_BYTES;
-  const take = (): Buffer =>
-    size === PIECE_BYTES ? (free.pop() ?? Buffer.allocUnsafeSlow(size)) : Buffer.allocUnsafe(size);
+  if (then === 'end' && end - start <= SMALL_BYTES) return void response.end(await readWhole(file, start, end - start));
   let sent: Promise<Buffer | null> = Promise.resolve(null);
   let spare: Buffer | null = null;
   for (let offset = start; offset < end && !response.destroyed;) {
-    const buffer: Buffer = spare ?? take();
-    const length = await fill(handle, buffer, offset, Math.min(size, end - offset));
+    const buffer: Buffer = spare ?? free.pop() ?? Buffer.allocUnsafeSlow(PIECE_BYTES);
+    const length = await file.read(buffer, Math.min(PIECE_BYTES, end - offset), offset);
     offset += length;
     // The one before is free again, or lost with its client.
     spare = await sent;
-    sent = write(response, buffer, length);
+    sent = write(response, buffer, length, offset === end ? then : 'more');
   }
-  for (const buffer of [spare, await sent])
-    if (buffer?.length === PIECE_BYTES && free.length < FREE_MAX) free.push(buffer);
+  keep(spare);
+  keep(await sent);
 }
 
-/** @throws Error where the file is shorter */
-async function fill(handle: FileHandle, buffer: Buffer, offset: number, length: number): Promise<number> {
-  const { bytesRead } = await handle.read(buffer, 0, length, offset);
-  if (bytesRead === 0) throw new Error('a file of an object is shorter than its row says');
-  return bytesRead;
+async function readWhole(file: OpenFile, start: number, size: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(size);
+  for (let read = 0; read < size;) read += await file.read(buffer.subarray(read), size - read, start + read);
+  return buffer;
 }
 
 /** Resolves with the buffer when it has been sent; with null where that will never be known. */
-function write(response: ServerResponse, buffer: Buffer, length: number): Promise<Buffer | null> {
+function write(response: ServerResponse, buffer: Buffer, length: number, then: 'end' | 'more'): Promise<Buffer | null> {
+  if (response.destroyed) return Promise.resolve(null);
   return new Promise((resolve) => {
     const gone = (): void => resolve(null);
     response.once('close', gone);
-    response.write(length === buffer.length ? buffer : buffer.subarray(0, length), (error) => {
+    const piece = length === buffer.length ? buffer : buffer.subarray(0, length);
+    const done = (error?: Error | null): void => {
       response.off('close', gone);
       resolve(error ? null : buffer);
-    });
+    };
+    if (then === 'end') response.end(piece, done);
+    else response.write(piece, done);
   });
+}
+
+function keep(buffer: Buffer | null): void {
+  if (buffer && free.length < FREE_MAX) free.push(buffer);
+  timer ??= setTimeout(() => {
+    timer = null;
+    free.splice(FREE_IDLE);
+  }, IDLE_MS).unref();
 }

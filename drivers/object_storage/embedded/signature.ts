@@ -74,7 +74,7 @@ export async function authenticateRequest(
 
 function verify(request: S3Request, claim: Claim, secret: string): Caller['chunks'] {
   const { scope, timestamp } = claim;
-  const key = signingKey(secret, scope);
+  const key = keptSigningKey(secret, scope);
   const headers = claim.signedHeaders.map((name): [string, string] => [name, headerOf(request, name) ?? '']);
   const canonical = canonicalRequest({
     method: request.method,
@@ -85,6 +85,20 @@ function verify(request: S3Request, claim: Claim, secret: string): Caller['chunk
   });
   const expected = hmac(key, stringToSign(timestamp, scope, canonical)).toString('hex');
   return equals(expected, claim.signature) ? { key, seed: expected, timestamp, scope } : null;
+}
+
+/** Four rounds of HMAC, which come out the same for a day. */
+const signingKeys = new Map<string, Buffer>();
+const SIGNING_KEYS_MAX = 1_000;
+
+function keptSigningKey(secret: string, scope: SigningScope): Buffer {
+  const name = `${secret}\n${scope.date}\n${scope.region}\n${scope.service}`;
+  const known = signingKeys.get(name);
+  if (known) return known;
+  if (signingKeys.size >= SIGNING_KEYS_MAX) signingKeys.clear();
+  const made = signingKey(secret, scope);
+  signingKeys.set(name, made);
+  return made;
 }
 
 export function equals(expected: string, given: string): boolean {
@@ -109,7 +123,7 @@ function claimOf(request: S3Request): Claim | null {
 }
 
 function claimOfHeader(request: S3Request, header: string): Claim {
-  const malformed = new S3Error('AuthorizationHeaderMalformed');
+  const malformed = (): S3Error => new S3Error('AuthorizationHeaderMalformed');
   if (!header.startsWith(`${ALGORITHM} `))
     throw new S3Error('InvalidRequest', `The authorization must be of the type ${ALGORITHM}.`);
   const parts = new Map(
@@ -120,14 +134,14 @@ function claimOfHeader(request: S3Request, header: string): Claim {
   );
   const credential = parseCredential(parts.get('Credential') ?? '');
   const [names, signature] = [parts.get('SignedHeaders'), parts.get('Signature')];
-  if (!credential || !names || !signature) throw malformed;
+  if (!credential || !names || !signature) throw malformed();
   const sent = headerOf(request, 'x-amz-date');
   const timestamp = sent ?? httpDate(headerOf(request, 'date'));
   const at = timeOf(timestamp);
   if (at === null || timestamp === null)
     throw new S3Error('AccessDenied', 'The header x-amz-date is missing or malformed.');
   if (Math.abs(Date.now() - at) > SKEW_MS) throw new S3Error('RequestTimeTooSkewed');
-  if (credential.scope.date !== timestamp.slice(0, 8)) throw malformed;
+  if (credential.scope.date !== timestamp.slice(0, 8)) throw malformed();
   const signedHeaders = names.split(';');
   requireSigned(request, signedHeaders);
   const payload = headerOf(request, 'x-amz-content-sha256');
@@ -136,10 +150,10 @@ function claimOfHeader(request: S3Request, header: string): Claim {
 }
 
 function claimOfQuery(request: S3Request): Claim {
-  const malformed = new S3Error('AuthorizationQueryParametersError');
+  const malformed = (): S3Error => new S3Error('AuthorizationQueryParametersError');
   const one = (name: string): string => {
     const values = request.query.filter(([given]) => given === name);
-    if (values.length !== 1) throw malformed;
+    if (values.length !== 1) throw malformed();
     return values[0]?.[1] as string;
   };
   const credential = parseCredential(one('X-Amz-Credential'));
@@ -152,8 +166,8 @@ function claimOfQuery(request: S3Request): Claim {
     at === null ||
     !(seconds >= 1 && seconds <= EXPIRES_SECONDS_MAX)
   )
-    throw malformed;
-  if (credential.scope.date !== timestamp.slice(0, 8)) throw malformed;
+    throw malformed();
+  if (credential.scope.date !== timestamp.slice(0, 8)) throw malformed();
   if (Date.now() > at + seconds * 1000) throw new S3Error('AccessDenied', 'The URL has expired.');
   if (at - Date.now() > SKEW_MS) throw new S3Error('AccessDenied', 'The URL is not valid yet.');
   const signedHeaders = one('X-Amz-SignedHeaders').split(';');
