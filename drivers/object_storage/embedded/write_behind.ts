@@ -1,8 +1,10 @@
 // Writing to a file while the next pieces arrive: what has come meanwhile goes in one call.
 import type { FileHandle } from 'node:fs/promises';
 
+/** One write costs a thread its turn, however little it writes. */
+const BATCH_BYTES = 2 ** 18;
 /** Held back until the disk has caught up. */
-const WAITING_BYTES_MAX = 2 ** 20;
+const WAITING_BYTES_MAX = 2 ** 19;
 
 export interface WriteBehind {
   /** Resolves when more may come. @throws what a write before has failed with */
@@ -18,9 +20,10 @@ export function openWriteBehind(handle: FileHandle): WriteBehind {
   let bytes = 0;
   let running: Promise<void> | null = null;
   let failure: unknown = null;
+  let least = BATCH_BYTES;
   const run = async (): Promise<void> => {
     try {
-      while (waiting.length && failure === null) {
+      while (waiting.length && bytes >= least && failure === null) {
         const batch = waiting;
         [waiting, bytes] = [[], 0];
         await writeAll(handle, batch);
@@ -38,13 +41,16 @@ export function openWriteBehind(handle: FileHandle): WriteBehind {
       requireWhole();
       waiting.push(piece);
       bytes += piece.length;
-      running ??= run();
+      if (bytes >= least) running ??= run();
       if (bytes < WAITING_BYTES_MAX) return;
       await running;
       requireWhole();
     },
     async end() {
+      least = 0;
       await running;
+      requireWhole();
+      await (running ??= run());
       requireWhole();
     },
     settle: async () => void (await running),
