@@ -102,6 +102,11 @@ export interface EngineDriver extends HostedServerDriver<ServerSpec, ObservedSer
 
 /** What a database server can do beside. */
 export interface EngineCapabilities extends Measurable<ServerSpec>, Upgradable<ServerSpec>, BackedUp<ServerSpec> {
+  /**
+   * Whether the data of a server that has had some are on this host, those included that a restore or an upgrade under
+   * way has put aside. False where their directory was removed, or its disk is not mounted.
+   */
+  hasData(id: string): Promise<boolean>;
   /** Makes a replica a server of its own. @throws DriverError unsupported */
   promote(r: Desired<ServerSpec>, ctx: DriverContext): Promise<void>;
   /**

@@ -6,6 +6,7 @@ import { endPromotion, releasePort, findDependents, wakeAllServers } from '../mo
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome } from './job';
 import { openEngines } from './database/drivers';
 import { databaseLogs } from './database/logs';
+import { reportMissingData } from './database/missing_data';
 import { provisionDatabase, restartDatabase, restoreDatabase, upgradeDatabase } from './database/lifecycle';
 import { reconcileServer } from './database/reconcile';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
@@ -36,7 +37,10 @@ export const job: Job<DatabaseRow> = {
   stepMs: 60 * MINUTE_MS,
   deadlineMs: 30 * MINUTE_MS,
   prepare,
-  reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : (phases[row.status] ?? reconcileServer)(row, ctx)),
+  reconcile: async (row, ctx) => {
+    if (row.deleted_at) return tearDown(row, ctx);
+    return (await reportMissingData(row, ctx)) ?? (phases[row.status] ?? reconcileServer)(row, ctx);
+  },
 };
 
 async function prepare(sql: Session): Promise<void> {

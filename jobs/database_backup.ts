@@ -4,6 +4,7 @@ import { findDatabase } from '../models/database_backup/work';
 import { releaseAllLeases } from '../db/lease';
 import { wakeDatabase } from '../models/database/wake';
 import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { isDataMissing, MISSING_DATA } from './database/missing_data';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
 import type { DatabaseBackupStatus } from '../schema/types';
@@ -36,6 +37,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   if (!database || database.deleted_at) return failed('The database is being deleted.', { finished_at: now() });
   if (BUSY.has(database.status)) return progressing(WAIT_MS);
   if (database.status !== 'available') return failed('The database is not running.', { finished_at: now() });
+  if (await isDataMissing(database, ctx)) return failed(MISSING_DATA, { finished_at: now() });
   if (row.status === 'pending')
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const desired = await desiredServer(database, { ...ctx, record: rejectRecord });

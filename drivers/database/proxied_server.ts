@@ -1,16 +1,22 @@
 // What the processes of engines behind an access proxy have in common: their program, what they were started with, the
 // files of their certificate, and data that take the place of others.
 import { createHash } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { EngineFound } from '../../core/host_facts';
 import type { DatabaseServer } from '../database';
+import { absentIsNull } from '../files';
 import { DriverError } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
 import { retryUntilReady } from '../hosted_server/readiness';
-import { replaceData } from '../hosted_server/replacement';
+import { isReplacing, replaceData } from '../hosted_server/replacement';
 import {
+  findServerDirectory,
+  makeServerDirectory,
   ownerOf,
   readNote,
+  removeServerDirectory,
+  requireServerDirectory,
   writeFileFor,
   writeNote,
   type EngineContext,
@@ -39,6 +45,35 @@ export function requireProgram(
   if (program === undefined)
     throw new DriverError('unsupported', `${product} ${version} is not installed on this host.`);
   return program;
+}
+
+/**
+ * Whether the data directory has what the engine keeps its data in, or will have it again when a replacement ends.
+ * @param isData by the name of an entry
+ */
+export async function hasProxiedData(
+  engine: EngineContext,
+  id: string,
+  isData: (name: string) => boolean,
+): Promise<boolean> {
+  const found = await findServerDirectory(engine, id);
+  // Something else in its place is said elsewhere.
+  if (typeof found === 'string') return found === 'foreign';
+  const entries = (await readdir(found.data).catch(absentIsNull)) ?? [];
+  return entries.some(isData) || isReplacing(found);
+}
+
+/** The directory for a restore: made where the data were lost. @throws DriverError conflict */
+export async function requireRestorable<Engine extends EngineContext>(
+  engine: Engine,
+  id: string,
+  make: { hasData(engine: Engine, id: string): Promise<boolean>; setUp(data: string): Promise<void> },
+  ctx: DriverContext,
+): Promise<ServerDirectory> {
+  if (await make.hasData(engine, id)) return requireServerDirectory(engine, id);
+  for (const purpose of ['setup', 'server']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
+  await removeServerDirectory(engine, id, ctx);
+  return makeServerDirectory(engine, id, ({ data }) => make.setUp(data), ctx);
 }
 
 export function serverFingerprint(product: string, series: string[]): Fingerprint {

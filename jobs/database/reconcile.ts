@@ -86,6 +86,7 @@ async function settleServer(
     ...row.observed,
     down: false,
     begun: true,
+    data_missing: false,
     generation: row.generation,
     ...(seen.state === 'running' && { storage_used_bytes, full }),
   };
@@ -128,7 +129,8 @@ function recordApplied(
 // Why the last change failed stays until the next one.
 function statusReasonOf(row: DatabaseRow, full: boolean): string | null {
   if (full) return FULL;
-  const stays = row.status === 'available' && !row.observed?.down && row.status_reason !== FULL;
+  const { down, data_missing } = row.observed ?? {};
+  const stays = row.status === 'available' && !down && !data_missing && row.status_reason !== FULL;
   return stays ? row.status_reason : null;
 }
 

@@ -42,6 +42,8 @@ export interface ServerProgress extends ExitHistory {
   begun?: boolean;
   /** Of the row, when all of it was last brought to the server. */
   generation?: number;
+  /** Its directory is gone; no backup is made or expires meanwhile (models/database_backup/work.ts). */
+  data_missing?: boolean;
   storage_used_bytes?: number | null;
   full?: boolean;
   sample?: MetricsSample;

@@ -18,10 +18,12 @@ const DUE_AT = `date_trunc('day', now() at time zone 'utc') at time zone 'utc'
   + make_interval(hours => (d.backup_schedule ->> 'hour_utc')::int)
   - case when date_part('hour', now() at time zone 'utc') < (d.backup_schedule ->> 'hour_utc')::int
     then interval '1 day' else interval '0' end`;
+/** What its job has found (jobs/database/missing_data.ts). */
+const HAS_DATA = `d.observed -> 'data_missing' is distinct from 'true'::jsonb`;
 // A database has its first one soon after it was made: without one it can't be restored at all.
 const DUE = named(`select d.id, d.project_id, d.engine, d.engine_version,
     (d.backup_schedule ->> 'retention_days')::int as retention_days from databases d
-  where d.deleted_at is null and d.status = 'available' and (d.backup_schedule ->> 'enabled')::boolean
+  where d.deleted_at is null and d.status = 'available' and ${HAS_DATA} and (d.backup_schedule ->> 'enabled')::boolean
     and d.created_at < now() - make_interval(mins => $1)
     and not exists (select 1 from database_backups b where b.database_id = d.id and b.deleted_at is null
       and b.status in ('pending', 'running'))
@@ -53,8 +55,10 @@ export async function scheduleBackups(sql: Sql, batch: number): Promise<number> 
   return due.length;
 }
 
-const EXPIRED = `id in (select id from database_backups where expires_at < now() and deleted_at is null
-  and status in ('completed', 'failed') order by expires_at limit $1)`;
+// Those of a database whose data are gone stay: they are all that is left of it.
+const EXPIRED = `id in (select b.id from database_backups b left join databases d on d.id = b.database_id
+  where b.expires_at < now() and b.deleted_at is null and b.status in ('completed', 'failed')
+    and (d.deleted_at is not null or ${HAS_DATA}) order by b.expires_at limit $1)`;
 
 /** Takes backups away whose time is over. @returns how many */
 export async function expireBackups(sql: Sql, batch: number): Promise<number> {

@@ -13,8 +13,8 @@ import { killTask } from '../../hosted_server/unit';
 import { fileNames } from './config';
 import { identifier, withServer } from './connection';
 import type { ProxiedContext } from '../proxied';
-import { replaceServerData, requireProgram } from '../proxied_server';
-import { waitUntilReady, install, start, stop, toolOf } from './server';
+import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
+import { waitUntilReady, hasData, install, start, stop, toolOf } from './server';
 import { databaseOf } from './reconcile';
 
 const dumpName = 'dump.sql.gz';
@@ -66,7 +66,8 @@ export async function restore(
   if (backupId === null || from.until !== null)
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
   const tool = toolOf(requireProgram(engine, spec.version), 'mariadb');
-  const serverDirectory = await requireServerDirectory(engine, spec.id);
+  const setUp = (data: string): Promise<void> => install(engine, spec, data, ctx);
+  const serverDirectory = await requireRestorable(engine, spec.id, { hasData, setUp }, ctx);
   const id = { serverId: from.server_id, backupId };
   const replaceWith = async (file: string): Promise<void> => {
     await killTask(engine, spec.id, 'setup', ctx);
@@ -76,7 +77,7 @@ export async function restore(
         key: `restore ${from.id}`,
         now: spec,
         before: spec,
-        fill: (temporary) => install(engine, spec, temporary, ctx),
+        fill: setUp,
         start: (server) => start(engine, serverDirectory, server, ctx),
         waitUntilReady: (server) => waitUntilReady(engine, serverDirectory, server, ctx),
         stop: () => stop(engine, spec.id, ctx),

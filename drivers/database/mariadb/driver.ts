@@ -12,7 +12,7 @@ import {
 import { backup, restore } from './backup';
 import { withServer, type Query } from './connection';
 import { databaseOf, ensureContent, inspectServer } from './reconcile';
-import { install, noteAnswer, renewCertificate, start, startedWith, stop } from './server';
+import { hasData, install, noteAnswer, renewCertificate, start, startedWith, stop } from './server';
 
 export type MariadbOptions = ProxiedOptions;
 
@@ -23,6 +23,7 @@ export function openMariadb(options: MariadbOptions): EngineDriver {
     name: 'mariadb',
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: () => Promise.reject(noUpgrade()),
     promote: () => Promise.reject(noReplicas()),
   };

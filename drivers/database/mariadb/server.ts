@@ -19,7 +19,7 @@ import {
 import { waitForAnswer } from '../../hosted_server/readiness';
 import { runServerTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
 import type { ProxiedContext } from '../proxied';
-import { digest, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
+import { digest, hasProxiedData, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
 import { clientConfiguration, configuration, fileNames, firstStatements, logFileMb, settings } from './config';
 import { withServer, type Query } from './connection';
 
@@ -62,6 +62,11 @@ export async function install(
     { command, threads: serverThreads, readable: readableOf(found) },
     ctx,
   );
+}
+
+/** As EngineCapabilities.hasData: the system tables are there from the beginning on. */
+export function hasData(engine: ProxiedContext, id: string): Promise<boolean> {
+  return hasProxiedData(engine, id, (name) => name === 'mysql');
 }
 
 /** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */

@@ -85,6 +85,15 @@ export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<
   );
 }
 
+/** As EngineCapabilities.hasData. */
+export async function hasData(engine: PostgresqlContext, id: string): Promise<boolean> {
+  const found = await findServerDirectory(engine, id);
+  // Something else in its place is said elsewhere.
+  if (typeof found === 'string') return found === 'foreign';
+  if ((await readNote(found, 'made')) === null) return false;
+  return (await dataMajorOf(found.data)) !== null || isReplacing(found);
+}
+
 /**
  * A new, empty cluster that belongs to the user of the server. The superuser has no password: nobody logs in with one.
  */

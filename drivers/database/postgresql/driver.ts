@@ -12,6 +12,7 @@ import { serverFingerprint } from '../proxied_server';
 import { cancelWork, runInBackground } from './background_work';
 import { backup, openBackup, removeBackup } from './backups';
 import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type PostgresqlContext } from './cluster';
+import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
 import { readLog } from './log';
 import { inspect, metrics } from './observe';
@@ -62,7 +63,7 @@ function stepsOf(engine: PostgresqlContext): ServerSteps<ServerSpec, ObservedSer
 
 function capabilitiesOf(
   engine: PostgresqlContext,
-): Measurable<ServerSpec> & Upgradable<ServerSpec> & Pick<EngineDriver, 'promote' | 'pooled'> {
+): Measurable<ServerSpec> & Upgradable<ServerSpec> & Pick<EngineDriver, 'hasData' | 'promote' | 'pooled'> {
   return {
     versions: () => Promise.resolve(versionsOf(engine)),
     upgrade: (r, fromVersion, ctx) =>
@@ -71,6 +72,7 @@ function capabilitiesOf(
         const work = (own: DriverContext) => upgrade(cluster, fromVersion, own);
         await runInBackground(engine, `upgrade-${r.spec.version}`, cluster.serverDirectory.path, work, ctx);
       }),
+    hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     promote: (r, ctx) => asDriverErrors(async () => promote(await presentCluster(engine, r), ctx)),
     pooled: (server) =>
       asDriverErrors(async () => pooledServer(await requireServerDirectory(engine, server.id), server)),

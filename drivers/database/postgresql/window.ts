@@ -2,7 +2,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { driverContext, type DriverContext } from '../../driver';
-import { findServerDirectory, type ServerDirectory } from '../../hosted_server/server_directory';
+import { findServerDirectory, serverDirectoryOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { stateOf } from '../../hosted_server/unit';
 import { archivedSince, leadingOn } from './archiving';
 import { backupsFound, backupsHere, type Manifest } from './known_backups';
@@ -20,8 +20,9 @@ interface Window {
 
 /** null where there is none. */
 export async function windowOf(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<Window | null> {
-  const serverDirectory = await findServerDirectory(engine, id);
-  if (typeof serverDirectory === 'string') return null;
+  const found = await findServerDirectory(engine, id);
+  if (found === 'foreign') return null;
+  const serverDirectory = found === 'absent' ? serverDirectoryOf(engine, id) : found;
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(() => null);
   const backups = await backupsKnown(engine, id, ctx);
   const [first] = leadingOn(
@@ -50,7 +51,7 @@ async function storedWindow(
   ctx: DriverContext,
 ): Promise<Window | null> {
   const major = await dataMajorOf(serverDirectory.data);
-  const newest = backups.filter(({ version }) => version === major).at(-1);
+  const newest = backups.filter(({ version }) => major === null || version === major).at(-1);
   if (!engine.store || newest === undefined) return null;
   const soon = driverContext(storeAnswersWithinMs, ctx.signal);
   const { id } = serverDirectory;

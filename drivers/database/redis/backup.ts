@@ -10,8 +10,8 @@ import { copyFile, makeBackup, withBackupFile } from '../../hosted_server/backup
 import { requireServerDirectory, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
 import { dataOwner } from '../../hosted_server/replacement';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
-import { replaceServerData, requireProgram } from '../proxied_server';
-import { waitUntilReady, start, stop, type RedisContext } from './server';
+import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
+import { hasData, setUp, waitUntilReady, start, stop, type RedisContext } from './server';
 
 const snapshotName = 'dump.rdb';
 const pollEveryMs = 100;
@@ -50,7 +50,8 @@ export async function restore(
   const { backup_id: backupId } = from;
   if (backupId === null || from.until !== null)
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
-  const serverDirectory = await requireServerDirectory(engine, spec.id);
+  const make = { hasData, setUp: (data: string): Promise<void> => setUp(engine, spec, data, ctx) };
+  const serverDirectory = await requireRestorable(engine, spec.id, make, ctx);
   const { version } = requireProgram(engine, spec.version);
   const owner = await dataOwner(serverDirectory);
   const id = { serverId: from.server_id, backupId };

@@ -2,7 +2,6 @@
 // socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
 import { asDriverErrors } from '../../driver';
-import { runServerTask } from '../../hosted_server/unit';
 import {
   ensureProxiedServer,
   proxiedContext,
@@ -14,7 +13,7 @@ import {
 import { backup, restore, upgrade } from './backup';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
-import { renewCertificate, start, startedWith, stop, type RedisContext } from './server';
+import { hasData, renewCertificate, setUp, start, startedWith, stop, type RedisContext } from './server';
 
 export interface RedisOptions extends ProxiedOptions {
   engine: 'redis' | 'valkey';
@@ -30,6 +29,7 @@ export function openRedis({ engine: name, ...options }: RedisOptions): EngineDri
     name,
     backup: (r, backupId, ctx) => asDriverErrors(() => backup(engine, serverOf(r), backupId, ctx)),
     restore: (r, from, ctx) => asDriverErrors(() => restore(engine, serverOf(r), from, ctx)),
+    hasData: (id) => asDriverErrors(() => hasData(engine, id)),
     upgrade: (r, fromVersion, ctx) => asDriverErrors(() => upgrade(engine, serverOf(r), fromVersion, ctx)),
     promote: (r, ctx) =>
       asDriverErrors(
@@ -41,8 +41,7 @@ export function openRedis({ engine: name, ...options }: RedisOptions): EngineDri
 function stepsOf(engine: RedisContext): ProxiedSteps<SendCommand> {
   return {
     requireValid: () => undefined,
-    // Its first task gives the data directory to its user.
-    setUp: (server, data, ctx) => runServerTask(engine, server, 'setup', data, { command: ':', threads: 16 }, ctx),
+    setUp: (server, data, ctx) => setUp(engine, server, data, ctx),
     start: (serverDirectory, server, ctx) => start(engine, serverDirectory, server, ctx),
     stop: (id, ctx) => stop(engine, id, ctx),
     startedWith: (serverDirectory, server) => startedWith(engine, serverDirectory, server),

@@ -14,15 +14,25 @@ import {
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import { waitForAnswer } from '../../hosted_server/readiness';
-import { startServer, stopServer } from '../../hosted_server/unit';
+import { runServerTask, startServer, stopServer } from '../../hosted_server/unit';
 import type { ProxiedContext } from '../proxied';
-import { digest, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
+import { digest, hasProxiedData, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
 import { configuration, fileNames, settings } from './config';
 import { withServer, type SendCommand } from './connection';
 
 export type RedisContext = ProxiedContext & { name: 'redis' | 'valkey' };
 
 const graceMs = 20_000;
+
+/** Its first task gives the data directory to its user. */
+export function setUp(engine: RedisContext, spec: DatabaseServer, data: string, ctx: DriverContext): Promise<void> {
+  return runServerTask(engine, spec, 'setup', data, { command: ':', threads: 16 }, ctx);
+}
+
+/** As EngineCapabilities.hasData: the file of the commands is there since the first start. */
+export function hasData(engine: RedisContext, id: string): Promise<boolean> {
+  return hasProxiedData(engine, id, (name) => name.startsWith('appendonly'));
+}
 
 /** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */
 export async function start(

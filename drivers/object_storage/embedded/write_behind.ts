@@ -49,8 +49,7 @@ export function openWriteBehind(handle: FileHandle): WriteBehind {
     async end() {
       least = 0;
       await running;
-      requireWhole();
-      await (running ??= run());
+      await run();
       requireWhole();
     },
     settle: async () => void (await running),

@@ -1,0 +1,37 @@
+// A database that has had data is never begun anew: where its directory is gone (a disk that is not mounted, a host
+// that was lost), an empty server would take its name, and backups of nothing would in time replace the good ones. It
+// waits for its directory, or for a restore (docs/decisions/0101).
+import { DriverError } from '../../drivers/driver';
+import { appendDatabaseLines } from '../../models/log_line';
+import { jittered, settled, type JobContext, type Outcome } from '../job';
+import { requireEngineDriver, type DatabaseRow } from './row';
+
+const POLL_MS = 10_000;
+export const MISSING_DATA =
+  'The data directory of the database is missing on its host. The database does not run, and no backups are taken or ' +
+  'expire. Restore a backup, or have the operator bring the directory back.';
+
+/** Of a database whose data are gone, what there is to do: nothing. null where they are there, or never were. */
+export async function reportMissingData(row: DatabaseRow, ctx: JobContext): Promise<Outcome | null> {
+  if (!(await isDataMissing(row, ctx))) return null;
+  // Not available yet: nobody has anything in it.
+  if (row.status === 'provisioning') throw new DriverError('conflict', MISSING_DATA);
+  if (!row.observed?.data_missing) {
+    const line = { project_id: row.project_id, database_id: row.id, replica_id: null, source: 'server' } as const;
+    await appendDatabaseLines(ctx.sql, [{ ...line, level: 'error', message: MISSING_DATA }]);
+  }
+  const point_in_time_window = await requireEngineDriver(ctx, row.engine).window(row.server_id, ctx);
+  return settled(
+    {
+      ...{ driver: row.engine, observed: { ...row.observed, data_missing: true }, status_reason: MISSING_DATA },
+      ...{ status: row.running ? 'available' : 'stopped', ...(point_in_time_window && { point_in_time_window }) },
+    },
+    jittered(POLL_MS),
+  );
+}
+
+export async function isDataMissing(row: DatabaseRow, ctx: JobContext): Promise<boolean> {
+  const isRestoring = row.status === 'restoring' && row.restoring_from !== null;
+  if (!row.observed?.begun || isRestoring || row.status === 'failed') return false;
+  return !(await requireEngineDriver(ctx, row.engine).hasData(row.server_id));
+}
