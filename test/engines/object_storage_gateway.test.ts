@@ -1,13 +1,21 @@
 // A platform whose buckets are in a RADOS Gateway, beside one with the embedded endpoint: the API does the same with
 // both, and a few hundred requests over S3 are answered alike.
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
+import { probeBackupStore } from '../../drivers/backup_store/probe';
 import { driverContext } from '../../drivers/driver';
 import { openRgwApi } from '../../drivers/object_storage/rgw/api';
+import { openStoreTrial } from '../support/backup_store';
 import { hasCeph, startCeph, type Ceph } from '../support/ceph';
+import { hasEngine } from '../support/database_hall';
 import { eventually } from '../support/mail';
 import { codeOf, startS3, type S3Service } from '../support/s3';
 import { tell, type Side, type Step, type Told } from '../support/s3_dialogue';
 import { dialogue } from '../support/s3_requests';
+import { restoreMariadbElsewhere } from '../support/stored_mariadb';
 
 jest.setTimeout(180_000);
 
@@ -105,6 +113,23 @@ const OLD_CHECKSUMS = { requestChecksumCalculation: 'WHEN_REQUIRED' } as const;
       const usage = await gateway.service.call('GET', `/v2/buckets/${bucket.id}/usage`);
       expect(usage.body.daily.at(-1)?.requests).toBeGreaterThan(4);
     }, 30_000);
+  });
+
+  test('the gateway keeps backups of databases: a dump of MariaDB, and a file of several parts', async () => {
+    const bucket = await openStoreTrial(gateway, ceph.options.url);
+    await eventually(() => probeBackupStore(bucket.store, driverContext(10_000)), 60_000);
+    if (hasEngine('mariadb')) await restoreMariadbElsewhere(bucket.store, () => bucket.keys());
+    const directory = mkdtempSync(path.join(tmpdir(), 'gateway-store-'));
+    const [there, back] = [path.join(directory, 'there'), path.join(directory, 'back')];
+    writeFileSync(there, randomBytes(40 * 2 ** 20));
+    const name = 'db_large/backups/bkp/data.bin';
+    const digest = await bucket.store.upload(name, there, driverContext(60_000));
+    expect(await bucket.store.download(name, back, driverContext(60_000))).toEqual(digest);
+    expect(readFileSync(back).equals(readFileSync(there))).toBe(true);
+    expect(await bucket.unfinished()).toBe(0);
+    await bucket.store.remove(name, driverContext(10_000));
+    expect(await bucket.keys()).toEqual([]);
+    rmSync(directory, { recursive: true });
   });
 
   test('rights end when they are taken away, a quota holds, and websites are not promised', async () => {

@@ -20,15 +20,16 @@ export interface StoreTrial {
   close(): Promise<void>;
 }
 
-export async function openStoreTrial(): Promise<StoreTrial> {
-  const world = await startS3();
+/** @param endpoint of the world's buckets, where that is not its own */
+export async function openStoreTrial(given?: S3Service, endpoint?: string): Promise<StoreTrial> {
+  const world = given ?? (await startS3());
   const { name: bucket } = await world.bucket();
   const { access_key_id: accessKeyId, secret_access_key: secretAccessKey } = await world.key();
   const options = {
-    ...{ url: world.endpoint, region: 'eu-central-1', bucket, accessKeyId, secretAccessKey },
+    ...{ url: endpoint ?? world.endpoint, region: 'eu-central-1', bucket, accessKeyId, secretAccessKey },
     prefix: 'backups/of/tests/',
   };
-  const client = world.client();
+  const client = world.client(undefined, endpoint === undefined ? {} : { endpoint });
   return {
     ...{ world, options, store: s3BackupStore(options) },
     async keys() {

@@ -16,7 +16,7 @@ export type Seen = Omit<ObservedServer, 'state'> & {
 
 export interface Servers extends Pick<
   EngineDriver,
-  'name' | 'versions' | 'removeBackup' | 'openBackup' | 'storeArchives' | 'window' | 'pooled' | 'readLog'
+  'name' | 'versions' | 'hasData' | 'removeBackup' | 'openBackup' | 'storeArchives' | 'window' | 'pooled' | 'readLog'
 > {
   observe(server: DatabaseServer, ctx: DriverContext): Promise<Seen>;
   ensure(server: DatabaseServer, ctx: DriverContext): Promise<{ requeueMs?: number }>;
@@ -30,9 +30,9 @@ export interface Servers extends Pick<
 }
 
 export function serversOf(driver: EngineDriver): Servers {
-  const { name, versions, removeBackup, openBackup, storeArchives, window, pooled, readLog } = driver;
+  const { name, versions, hasData, removeBackup, openBackup, storeArchives, window, pooled, readLog } = driver;
   return {
-    ...{ name, versions, removeBackup, openBackup, storeArchives, window, pooled, readLog },
+    ...{ name, versions, hasData, removeBackup, openBackup, storeArchives, window, pooled, readLog },
     observe: (server, ctx) => observe(driver, server, ctx),
     ensure: async (server, ctx) => {
       const r = desiredOf(server);
