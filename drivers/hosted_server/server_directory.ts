@@ -77,6 +77,11 @@ export async function requireServerDirectory(engine: EngineContext, id: string):
   );
 }
 
+/** Whatever makes something below it first: the users of the servers pass through it. */
+export async function ensureDirectoryOfServers({ directory }: Pick<EngineContext, 'directory'>): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: passable });
+}
+
 /** Makes the directory: `fill` works under a temporary name, one rename makes it real. @throws DriverError conflict */
 export async function makeServerDirectory(
   engine: EngineContext,
@@ -84,7 +89,7 @@ export async function makeServerDirectory(
   fill: (temporary: ServerDirectory) => Promise<void>,
   ctx: DriverContext,
 ): Promise<ServerDirectory> {
-  await mkdir(engine.directory, { recursive: true, mode: passable });
+  await ensureDirectoryOfServers(engine);
   await clearLeftOvers(engine, id, ctx);
   const name = temporaryName(engine, 'new', id);
   const at = path.join(engine.directory, name);

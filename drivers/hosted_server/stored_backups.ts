@@ -10,7 +10,7 @@ import { absentIsNull } from '../files';
 import type { BackupStore, FileDigest } from '../backup_store';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
-import { exists, requireName, type EngineContext } from './server_directory';
+import { ensureDirectoryOfServers, exists, requireName, type EngineContext } from './server_directory';
 
 export const manifestName = 'manifest.json';
 const noteName = 'stored.json';
@@ -84,6 +84,7 @@ export async function importBackup(engine: StoreEngine, id: BackupId, ctx: Drive
   const text = store ? await store.read(nameInStore(id, manifestName), ctx) : null;
   if (!store || text === null) return false;
   const { manifest, files } = JSON.parse(text) as StoredManifest;
+  await ensureDirectoryOfServers(engine);
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await writeWhole(path.join(directory, noteName), { address: store.address, files });
   await writeWhole(path.join(directory, manifestName), manifest);

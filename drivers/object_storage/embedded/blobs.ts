@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { syncDirectory } from '../../files';
-import { openFiles, type OpenFile } from './open_files';
+import { openFileCache, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
 
 const FILE_ID = /^[0-9a-f]{32}$/;
@@ -39,7 +39,7 @@ export interface BlobStore {
 
 export function openBlobStore(root: string): BlobStore {
   const { place, create, forget, sync } = openDirectories(root);
-  const files = openFiles();
+  const files = openFileCache();
   const remove = (bucketId: string, fileId: string): Promise<void> => {
     files.forget(place(bucketId, fileId));
     return unlink(place(bucketId, fileId)).catch(ignoreAbsent);
@@ -81,7 +81,7 @@ function openDirectories(root: string): {
   sync(directory: string): Promise<void>;
 } {
   const known = new Set<string>();
-  const directories = openFiles();
+  const directories = openFileCache();
   const place = (bucketId: string, fileId: string): string => path.join(root, bucketId, fileId.slice(0, 2), fileId);
   return {
     place,

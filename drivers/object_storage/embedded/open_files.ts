@@ -33,7 +33,7 @@ interface Entry {
 /** Those that were used last stand at the end. */
 type Entries = Map<string, Entry>;
 
-export function openFiles(): OpenFiles {
+export function openFileCache(): OpenFiles {
   const entries: Entries = new Map();
   let timer: NodeJS.Timeout | null = null;
   const dropIdle = (): void => {
