@@ -1,6 +1,7 @@
 // Handing messages to other mail servers: connections that are used again, and what their answers mean.
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import type { Readable } from 'node:stream';
+import { domainToASCII } from 'node:url';
 
 /** Where a message goes: one server, by address. */
 export interface Hop {
@@ -53,6 +54,8 @@ interface Open {
   used: number;
   idle: NodeJS.Timeout | null;
   isBroken: boolean;
+  /** The server takes addresses beyond ASCII (SMTPUTF8, RFC 6531). */
+  takesUtf8: boolean;
 }
 
 /** Connections of one process, by where they lead. */
@@ -88,11 +91,12 @@ class Connections {
     }
     const open: Open = {
       ...{ connection: newConnection(this.name, hop, isPlain, this.times), used: 0, idle: null, isBroken: false },
+      takesUtf8: false,
     };
     this.all.add(open);
     open.connection.on('error', () => this.drop(open));
     open.connection.once('end', () => this.drop(open));
-    await connect(open.connection, hop).catch((error: unknown) => {
+    await connect(open, hop).catch((error: unknown) => {
       this.drop(open);
       throw error;
     });
@@ -178,18 +182,35 @@ function isTlsFailure({ code, message }: SmtpError): boolean {
   return code === 'ETLS' || /^(EPROTO|ERR_SSL|ERR_TLS)/.test(code ?? '') || /\b(SSL|TLS)\b/.test(message);
 }
 
-function connect(connection: SMTPConnection, { auth }: Hop): Promise<void> {
+function connect(open: Open, { auth }: Hop): Promise<void> {
+  const { connection } = open;
   return new Promise((resolve, reject) => {
     connection.once('error', reject);
     connection.connect((error) => {
       if (error) return reject(error);
+      // What EHLO was answered with; after a login it is another response.
+      open.takesUtf8 = /^250[ -]SMTPUTF8\b/im.test(connection.lastServerResponse || '');
       if (!auth) return resolve();
       connection.login(auth, (failure) => (failure ? reject(failure) : resolve()));
     });
   });
 }
 
-function deliver(open: Open, { from, to, size, content }: Outbound, attemptMs: number): Promise<HopResult> {
+/** Of a domain its ASCII form, which every server takes. */
+function asciiDomain(address: string): string {
+  const at = address.lastIndexOf('@') + 1;
+  return address.slice(0, at) + (domainToASCII(address.slice(at)) || address.slice(at));
+}
+
+const WITHOUT_UTF8: HopResult = {
+  ...{ kind: 'never', code: 550, isUnreachable: false },
+  response: '550 5.6.7 The mail server takes no addresses beyond ASCII (SMTPUTF8, RFC 6531).',
+};
+
+function deliver(open: Open, message: Outbound, attemptMs: number): Promise<HopResult> {
+  const { size, content } = message;
+  const [from, to] = [asciiDomain(message.from), asciiDomain(message.to)];
+  if (!open.takesUtf8 && /[^\0-\x7f]/.test(from + to)) return Promise.resolve(WITHOUT_UTF8);
   return new Promise((resolve) => {
     const { connection } = open;
     const stream = content();

@@ -1,19 +1,23 @@
 // Mail straight to the servers of its recipients, from submission on: found by MX, judged as receivers do.
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createTransport } from 'nodemailer';
 import { issueServerCertificate, newAuthority } from '../../drivers/certificates/authority';
+import { startDnsServer, type DnsServer } from '../support/dns_server';
 import { freePort } from '../support/free_port';
-import { eventually, openMailBench, type MailBench } from '../support/mail';
+import { eventually, openMailBench, type Instruction, type MailBench } from '../support/mail';
 import { startMailReceiver, type MailReceiver } from '../support/mail_receiver';
+import { judgeByOpendkim } from '../support/opendkim';
 
 jest.setTimeout(120_000);
 
 /** Addresses of loopback that no other test has: port 443 of one of them serves the policies. */
 const NETWORK = `127.${1 + Math.floor(Math.random() * 250)}.${1 + Math.floor(Math.random() * 250)}`;
 const isRoot = process.getuid?.() === 0;
+const canMount = isRoot && spawnSync('unshare', ['--mount', 'true']).status === 0;
 
 let bench: MailBench;
 let receiver: MailReceiver;
@@ -21,6 +25,7 @@ let certified: MailReceiver;
 let port: number;
 let zone: { id: string; smtp_username: string; smtp_password: string };
 let directory: string;
+let keys: Instruction[];
 let site: { key: string; certificate: string };
 
 beforeAll(async () => {
@@ -44,6 +49,7 @@ beforeAll(async () => {
   });
   const domain = await bench.verified('direct.example');
   zone = await bench.relayZone('direct', domain);
+  keys = domain.dns_records.filter(({ purpose }: Instruction) => purpose === 'dkim');
   leads('there.example', '127.0.0.1');
 });
 
@@ -136,6 +142,23 @@ test('a recipient with letters beyond ASCII gets mail (RFC 6531)', async () => {
   expect(await receiver.judge(mail, bench.dns.address)).toMatchObject({ dmarc: 'pass' });
 });
 
+test('to a server of ASCII only, such a domain goes in its ASCII form, and such a mailbox bounces', async () => {
+  const ascii = await startMailReceiver({ host: `${NETWORK}.5`, port: receiver.port, hideSMTPUTF8: true });
+  try {
+    leads('xn--gre-6ka8l.example', `${NETWORK}.5`);
+    await send('jo@grüße.example', 'jürgen@grüße.example');
+    expect((await ascii.mailTo('jo@grüße.example')).secure).toBe(true);
+    await eventually(async () =>
+      expect(await deliveryTo('jürgen@grüße.example')).toMatchObject({
+        ...{ status: 'bounced', last_response: expect.stringContaining('5.6.7') },
+      }),
+    );
+    expect(ascii.tried('jürgen@grüße.example')).toBe(0);
+  } finally {
+    await ascii.close();
+  }
+});
+
 test('a destination that is away holds up its own mail only', async () => {
   leads('gone.example', `${NETWORK}.98`);
   await send('one@gone.example');
@@ -146,8 +169,29 @@ test('a destination that is away holds up its own mail only', async () => {
   expect(await deliveryTo('two@gone.example')).toMatchObject({ status: 'queued', attempts: 0 });
 });
 
-// The policy of a domain is at port 443 of a host of its own (RFC 8461 §3.3).
 const asRoot = isRoot ? test : test.skip;
+
+(canMount ? test : test.skip)('OpenDKIM verifies each signature, and none of a changed message (as root)', async () => {
+  let dns = null as DnsServer | null;
+  // Another test may hold the port for a while, on all addresses.
+  await eventually(async () => void (dns = await startDnsServer({}, { host: `${NETWORK}.53`, port: 53 })), 60_000);
+  try {
+    for (const { name, type, value } of keys) dns?.set(name, type, [value]);
+    await send('judged@there.example');
+    const { raw } = await receiver.mailTo('judged@there.example');
+    const [rsa = '', ed25519AndRest = ''] = raw.split(/^(?=DKIM-Signature:)/m).filter(Boolean);
+    const [, ed25519 = '', rest = ''] = /^(.+?\r\n)(?=\S)(.+)$/s.exec(ed25519AndRest) ?? [];
+    for (const signature of [rsa, ed25519]) {
+      const alone = signature + rest;
+      expect([signature, await judgeByOpendkim(alone, `${NETWORK}.53`)]).toEqual([signature, '']);
+      expect(await judgeByOpendkim(alone.replace('>H=', '>h='), `${NETWORK}.53`)).toMatch(/Bad signature/);
+    }
+  } finally {
+    await dns?.close();
+  }
+});
+
+// The policy of a domain is at port 443 of a host of its own (RFC 8461 §3.3).
 
 asRoot('MTA-STS: an enforced policy is met, or nothing is sent (binds port 443, as root)', async () => {
   const policies: Server = createServer({ key: site.key, cert: site.certificate }, (request, response) => {

@@ -35,7 +35,10 @@ interface Answer {
   value: string;
 }
 
-export async function startDnsServer(initial: DnsRecords = {}): Promise<DnsServer> {
+export async function startDnsServer(
+  initial: DnsRecords = {},
+  { host = '127.0.0.1', port = 0 }: { host?: string; port?: number } = {},
+): Promise<DnsServer> {
   const records = new Map<string, string[]>();
   const failing = new Set<string>();
   const ignored = new Set<string>();
@@ -51,10 +54,13 @@ export async function startDnsServer(initial: DnsRecords = {}): Promise<DnsServe
       );
     server.onAnswer(question.name, question.type);
   });
-  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve, reject) => {
+    socket.once('error', reject);
+    socket.bind(port, host, resolve);
+  });
   const server: DnsServer = {
     onAnswer: () => undefined,
-    address: `127.0.0.1:${socket.address().port}`,
+    address: `${host}:${socket.address().port}`,
     set,
     fail: (name) => void failing.add(name.toLowerCase()),
     ignore: (name) => void ignored.add(name.toLowerCase()),

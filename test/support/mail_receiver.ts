@@ -36,14 +36,14 @@ const REPLIES: Record<string, [number, string]> = {
 };
 
 export async function startMailReceiver(
-  options: { host?: string; port?: number; tls?: { key: string; cert: string } } = {},
+  options: { host?: string; port?: number; tls?: { key: string; cert: string }; hideSMTPUTF8?: boolean } = {},
 ): Promise<MailReceiver> {
-  const { host = '127.0.0.1', port = 0, tls } = options;
+  const { host = '127.0.0.1', port = 0, tls, hideSMTPUTF8 = false } = options;
   const mails: ReceivedMail[] = [];
   const tries = new Map<string, number>();
   const server = new SMTPServer({
     ...{ authOptional: true, disabledCommands: ['AUTH'], logger: false, disableReverseLookup: true, closeTimeout: 100 },
-    ...tls,
+    ...{ ...tls, hideSMTPUTF8 },
     onRcptTo({ address }, _session, callback) {
       tries.set(address, (tries.get(address) ?? 0) + 1);
       const [local = ''] = address.split(/[-@]/);
