@@ -15,7 +15,7 @@ export function compileField(schema: GraphQLSchema, field: RootField): FieldVali
   const inPath = new Set(field.operations.flatMap((operation) => operation.params.map((param) => param.argument)));
   // They name what the call is about: a malformed id is answered like an unknown one (docs/contract/resources.md §0.2).
   const subjects = new Set([...inPath, PROJECT_ARGUMENT]);
-  const checkScalars = compileArguments(schema, scalars, subjects);
+  const checkScalars = compileArguments(schema, field.name, scalars, subjects);
   const checkBody = field.body ? compileInput(schema, field.body.type) : null;
   return (args) => {
     const { value, errors } = checkScalars(args);

@@ -26,6 +26,11 @@ export function idFormOf(schema: GraphQLSchema, owner: string, field: string): I
   return ofKind(schema, familyOf(owner) + name) ?? ofKind(schema, name);
 }
 
+/** The owner of an argument `<kind>_id`: `CdnZoneMetrics` of `getCdnZoneMetrics`; none where there is no such kind. */
+export function ownerOfArgument(schema: GraphQLSchema, rootField: string, argument: string): string {
+  return idFormOf(schema, '', argument) ? rootField.replace(/^[a-z]+/, '') : '';
+}
+
 /** Of the rows of a type. */
 export function idFormOfType(schema: GraphQLSchema, type: GraphQLObjectType): IdForm | null {
   const { id } = type.getFields();

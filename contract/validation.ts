@@ -15,7 +15,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import type { FieldError } from '../core/errors';
-import { idFormOf } from './id_forms';
+import { idFormOf, ownerOfArgument } from './id_forms';
 import { kindOfType } from './input_types';
 import { listCheck, numberCheck, specOf, stringCheck, type Check, type Spec } from './spec';
 
@@ -51,16 +51,19 @@ export function compileInput(
 }
 
 /**
- * Compiles the check of scalar arguments (path and query); unknown ones were left out before. @param inPath whose ids
- * name what may not be there
+ * Compiles the check of scalar arguments (path and query); unknown ones were left out before. @param rootField its name
+ * @param inPath whose ids name what may not be there
  */
 export function compileArguments(
   schema: GraphQLSchema,
+  rootField: string,
   args: readonly GraphQLArgument[],
   inPath: ReadonlySet<string>,
 ): (value: Record<string, unknown>) => Validated {
   const checks = args.map((argument) => {
-    const form = inPath.has(argument.name) ? null : idFormOf(schema, '', argument.name);
+    const form = inPath.has(argument.name)
+      ? null
+      : idFormOf(schema, ownerOfArgument(schema, rootField, argument.name), argument.name);
     return [argument.name, compileField(schema, argument, form ? { pattern: form.pattern } : {})] as const;
   });
   return (values) => {

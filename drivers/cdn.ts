@@ -65,7 +65,7 @@ export interface CdnDriver {
   takeTraffic(): CdnTraffic[];
 }
 
-/** Shows the ingress that a request comes from a zone whose origin is an application, and is right about its visitor. */
+/** Shows the ingress that a request comes from a zone before an application, and is right about its visitor. */
 export const EDGE_FIELD = 'x-platform-edge';
 
 /** What the ingress passes to the cache of its own process. */

@@ -6,6 +6,7 @@ import { lockVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
 import { Resource } from './base/resource';
+import { requireNoZoneBefore } from './cdn_zone/origin';
 import { releaseObservers } from './observer/release';
 import type { Values } from '../db/table';
 import { EnvironmentVariable } from './environment_variable';
@@ -97,8 +98,12 @@ export class Application extends Resource {
     return this.update(ctx, changes);
   }
 
-  /** Takes variables, process types and custom domains along, and sets its volumes free. */
+  /**
+   * Takes variables, process types and custom domains along, and sets its volumes free.
+   * @throws resource_in_use for the origin of a CDN zone
+   */
   async destroy(ctx: Context): Promise<void> {
+    await requireNoZoneBefore(ctx, 'application', this);
     await this.remove(ctx);
     await releaseDependents(ctx, this.id);
     await releaseObservers(ctx, this.id);

@@ -16,13 +16,12 @@ import { Resource } from './base/resource';
 import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
 import { askEngine } from './bucket/engine';
 import { removeGrants } from './bucket/grants';
+import { requireNoZoneBefore } from './cdn_zone/origin';
 import { requireRegion } from './region';
 
 const INDEX_DOCUMENT = 'index.html';
 const EMPTY = named(`select 1 from bucket_objects where bucket_id = $1 limit 1`);
 const LOCK_BUCKET = named('select hold_bucket($1)');
-const ORIGIN_OF = named(`select id from cdn_zones where project_id = $2 and origin->>'bucket_id' = $1
-  and deleted_at is null`);
 const ABORT = named('select abort_bucket_upload(bucket_id, id) from bucket_uploads where bucket_id = $1');
 
 /** A container for objects. It exists at once; the loop brings what the engine has to know of it. */
@@ -104,11 +103,7 @@ export class Bucket extends Resource {
     await ctx.sql.query(LOCK_BUCKET, [this.id]);
     const objects = await ctx.sql.query(EMPTY, [this.id]);
     if (objects.length) throw problem('bucket_not_empty');
-    const zones = await ctx.sql.query<{ id: string }>(ORIGIN_OF, [this.id, this.project_id]);
-    if (zones.length) {
-      const dependents = zones.map(({ id }) => ({ type: 'cdn_zone', id }));
-      throw problem('resource_in_use', 'The bucket is the origin of a CDN zone.', { dependents });
-    }
+    await requireNoZoneBefore(ctx, 'bucket', this);
     await ctx.sql.query(ABORT, [this.id]);
     await removeGrants(ctx, this);
     await this.remove(ctx);

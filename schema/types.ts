@@ -1262,7 +1262,7 @@ export type Mutation = {
   updateApplication: Application;
   /**
    * Deletes an application with its previews, deployments, environment variables, process types and custom domains. Its
-   * volumes are detached and keep their data.
+   * volumes are detached and keep their data. The origin of a CDN zone is not deleted.
    */
   deleteApplication: Scalars['Boolean']['output'];
   /** Starts a stopped application. It runs its current deployment with its current settings and environment variables. */

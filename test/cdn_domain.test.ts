@@ -23,4 +23,19 @@ describe('custom domains', () => {
     expect((await service.call('DELETE', `${path}/${String(added.body.id)}`)).status).toBe(204);
     await eventually('it is gone', async () => (await visit('static.example.com', '/d')).status === 404);
   });
+
+  it('are at most 20 of a zone', async () => {
+    const path = `/v2/cdn_zones/${String((await activeZone()).id)}/domains`;
+    const add = (index: number): ReturnType<typeof service.call> =>
+      service.call('POST', path, { body: { hostname: `name${index}.many.example.com` } });
+    for (let index = 1; index <= 20; index += 1) expect([index, (await add(index)).status]).toEqual([index, 201]);
+    const refused = await add(21);
+    expect([refused.status, refused.body]).toMatchObject([
+      403,
+      { code: 'quota_exceeded', resource: 'cdn_domains', used: 20, limit: 20 },
+    ]);
+    const [one] = (await service.call('GET', path)).body.data;
+    expect((await service.call('DELETE', `${path}/${String(one.id)}`)).status).toBe(204);
+    await eventually('room', async () => (await add(21)).status === 201);
+  });
 });

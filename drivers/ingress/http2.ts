@@ -119,19 +119,33 @@ function connect(server: Server, origin: Origin): Duplex {
     one.on('error', () => undefined);
     one.on('close', () => void (one.writableFinished || other.destroy()));
   }
-  server.emit('connection', Object.assign(countWrites(theirs), { ...origin, encrypted: true, destroySoon }));
+  server.emit('connection', Object.assign(likeSocket(theirs), { ...origin, encrypted: true, destroySoon }));
   return ours;
 }
 
-/** With `bytesWritten`, as a socket has it. */
-function countWrites(stream: Duplex): Duplex {
+/** What node:http and responses know of a socket beyond a stream: bytes that were written, and a time of silence. */
+function likeSocket(stream: Duplex): Duplex {
   const write = stream._write.bind(stream);
   let bytesWritten = 0;
+  let silence: NodeJS.Timeout | undefined;
   stream._write = (chunk: Buffer, encoding, done) => {
     bytesWritten += chunk.length;
-    write(chunk, encoding, done);
+    silence?.refresh();
+    write(chunk, encoding, (error) => {
+      silence?.refresh();
+      done(error);
+    });
   };
-  return Object.defineProperty(stream, 'bytesWritten', { get: () => bytesWritten });
+  const setSilence = (ms: number): Duplex => {
+    clearTimeout(silence);
+    silence = ms > 0 ? setTimeout(() => stream.emit('timeout'), ms).unref() : undefined;
+    return stream;
+  };
+  stream.on('close', () => setSilence(0));
+  return Object.defineProperties(stream, {
+    bytesWritten: { get: () => bytesWritten },
+    setTimeout: { value: setSilence },
+  });
 }
 
 // `:authority` is what Host is in HTTP/1.1: where they differ, both go on, and are refused. Cookies may come in pieces

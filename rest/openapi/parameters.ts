@@ -1,5 +1,6 @@
 // Parameters in path and query.
 import { getNullableType, isListType, isNonNullType, type GraphQLArgument } from 'graphql';
+import { ownerOfArgument } from '../../contract/id_forms';
 import type { Operation } from '../../contract/operations';
 import { specOf } from '../../contract/spec';
 import { rowType } from './response_type';
@@ -76,9 +77,13 @@ function makeQuery(builder: DocumentBuilder, operation: Operation, argument: Gra
     required: isNonNullType(argument.type) && argument.defaultValue === undefined,
     style: list ? ('form' as const) : undefined,
     explode: list ? (false as const) : undefined,
-    schema: parameterSchema(builder, rowType(operation)?.name ?? '', argument),
+    schema: parameterSchema(builder, ownerOf(builder, operation, argument.name), argument),
     example: own ?? (argument.name === 'limit' ? leafExample(builder, '', argument) : undefined),
   });
+}
+
+function ownerOf({ schema }: DocumentBuilder, operation: Operation, argument: string): string {
+  return rowType(operation)?.name ?? ownerOfArgument(schema, operation.field.name, argument);
 }
 
 const PAGING: Record<string, string> = {

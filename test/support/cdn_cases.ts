@@ -10,18 +10,18 @@ export type Body = Answer['body'];
 export let service: TestService;
 export let origin: CdnOrigin;
 export let dns: DnsServer;
-let ingressPort: number;
+let port: number;
 
 /** To be called where tests are declared. */
 export function setUpCdn(): void {
   beforeAll(async () => {
-    [origin, dns, ingressPort] = [await startCdnOrigin(), await startDnsServer(), await freePort()];
+    [origin, dns, port] = [await startCdnOrigin(), await startDnsServer(), await freePort()];
     service = await startService({
       worker: true,
       settings: {
         ALLOW_PRIVATE_ADDRESSES: '1',
         DNS_RESOLVERS: dns.address,
-        INGRESS_PORT: String(ingressPort),
+        INGRESS_PORT: String(port),
         S3_PORT: String(await freePort()),
       },
     });
@@ -33,13 +33,17 @@ export function setUpCdn(): void {
   });
 }
 
+export function ingressPort(): number {
+  return port;
+}
+
 export function visit(
   host: string,
   target: string,
   headers: Record<string, string> = {},
   method = 'GET',
 ): Promise<Visited> {
-  return origin.visit(ingressPort, host, target, headers, method);
+  return origin.visit(port, host, target, headers, method);
 }
 
 let serial = 0;
