@@ -1,6 +1,6 @@
 // The container registry beside Debian's docker-registry: a layer of 1 GB is pushed to both and pulled from both, in
 // turns, by curl. Then the memory of the service while a larger one goes there and back.
-//   npm run bench:images -- [--mb=1000] [--rounds=3] [--large-mb=2000]
+//   npm run bench:images -- [--mb=1000] [--rounds=3] [--large-mb=2000] [--cpu-prof=<directory>]
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
@@ -22,6 +22,7 @@ const { values } = parseArgs({
     mb: { type: 'string', default: '1000' },
     rounds: { type: 'string', default: '3' },
     'large-mb': { type: 'string', default: '2000' },
+    'cpu-prof': { type: 'string' },
   },
 });
 
@@ -95,6 +96,11 @@ async function compare(ours: Target, theirs: Target, directory: string): Promise
   }
 }
 
+function profileFlags(): string[] {
+  const { 'cpu-prof': directory } = values;
+  return directory === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${path.resolve(directory)}`];
+}
+
 /** The most that the service has had in memory, in MB. */
 function peakOf({ pid }: Pick<Server, 'pid'>): number {
   const [, kilobytes = '0'] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
@@ -107,7 +113,7 @@ async function main(): Promise<void> {
   chmodSync(directory, 0o711);
   const database = await openEmbedded({ dataDir: directory });
   const [registryPort, otherPort] = [await freePort(), await freePort()];
-  const service = await startApi({ node: process.execPath, flags: [] }, directory, {
+  const service = await startApi({ node: process.execPath, flags: profileFlags() }, directory, {
     ...{ REGISTRY_PORT: String(registryPort), INGRESS_PORT: String(await freePort()), DATABASE_URL: database.url },
     ...{ DNS_PORT: '0', SMTP_PORTS: '0', MX_PORT: '0', S3_PORT: '0' },
   });

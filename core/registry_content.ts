@@ -49,7 +49,7 @@ export interface Referrer {
   size: number;
 }
 
-/** The rows behind a registry server. */
+/** The rows behind a registry server. `subject`: id of the account that acts, for the activity; null: the platform. */
 export interface RegistryContent {
   /** null: there is no such registry, or it is being deleted. */
   find(name: string): Promise<ServedRegistry | null>;
@@ -73,17 +73,23 @@ export interface RegistryContent {
   endUpload(upload: string): Promise<void>;
 
   /** @returns what the manifest names and the registry lacks; empty when it was stored */
-  putManifest(registryId: string, manifest: ManifestInput): Promise<string[]>;
+  putManifest(registryId: string, manifest: ManifestInput, subject: string | null): Promise<string[]>;
   /** Stores a manifest that another server has, with the layers that it names. @param sizes by digest, in bytes */
-  adoptManifest(registryId: string, manifest: ManifestInput, sizes: ReadonlyMap<string, number>): Promise<void>;
+  adoptManifest(
+    registryId: string,
+    manifest: ManifestInput,
+    sizes: ReadonlyMap<string, number>,
+    subject: string | null,
+  ): Promise<void>;
   allTags(registryId: string): Promise<{ repository: string; tag: string; digest: string }[]>;
   /** Manifests without a tag that no index names. */
   untaggedManifests(registryId: string): Promise<{ repository: string; digest: string }[]>;
   /** @param reference a tag or a digest */
   manifest(registryId: string, repository: string, reference: string): Promise<StoredManifest | null>;
   /** @returns false where there is none */
-  deleteManifest(registryId: string, repository: string, digest: string): Promise<boolean>;
-  deleteTag(registryId: string, repository: string, tag: string): Promise<boolean>;
+  deleteManifest(registryId: string, repository: string, digest: string, subject: string | null): Promise<boolean>;
+  /** @returns false where there is none */
+  deleteTag(registryId: string, repository: string, tag: string, subject: string | null): Promise<boolean>;
   /** In the order of bytes, after `last`; null where the repository holds nothing. */
   tags(registryId: string, repository: string, last: string, limit: number): Promise<string[] | null>;
   referrers(registryId: string, repository: string, digest: string, artifactType: string | null): Promise<Referrer[]>;

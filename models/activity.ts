@@ -79,25 +79,28 @@ function personEntry(
 }
 
 const EVENT =
-  named(`insert into activity (id, project_id, account_id, action, actor, resource_type, resource_id, resource_name,
-    created_at)
-  select $1, p.id, p.account_id, $3, $4, $5, $6, $7, $8 from projects p where p.id = $2`);
+  named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type, resource_id,
+    resource_name, created_at)
+  select $1, p.id, p.account_id, $3, $4, $5, $6, $7, $8, $9, $10 from projects p where p.id = $2`);
 
 /** Something that the platform did by itself: `volume.available`, `domain.failed`. In the transaction that did it. */
 export async function recordEvent(sql: Sql, table: string, row: { id: string }, event: string): Promise<void> {
   const kind = allKinds().find((candidate) => candidate.table === table)?.kind;
   const { project_id, name, hostname } = row as { project_id?: string; name?: string; hostname?: string };
   if (!kind || !project_id) return;
+  const resource = { type: kind, id: row.id, name: name ?? hostname ?? null };
+  await recordProjectEvent(sql, { project_id, action: `${kind}.${event}`, actor: PLATFORM, key_id: null, resource });
+}
+
+export type ProjectEvent = Pick<Activity, 'action' | 'actor' | 'key_id' | 'resource'> & { project_id: string };
+
+/** Something that did not come as a request to the API. In the transaction that did it. */
+export async function recordProjectEvent(sql: Sql, event: ProjectEvent): Promise<void> {
+  const { project_id, action, actor, key_id, resource } = event;
   const id = mintId('act');
   await sql.query(EVENT, [
-    id,
-    project_id,
-    `${kind}.${event}`,
-    JSON.stringify(PLATFORM),
-    kind,
-    row.id,
-    name ?? hostname ?? null,
-    timeOfId(id).toISOString(),
+    ...[id, project_id, action, JSON.stringify(actor), actor.id, key_id],
+    ...[resource.type, resource.id, resource.name, timeOfId(id).toISOString()],
   ]);
 }
 

@@ -1,9 +1,21 @@
 // Operations: listRegistries, createRegistry, getRegistry, deleteRegistry, listRegistryImages.
 // Container registries: the operations, and the OCI Distribution API that they are for.
 import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { eventually } from './support/deploy';
 import { startRegistryClient } from './support/registry_client';
-import { activeRegistry, createPusher, newName, port, service, setUpRegistry } from './support/registry_cases';
+import {
+  activeRegistry,
+  clientOf,
+  createPusher,
+  createRobot,
+  newName,
+  port,
+  service,
+  setUpRegistry,
+  type Body,
+} from './support/registry_cases';
 import { startService } from './support/service';
 
 setUpRegistry();
@@ -150,5 +162,67 @@ describe('images', () => {
     expect((await person.pull(name, '1')).status).toBe(200);
     const stranger = startRegistryClient({ port, username: 'anybody', password: 'svc_wrong' });
     expect((await stranger.pull(name, '1')).status).toBe(401);
+  });
+
+  it('are in the activity when they are pushed and deleted, with who did it', async () => {
+    const { id, name } = await activeRegistry();
+    const robot = await createRobot(['pull', 'push', 'delete']);
+    const { digest } = await clientOf(robot).pushImage(`${String(name)}/shop`, '1', [randomBytes(10)]);
+    const person = startRegistryClient({ port, username: 'anybody', password: service.key });
+    // What changes nothing is no event.
+    const { body } = await person.pull(`${String(name)}/shop`, '1');
+    const headers = { 'Content-Type': 'application/vnd.oci.image.manifest.v1+json' };
+    expect((await person.call('PUT', `/v2/${String(name)}/shop/manifests/1`, body, headers)).status).toBe(201);
+    expect((await person.call('PUT', `/v2/${String(name)}/shop/manifests/2`, body, headers)).status).toBe(201);
+    expect((await person.call('DELETE', `/v2/${String(name)}/shop/manifests/${digest}`)).status).toBe(202);
+    const path = `/v2/projects/${service.project}/activity?resource_id=${String(id)}&sort=created_at`;
+    const { data } = (await service.call('GET', path)).body;
+    const changes = (data as Body[]).filter(({ resource }) => resource.name.includes('/shop'));
+    const by = { type: 'robot_account', id: robot.id, name: robot.name };
+    const found = changes.map(({ action, actor, resource }) => [action, actor.type, resource.name]);
+    expect(changes[0]).toMatchObject({ action: 'registry.image_pushed', actor: by });
+    expect(found).toEqual([
+      ['registry.image_pushed', 'robot_account', `${String(name)}/shop:1`],
+      ['registry.image_pushed', 'user', `${String(name)}/shop:2`],
+      ...['1', '2'].map((tag) => ['registry.image_deleted', 'user', `${String(name)}/shop:${tag}`]),
+    ]);
+  });
+
+  it('has one of two that were pushed to one tag at once, and counts it once', async () => {
+    const { id, name } = await activeRegistry();
+    const clients = await Promise.all([createPusher(), createPusher(), createPusher(), createPusher()]);
+    const pushed = await Promise.all(
+      clients.map((client) => client.pushImage(`${String(name)}/race`, 'live', [randomBytes(1000)])),
+    );
+    const { headers, body } = await clients[0]!.pull(`${String(name)}/race`, 'live');
+    const live = pushed.find(({ digest }) => digest === headers.get('docker-content-digest'));
+    expect(live?.manifestBytes).toBe(body.length);
+    const { image_count, size_bytes } = (await service.call('GET', `/v2/registries/${String(id)}`)).body;
+    const sizes = pushed.map(({ manifestBytes, configBytes }) => 1000 + manifestBytes + configBytes);
+    expect([image_count, size_bytes]).toEqual([1, sizes.reduce((sum, size) => sum + size, 0)]);
+    // Those that lost the tag are still there by their digest, until they are collected.
+    for (const { digest } of pushed) expect((await clients[0]!.pull(`${String(name)}/race`, digest)).status).toBe(200);
+  });
+
+  it('are never served with a layer whose file was damaged', async () => {
+    const { name } = await activeRegistry();
+    const client = await createPusher();
+    const layer = randomBytes(200_000);
+    const digest = await client.pushBlob(`${String(name)}/app`, layer);
+    const get = (headers: Record<string, string> = {}) =>
+      client.call('GET', `/v2/${String(name)}/app/blobs/${digest}`, undefined, headers);
+    expect((await get()).body.equals(layer)).toBe(true);
+    const hex = digest.slice('sha256:'.length);
+    const file = path.join(service.platform.config.registryDir, 'blobs/sha256', hex.slice(0, 2), hex);
+    const damaged = Buffer.from(layer);
+    damaged[100_000]! ^= 1;
+    writeFileSync(file, damaged);
+    const part = await get({ Range: 'bytes=0-9' });
+    expect([part.status, part.code]).toEqual([404, 'BLOB_UNKNOWN']);
+    expect((await get()).status).toBe(404);
+    // It is kept for the operator, and a client that has the layer brings it again.
+    expect(readFileSync(`${file}.damaged`).equals(damaged)).toBe(true);
+    await client.pushBlob(`${String(name)}/app`, layer);
+    expect((await get()).body.equals(layer)).toBe(true);
   });
 });

@@ -11,32 +11,22 @@ import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
 import type { Session } from '../../db/control_database';
 import { named, quick } from '../../db/statement';
+import { recordImageChange } from './audit';
+import {
+  addBlob,
+  COUNT,
+  deleteBlob,
+  END_UPLOAD,
+  findBlob,
+  ifBlobUnused,
+  LOCK_REGISTRY,
+  type LockedRegistry,
+} from './blobs';
 import { wakeFollowers } from './followers';
 import { RegistryImage } from '../registry_image';
 
 const UPLOAD_PREFIX = 'rup';
-/** A client that was told of a layer needs time to push the manifest that names it. */
-const TOUCH_AFTER = `interval '10 minutes'`;
-
 const FIND = quick('select id, project_id, size_bytes from registries where name = $1 and deleted_at is null');
-const BLOB = quick(
-  `select size_bytes, touched_at < now() - ${TOUCH_AFTER} as is_stale from registry_blobs
-    where registry_id = $1 and digest = $2`,
-);
-const TOUCH = named('update registry_blobs set touched_at = now() where registry_id = $1 and digest = $2');
-const LOCK_DIGEST = named('select pg_advisory_xact_lock(hashtextextended($1, 0))');
-const HAS_ROOM = named(
-  'select size_bytes + $2 <= $3 as fits from registries where id = $1 and deleted_at is null for update',
-);
-const ADD_BLOB = named(
-  `insert into registry_blobs (registry_id, digest, size_bytes) values ($1, $2, $3)
-    on conflict (registry_id, digest) do update set touched_at = now() returning xmax = 0 as is_new`,
-);
-const COUNT = named(
-  `update registries set size_bytes = size_bytes + $2, image_count = image_count + $3,
-    updated_at = greatest(now(), updated_at),
-    observed_generation = observed_generation + 1 where id = $1`,
-);
 const ADOPT_BLOBS = named(
   `insert into registry_blobs (registry_id, digest, size_bytes) select $1, digest, size_bytes
     from unnest($2::text[], $3::bigint[]) as given (digest, size_bytes)
@@ -48,13 +38,9 @@ const UNTAGGED = named(
     and not exists (select from registry_references r
       where r.registry_id = m.registry_id and r.target = m.digest and r.repository = m.repository)`,
 );
-const DELETE_BLOB = named('delete from registry_blobs where registry_id = $1 and digest = $2 returning size_bytes');
-const IS_REFERENCED = named('select 1 from registry_references where registry_id = $1 and target = $2 limit 1');
-const IS_USED = named('select 1 from registry_blobs where digest = $1 limit 1');
 
 const START_UPLOAD = named('insert into registry_uploads (id, registry_id, repository) values ($1, $2, $3)');
 const UPLOAD = quick('select 1 from registry_uploads where id = $1 and registry_id = $2 and repository = $3');
-const END_UPLOAD = named('delete from registry_uploads where id = $1');
 
 const MANIFEST_BY_DIGEST = quick(
   `select digest, media_type, content from registry_manifests
@@ -79,7 +65,7 @@ const DELETE_MANIFEST = named(
     returning length(content) as size`,
 );
 const DELETE_TAGS_OF = named(
-  'delete from registry_tags where registry_id = $1 and repository = $2 and digest = $3 returning id',
+  'delete from registry_tags where registry_id = $1 and repository = $2 and digest = $3 returning tag',
 );
 const DELETE_TAG = named(
   'delete from registry_tags where registry_id = $1 and repository = $2 and tag = $3 returning digest',
@@ -90,7 +76,6 @@ const MARK_UNTAGGED = named(
       where t.registry_id = m.registry_id and t.repository = m.repository and t.digest = m.digest)`,
 );
 
-const LOCK_REGISTRY = named('select name, project_id from registries where id = $1 and deleted_at is null for update');
 const SIZES = named(
   'select digest, size_bytes from registry_blobs where registry_id = $1 and digest = any($2) for share',
 );
@@ -127,11 +112,7 @@ export function registryContent(database: Session): RegistryContent {
     blob: (registryId, digest) => findBlob(database, registryId, digest),
     addBlob: (registryId, blob, place) => alone((sql) => addBlob(sql, registryId, blob, place)),
     deleteBlob: (registryId, digest) => alone((sql) => deleteBlob(sql, registryId, digest)),
-    ifUnused: (digest, remove) =>
-      alone(async (sql) => {
-        await sql.query(LOCK_DIGEST, [digest]);
-        if (!(await sql.query(IS_USED, [digest])).length) await remove();
-      }),
+    ifUnused: (digest, remove) => alone((sql) => ifBlobUnused(sql, digest, remove)),
     async startUpload(registryId, repository) {
       const id = mintId(UPLOAD_PREFIX);
       await database.query(START_UPLOAD, [id, registryId, repository]);
@@ -140,17 +121,19 @@ export function registryContent(database: Session): RegistryContent {
     hasUpload: async (registryId, repository, upload) =>
       (await database.query(UPLOAD, [upload, registryId, repository])).length > 0,
     endUpload: async (upload) => void (await database.query(END_UPLOAD, [upload])),
-    putManifest: (registryId, manifest) => alone((sql) => putManifest(sql, registryId, manifest)),
-    adoptManifest: (registryId, manifest, sizes) => alone((sql) => adoptManifest(sql, registryId, manifest, sizes)),
+    putManifest: (registryId, manifest, subject) => alone((sql) => putManifest(sql, registryId, manifest, subject)),
+    adoptManifest: (registryId, manifest, sizes, subject) =>
+      alone((sql) => adoptManifest(sql, registryId, manifest, sizes, subject)),
     allTags: (registryId) => database.query(ALL_TAGS, [registryId]),
     untaggedManifests: (registryId) => database.query(UNTAGGED, [registryId]),
     async manifest(registryId, repository, reference) {
       const statement = reference.includes(':') ? MANIFEST_BY_DIGEST : MANIFEST_BY_TAG;
       return (await database.query<StoredManifest>(statement, [registryId, repository, reference]))[0] ?? null;
     },
-    deleteManifest: (registryId, repository, digest) =>
-      alone((sql) => deleteManifest(sql, registryId, repository, digest)),
-    deleteTag: (registryId, repository, tag) => alone((sql) => deleteTag(sql, registryId, repository, tag)),
+    deleteManifest: (registryId, repository, digest, subject) =>
+      alone((sql) => deleteManifest(sql, registryId, { repository, digest, subject })),
+    deleteTag: (registryId, repository, tag, subject) =>
+      alone((sql) => deleteTag(sql, registryId, { repository, tag, subject })),
     async tags(registryId, repository, last, limit) {
       const rows = await database.query<{ tag: string }>(TAGS, [registryId, repository, last, limit]);
       if (!rows.length && !(await database.query(HAS_MANIFESTS, [registryId, repository])).length) return null;
@@ -161,45 +144,19 @@ export function registryContent(database: Session): RegistryContent {
   };
 }
 
-async function findBlob(sql: Sql, registryId: string, digest: string): Promise<number | null> {
-  const [row] = await sql.query<{ size_bytes: number; is_stale: boolean }>(BLOB, [registryId, digest]);
-  if (row?.is_stale) await sql.query(TOUCH, [registryId, digest]);
-  return row?.size_bytes ?? null;
-}
-
-async function addBlob(
-  sql: Sql,
-  registryId: string,
-  { digest, size, sizeMax, upload }: { digest: string; size: number; sizeMax: number; upload: string },
-  place: () => Promise<void>,
-): Promise<boolean> {
-  const [registry] = await sql.query<{ fits: boolean }>(HAS_ROOM, [registryId, size, sizeMax]);
-  if (!registry?.fits) return false;
-  await sql.query(LOCK_DIGEST, [digest]);
-  await place();
-  const [added] = await sql.query<{ is_new: boolean }>(ADD_BLOB, [registryId, digest, size]);
-  if (added?.is_new) await sql.query(COUNT, [registryId, size, 0]);
-  await sql.query(END_UPLOAD, [upload]);
-  return true;
-}
-
-async function deleteBlob(sql: Sql, registryId: string, digest: string): Promise<'deleted' | 'in_use' | 'unknown'> {
-  await sql.query(LOCK_REGISTRY, [registryId]);
-  if ((await sql.query(IS_REFERENCED, [registryId, digest])).length) return 'in_use';
-  const [row] = await sql.query<{ size_bytes: number }>(DELETE_BLOB, [registryId, digest]);
-  if (!row) return 'unknown';
-  await sql.query(COUNT, [registryId, -row.size_bytes, 0]);
-  return 'deleted';
-}
-
 interface Sized {
   digest: string;
   size_bytes: number;
 }
 
-async function putManifest(sql: Sql, registryId: string, manifest: ManifestInput): Promise<string[]> {
+async function putManifest(
+  sql: Sql,
+  registryId: string,
+  manifest: ManifestInput,
+  subject: string | null,
+): Promise<string[]> {
   const { repository, digest, media_type, content, tag, blobs, manifests } = manifest;
-  const [registry] = await sql.query<{ name: string; project_id: string }>(LOCK_REGISTRY, [registryId]);
+  const [registry] = await sql.query<LockedRegistry>(LOCK_REGISTRY, [registryId]);
   if (!registry) return [digest];
   const found = [
     ...(await sql.query<Sized>(SIZES, [registryId, blobs])),
@@ -215,10 +172,14 @@ async function putManifest(sql: Sql, registryId: string, manifest: ManifestInput
     ...[manifest.annotations && JSON.stringify(manifest.annotations), content, size],
   ]);
   await sql.query(PUT_REFERENCES, [registryId, repository, digest, targets]);
-  const isNewTag = tag !== null && (await putTag(sql, registry.project_id, registryId, { ...manifest, tag, size }));
+  const moved = tag === null ? 'same' : await putTag(sql, registry.project_id, registryId, { ...manifest, tag, size });
   if (tag !== null) await wakeFollowers(sql, registry, repository, tag);
-  const counted = [inserted.length ? content.length : 0, isNewTag ? 1 : 0];
+  const counted = [inserted.length ? content.length : 0, moved === 'new' ? 1 : 0];
   if (counted.some((count) => count)) await sql.query(COUNT, [registryId, ...counted]);
+  if (inserted.length || moved !== 'same') {
+    const image = `${repository}${tag === null ? `@${digest}` : `:${tag}`}`;
+    await recordImageChange(sql, { registry, action: 'image_pushed', image, subject });
+  }
   return [];
 }
 
@@ -228,6 +189,7 @@ async function adoptManifest(
   registryId: string,
   manifest: ManifestInput,
   sizes: ReadonlyMap<string, number>,
+  subject: string | null,
 ): Promise<void> {
   if (!(await sql.query(LOCK_REGISTRY, [registryId])).length) return;
   const given = manifest.blobs.map((digest) => [digest, sizes.get(digest) ?? 0] as const);
@@ -235,7 +197,7 @@ async function adoptManifest(
   const added = await sql.query<{ size_bytes: number }>(ADOPT_BLOBS, [registryId, ...columns]);
   const more = added.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   if (more) await sql.query(COUNT, [registryId, more, 0]);
-  await putManifest(sql, registryId, manifest);
+  await putManifest(sql, registryId, manifest, subject);
 }
 
 async function putTag(
@@ -252,29 +214,47 @@ async function putTag(
     tag: string;
     size: number;
   },
-): Promise<boolean> {
+): Promise<'new' | 'moved' | 'same'> {
   const [old] = await sql.query<{ digest: string }>(OLD_TAG, [registryId, repository, tag]);
   const id = mintId(RegistryImage.idPrefix);
   const values = [id, projectId, registryId, repository, tag, digest, media_type, size];
   const [row] = await sql.query<{ is_new: boolean }>(PUT_TAG, values);
   await sql.query(MARK_TAGGED, [registryId, repository, digest]);
   if (old && old.digest !== digest) await sql.query(MARK_UNTAGGED, [registryId, repository, old.digest]);
-  return row?.is_new ?? false;
+  if (row?.is_new) return 'new';
+  return old?.digest === digest ? 'same' : 'moved';
 }
 
-async function deleteManifest(sql: Sql, registryId: string, repository: string, digest: string): Promise<boolean> {
-  await sql.query(LOCK_REGISTRY, [registryId]);
-  const tags = await sql.query(DELETE_TAGS_OF, [registryId, repository, digest]);
+interface Deleted {
+  repository: string;
+  subject: string | null;
+}
+
+async function deleteManifest(
+  sql: Sql,
+  registryId: string,
+  { repository, digest, subject }: Deleted & { digest: string },
+): Promise<boolean> {
+  const [registry] = await sql.query<LockedRegistry>(LOCK_REGISTRY, [registryId]);
+  const tags = await sql.query<{ tag: string }>(DELETE_TAGS_OF, [registryId, repository, digest]);
   const [row] = await sql.query<{ size: number }>(DELETE_MANIFEST, [registryId, repository, digest]);
-  if (row) await sql.query(COUNT, [registryId, -row.size, -tags.length]);
-  return row !== undefined;
+  if (!row || !registry) return false;
+  await sql.query(COUNT, [registryId, -row.size, -tags.length]);
+  const images = tags.length ? tags.map(({ tag }) => `${repository}:${tag}`) : [`${repository}@${digest}`];
+  for (const image of images) await recordImageChange(sql, { registry, action: 'image_deleted', image, subject });
+  return true;
 }
 
-async function deleteTag(sql: Sql, registryId: string, repository: string, tag: string): Promise<boolean> {
-  await sql.query(LOCK_REGISTRY, [registryId]);
+async function deleteTag(
+  sql: Sql,
+  registryId: string,
+  { repository, tag, subject }: Deleted & { tag: string },
+): Promise<boolean> {
+  const [registry] = await sql.query<LockedRegistry>(LOCK_REGISTRY, [registryId]);
   const [row] = await sql.query<{ digest: string }>(DELETE_TAG, [registryId, repository, tag]);
-  if (!row) return false;
+  if (!row || !registry) return false;
   await sql.query(MARK_UNTAGGED, [registryId, repository, row.digest]);
   await sql.query(COUNT, [registryId, 0, -1]);
+  await recordImageChange(sql, { registry, action: 'image_deleted', image: `${repository}:${tag}`, subject });
   return true;
 }

@@ -1,37 +1,46 @@
 // Writing to a file while the next pieces arrive: what has come meanwhile goes in one call.
 import type { FileHandle } from 'node:fs/promises';
 
-/** One write costs a thread its turn, however little it writes. */
-const BATCH_BYTES = 2 ** 18;
-/** Held back until the disk has caught up. */
-const WAITING_BYTES_MAX = 2 ** 19;
-
 export interface WriteBehind {
   /** Resolves when more may come. @throws what a write before has failed with */
   write(piece: Buffer): Promise<void>;
   /** Resolves when all of it is written. @throws Error of the file system */
   end(): Promise<void>;
-  /** Resolves when nothing is being written any more, whatever became of it. */
+  /** Writes what has come, and resolves when nothing is being written any more, whatever became of it. */
   settle(): Promise<void>;
 }
 
-export function openWriteBehind(handle: FileHandle): WriteBehind {
+export interface WriteBehindOptions {
+  /** Held back until the disk has caught up. */
+  waitingBytesMax?: number;
+  /** A call of the file system waits for so many: each is a turn of a thread, which a busy host makes wait. */
+  batchBytes?: number;
+  /** Called with each piece that was written. */
+  written?: (piece: Buffer) => void;
+}
+
+export function openWriteBehind(handle: FileHandle, options: WriteBehindOptions = {}): WriteBehind {
+  const { batchBytes = 2 ** 18, waitingBytesMax = 2 * batchBytes, written } = options;
   let waiting: Buffer[] = [];
   let bytes = 0;
   let running: Promise<void> | null = null;
   let failure: unknown = null;
-  let least = BATCH_BYTES;
-  const run = async (): Promise<void> => {
+  const run = async (least: number): Promise<void> => {
     try {
       while (waiting.length && bytes >= least && failure === null) {
         const batch = waiting;
         [waiting, bytes] = [[], 0];
         await writeAll(handle, batch);
+        if (written) for (const piece of batch) written(piece);
       }
     } catch (error) {
       failure = error;
     }
     running = null;
+  };
+  const flush = async (): Promise<void> => {
+    await running;
+    await (running = run(0));
   };
   const requireWhole = (): void => {
     if (failure !== null) throw failure;
@@ -41,18 +50,13 @@ export function openWriteBehind(handle: FileHandle): WriteBehind {
       requireWhole();
       waiting.push(piece);
       bytes += piece.length;
-      if (bytes >= least) running ??= run();
-      if (bytes < WAITING_BYTES_MAX) return;
+      if (bytes >= batchBytes) running ??= run(batchBytes);
+      if (bytes < waitingBytesMax) return;
       await running;
       requireWhole();
     },
-    async end() {
-      least = 0;
-      await running;
-      await run();
-      requireWhole();
-    },
-    settle: async () => void (await running),
+    end: () => flush().then(requireWhole),
+    settle: flush,
   };
 }
 

@@ -23,11 +23,13 @@ export async function applyEvent(parts: MirrorParts, event: RegistryEvent, ctx: 
   if (!registry || event.action === 'pull') return;
   const name = { registry: registryName, repository };
   if (event.action === 'push') {
-    if (event.isManifest) await adopt(parts, registry, name, await settledReference(parts, event, ctx), ctx);
+    if (!event.isManifest) return;
+    const place = await settledReference(parts, event, ctx);
+    await adopt({ ...parts, subject: event.actor }, registry, name, place, ctx);
     return;
   }
   const isThere = await parts.api.digest(event.name, event.digest, ctx);
-  if (isThere === null) await parts.content.deleteManifest(registry.id, repository, event.digest);
+  if (isThere === null) await parts.content.deleteManifest(registry.id, repository, event.digest, event.actor);
 }
 
 /** The server tells of a push a moment before the tag leads to it. A tag that leads elsewhere then was pushed again. */
@@ -55,7 +57,13 @@ export async function compareRegistry(parts: MirrorParts, registryName: string, 
       const before = known.get(`${repository}:${tag}`);
       known.delete(`${repository}:${tag}`);
       if (before !== undefined && (await api.digest(full, tag, ctx)) === before) continue;
-      await adopt(parts, registry, { registry: registryName, repository }, { reference: tag, tag }, ctx);
+      await adopt(
+        { ...parts, subject: null },
+        registry,
+        { registry: registryName, repository },
+        { reference: tag, tag },
+        ctx,
+      );
     }
   }
   for (const place of known.keys()) {
@@ -63,17 +71,17 @@ export async function compareRegistry(parts: MirrorParts, registryName: string, 
     const [repository, tag] = [place.slice(0, colon), place.slice(colon + 1)];
     // Pushed meanwhile, perhaps.
     if ((await api.digest(`${registryName}/${repository}`, tag, ctx)) === null)
-      await content.deleteTag(registry.id, repository, tag);
+      await content.deleteTag(registry.id, repository, tag, null);
   }
   for (const { repository, digest } of await content.untaggedManifests(registry.id)) {
     if ((await api.digest(`${registryName}/${repository}`, digest, ctx)) === null)
-      await content.deleteManifest(registry.id, repository, digest);
+      await content.deleteManifest(registry.id, repository, digest, null);
   }
 }
 
 /** Writes the rows of what a reference leads to. */
 async function adopt(
-  parts: MirrorParts,
+  parts: MirrorParts & { subject: string | null },
   registry: ServedRegistry,
   name: RepositoryName,
   { reference, tag }: { reference: string; tag: string | null },
@@ -84,7 +92,8 @@ async function adopt(
   const place = { repository: name.repository, reference };
   const manifest = parseManifest(found.content, found.media_type, place);
   for (const child of manifest.manifests) await adopt(parts, registry, name, { reference: child, tag: null }, ctx);
-  await parts.content.adoptManifest(registry.id, { ...manifest, tag }, sizesIn(found.content));
+  const sizes = sizesIn(found.content);
+  await parts.content.adoptManifest(registry.id, { ...manifest, tag }, sizes, parts.subject);
 }
 
 /** Of layers and configuration, as the manifest has them: the server has verified it. */

@@ -1,21 +1,16 @@
 // Files of layers: one per digest, whoever has it. A file is whole and on disk before its row is committed.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { syncDirectory } from '../../files';
-import type { ByteRange } from '../../../core/byte_range';
 import { RegistryError } from './errors';
 
 export interface BlobFiles {
   /** Size in bytes; null where there is no file. */
   size(digest: string): Promise<number | null>;
-  /**
-   * The content. A file whose content is not that of its digest is set aside and never served as a whole: the stream
-   * fails before its end.
-   */
-  read(digest: string, range?: ByteRange): Promise<Readable>;
+  /** A file whose content is not that of its digest is set aside and never served. @throws BLOB_UNKNOWN */
+  open(digest: string): Promise<FileHandle>;
   /** Moves a file that was written and synced into place. */
   place(file: string, digest: string): Promise<void>;
   remove(digest: string): Promise<void>;
@@ -28,7 +23,7 @@ export function openBlobFiles(directory: string): BlobFiles {
     const [algorithm = '', hex = ''] = digest.split(':');
     return join(directory, algorithm, hex.slice(0, 2), hex);
   };
-  const read = async (digest: string, range?: ByteRange): Promise<Readable> => {
+  const openVerified = async (digest: string): Promise<FileHandle> => {
     const file = fileOf(digest);
     const identity = await identityOf(file);
     if (identity === null) throw unknownBlob();
@@ -37,11 +32,11 @@ export function openBlobFiles(directory: string): BlobFiles {
       if (verified.size >= VERIFIED_MAX) verified.clear();
       verified.set(digest, identity);
     }
-    return createReadStream(file, { ...range, highWaterMark: CHUNK_BYTES });
+    return open(file, 'r');
   };
   return {
     size: async (digest) => (await stat(fileOf(digest)).catch(() => null))?.size ?? null,
-    read,
+    open: openVerified,
     async place(file, digest) {
       const target = fileOf(digest);
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });

@@ -1,6 +1,6 @@
 // Layers: download, delete, and upload whole, in chunks or by mounting.
-import { pipeline } from 'node:stream/promises';
 import { parseByteRange, type ByteRange } from '../../../core/byte_range';
+import { sendFile } from '../../object_storage/embedded/send_file';
 import { RegistryError } from './errors';
 import { respond, type Exchange, type Handler } from './exchange';
 import { isDigest, requireDigest } from './routes';
@@ -18,13 +18,19 @@ export const getBlob: Handler = async ({ request, response, content, blobs, regi
   };
   if (request.method === 'HEAD') return respond(response, 200, { ...headers, 'Content-Length': size });
   const range = requireRange(request.headers.range, size);
-  const stream = await blobs.read(digest, range ?? undefined);
-  response.writeHead(range ? 206 : 200, {
-    ...headers,
-    'Content-Length': range ? range.end - range.start + 1 : size,
-    ...(range && { 'Content-Range': `bytes ${range.start}-${range.end}/${size}` }),
-  });
-  await pipeline(stream, response);
+  const [start, end] = range ? [range.start, range.end + 1] : [0, size];
+  const handle = await blobs.open(digest);
+  try {
+    response.writeHead(range ? 206 : 200, {
+      ...headers,
+      'Content-Length': end - start,
+      ...(range && { 'Content-Range': `bytes ${range.start}-${range.end}/${size}` }),
+    });
+    await sendFile(response, handle, start, end);
+    response.end();
+  } finally {
+    await handle.close();
+  }
 };
 
 /** @throws SIZE_INVALID with 416 */

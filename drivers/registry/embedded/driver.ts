@@ -110,7 +110,7 @@ async function dispatch(parts: Parts, request: IncomingMessage, response: Server
   const handler = HANDLERS[route.kind]?.[method];
   if (!handler) throw new RegistryError('UNSUPPORTED', `${method.slice(0, 10)} is not supported here.`);
   const name = parseRepositoryName(route.name);
-  await authorise(parts, request, name, route);
+  const subject = await authorise(parts, request, name, route);
   const registry = await findRegistry(parts, name);
   const { content, blobs, uploads, sizeMax } = parts;
   const { repository } = name;
@@ -125,6 +125,7 @@ async function dispatch(parts: Parts, request: IncomingMessage, response: Server
     registry,
     name: route.name,
     repository,
+    subject,
   };
   await handler(exchange, 'reference' in route ? route.reference : '');
 }
@@ -135,16 +136,17 @@ async function findRegistry({ content }: Parts, { registry }: RepositoryName): P
   return found;
 }
 
+/** @returns whose token it is. @throws UNAUTHORIZED, DENIED */
 async function authorise(
   { tokens, url }: Parts,
   request: IncomingMessage,
   name: RepositoryName | null,
   route: Route,
-): Promise<void> {
+): Promise<string> {
   const [, token = null] = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
   const action = actionOf(route, request.method ?? '');
   const verdict = await tokens.verify(token, name, action);
-  if (verdict.state === 'allowed') return;
+  if (verdict.state === 'allowed') return verdict.subject;
   if (verdict.state === 'denied')
     throw new RegistryError('DENIED', `The account may not ${action} here, or there is no such registry.`);
   const actions = action === 'push' ? 'pull,push' : action;

@@ -20,6 +20,8 @@ export interface Exchange {
   name: string;
   /** Below the registry: `shop/web`. */
   repository: string;
+  /** Id of the account whose token it is. */
+  subject: string;
 }
 
 export type Handler = (exchange: Exchange, reference: string) => Promise<void>;

@@ -16,12 +16,13 @@ export const getManifest: Handler = async ({ request, response, content, registr
   respond(response, 200, headers, found.content);
 };
 
-export const putManifest: Handler = async ({ request, response, content, registry, name, repository }, reference) => {
+export const putManifest: Handler = async (exchange, reference) => {
+  const { request, response, content, registry, name, repository, subject } = exchange;
   if (!isDigest(reference) && !isTag(reference))
     throw new RegistryError('MANIFEST_INVALID', 'The reference is neither a tag nor a digest.');
   const body = await readBody(request, MANIFEST_BYTES_MAX);
   const manifest = parseManifest(body, request.headers['content-type'], { repository, reference });
-  const missing = await content.putManifest(registry.id, manifest);
+  const missing = await content.putManifest(registry.id, manifest, subject);
   if (missing.length) {
     throw new RegistryError('MANIFEST_BLOB_UNKNOWN', 'The manifest names content that the registry does not have.', {
       detail: missing.slice(0, 20).map((digest) => ({ digest })),
@@ -34,10 +35,10 @@ export const putManifest: Handler = async ({ request, response, content, registr
   });
 };
 
-export const deleteManifest: Handler = async ({ response, content, registry, repository }, reference) => {
+export const deleteManifest: Handler = async ({ response, content, registry, repository, subject }, reference) => {
   const isDeleted = isDigest(reference)
-    ? await content.deleteManifest(registry.id, repository, reference)
-    : await content.deleteTag(registry.id, repository, reference);
+    ? await content.deleteManifest(registry.id, repository, reference, subject)
+    : await content.deleteTag(registry.id, repository, reference, subject);
   if (!isDeleted) throw unknownManifest();
   respond(response, 202);
 };

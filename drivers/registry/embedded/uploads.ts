@@ -1,11 +1,11 @@
 // Uploads of layers: a file that grows, chunk by chunk, and is hashed on the way. What was received stays when a client
 // or this process goes away, and the client goes on from there.
 import { createHash, type Hash } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { mkdir, open, readdir, rm, stat } from 'node:fs/promises';
+import { constants, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Transform, type Readable, type TransformCallback } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import type { Readable } from 'node:stream';
+import { releaseMemory } from '../../release_memory';
+import { openWriteBehind } from '../../object_storage/embedded/write_behind';
 import { digestOf } from './blob_files';
 import { RegistryError } from './errors';
 
@@ -29,7 +29,8 @@ interface Progress {
   offset: number;
 }
 
-const CHUNK_BYTES = 1024 * 1024;
+const BATCH_BYTES = 2 ** 20;
+const WAITING_BYTES_MAX = 8 * BATCH_BYTES;
 const HASHED = 'sha256';
 
 interface Uploads {
@@ -112,21 +113,26 @@ async function removeOld(uploads: Uploads, olderThanMs: number): Promise<void> {
 
 async function appendTo(
   file: string,
-  chunk: Readable,
+  chunk: AsyncIterable<Buffer>,
   { start, sizeMax, hash }: { start: number; sizeMax: number; hash: Hash | null },
 ): Promise<void> {
-  let total = start;
-  const counting = new Transform({
-    highWaterMark: CHUNK_BYTES,
-    transform(bytes: Buffer, _encoding: BufferEncoding, done: TransformCallback) {
-      total += bytes.length;
-      if (total > sizeMax) return done(new RegistryError('SIZE_INVALID', 'The registry has no room for the layer.'));
-      hash?.update(bytes);
-      done(null, bytes);
-    },
+  const handle = await open(file, constants.O_WRONLY | constants.O_APPEND);
+  const behind = openWriteBehind(handle, {
+    ...{ batchBytes: BATCH_BYTES, waitingBytesMax: WAITING_BYTES_MAX, written: releaseMemory },
   });
-  const sink = createWriteStream(file, { flags: 'r+', start, highWaterMark: CHUNK_BYTES });
-  await pipeline(chunk, counting, sink);
+  let total = start;
+  try {
+    for await (const piece of chunk) {
+      total += piece.length;
+      if (total > sizeMax) throw new RegistryError('SIZE_INVALID', 'The registry has no room for the layer.');
+      hash?.update(piece);
+      await behind.write(piece);
+    }
+    await behind.end();
+  } finally {
+    await behind.settle();
+    await handle.close();
+  }
 }
 
 async function sync(file: string): Promise<number> {

@@ -1,0 +1,61 @@
+// A container registry in a process of its own that gets one request, or collects its garbage once, and kills itself
+// with SIGKILL at the n-th continuation of a promise from then on. Argument: {config, step, killAt}. Prints `done` once
+// the step was acknowledged, and the number of continuations.
+require('./typescript');
+const { createHook } = require('node:async_hooks');
+const { writeSync } = require('node:fs');
+const path = require('node:path');
+
+const root = path.join(__dirname, '../..');
+const load = (file) => require(path.join(root, file));
+const { config, step, killAt } = JSON.parse(process.argv[2]);
+const { openRegistry } = load('agents/registry.ts');
+const { loadKeyRing, secretBox } = load('core/secrets.ts');
+const { openControlDatabase } = load('db/control_database.ts');
+const { job } = load('jobs/registry.ts');
+
+const STDOUT = 1;
+const promises = new Set();
+let continuations = 0;
+const hook = createHook({
+  init(id, type) {
+    if (type === 'PROMISE') promises.add(id);
+  },
+  before(id) {
+    if (promises.has(id) && ++continuations === killAt) process.kill(process.pid, 'SIGKILL');
+  },
+});
+
+async function send(port, { method, path: place, headers, body }) {
+  const bytes = body === undefined ? undefined : Buffer.from(body, 'base64');
+  const answer = await fetch(`http://127.0.0.1:${port}${place}`, { method, headers, body: bytes });
+  if (answer.status >= 300) throw new Error(`${method} ${place}: ${answer.status} ${await answer.text()}`);
+  // At once: what the client has read counts.
+  writeSync(STDOUT, 'done\n');
+}
+
+async function work() {
+  const database = openControlDatabase(config.databaseUrl, { poolSize: 4 });
+  const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
+  const log = { info() {}, warn() {}, error: (...given) => console.error(...given) };
+  const registry = await openRegistry({ config, secrets, database, log });
+  hook.enable();
+  if (step.collect) {
+    const ctx = {
+      sql: database,
+      config,
+      drivers: { host: { registry: registry.driver } },
+      signal: new AbortController().signal,
+    };
+    await job.reconcile({ ...step.collect, status: 'active', driver: 'embedded', deleted_at: null }, ctx);
+  } else {
+    await send(registry.driver.port, step);
+  }
+  hook.disable();
+  return continuations;
+}
+
+work().then(
+  (count) => process.stdout.write(String(count), () => process.exit(0)),
+  (error) => process.stderr.write(String(error.stack), () => process.exit(1)),
+);
