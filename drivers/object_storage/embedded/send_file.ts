@@ -6,9 +6,9 @@ import type { OpenFile } from './open_files';
 /** Up to this size a response is one buffer and one write, and nobody waits until the client has it. */
 const SMALL_BYTES = 64 * 1024;
 /** The next piece is read while the one before is on its way. */
-const PIECE_BYTES = 512 * 1024;
+const PIECE_BYTES = 1024 * 1024;
 /** Kept for the next ones: 32 MB while there is something to send, and a quarter of it afterwards. */
-const FREE_MAX = 64;
+const FREE_MAX = 32;
 const FREE_IDLE = FREE_MAX / 4;
 const IDLE_MS = 10_000;
 

@@ -1,16 +1,17 @@
 // Files of layers: one per digest, whoever has it. A file is whole and on disk before its row is committed.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { syncDirectory } from '../../files';
+import { openFileCache, type OpenFile } from '../../object_storage/embedded/open_files';
 import { RegistryError } from './errors';
 
 export interface BlobFiles {
   /** Size in bytes; null where there is no file. */
   size(digest: string): Promise<number | null>;
   /** A file whose content is not that of its digest is set aside and never served. @throws BLOB_UNKNOWN */
-  open(digest: string): Promise<FileHandle>;
+  open(digest: string): Promise<OpenFile>;
   /** Moves a file that was written and synced into place. */
   place(file: string, digest: string): Promise<void>;
   remove(digest: string): Promise<void>;
@@ -19,20 +20,22 @@ export interface BlobFiles {
 
 export function openBlobFiles(directory: string): BlobFiles {
   const verified = new Map<string, string>();
+  const files = openFileCache();
   const fileOf = (digest: string): string => {
     const [algorithm = '', hex = ''] = digest.split(':');
     return join(directory, algorithm, hex.slice(0, 2), hex);
   };
-  const openVerified = async (digest: string): Promise<FileHandle> => {
+  const openVerified = async (digest: string): Promise<OpenFile> => {
     const file = fileOf(digest);
     const identity = await identityOf(file);
     if (identity === null) throw unknownBlob();
     if (verified.get(digest) !== identity) {
+      files.forget(file);
       await verify(file, digest);
       if (verified.size >= VERIFIED_MAX) verified.clear();
       verified.set(digest, identity);
     }
-    return open(file, 'r');
+    return files.open(file);
   };
   return {
     size: async (digest) => (await stat(fileOf(digest)).catch(() => null))?.size ?? null,
@@ -40,6 +43,7 @@ export function openBlobFiles(directory: string): BlobFiles {
     async place(file, digest) {
       const target = fileOf(digest);
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+      files.forget(target);
       await rename(file, target);
       await syncDirectory(dirname(target));
       const identity = await identityOf(target);
@@ -47,6 +51,7 @@ export function openBlobFiles(directory: string): BlobFiles {
     },
     async remove(digest) {
       verified.delete(digest);
+      files.forget(fileOf(digest));
       await rm(fileOf(digest), { force: true });
     },
     list: () => listDigests(directory),

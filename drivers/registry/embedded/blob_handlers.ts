@@ -19,17 +19,16 @@ export const getBlob: Handler = async ({ request, response, content, blobs, regi
   if (request.method === 'HEAD') return respond(response, 200, { ...headers, 'Content-Length': size });
   const range = requireRange(request.headers.range, size);
   const [start, end] = range ? [range.start, range.end + 1] : [0, size];
-  const handle = await blobs.open(digest);
+  const file = await blobs.open(digest);
   try {
     response.writeHead(range ? 206 : 200, {
       ...headers,
       'Content-Length': end - start,
       ...(range && { 'Content-Range': `bytes ${range.start}-${range.end}/${size}` }),
     });
-    await sendFile(response, handle, start, end);
-    response.end();
+    await sendFile(response, file, { start, end }, 'end');
   } finally {
-    await handle.close();
+    file.release();
   }
 };
 
