@@ -7183,6 +7183,8 @@ export type ActorType =
   | 'user'
   /** A project key. */
   | 'project_key'
+  /** A robot account of the container registry. */
+  | 'robot_account'
   /** The platform. */
   | 'system';
 
