@@ -1,6 +1,6 @@
 // npm run bench:databases: how long a database takes to be there, how fast it is backed up and restored beside the bare
 // programs of its engine, and what databases cost that do nothing.
-//   npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
+//   [NETWORK=isolated] npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
 // The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the
 // API.
 import { once } from 'node:events';
@@ -18,6 +18,7 @@ import { memoryOf, sizeOf, type EngineName } from './databases_server';
 import { printLine, runBench } from './run';
 
 const SETTINGS = {
+  NETWORK: process.env.NETWORK ?? 'shared',
   RATE_LIMIT_READ: '10000000',
   RATE_LIMIT_WRITE: '10000000',
   DATABASE_PORTS: '29000-29199',

@@ -1,19 +1,25 @@
 // npm run bench:ingress: requests per second through the ingress beside those straight to the same small application.
 //   npm run bench:ingress -- [--quick] [--profile=<folder>]
+//   npm run bench:ingress -- --networks [--quick]    the same application in a network of its own, beside one without
 // The application, the ingress and the load are a process each. On two cores the three share what the application and
 // the load have for themselves when asked directly: the ratio shows that too.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { driverContext } from '../drivers/driver';
 import type { Route } from '../drivers/ingress';
 import { openIngress } from '../drivers/ingress/http';
+import type { NetworkLocation } from '../drivers/network';
+import { openNetworks } from '../drivers/network/open';
 import { load, type Shot } from './load';
 import { printLine } from './run';
 
 const TARGET = 0.5;
+const NETWORK_TARGET = 0.9;
 const CONNECTIONS = 32;
 const HOST = 'app.example.com';
 /** In the table of a second ingress beside the one that is measured. A look-up costs nothing; the heap is larger. */
@@ -37,6 +43,10 @@ interface Case {
   crowded?: boolean;
   next(): Shot;
 }
+interface Plan {
+  rounds: number;
+  milliseconds: number;
+}
 interface Measured {
   rps: number;
   p99: number;
@@ -57,8 +67,10 @@ const CASES: Case[] = [
 ];
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, profile: { type: 'string' } } });
+  const options = { quick: { type: 'boolean' }, profile: { type: 'string' }, networks: { type: 'boolean' } } as const;
+  const { values } = parseArgs({ options });
   const plan = values.quick ? { rounds: 2, milliseconds: 500 } : { rounds: 6, milliseconds: 1_500 };
+  if (values.networks) return compareNetworks(plan);
   const app = await start('app');
   const crowded = await start('gate', [String(app.port), String(OTHER_HOSTS)]);
   const gate = await start(
@@ -67,11 +79,7 @@ async function main(): Promise<void> {
     values.profile ? ['--cpu-prof', `--cpu-prof-dir=${path.resolve(values.profile)}`] : [],
   );
   try {
-    printLine(
-      `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
-        `${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${plan.rounds} rounds of ` +
-        `${plan.milliseconds} ms\n`,
-    );
+    printHead(plan);
     printLine(
       '| Case | direct rps | ingress rps | ratio | direct p99 ms | ingress p99 ms | app CPU µs | ingress CPU µs ' +
         '| target |',
@@ -85,12 +93,51 @@ async function main(): Promise<void> {
   }
 }
 
+function printHead({ rounds, milliseconds }: Plan): void {
+  printLine(
+    `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
+      `${os.loadavg()[0]?.toFixed(1)}; ${CONNECTIONS} connections, ${rounds} rounds of ${milliseconds} ms\n`,
+  );
+}
+
+/** What a network of its own costs an application behind the ingress. */
+async function compareNetworks(plan: Plan): Promise<void> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'platform-bench-'));
+  const networks = await openNetworks({
+    directory,
+    block: '10.242.0.0/24',
+    openings: { resolvers: [], loopbackResolver: null, services: [], allowed: [] },
+    memberOf: () => Promise.resolve(null),
+    isTrial: true,
+  });
+  const { command, location } = await networks.ensure('bench', driverContext(60_000));
+  const [shared, isolated] = [await start('app'), await start('app', [], [], command)];
+  const [gate, other] = [
+    await start('gate', [String(shared.port), '0']),
+    await start('gate', [String(isolated.port), '0', JSON.stringify(location)]),
+  ];
+  try {
+    printHead(plan);
+    printLine(`Networks made by ${networks.name}\n`);
+    printLine('| Case | shared rps | isolated rps | ratio | p99 ms | p99 ms | ingress CPU µs | CPU µs | target |');
+    printLine('|---|--:|--:|--:|--:|--:|--:|--:|---|');
+    for (const one of CASES.filter(({ crowded }) => !crowded))
+      printLine(await compare(one, gate, other, plan, NETWORK_TARGET));
+  } finally {
+    for (const part of [gate, other, shared, isolated]) part.stop();
+    await networks.remove('bench', driverContext(60_000));
+    await networks.close();
+    rmSync(directory, { recursive: true });
+  }
+}
+
 /** In turn, round after round, so that a disturbance meets both; the best round of each counts. */
 async function compare(
   { name, target, next }: Case,
   app: Part,
   gate: Part,
-  { rounds, milliseconds }: { rounds: number; milliseconds: number },
+  { rounds, milliseconds }: Plan,
+  least = TARGET,
 ): Promise<string> {
   const [direct, through]: Measured[][] = [[], []];
   for (let round = 0; round <= rounds; round += 1) {
@@ -102,7 +149,7 @@ async function compare(
   }
   const [a, b] = [best(direct ?? []), best(through ?? [])];
   const ratio = b.rps / a.rps;
-  const verdict = target ? `≥ ${TARGET}: ${ratio >= TARGET ? 'met' : 'MISSED'}` : '';
+  const verdict = target ? `≥ ${least}: ${ratio >= least ? 'met' : 'MISSED'}` : '';
   const figures = [
     a.rps.toFixed(0),
     b.rps.toFixed(0),
@@ -134,9 +181,16 @@ function shot(method: string, target: string, body: string | null, expected: str
   return () => ({ request, status: 200, body: expected });
 }
 
-async function start(role: 'app' | 'gate', args: string[] = [], execArgv: string[] = []): Promise<Part> {
+async function start(
+  role: 'app' | 'gate',
+  args: string[] = [],
+  execArgv: string[] = [],
+  within: string[] = [],
+): Promise<Part> {
+  const [program = '', ...words] = [...within, process.execPath];
   const child = fork(__filename, [role, ...args], {
-    execArgv: ['--max-semi-space-size=8', ...execArgv],
+    execPath: program,
+    execArgv: [...words, '--max-semi-space-size=8', ...execArgv],
     env: { PATH: process.env.PATH, NODE_ENV: 'production' },
   });
   process.once('exit', () => child.kill());
@@ -175,7 +229,7 @@ function answer(response: http.ServerResponse, type: string, body: string): void
   response.end(body);
 }
 
-async function runGate(port: number, otherHosts: number): Promise<void> {
+async function runGate(port: number, otherHosts: number, location?: NetworkLocation): Promise<void> {
   let lines = 0;
   const parts = { certificate: async () => null, challenge: async () => null, line: () => void (lines += 1) };
   const ingress = await openIngress({ host: '127.0.0.1', port: 0, tlsPort: null, parts });
@@ -183,7 +237,7 @@ async function runGate(port: number, otherHosts: number): Promise<void> {
     application_id: 'app_1',
     preview_id: null,
     hosts: [HOST],
-    targets: [{ instance_id: 'ins_1', port }],
+    targets: [{ instance_id: 'ins_1', port, ...(location && { location }) }],
     state: 'running',
     maintenance: false,
     force_https: false,
@@ -200,9 +254,14 @@ async function runGate(port: number, otherHosts: number): Promise<void> {
   serveParent(ingress.ports.http);
 }
 
-const [, , role, port, otherHosts] = process.argv;
+const [, , role, port, otherHosts, location] = process.argv;
 const run =
-  role === 'app' ? async () => runApp() : role === 'gate' ? () => runGate(Number(port), Number(otherHosts)) : main;
+  role === 'app'
+    ? async () => runApp()
+    : role === 'gate'
+      ? () =>
+          runGate(Number(port), Number(otherHosts), location ? (JSON.parse(location) as NetworkLocation) : undefined)
+      : main;
 run().catch((error: unknown) => {
   process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);

@@ -92,6 +92,8 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
     server_tls_sslmode: 'disable',
     pool_mode: mode,
     max_client_conn: clientsMax,
+    // In seconds.
+    client_login_timeout: 10,
     server_reset_query: 'DISCARD ALL',
     // Sent by common clients, and of no meaning here.
     ignore_startup_parameters: 'extra_float_digits',

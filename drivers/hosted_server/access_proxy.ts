@@ -2,7 +2,9 @@
 // has one of its own. Where a database has allowed sources, a small
 // program takes its port on the other addresses of the host, and lets connections from these networks through, as they
 // are: TLS ends in the server. It is a unit of its own, `<id>.proxy`, so it outlives the control plane as the server
-// does. New sources are read within a second, without a restart; who is no longer allowed is disconnected.
+// does. New sources are read within a second, without a restart; who is no longer allowed is disconnected. Where all
+// connections are taken, an address that has few of them gets one of the youngest of the address that has most: so
+// nobody shuts others out by connections that show no password.
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -182,7 +184,8 @@ function unitOf(id: string): string {
 const program = `'use strict';
 const fs = require('node:fs'), net = require('node:net'), os = require('node:os');
 const file = process.argv[2];
-const listeners = new Map(), clients = new Set();
+const listeners = new Map(), clients = new Map();
+const YOUNG_MS = 11000, FREED_MS = 200;
 let rules, allowed;
 const familyOf = (address) => (net.isIPv6(address) ? 'ipv6' : 'ipv4');
 const plain = (address) => String(address).replace(/^::ffff:(?=\\d+\\.)/, '');
@@ -198,7 +201,7 @@ function read() {
     const [address, bits] = source.split('/');
     allowed.addSubnet(address, Number(bits), familyOf(address));
   }
-  for (const client of clients) if (!may(client.remoteAddress)) client.destroy();
+  for (const client of clients.keys()) if (!may(client.remoteAddress)) client.destroy();
 }
 function listen() {
   // Not those that lead into networks of projects.
@@ -221,13 +224,34 @@ function listen() {
 }
 function accept(client) {
   client.on('error', () => client.destroy());
-  if (!may(client.remoteAddress) || clients.size >= rules.connections) return client.destroy();
-  clients.add(client);
+  const from = plain(client.remoteAddress);
+  if (!may(from)) return client.destroy();
+  const isFull = clients.size >= rules.connections;
+  if (isFull && !displace(from)) return client.destroy();
+  clients.set(client, { from, since: Date.now() });
+  client.on('close', () => clients.delete(client));
+  // The server needs a moment to see that the other one has gone.
+  if (isFull) setTimeout(() => client.destroyed || open(client), FREED_MS);
+  else open(client);
+}
+// The youngest of the address that has most: servers end a connection by themselves that shows no password in time.
+function displace(from) {
+  const counts = new Map(), now = Date.now();
+  for (const one of clients.values()) counts.set(one.from, (counts.get(one.from) || 0) + 1);
+  const most = Math.max(...counts.values());
+  if (most <= (counts.get(from) || 0) + 1) return false;
+  const young = [...clients].filter(([client, one]) =>
+    counts.get(one.from) === most && (now - one.since < YOUNG_MS || client.bytesRead === 0));
+  const last = young.pop();
+  if (last) last[0].destroy();
+  return last !== undefined;
+}
+function open(client) {
   const { address, gate } = rules.location;
   const server = gate
     ? net.connect({ path: gate })
     : net.connect({ host: address, port: rules.port, noDelay: true, keepAlive: true });
-  client.on('close', () => { clients.delete(client); server.destroy(); });
+  client.on('close', () => server.destroy());
   server.on('error', () => client.destroy());
   server.on('close', () => client.destroySoon());
   if (!gate) return join(client, server);

@@ -71,8 +71,10 @@ export function launch(
   network: EnteredNetwork | null,
 ): ChildProcess {
   const filter = writeFilter(host, runDirectory, spec);
-  const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, !!filter) : null;
-  const text = inner ? imageScript(host, unit, spec, inner) : unitScript(host, runDirectory, unit, spec);
+  const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, filter !== null) : null;
+  const text = inner
+    ? imageScript(host, unit, spec, inner, filter !== null)
+    : unitScript(host, runDirectory, unit, spec);
   const script = unlinkedFile(runDirectory, text);
   const options = inner ? unlinkedFile(runDirectory, inner.options.map((option) => `${option}\0`).join('')) : 'ignore';
   const health = spec.image?.health_check ? openSync(path.join(runDirectory, HEALTH_FILE), 'a', 0o600) : null;
@@ -82,7 +84,7 @@ export function launch(
   try {
     const groupFiles = unit.group === null ? [] : procsFiles(unit.group);
     const events = unit.group === null ? '' : memoryEventsFile(unit.group);
-    const command = commandOf(host, runDirectory, unit, spec, network);
+    const command = commandOf(host, runDirectory, unit, spec, network, filter);
     const child = spawn(
       '/bin/sh',
       ['-c', shim, 'platform-unit', runDirectory, events, String(groupFiles.length), ...groupFiles, ...command],
@@ -127,6 +129,7 @@ function commandOf(
   unit: Unit,
   spec: UnitSpec,
   network: EnteredNetwork | null,
+  filter: string | null,
 ): string[] {
   const shell = ['/bin/sh', '-c', scriptRunner, 'platform-unit'];
   const user = host.userOf(spec.tenant);
@@ -136,7 +139,7 @@ function commandOf(
     files: unit.directory,
     mounts: spec.image ? outerMounts(spec) : spec.mounts,
     readable: spec.readable,
-    ...filterOf(host, runDirectory, spec),
+    ...filterOf(filter, spec),
     command: inner,
   });
   return [
@@ -149,10 +152,9 @@ function commandOf(
 }
 
 // The sandbox within the sandbox of an image has it; the one around it makes that one.
-function filterOf(host: RuntimeHost, runDirectory: string, { image }: UnitSpec): Pick<Inside, 'filter' | 'shown'> {
-  if (!host.seccomp) return {};
-  if (!image) return { filter: FILTER_FD };
-  return { shown: [{ source: path.join(runDirectory, FILTER_FILE), target: FILTER_INSIDE }] };
+function filterOf(filter: string | null, { image }: UnitSpec): Pick<Inside, 'filter' | 'shown'> {
+  if (filter === null) return {};
+  return image ? { shown: [{ source: filter, target: FILTER_INSIDE }] } : { filter: FILTER_FD };
 }
 
 function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: UnitSpec): string {
@@ -180,10 +182,16 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
 type Inner = ReturnType<typeof imageSandbox>;
 
 /** Run in the sandbox, but outside of the root of the image, which may have no shell. */
-function imageScript(host: RuntimeHost, unit: Unit, spec: UnitSpec, { command, options }: Inner): string {
+function imageScript(
+  host: RuntimeHost,
+  unit: Unit,
+  spec: UnitSpec,
+  { command, options }: Inner,
+  hasFilter: boolean,
+): string {
   const check = spec.image?.health_check;
   const enter = [...command.slice(0, command.indexOf('--') + 1), ...(check?.command ?? [])];
-  const filter = host.seccomp ? ` ${FILTER_FD}< ${FILTER_INSIDE}` : '';
+  const filter = hasFilter ? ` ${FILTER_FD}< ${FILTER_INSIDE}` : '';
   return [
     'exec 3<&-',
     'umask 022',

@@ -86,6 +86,21 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
     stays.destroy();
   });
 
+  test('connections that show no password shut nobody of another address out', async () => {
+    const most = spec.size.max_connections;
+    const silent = Array.from({ length: most + 10 }, () =>
+      connectPlain({ host: '127.0.0.2', port: spec.port, localAddress: '127.0.0.4' })
+        .on('error', () => undefined)
+        .resume(),
+    );
+    // Those beyond the limit are refused: the others have all that there is.
+    await until(() => silent.filter((socket) => socket.destroyed).length >= 10);
+    await until(async () => (await from('127.0.0.5')) !== null);
+    await until(async () => (await from('127.0.0.5')) !== null);
+    expect(await from('127.0.0.4')).toBeNull();
+    silent.forEach((socket) => socket.destroy());
+  });
+
   test('killed, it is started again', async () => {
     await trial.runtime.stop((await trial.runtime.find(`${spec.id}.proxy`))!, { grace_ms: 0 }, ctx());
     expect((await driver.observe(spec, ctx())).differs).toBe('access proxy');

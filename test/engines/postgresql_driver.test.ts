@@ -67,9 +67,10 @@ describe.each(offered)('PostgreSQL %s', (version) => {
       await rows(
         spec,
         `select current_setting('data_checksums') as sums, current_setting('max_connections') as connections,
-          current_setting('server_encoding') as encoding, current_setting('password_encryption') as word`,
+          current_setting('server_encoding') as encoding, current_setting('password_encryption') as word,
+          current_setting('authentication_timeout') as patience`,
       ),
-    ).toEqual([{ sums: 'on', connections: '23', encoding: 'UTF8', word: 'scram-sha-256' }]);
+    ).toEqual([{ sums: 'on', connections: '23', encoding: 'UTF8', word: 'scram-sha-256', patience: '10s' }]);
   });
 
   test('TLS is required, and the certificate is that of the spec', async () => {

@@ -118,6 +118,8 @@ function sizes({ spec, engine }: Cluster): Record<string, string | number> {
   return {
     max_connections: most + reservedConnections,
     superuser_reserved_connections: reservedConnections,
+    // Who has shown no password yet has a connection that others may need.
+    authentication_timeout: '10s',
     shared_buffers: `${between(16, memory / 4, 8192)}MB`,
     effective_cache_size: `${between(32, memory * 0.6, 1 << 20)}MB`,
     work_mem: `${between(1024, (memory * 1024) / 4 / connections, 64 * 1024)}kB`,
