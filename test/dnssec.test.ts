@@ -99,9 +99,14 @@ test('a signed zone is valid for every kind of answer, and pending until the par
     ['child.signed.example.com', 'DS'],
     ['signed.example.com', 'SOA'],
     ['signed.example.com', 'CDS'],
+    ['signed.example.com', 'CDNSKEY'],
   ];
   for (const question of questions)
     expect([question, await delv(ds, ...question)]).toEqual([question, expect.stringContaining('fully validated')]);
+  const keyOf = async (type: string): Promise<string | undefined> =>
+    /\s257 3 13 ([^;]+?)\s*(?:;.*)?$/m.exec(await delv(ds, 'signed.example.com', type))?.[1];
+  expect([await keyOf('CDNSKEY')]).toEqual([await keyOf('DNSKEY')]);
+  expect(await keyOf('CDNSKEY')).toMatch(/\w{20}/);
   expect((await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec`)).body.code).toBe('invalid_state');
 });
 

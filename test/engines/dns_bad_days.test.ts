@@ -1,6 +1,6 @@
 // `npm start` with two processes that answer DNS questions: both serve every change, and bad days change nothing.
 import * as dgram from 'node:dgram';
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -164,6 +164,17 @@ test('the holder of the port killed, all come back with everything', async () =>
   await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
   await setAddress('192.0.2.6');
   await eventually('a change is answered', async () => (await addressOf('www')) === '192.0.2.6', 15_000);
+});
+
+test('a zone whose copy on disk was deleted is served again', async () => {
+  const copies = path.join(directory, 'dns');
+  for (const name of readdirSync(copies)) rmSync(path.join(copies, name), { recursive: true });
+  // Without the copy, the next process knows nothing of the zone.
+  signalAll([processes().holder.pid]);
+  await eventually('the zone is gone', async () => (await addressOf('www')) === 'none');
+  await call('POST', `/v2/dns_zones/${zone.id}/verify`, {});
+  await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.6,192.0.2.6');
+  expect(readdirSync(copies)).toContain(`${zone.id}.json`);
 });
 
 /** Asks over a connection, which stays open. */

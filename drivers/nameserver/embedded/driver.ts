@@ -158,14 +158,22 @@ function driverOf(state: State): NameserverDriver {
   };
 }
 
-function observe({ byId, idByName }: State, id: string, spec: ZoneSpec): Observation<ZoneObserved> {
+async function observe(
+  { store, byId, idByName }: State,
+  id: string,
+  spec: ZoneSpec,
+): Promise<Observation<ZoneObserved>> {
   const served = byId.get(id);
   const other = idByName.get(spec.name);
   if (!served && other !== undefined)
     return { state: 'foreign', detail: `${other} is served under the name ${spec.name}` };
   if (!served) return { state: 'absent' };
+  // What is answered after a restart is the copy on disk: one that somebody has changed is no better than none.
+  const kept = await store.read(id);
+  if (!kept) return { state: 'absent' };
   const { serial, record_count, is_signed } = served;
-  const isSame = served.digest === digestOf(JSON.stringify(spec));
+  const digest = digestOf(JSON.stringify(spec));
+  const isSame = served.digest === digest && digestOf(JSON.stringify(kept)) === digest;
   return {
     state: 'present',
     upToDate: isSame,

@@ -7,6 +7,8 @@ import type { ZoneSpec } from '../../nameserver';
 export interface ZoneStore {
   save(id: string, spec: ZoneSpec): Promise<void>;
   remove(id: string): Promise<void>;
+  /** Null where there is no copy, or one that cannot be read. */
+  read(id: string): Promise<ZoneSpec | null>;
   /** Every zone that can be read; a damaged file is left out, and made anew by the next `save`. */
   load(): AsyncIterable<{ id: string; spec: ZoneSpec }>;
 }
@@ -41,6 +43,7 @@ export async function openZoneStore(directory: string, sealer: KeySealer): Promi
       await rm(pathOf(id) + TEMPORARY, { force: true });
       await syncDirectory(directory);
     },
+    read: (id) => readZone(pathOf(id), id, sealer),
     async *load() {
       for (const name of await readdir(directory)) {
         if (!name.endsWith(ENDING)) continue;
