@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { startPlant, type Plant } from '../support/bad_days_program';
 import { eventually } from '../support/deploy';
 import { freePort } from '../support/free_port';
+import { startRegistryClient, type RegistryClient } from '../support/registry_client';
 
 const run = promisify(execFile);
 
@@ -133,3 +134,55 @@ test('a push that was killed is done again, and nothing is left over', async () 
   );
   expect(sums?.counted).toBe(sums?.stored);
 }, 240_000);
+
+async function clientOf(permissions: string[]): Promise<RegistryClient> {
+  const [username = '', password = ''] = (await robot(permissions)).split(':');
+  return startRegistryClient({ port, username, password });
+}
+
+test('an upload goes on after the platform was killed', async () => {
+  const client = await clientOf(['pull', 'push']);
+  const layer = randomBytes(3_000_000);
+  const digest = `sha256:${createHash('sha256').update(layer).digest('hex')}`;
+  const { location } = await client.startUpload('acme/resumed');
+  expect((await client.call('PATCH', location, layer.subarray(0, 2_000_000))).status).toBe(202);
+  await plant.kill();
+  await plant.start();
+  const state = await client.call('GET', location);
+  expect([state.status, state.headers.get('range')]).toEqual([204, '0-1999999']);
+  const rest = { 'Content-Range': '2000000-2999999' };
+  expect((await client.call('PATCH', location, layer.subarray(2_000_000), rest)).status).toBe(202);
+  expect((await client.call('PUT', `${location}?digest=${digest}`)).status).toBe(201);
+  expect((await client.call('GET', `/v2/acme/resumed/blobs/${digest}`)).body.equals(layer)).toBe(true);
+}, 120_000);
+
+test('a thousand tags are listed page by page, by clients and by the API', async () => {
+  const client = await clientOf(['pull', 'push']);
+  await client.pushImage('acme/many', 'tag-0', [randomBytes(100)]);
+  const { body, headers } = await client.pull('acme/many', 'tag-0');
+  const type = { 'Content-Type': headers.get('content-type') ?? '' };
+  const tags = Array.from({ length: 1000 }, (_, index) => `tag-${index}`);
+  for (let at = 0; at < tags.length; at += 20) {
+    const answers = await Promise.all(
+      tags.slice(at, at + 20).map((tag) => client.call('PUT', `/v2/acme/many/manifests/${tag}`, body, type)),
+    );
+    expect(answers.every(({ status }) => status === 201)).toBe(true);
+  }
+  const listed: string[] = [];
+  for (let next = '/v2/acme/many/tags/list?n=300'; next;) {
+    const page = await client.call('GET', next);
+    listed.push(...(JSON.parse(page.body.toString()) as { tags: string[] }).tags);
+    next = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
+  }
+  expect(listed).toEqual([...tags].sort());
+  const [{ id }] = (await plant.sql<{ id: string }>('select id from registries')) as [{ id: string }];
+  const found = new Set<string>();
+  for (let cursor = ''; ;) {
+    const place = `/v2/registries/${id}/images?repository=many&limit=100&cursor=${cursor}`;
+    const page = (await plant.call('GET', cursor ? place : place.replace('&cursor=', ''))).body;
+    for (const { tag } of page.data as { tag: string }[]) found.add(tag);
+    cursor = page.next_cursor;
+    if (!cursor) break;
+  }
+  expect(found.size).toBe(1000);
+}, 120_000);

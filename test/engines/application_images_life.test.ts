@@ -1,0 +1,111 @@
+// What applications can do holds for those from images: scaling, logs, volumes, limits, files of each instance alone.
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { eventually } from '../support/deploy';
+import {
+  base,
+  describeImages,
+  imageApplication,
+  imageName,
+  registry,
+  service,
+  setUpImages,
+} from '../support/image_cases';
+import { pushImage, siteLayer } from '../support/images';
+
+/** Every start adds a line to a file of the image and to one of the volume; both are shown. */
+const NOTE =
+  'echo "$SVC_INSTANCE_ID" >> /www/starts; mkdir -p /data; echo start >> /data/starts; ' +
+  'echo "instance $SVC_INSTANCE_ID has started"; busybox ln -s /data/starts /www/kept; ' +
+  'exec busybox httpd -f -p "$PORT" -h /www';
+const WITHIN_MS = 120_000;
+
+async function pushImageThat(tag: string, command: string): Promise<void> {
+  await pushImage(registry, 'acme/life', tag, {
+    layers: [base, await siteLayer({ starts: '', 'index.html': tag })],
+    config: { Cmd: ['/bin/sh', '-c', command], Env: ['PATH=/bin'] },
+  });
+}
+
+describeImages('the life of an application from an image', () => {
+  setUpImages();
+
+  test(
+    'three instances answer, each with files that no other one writes; their output is in the logs',
+    async () => {
+      await pushImageThat('scaled', NOTE);
+      const application = await imageApplication(imageName('life:scaled'));
+      const first = await application.deploy();
+      expect([first.status, first.status_reason]).toEqual(['active', null]);
+      const [web] = (await application.get('/processes')).data;
+      await application.post(`/processes/${web.id}/scale`, { instances: 3 });
+      const seen = new Map<string, string>();
+      await eventually(
+        'answers of three instances',
+        async () => {
+          const { status, body } = await application.visit('/starts');
+          if (status === 200) seen.set(body.trim(), body);
+          return seen.size >= 3;
+        },
+        60_000,
+      );
+      // One line each: nobody sees the line of another one.
+      for (const body of seen.values()) expect(body).toMatch(/^ins_\w+\n$/);
+      await eventually('three lines in the logs', async () => {
+        const { data } = await application.get('/logs?source=app&limit=100');
+        const started = (data as { message: string }[]).filter(({ message }) => message.includes('has started'));
+        return started.length >= 3;
+      });
+      const second = await application.deploy();
+      expect([second.status, second.status_reason]).toEqual(['active', null]);
+      await eventually('an answer of the new release alone', async () => {
+        const { status, body } = await application.visit('/starts');
+        return status === 200 && !seen.has(body.trim());
+      });
+      expect((await application.visit('/starts')).body).toMatch(/^ins_\w+\n$/);
+      // What releases share is as it was pushed.
+      for (const { id } of [first, second]) {
+        const file = path.join(service.runtimeDir, 'releases', id, 'www/starts');
+        if (existsSync(file)) expect(readFileSync(file, 'utf8')).toBe('');
+      }
+    },
+    WITHIN_MS,
+  );
+
+  test(
+    'a volume stays from release to release',
+    async () => {
+      await pushImageThat('volume', NOTE);
+      const application = await imageApplication(imageName('life:volume'));
+      const volume = { name: 'life', size_gb: 1, application_id: application.id, mount_path: '/data' };
+      const made = await service.call('POST', '/v2/volumes', { body: volume, headers: { Prefer: 'wait=20' } });
+      expect(made.status).toBe(201);
+      for (const lines of [1, 2]) {
+        const { status, status_reason } = await application.deploy();
+        expect([status, status_reason]).toEqual(['active', null]);
+        const kept = async (): Promise<boolean> => (await application.visit('/kept')).body === 'start\n'.repeat(lines);
+        await eventually(`${lines} lines`, kept, 30_000);
+      }
+    },
+    WITHIN_MS,
+  );
+
+  test(
+    'more memory than the size of the instances has ends it, with the reason',
+    async () => {
+      await pushImageThat('greedy', 'exec busybox tail /dev/zero');
+      const application = await imageApplication(imageName('life:greedy'));
+      const { status, status_reason } = await application.deploy();
+      expect([status, status_reason]).toEqual(['failed', expect.stringMatching(/memory/i)]);
+    },
+    WITHIN_MS,
+  );
+
+  test('previews show branches of a repository, which an image has not', async () => {
+    const application = await imageApplication(imageName('life:scaled'));
+    const refused = await service.call('POST', `/v2/applications/${application.id}/previews`, {
+      body: { branch: 'main' },
+    });
+    expect(refused.body.code).toBe('source_not_configured');
+  });
+});
