@@ -16,8 +16,11 @@ export interface Distribution {
   host: string;
   /** Of its notifications. */
   eventsKey: string;
-  /** @param certificate file with which it verifies tokens; null: everybody may do everything */
-  start(platform: { port: number; certificate: string } | null): Promise<void>;
+  /**
+   * @param certificate file with which it verifies tokens; null: everybody may do everything
+   * @param storage as its configuration has it; a directory of its own where it is left out
+   */
+  start(platform: { port: number; certificate: string } | null, storage?: object): Promise<void>;
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>;
   close(): Promise<void>;
@@ -30,9 +33,9 @@ export async function openDistribution(): Promise<Distribution> {
   let child: ChildProcess | null = null;
   const self: Distribution = {
     ...{ url: `http://${host}`, host, eventsKey: 'a-key-of-tests' },
-    async start(platform) {
+    async start(platform, storage = { filesystem: { rootdirectory: path.join(root, 'data') } }) {
       const file = path.join(root, 'config.yml');
-      writeFileSync(file, configuration(root, host, platform, self.eventsKey));
+      writeFileSync(file, configuration(storage, host, platform, self.eventsKey));
       child = spawn(PROGRAM, ['serve', file], { stdio: 'ignore', env: { OTEL_TRACES_EXPORTER: 'none' } });
       await eventually('docker-registry', () => answers(`${self.url}/v2/`), UP_WITHIN_MS);
     },
@@ -58,7 +61,7 @@ function answers(url: string): Promise<boolean> {
 }
 
 function configuration(
-  root: string,
+  storage: object,
   host: string,
   platform: { port: number; certificate: string } | null,
   key: string,
@@ -66,7 +69,7 @@ function configuration(
   const common = [
     'version: 0.1',
     'log: {level: error, accesslog: {disabled: true}}',
-    `storage: {filesystem: {rootdirectory: ${path.join(root, 'data')}}, delete: {enabled: true}}`,
+    `storage: ${JSON.stringify({ ...storage, delete: { enabled: true } })}`,
     `http: {addr: "${host}", secret: a-secret-of-tests}`,
   ];
   if (!platform) return `${common.join('\n')}\n`;
