@@ -1,5 +1,14 @@
 // The embedded cache of CDN zones: its files, its memory, and many who wait for the same.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -226,6 +235,7 @@ describe('origins', () => {
     const { url } = await startStream();
     const host = await bench.zone('endless', {}, { origin: { url, host_header: 'o', is_internal: false } });
     let most = 0;
+    mkdirSync(own, { recursive: true });
     const timer = setInterval(() => {
       const sizes = readdirSync(own).map(
         (name) => statSync(path.join(own, name), { throwIfNoEntry: false })?.size ?? 0,
