@@ -200,15 +200,6 @@ describe('the files', () => {
   });
 });
 
-test('a cache that is told of no purges any more asks the origin', async () => {
-  const bench = await open();
-  const host = await bench.zone('bypassed');
-  await bench.visit(host, '/x');
-  expect(await stateOf(bench, host, '/x')).toBe(HIT);
-  bench.engine.bypassCache();
-  expect(await stateOf(bench, host, '/x')).toBe('edge; fwd=bypass');
-});
-
 describe('origins', () => {
   const KILOBYTES = 6_000;
 

@@ -13,6 +13,7 @@ import { makeCertificate } from '../support/ingress_certificate';
 
 const ID = 'cdn_browsers';
 const HOST = `${ID}.cdn.example.com`;
+const LIMITS = { bytesMax: 50e6, objectsMax: 1_000, memoryBytesMax: 20e6, objectBytesMax: 5e6 };
 const directory = mkdtempSync(path.join(tmpdir(), 'cdn-http2-'));
 
 let bench: CdnBench;
@@ -20,8 +21,7 @@ let front: Front;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
-  const limits = { bytesMax: 50e6, objectsMax: 1_000, memoryBytesMax: 20e6, objectBytesMax: 5e6 };
-  bench = await startCdnBench(() => openEmbeddedCdn({ ...testEdgeOptions(), ...limits, directory }));
+  bench = await startCdnBench(() => openEmbeddedCdn({ ...testEdgeOptions(), ...LIMITS, directory }));
   await bench.zone(ID);
   const { edge } = bench.engine;
   const parts = { certificate: async () => made, challenge: async () => null, line: () => undefined, edge };
@@ -49,6 +49,21 @@ function ask(
     stream.on('end', () => resolve({ head, body: Buffer.concat(chunks) }));
   });
 }
+
+test('a cache that is told of no purges any more asks the origin', async () => {
+  const other = await startCdnBench(() =>
+    openEmbeddedCdn({ ...testEdgeOptions(), ...LIMITS, directory: `${directory}/other` }),
+  );
+  try {
+    const host = await other.zone('cdn_bypassed');
+    await other.visit(host, '/x');
+    expect((await other.visit(host, '/x')).headers['cache-status']).toBe('edge; hit');
+    other.engine.bypassCache();
+    expect((await other.visit(host, '/x')).headers['cache-status']).toBe('edge; fwd=bypass');
+  } finally {
+    await other.close();
+  }
+});
 
 const digest = (body: Buffer | string): string => createHash('sha256').update(body).digest('hex');
 
