@@ -1,6 +1,6 @@
-// SIGKILL within one PUT, one completion of an upload, one DELETE and one pass of the lifecycle, at continuations of
-// each. What was acknowledged stays, the rest is there as a whole or not at all, usage is exact, and the sweep leaves
-// no file without a row.
+// SIGKILL within one PUT, one completion of an upload, one DELETE (of an object, of a version, of several keys at once)
+// and one pass of the lifecycle, at continuations of each. What was acknowledged stays, the rest is there as a whole or
+// not at all, usage is exact, and the sweep leaves no file without a row and no row without a file.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
@@ -98,6 +98,9 @@ async function requireWhole(): Promise<number> {
   );
   const known = new Set(rows.map(({ file_id }) => file_id));
   expect(files.filter((file) => !known.has(file))).toEqual([]);
+  const garbage = await sql('select file_id from bucket_garbage');
+  const there = new Set([...files, ...garbage.map(({ file_id }) => file_id)]);
+  expect([...known].filter((file) => !there.has(file!))).toEqual([]);
   return swept;
 }
 
@@ -123,35 +126,39 @@ test(
   WITHIN_MS,
 );
 
-test('completion of a multipart upload', async () => {
-  const { id, name: Bucket } = await world.bucket();
-  await killed('complete', async () => {
-    const Key = 'a';
-    const { UploadId } = await client.send(new s3.CreateMultipartUploadCommand({ Bucket, Key }));
-    const parts: s3.CompletedPart[] = [];
-    for (const [index, Body] of [PART, 'end'].entries()) {
-      const PartNumber = index + 1;
-      const { ETag } = await client.send(new s3.UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }));
-      parts.push({ PartNumber, ETag });
-    }
-    const listed = parts.map(
-      ({ PartNumber, ETag }) => `<Part><PartNumber>${PartNumber}</PartNumber><ETag>${ETag}</ETag></Part>`,
-    );
-    const body = `<CompleteMultipartUpload>${listed.join('')}</CompleteMultipartUpload>`;
-    return {
-      ...{ id, step: { method: 'POST', path: `/${Bucket}/${Key}?uploadId=${UploadId}`, body } },
-      async check() {
-        // Where it is not there yet, the upload is: it is completed again.
-        if ((await contentOf(Bucket, Key)) === null) {
-          const MultipartUpload = { Parts: parts };
-          await client.send(new s3.CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload }));
-        }
-        expect(await contentOf(Bucket, Key)).toBe(`${PART}end`);
-        await client.send(new s3.DeleteObjectCommand({ Bucket, Key }));
-      },
-    };
-  });
-}, 180_000);
+test(
+  'completion of a multipart upload',
+  async () => {
+    const { id, name: Bucket } = await world.bucket();
+    await killed('complete', async () => {
+      const Key = 'a';
+      const { UploadId } = await client.send(new s3.CreateMultipartUploadCommand({ Bucket, Key }));
+      const parts: s3.CompletedPart[] = [];
+      for (const [index, Body] of [PART, 'end'].entries()) {
+        const PartNumber = index + 1;
+        const { ETag } = await client.send(new s3.UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }));
+        parts.push({ PartNumber, ETag });
+      }
+      const listed = parts.map(
+        ({ PartNumber, ETag }) => `<Part><PartNumber>${PartNumber}</PartNumber><ETag>${ETag}</ETag></Part>`,
+      );
+      const body = `<CompleteMultipartUpload>${listed.join('')}</CompleteMultipartUpload>`;
+      return {
+        ...{ id, step: { method: 'POST', path: `/${Bucket}/${Key}?uploadId=${UploadId}`, body } },
+        async check() {
+          // Where it is not there yet, the upload is: it is completed again.
+          if ((await contentOf(Bucket, Key)) === null) {
+            const MultipartUpload = { Parts: parts };
+            await client.send(new s3.CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload }));
+          }
+          expect(await contentOf(Bucket, Key)).toBe(`${PART}end`);
+          await client.send(new s3.DeleteObjectCommand({ Bucket, Key }));
+        },
+      };
+    });
+  },
+  WITHIN_MS + 60_000,
+);
 
 test(
   'DELETE',
@@ -162,6 +169,55 @@ test(
       return {
         ...{ id, step: { method: 'DELETE', path: `/${name}/a` } },
         check: async () => expect(['there', null]).toContain(await contentOf(name, 'a')),
+      };
+    });
+  },
+  WITHIN_MS,
+);
+
+test(
+  'DELETE of a version',
+  async () => {
+    const { id, name: Bucket } = await world.bucket({ versioning: true });
+    await killed('DELETE of a version', async () => {
+      const { VersionId: first } = await put(Bucket, 'a', 'first');
+      const { VersionId: second } = await put(Bucket, 'a', 'second');
+      return {
+        ...{ id, step: { method: 'DELETE', path: `/${Bucket}/a?versionId=${second}` } },
+        // With the latest one gone, the one before it is the latest.
+        async check() {
+          const isThere = (await contentOf(Bucket, 'a')) === 'second';
+          const { Versions = [] } = await client.send(new s3.ListObjectVersionsCommand({ Bucket }));
+          expect(Versions.filter(({ IsLatest }) => IsLatest).map(({ VersionId }) => VersionId)).toEqual([
+            isThere ? second : first,
+          ]);
+          if (!isThere) expect(await contentOf(Bucket, 'a')).toBe('first');
+          for (const { Key, VersionId } of Versions)
+            await client.send(new s3.DeleteObjectCommand({ Bucket, Key, VersionId }));
+        },
+      };
+    });
+  },
+  WITHIN_MS,
+);
+
+test(
+  'DeleteObjects',
+  async () => {
+    const { id, name: Bucket } = await world.bucket();
+    const keys = ['a', 'b', 'c'];
+    await killed('DeleteObjects', async () => {
+      for (const Key of keys) await put(Bucket, Key, 'there');
+      const body = `<Delete>${keys.map((key) => `<Object><Key>${key}</Key></Object>`).join('')}</Delete>`;
+      return {
+        ...{ id, step: { method: 'POST', path: `/${Bucket}?delete`, body } },
+        async check() {
+          const found = await Promise.all(keys.map((key) => contentOf(Bucket, key)));
+          expect([
+            ['there', 'there', 'there'],
+            [null, null, null],
+          ]).toContainEqual(found);
+        },
       };
     });
   },
