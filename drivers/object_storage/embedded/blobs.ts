@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { countReceived } from '../../../core/young_garbage';
 import { syncDirectory } from '../../files';
 import { openFileCache, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
@@ -119,6 +120,7 @@ async function writeFile(
     const md5 = createHash('md5');
     let size = 0;
     for await (const piece of content) {
+      countReceived(piece.length);
       md5.update(piece);
       watch?.piece(piece);
       await behind.write(piece);
