@@ -30,6 +30,8 @@ export interface RootNetworkOptions {
 
 interface Root extends RootNetworkOptions {
   tag: string;
+  /** Names of networks that are whole: made by this process, which starts units in them one after another. */
+  whole: Set<string>;
   /** One change at a time: they share rules and numbers. */
   queue: Promise<unknown>;
 }
@@ -76,7 +78,12 @@ done
 
 /** Loads the rules of the host. @throws DriverError where the host cannot have networks */
 export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverContext): Promise<NetworkDriver> {
-  const root: Root = { ...options, tag: installationTag(options.directory), queue: Promise.resolve() };
+  const root: Root = {
+    ...options,
+    tag: installationTag(options.directory),
+    whole: new Set(),
+    queue: Promise.resolve(),
+  };
   if (slotsOf(root) < 1) throw new DriverError('invalid', 'NETWORK_BLOCK is too small.');
   await loadHostRules(root, ctx);
   return {
@@ -109,27 +116,25 @@ function inTurn<T>(root: Root, work: () => Promise<T>): Promise<T> {
 async function ensure(root: Root, name: string, ctx: DriverContext): Promise<EnteredNetwork> {
   const directory = networkDirectoryOf(root.directory, name);
   const slot = Number((await readNetworkNote(directory, SLOT)) ?? (await takeSlot(root, directory)));
-  const { host, inside } = addressesOf(root.block, slot);
+  const ends = addressesOf(root.block, slot);
   const namespace = namespaceOf(root.tag, name);
-  await run(
-    'sh',
-    [
-      '-c',
-      MAKE,
-      'make',
-      namespace,
-      interfaceOf(root.tag, slot),
-      host,
-      inside,
-      entranceRules({ host, inside }, root.openings),
-    ],
-    ctx,
-  );
+  const link = interfaceOf(root.tag, slot);
+  if (!root.whole.has(name) || !isThere(namespace, link)) {
+    root.whole.delete(name);
+    const rules = entranceRules(ends, root.openings);
+    await run('sh', ['-c', MAKE, 'make', namespace, link, ends.host, ends.inside, rules], ctx);
+    root.whole.add(name);
+  }
   return {
-    location: { address: inside },
+    location: { address: ends.inside },
     command: ['nsenter', `--net=${path.join(NAMESPACES, namespace)}`, '--'],
     sandboxOptions: [],
   };
+}
+
+// Tenants change nothing of it.
+function isThere(namespace: string, link: string): boolean {
+  return existsSync(path.join(NAMESPACES, namespace)) && existsSync(path.join('/sys/class/net', link));
 }
 
 function find(root: Root, name: string): NetworkLocation | null {
@@ -147,6 +152,7 @@ function slotIn(file: string): number | null {
 }
 
 async function remove(root: Root, name: string, ctx: DriverContext): Promise<void> {
+  root.whole.delete(name);
   const directory = networkDirectoryOf(root.directory, name);
   const slot = await readNetworkNote(directory, SLOT);
   const link = interfaceOf(root.tag, slot === null ? -1 : Number(slot));

@@ -7,6 +7,7 @@ import { nodeApp } from '../support/repositories';
 
 const EVERY_MS = 10;
 const FOR_MS = 2_000;
+const CROWD = 24;
 
 let plant: Plant;
 
@@ -43,6 +44,20 @@ test('no request is lost while the control plane is killed, started, stopped and
   expect((await application.visit()).body).toBe('served');
 }, 180_000);
 
+test('no request of a crowd is lost while the control plane is killed and started', async () => {
+  const application = await plant.application(nodeApp('crowded'));
+  expect((await application.deploy()).status).toBe('active');
+  const crowd = openCrowd(application.host);
+  await pause();
+  await plant.kill();
+  await pause();
+  await plant.start();
+  await pause();
+  const outcomes = await crowd.close();
+  expect(Object.keys(outcomes)).toEqual(['crowded']);
+  expect(outcomes.crowded).toBeGreaterThan(CROWD);
+}, 180_000);
+
 test('killed itself, it is back within seconds, and the control plane did not end', async () => {
   const application = await plant.application(nodeApp('again'));
   expect((await application.deploy()).status).toBe('active');
@@ -72,6 +87,28 @@ function openVisitors(host: string): { close(): Promise<Record<string, number>> 
     async close() {
       clearInterval(timer);
       await Promise.all(open);
+      agent.destroy();
+      return outcomes;
+    },
+  };
+}
+
+/** Each asks again at once, on a kept connection. */
+function openCrowd(host: string): { close(): Promise<Record<string, number>> } {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: CROWD });
+  const outcomes: Record<string, number> = {};
+  let isOpen = true;
+  const visit = async (): Promise<void> => {
+    while (isOpen) {
+      const outcome = await ask(host, agent);
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    }
+  };
+  const all = Promise.all(Array.from({ length: CROWD }, visit));
+  return {
+    async close() {
+      isOpen = false;
+      await all;
       agent.destroy();
       return outcomes;
     },
