@@ -1,5 +1,6 @@
 // The container registry beside Debian's docker-registry: a layer of 1 GB is pushed to both and pulled from both, in
-// turns, by curl. Then the memory of the service while a larger one goes there and back.
+// turns, by curl. Then the memory of the service while a larger one goes there and back, and how long a deployment
+// of an image takes whose layers are on the host.
 //   npm run bench:images -- [--mb=1000] [--rounds=3] [--large-mb=2000] [--cpu-prof=<directory>]
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -7,8 +8,11 @@ import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
+import { visit } from '../demo/visitors';
 import { openEmbedded } from '../platform/embedded';
 import { freePort } from '../test/support/free_port';
+import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../test/support/images';
+import { startRegistryClient } from '../test/support/registry_client';
 import { median } from './measure';
 import { startApi, type Server } from './processes';
 
@@ -112,9 +116,9 @@ async function main(): Promise<void> {
   // The engine of the database runs as another user where we are root.
   chmodSync(directory, 0o711);
   const database = await openEmbedded({ dataDir: directory });
-  const [registryPort, otherPort] = [await freePort(), await freePort()];
+  const [registryPort, otherPort, ingressPort] = [await freePort(), await freePort(), await freePort()];
   const service = await startApi({ node: process.execPath, flags: profileFlags() }, directory, {
-    ...{ REGISTRY_PORT: String(registryPort), INGRESS_PORT: String(await freePort()), DATABASE_URL: database.url },
+    ...{ REGISTRY_PORT: String(registryPort), INGRESS_PORT: String(ingressPort), DATABASE_URL: database.url },
     ...{ DNS_PORT: '0', SMTP_PORTS: '0', MX_PORT: '0', S3_PORT: '0' },
   });
   const configuration = path.join(directory, 'distribution.yml');
@@ -136,6 +140,7 @@ async function main(): Promise<void> {
     await push(ours, large);
     await pull(ours, large);
     console.log(`a layer of ${values['large-mb']} MB: memory at most ${peakOf(service)} MB, before it ${before} MB`);
+    if (hasStaticBusybox()) await deployments(service, directory, { registryPort, ingressPort });
   } finally {
     other.kill('SIGKILL');
     await service.stop();
@@ -144,19 +149,33 @@ async function main(): Promise<void> {
   }
 }
 
-async function ourTarget(service: Server, directory: string, registryPort: number): Promise<Target> {
+interface Installation {
+  key: string;
+  call<T = Record<string, string>>(method: string, path: string, body?: object): Promise<T>;
+}
+
+function installationOf(service: Server, directory: string): Installation {
   const first = JSON.parse(readFileSync(path.join(directory, 'first-key.json'), 'utf8')) as Record<string, string>;
-  const made = await fetch(`http://127.0.0.1:${service.port}/v2/registries`, {
-    method: 'POST',
-    headers: {
-      ...{ Authorization: `Bearer ${first.key}`, 'X-Svc-Project': first.project_id as string },
-      ...{ 'Content-Type': 'application/json', Prefer: 'wait=20' },
+  const headers = {
+    ...{ Authorization: `Bearer ${first.key}`, 'X-Svc-Project': first.project_id as string },
+    ...{ 'Content-Type': 'application/json', Prefer: 'wait=20' },
+  };
+  return {
+    key: first.key as string,
+    async call<T>(method: string, place: string, body?: object) {
+      const url = `http://127.0.0.1:${service.port}${place}`;
+      const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
+      if (!answer.ok) throw new Error(await answer.text());
+      return (await answer.json()) as T;
     },
-    body: '{"name": "bench"}',
-  });
-  if (!made.ok) throw new Error(await made.text());
+  };
+}
+
+async function ourTarget(service: Server, directory: string, registryPort: number): Promise<Target> {
+  const { key, call } = installationOf(service, directory);
+  await call('POST', '/v2/registries', { name: 'bench' });
   const base = `http://127.0.0.1:${registryPort}`;
-  const basic = Buffer.from(`owner:${first.key}`).toString('base64');
+  const basic = Buffer.from(`owner:${key}`).toString('base64');
   return {
     ...{ base, name: 'bench/layer' },
     async token() {
@@ -165,6 +184,49 @@ async function ourTarget(service: Server, directory: string, registryPort: numbe
       return ((await issued.json()) as { token: string }).token;
     },
   };
+}
+
+const DEPLOYMENTS = 7;
+const LOOK_MS = 10;
+
+/** From POST to the first 200 of the new image. The first one pulls; the layers of the others are there. */
+async function deployments(
+  service: Server,
+  directory: string,
+  { registryPort, ingressPort }: { registryPort: number; ingressPort: number },
+): Promise<void> {
+  const { key, call } = installationOf(service, directory);
+  const client = startRegistryClient({ port: registryPort, username: 'owner', password: key });
+  const base = await busyboxLayer();
+  for (const tag of ['a', 'b'])
+    await pushImage(client, 'bench/site', tag, { layers: [base, await siteLayer({ 'index.html': tag })], gzip: true });
+  const image = `localhost:${registryPort}/bench/site`;
+  const source = { type: 'image', image: `${image}:a` };
+  const { id = '', default_hostname = '' } = await call('POST', '/v2/applications', { name: 'site', source });
+  const times: number[] = [];
+  for (let round = 0; round <= DEPLOYMENTS; round += 1) {
+    const tag = round % 2 ? 'b' : 'a';
+    const begin = performance.now();
+    const posted = await call('POST', `/v2/applications/${id}/deployments`, { image: `${image}:${tag}` });
+    await until(async () => {
+      const { status, body } = await visit(ingressPort, default_hostname).catch(() => ({ status: 0, body: '' }));
+      return status === 200 && body === tag;
+    });
+    times.push(performance.now() - begin);
+    const place = `/v2/applications/${id}/deployments/${posted.id}`;
+    await until(async () => (await call('GET', place)).status === 'active');
+  }
+  const [first = 0, ...later] = times;
+  const seconds = (ms: number): string => (ms / 1000).toFixed(2);
+  console.log(`from POST deployments to the first 200: ${seconds(first)} s with the pull`);
+  console.log(`of a cached image: ${seconds(median(later))} s (${later.map(seconds).join(', ')})`);
+}
+
+async function until(look: () => Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + UP_WITHIN_MS; !(await look());) {
+    if (Date.now() > end) throw new Error('a deployment does not answer');
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
 }
 
 async function answers(url: string): Promise<void> {

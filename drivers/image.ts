@@ -25,6 +25,15 @@ export interface PullRequest {
 
 export type LoadRequest = Omit<PullRequest, 'reference' | 'access'> & { layout: string };
 
+/** An image that a build has left in a directory, and where it goes. */
+export interface PushRequest {
+  layout: string;
+  /** `acme/shop/web` of the registry of this installation. */
+  repository: string;
+  tag: string;
+  access: { url: string; token: string };
+}
+
 export interface ImageDriver {
   /** The digest that a reference leads to now. @throws ImageError, DriverError transient */
   resolve(reference: string, access: ImageAccess, ctx: DriverContext): Promise<string>;
@@ -35,6 +44,8 @@ export interface ImageDriver {
   pull(request: PullRequest, ctx: DriverContext): Promise<PulledImage>;
   /** Unpacks an image that a build has left in a directory. @throws ImageError */
   load(request: LoadRequest, ctx: DriverContext): Promise<PulledImage>;
+  /** Puts an image that a build has left into a registry. @throws ImageError, DriverError transient */
+  push(request: PushRequest, ctx: DriverContext): Promise<void>;
   /** Removes unpacked layers that are none of `kept`, and what interrupted pulls have left. */
   pruneLayers(layers: string, kept: ReadonlySet<string>): Promise<void>;
 }

@@ -7,6 +7,8 @@ export interface RegistryDriver {
   readonly port: number;
   /** How this host itself reads a repository: `acme/shop/web`. */
   pullAccess(repository: string): Promise<{ url: string; token: string }>;
+  /** How this host itself writes to a repository. */
+  pushAccess(repository: string): Promise<{ url: string; token: string }>;
   /** With which a program reads all images of these registries for an hour. */
   loginFor(registries: readonly string[]): { username: string; password: string };
   /** Whether clients on this host reach it without TLS. */

@@ -20,6 +20,7 @@ const DEFAULTS: Settings = {
     buildpacks: [],
     dockerfile_path: 'Dockerfile',
     dockerfile_target: null,
+    image: null,
     root_directory: '.',
     build_command: null,
   },

@@ -3715,6 +3715,8 @@ export type ApplicationBuildSettings = {
   dockerfile_path: Scalars['String']['output'];
   /** Stage of the Dockerfile that is built, or `null` for the last one. */
   dockerfile_target?: Maybe<Scalars['String']['output']>;
+  /** Name in a registry of the project that the image of a Dockerfile is pushed to, or `null` if it is not pushed. */
+  image?: Maybe<Scalars['String']['output']>;
   /** Directory of the repository that is built. */
   root_directory: Scalars['String']['output'];
   /** Build command that replaces that of the builder. */
@@ -3802,6 +3804,11 @@ export type ApplicationBuildSettingsInput = {
   dockerfile_path?: InputMaybe<Scalars['String']['input']>;
   /** Stage of the Dockerfile that is built. `null` is the last one. */
   dockerfile_target?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Name in a registry of the project that the image of a Dockerfile is pushed to before it is released, with a tag or
+   * `latest`. Previews push nothing.
+   */
+  image?: InputMaybe<Scalars['String']['input']>;
   /** Directory of the repository that is built. */
   root_directory?: InputMaybe<Scalars['String']['input']>;
   /** Build command that replaces that of the builder. `null` removes it. */
@@ -8745,6 +8752,7 @@ export type ApplicationBuildSettingsResolvers<ContextType = Context, ParentType 
   buildpacks?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
   dockerfile_path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   dockerfile_target?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  image?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   root_directory?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   build_command?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };

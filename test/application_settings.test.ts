@@ -22,6 +22,7 @@ const defaults = {
     buildpacks: [],
     dockerfile_path: 'Dockerfile',
     dockerfile_target: null,
+    image: null,
     root_directory: '.',
     build_command: null,
   },
@@ -101,6 +102,7 @@ it('takes every field and every bound', async () => {
       buildpacks: [],
       dockerfile_path: 'docker/Dockerfile.web',
       dockerfile_target: 'runtime',
+      image: 'registry.example.com/acme/shop:1',
       root_directory: 'apps/web',
       build_command: 'x'.repeat(2000),
     },
@@ -162,6 +164,7 @@ it('refuses what is out of bounds', async () => {
     [{ build: { root_directory: '../other' } }, 'build.root_directory', 'invalid_format'],
     [{ build: { dockerfile_path: '/etc/Dockerfile' } }, 'build.dockerfile_path', 'invalid_format'],
     [{ build: { dockerfile_target: '--target' } }, 'build.dockerfile_target', 'invalid_format'],
+    [{ build: { image: 'two words' } }, 'build.image', 'invalid_format'],
     [{ build: { builder: 'magic' } }, 'build.builder', 'not_in_enum'],
     [{ health_check: { type: null } }, 'health_check.type', 'required'],
     [{ http: null }, 'http', 'required'],
@@ -243,7 +246,7 @@ it('names the changed settings in the activity, without values', async () => {
 it('is the same on GraphQL', async () => {
   const id = path.split('/')[3];
   const fields = `application_id
-      build { builder buildpack_builder buildpacks dockerfile_path dockerfile_target root_directory build_command }
+      build { builder buildpack_builder buildpacks dockerfile_path dockerfile_target image root_directory build_command }
       run { release_command shutdown_grace_seconds }
     http { port force_https request_timeout_seconds sticky_sessions }
       health_check { type path interval_seconds timeout_seconds failure_threshold grace_period_seconds }

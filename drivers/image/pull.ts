@@ -14,6 +14,7 @@ import { parseConfiguration } from './config';
 import { openLayoutClient } from './layout';
 import { addLayer, fileSize, findLayer, pruneLayers, type StoredLayer } from './layer_store';
 import { broken, parseImageManifest, type Descriptor, type Manifest } from './manifest';
+import { pushLayout } from './push';
 import { openRegistryClient, type RegistryClient } from './registry_client';
 import { buildRoot, completeRoot } from './root';
 
@@ -38,6 +39,7 @@ export function openImages(outbound: Outbound, unchecked: Outbound): ImageDriver
     pull: (request, ctx) => pull(clientOf(request.reference, request.access), request, ctx),
     load: ({ layout, ...request }, ctx) =>
       pull(openLayoutClient(layout), { ...request, reference: BUILT, access: NO_ACCESS }, ctx),
+    push: pushLayout,
     pruneLayers,
   };
 }

@@ -3,6 +3,8 @@ import path from 'node:path';
 import { DriverError } from '../../drivers/driver';
 import { BUILT_IMAGE } from '../../drivers/builder/dockerfile';
 import { ImageError } from '../../drivers/image';
+import { manifestReferenceOf, parseImageReference } from '../../core/image_reference';
+import { registryOfImage } from '../../models/registry/of_image';
 import { addProcessTypes } from '../../models/deployment_work';
 import { findPlanning } from '../../models/deployment_plan';
 import { progressing, type JobContext, type Outcome, requireHost } from '../job';
@@ -10,6 +12,7 @@ import { requireCommands } from './commands';
 import { imagePlan, layersDirectory } from './image';
 import {
   abortWhenCanceled,
+  appendDeploymentLog,
   artifactDirectory,
   cacheDirectory,
   DeploymentFailure,
@@ -31,9 +34,31 @@ export async function takeBuiltImage(row: DeploymentRow, built: StoredPlan, ctx:
     const plan = { ...imagePlan(image), kind: built.kind, summary: built.summary };
     await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
     requireCommands(plan, planning);
+    await pushBuiltImage(row, layout, planning.settings.build.image ?? null, ctx);
     return progressing(0, { plan });
   } catch (error) {
     if (error instanceof ImageError) throw new DeploymentFailure(error.message);
     throw error;
   }
+}
+
+/** Before the release: what is in the registry is what ran, or was about to. Previews may be of strangers. */
+async function pushBuiltImage(
+  row: DeploymentRow,
+  layout: string,
+  image: string | null,
+  ctx: JobContext,
+): Promise<void> {
+  if (image === null || row.preview_id !== null) return;
+  const { images, registry } = requireHost(ctx);
+  const reference = parseImageReference(image);
+  const { host, repository, digest } = reference;
+  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  if (host !== ctx.config.registryHost || !(await registryOfImage(ctx.sql, row.project_id, repository)))
+    throw new DeploymentFailure(`build.image is ${image}, but this project has no registry of that name.`);
+  if (digest !== null) throw new DeploymentFailure('build.image names a digest. Name a tag, or none.');
+  await appendDeploymentLog(row, ctx, 'build', `-----> Pushing ${image}`);
+  const access = await registry.pushAccess(repository);
+  const request = { layout, repository, tag: manifestReferenceOf(reference), access };
+  await abortWhenCanceled(row, ctx, (inner) => images.push(request, inner));
 }

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually, startDeployService, type DeployService } from '../support/deploy';
+import { configuredApplication, eventually, startDeployService, type DeployService } from '../support/deploy';
 import { freePort } from '../support/free_port';
 import type { GitFiles } from '../support/git_server';
 import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../support/images';
@@ -99,7 +99,7 @@ describeBuilds('Dockerfiles', () => {
     expect((await application.deploy()).status_reason).toMatch(/no stage nowhere.*dockerfile_target/);
   }, 240_000);
 
-  test('may begin with an image of a registry of the project', async () => {
+  test('may begin with an image of a registry of the project, and be pushed to it', async () => {
     const made = await service.call('POST', '/v2/registries', {
       body: { name: 'bases' },
       headers: { Prefer: 'wait=20' },
@@ -109,9 +109,19 @@ describeBuilds('Dockerfiles', () => {
     const layers = [await busyboxLayer(), await siteLayer({ 'index.html': 'of the base\n' })];
     await pushImage(client, 'bases/web', '1', { layers, gzip: true });
     const files = { Dockerfile: `FROM localhost:${registryPort}/bases/web:1\nENV MORE=1\n` };
-    const application = await service.application(files, { build: { builder: 'dockerfile' } });
+    const image = `localhost:${registryPort}/bases/built:1`;
+    const application = await service.application(files, { build: { builder: 'dockerfile', image } });
     expect((await application.deploy()).status_reason).toBe(null);
     expect((await application.visit()).body).toBe('of the base\n');
+    // What was built is in the registry, and runs from there.
+    const source = { type: 'image', image };
+    const again = await service.call('POST', '/v2/applications', { body: { name: 'from-built', source } });
+    const fromBuilt = await configuredApplication(service, again.body);
+    expect((await fromBuilt.deploy()).status_reason).toBe(null);
+    expect((await fromBuilt.visit()).body).toBe('of the base\n');
+    const elsewhere = { body: { build: { image: `localhost:${registryPort}/others/built` } } };
+    await service.call('PATCH', `/v2/applications/${application.id}/settings`, elsewhere);
+    expect((await application.deploy()).status_reason).toMatch(/no registry of that name/);
     const stranger = await service.newProject({ stranger: true });
     const other = await service.call('POST', '/v2/applications', {
       ...{ key: stranger.key, project: stranger.id },

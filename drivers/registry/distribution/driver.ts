@@ -4,7 +4,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sha256 } from '../../../core/tokens';
-import type { RegistryContent, RegistryTokens } from '../../../core/registry_content';
+import type { RegistryAction, RegistryContent, RegistryTokens } from '../../../core/registry_content';
 import { driverContext, type DriverContext } from '../../driver';
 import type { RegistryDriver, RegistryMirror } from '../../registry';
 import { RegistryError, respondWithError } from '../embedded/errors';
@@ -33,11 +33,13 @@ export async function openDistribution(options: DistributionOptions): Promise<Re
   const { distributionUrl: url, content, tokens } = options;
   const api = openDistributionApi(url, (access) => tokens.issueOwn([access]));
   const server = await openRegistryServer(options, (request, response) => void serve(options, api, request, response));
+  const access = (name: string, actions: readonly RegistryAction[]): string =>
+    tokens.issueOwn([{ type: 'repository', name, actions }]);
   return {
     name: 'distribution',
     port: server.port,
-    pullAccess: (name) =>
-      Promise.resolve({ url, token: tokens.issueOwn([{ type: 'repository', name, actions: ['pull'] }]) }),
+    pullAccess: (name) => Promise.resolve({ url, token: access(name, ['pull']) }),
+    pushAccess: (name) => Promise.resolve({ url, token: access(name, ['pull', 'push']) }),
     loginFor: (registries) => tokens.issueLogin(registries),
     isPlain: url.startsWith('http:'),
     // Files of layers go when the operator collects the garbage of the server.

@@ -1,7 +1,13 @@
 // The embedded container registry: the OCI Distribution API 1.1 over rows of the control plane and files on disk.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import type { RegistryContent, RegistryTokens, RepositoryName, ServedRegistry } from '../../../core/registry_content';
+import type {
+  RegistryAction,
+  RegistryContent,
+  RegistryTokens,
+  RepositoryName,
+  ServedRegistry,
+} from '../../../core/registry_content';
 import type { RegistryDriver } from '../../registry';
 import { openBlobFiles } from './blob_files';
 import * as blobHandlers from './blob_handlers';
@@ -53,14 +59,15 @@ export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Pr
   const { content, tokens, url, log, sizeMax } = options;
   const parts: Parts = { content, blobs, uploads, sizeMax, tokens, url, log };
   const server = await openRegistryServer(options, (request, response) => void serve(parts, request, response));
+  const access = (name: string, actions: readonly RegistryAction[]): { url: string; token: string } => ({
+    url: localUrl(options, server.port),
+    token: tokens.issueOwn([{ type: 'repository', name, actions }]),
+  });
   return {
     name: 'embedded',
     port: server.port,
-    pullAccess: (name) =>
-      Promise.resolve({
-        url: localUrl(options, server.port),
-        token: tokens.issueOwn([{ type: 'repository', name, actions: ['pull'] }]),
-      }),
+    pullAccess: (name) => Promise.resolve(access(name, ['pull'])),
+    pushAccess: (name) => Promise.resolve(access(name, ['pull', 'push'])),
     loginFor: (registries) => tokens.issueLogin(registries),
     isPlain: url.startsWith('http:'),
     async removeUnused(digests) {
