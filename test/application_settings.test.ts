@@ -246,7 +246,9 @@ it('names the changed settings in the activity, without values', async () => {
 it('is the same on GraphQL', async () => {
   const id = path.split('/')[3];
   const fields = `application_id
-      build { builder buildpack_builder buildpacks dockerfile_path dockerfile_target image root_directory build_command }
+      build {
+        builder buildpack_builder buildpacks dockerfile_path dockerfile_target image root_directory build_command
+      }
       run { release_command shutdown_grace_seconds }
     http { port force_https request_timeout_seconds sticky_sessions }
       health_check { type path interval_seconds timeout_seconds failure_threshold grace_period_seconds }
