@@ -1,6 +1,7 @@
 // npm run bench:databases: how long a database takes to be there, how fast it is backed up and restored beside the bare
 // programs of its engine, and what databases cost that do nothing.
-//   [NETWORK=isolated] npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
+//   npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
+//   NETWORK=isolated npm run bench:databases -- --megabytes=0 --idle=0
 // The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the
 // API.
 import { once } from 'node:events';
