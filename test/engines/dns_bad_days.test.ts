@@ -7,7 +7,8 @@ import path from 'node:path';
 import * as packet from 'dns-packet';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/deploy';
-import { damagedQuestion, occupy } from '../support/dns_hostile';
+import { addressIn, askOver, damagedQuestion, occupy } from '../support/dns_hostile';
+import { startDnsParent, type DnsParent } from '../support/dns_parent';
 import { freePort } from '../support/free_port';
 import { processesWith, signalAll, type ProcessRow } from '../support/processes';
 import { endPrograms, startProgram, type Program } from '../support/program';
@@ -23,6 +24,7 @@ const DATABASE_AWAY_MS = 60_000;
 const directory = mkdtempSync(path.join(tmpdir(), 'dns-bad-days-'));
 // As root, PostgreSQL runs as another user, who must get through.
 chmodSync(directory, 0o755);
+let parent: DnsParent;
 let program: Program;
 let address: string;
 let first: { key: string; project_id: string };
@@ -35,7 +37,13 @@ let record: { id: string } | null = null;
 beforeAll(async () => {
   port = await freePort();
   releasePort = await occupy(port);
-  const dns = { DNS_PORT: String(port), DNS_PROCESSES: '2', DNS_RESPONSES_PER_SECOND: '1000000' };
+  parent = await startDnsParent('example.com', await freePort());
+  const dns = {
+    DNS_ROOTS: parent.address,
+    DNS_PORT: String(port),
+    DNS_PROCESSES: '2',
+    DNS_RESPONSES_PER_SECOND: '1000000',
+  };
   settings = { ...dns, PLATFORM_DATA_DIR: directory };
   program = startProgram(settings);
   address = await program.ready();
@@ -49,6 +57,7 @@ afterAll(async () => {
   program?.signal('SIGTERM');
   await program?.ended;
   await endPrograms();
+  await parent?.close();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -82,11 +91,6 @@ async function setAddress(value: string): Promise<void> {
 
 function question(name: string): Buffer {
   return packet.encode({ type: 'query', id: 7, flags: 0, questions: [{ type: 'A', name: `${name}.${ZONE}` }] });
-}
-
-function addressIn(response: Buffer): string {
-  const [first] = packet.decode(response).answers ?? [];
-  return first?.type === 'A' ? first.data : 'none';
 }
 
 /** From a socket of its own, so that the kernel may give it to either process; null without an answer in time. */
@@ -154,13 +158,17 @@ test('one that is killed leaves no gap, and its successor has everything', async
   await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
 });
 
-test('the holder of the port killed, all come back with everything', async () => {
+async function killHolder(): Promise<void> {
   const before = processes();
   signalAll([before.holder.pid]);
   await eventually('all are new', async () => {
     const { holder, answerers } = processes();
     return holder && holder.pid !== before.holder.pid && answerers.length === 2;
   });
+}
+
+test('the holder of the port killed, all come back with everything', async () => {
+  await killHolder();
   await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.5,192.0.2.5');
   await setAddress('192.0.2.6');
   await eventually('a change is answered', async () => (await addressOf('www')) === '192.0.2.6', 15_000);
@@ -169,31 +177,14 @@ test('the holder of the port killed, all come back with everything', async () =>
 test('a zone whose copy on disk was deleted is served again', async () => {
   const copies = path.join(directory, 'dns');
   for (const name of readdirSync(copies)) rmSync(path.join(copies, name), { recursive: true });
-  // Without the copy, the next process knows nothing of the zone.
-  signalAll([processes().holder.pid]);
-  await eventually('the zone is gone', async () => (await addressOf('www')) === 'none');
+  // Without the copy, the next process knows nothing of the zone, until its next check.
+  await killHolder();
   await call('POST', `/v2/dns_zones/${zone.id}/verify`, {});
   await eventually('both answer', async () => (await addressAtEach()).join() === '192.0.2.6,192.0.2.6');
   expect(readdirSync(copies)).toContain(`${zone.id}.json`);
 });
 
-/** Asks over a connection, which stays open. */
-async function ask(socket: Socket): Promise<string> {
-  const bytes = question('www');
-  const length = Buffer.from([bytes.length >> 8, bytes.length & 0xff]);
-  let received = Buffer.alloc(0);
-  const answered = new Promise<string>((resolve, reject) => {
-    socket.on('data', (chunk: Buffer) => {
-      received = Buffer.concat([received, chunk]);
-      if (received.length > 2 && received.length >= 2 + received.readUInt16BE(0))
-        resolve(addressIn(received.subarray(2)));
-    });
-    socket.on('error', reject);
-    socket.on('close', () => reject(new Error('closed')));
-  });
-  socket.write(Buffer.concat([length, bytes]));
-  return answered;
-}
+const addressOver = async (socket: Socket): Promise<string> => addressIn(await askOver(socket, question('www')));
 
 describe('the database away for a minute', () => {
   let frozen: number[] = [];
@@ -220,13 +211,13 @@ describe('the database away for a minute', () => {
           return connect({ port, host: '127.0.0.1', localAddress });
         });
         open.push(...batch);
-        const found = await Promise.all(batch.map(ask));
+        const found = await Promise.all(batch.map(addressOver));
         answered += found.filter((address) => address === '192.0.2.6').length;
       }
       expect(answered).toBe(CONNECTIONS);
       const newcomer = connect({ port, host: '127.0.0.1' });
       open.push(newcomer);
-      expect(await ask(newcomer)).toBe('192.0.2.6');
+      expect(await addressOver(newcomer)).toBe('192.0.2.6');
       expect(await addressOf('www')).toBe('192.0.2.6');
     } finally {
       for (const socket of open) socket.on('error', () => {}).destroy();
