@@ -65,8 +65,8 @@ described('a CDN zone before an application', () => {
     expect((await application.deploy()).status).toBe('active');
     const origin = { type: 'application', application_id: application.id };
     zone = await created('/v2/cdn_zones', { name: 'shop', origin });
-    expect(zone.status).toBe('active');
-  });
+    await untilActive();
+  }, 240_000);
   afterAll(async () => {
     await service?.close();
     await pebble?.close();
@@ -80,8 +80,17 @@ described('a CDN zone before an application', () => {
     return answer.body;
   }
 
-  const changed = async (body: object): Promise<Answer['body']> =>
-    (await service.call('PATCH', `/v2/cdn_zones/${zone.id}`, { body, ...WAITED })).body;
+  const untilActive = (): Promise<true> =>
+    eventually('the zone', async () => {
+      const { status, status_reason } = (await service.call('GET', `/v2/cdn_zones/${zone.id}`)).body;
+      if (status === 'failed') throw new Error(status_reason);
+      return status === 'active';
+    });
+
+  const changed = async (body: object): Promise<void> => {
+    expect((await service.call('PATCH', `/v2/cdn_zones/${zone.id}`, { body, ...WAITED })).status).toBe(200);
+    await untilActive();
+  };
 
   function visit(scheme: 'http' | 'https', host: string, path: string, more: http.RequestOptions = {}): Promise<Seen> {
     return new Promise((resolve, reject) => {
