@@ -8,6 +8,7 @@ import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
+import { processesWith } from '../demo/traces';
 import { visit } from '../demo/visitors';
 import { openEmbedded } from '../platform/embedded';
 import { freePort } from '../test/support/free_port';
@@ -166,7 +167,7 @@ function installationOf(service: Server, directory: string): Installation {
       const url = `http://127.0.0.1:${service.port}${place}`;
       const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
       if (!answer.ok) throw new Error(await answer.text());
-      return (await answer.json()) as T;
+      return (answer.status === 204 ? undefined : await answer.json()) as T;
     },
   };
 }
@@ -216,6 +217,8 @@ async function deployments(
     const place = `/v2/applications/${id}/deployments/${posted.id}`;
     await until(async () => (await call('GET', place)).status === 'active');
   }
+  await call('DELETE', `/v2/applications/${id}`);
+  await until(() => Promise.resolve(processesWith(path.join(directory, 'runtime/units')).length === 0));
   const [first = 0, ...later] = times;
   const seconds = (ms: number): string => (ms / 1000).toFixed(2);
   console.log(`from POST deployments to the first 200: ${seconds(first)} s with the pull`);
