@@ -109,12 +109,15 @@ export function routeOf(targets: Target[], over: Partial<Route> = {}): Route {
   };
 }
 
-/** One request and its whole answer, on a connection of its own unless an agent is given. */
+/**
+ * One request and its whole answer, on a connection of its own unless an agent is given.
+ * @throws the errno, with `reusedSocket` as Node.js has it of requests
+ */
 export function ask(front: { port: number }, question: Question = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = open(front, question);
     request.on('response', (response) => void whole(response).then(resolve, reject));
-    request.on('error', reject);
+    request.on('error', (error) => reject(Object.assign(error, { reusedSocket: request.reusedSocket })));
     request.end(question.body);
   });
 }
