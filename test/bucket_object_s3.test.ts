@@ -113,6 +113,19 @@ test('odd keys are keys like others', async () => {
   expect(files(id)).toEqual([]);
 });
 
+test('the files of an object in parts go with it, whether it is overwritten or deleted', async () => {
+  const { id, name: Bucket } = await world.bucket();
+  const upload = (Key: string): Promise<unknown> =>
+    new Upload({ client, params: { Bucket, Key, Body: Buffer.alloc(6 * 2 ** 20) }, partSize: 5 * 2 ** 20 }).done();
+  await Promise.all(['kept', 'deleted', 'written'].map(upload));
+  expect(files(id)).toHaveLength(6);
+  await client.send(new s3.DeleteObjectCommand({ Bucket, Key: 'deleted' }));
+  await put(Bucket, 'written', Buffer.alloc(100_000));
+  for (let turn = 0; turn < 100 && files(id).length > 3; turn += 1) await wait(100);
+  expect(files(id)).toHaveLength(3);
+  expect((await get(Bucket, 'kept')).length).toBe(6 * 2 ** 20);
+});
+
 test('a multipart upload is one object, its parts can be read, and an aborted one leaves nothing', async () => {
   const { id, name: Bucket } = await world.bucket();
   const content = randomBytes(11 * 2 ** 20);
