@@ -2167,11 +2167,18 @@ AS $function$
     begin
       if o.file_id is not null then
         insert into bucket_garbage (file_id, bucket_id) values (o.file_id, o.bucket_id);
-      elsif o.part_count is not null then
-        insert into bucket_garbage (file_id, bucket_id)
-          select file_id, o.bucket_id from bucket_object_parts where object_id = o.id;
-        delete from bucket_object_parts where object_id = o.id;
       end if;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.discard_part_files()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      insert into bucket_garbage (file_id, bucket_id)
+        select file_id, old.bucket_id from bucket_object_parts where object_id = old.id;
+      return old;
     end $function$
 ;
 
@@ -2463,6 +2470,8 @@ CREATE TRIGGER database_endpoints_port AFTER DELETE ON public.database_endpoints
 CREATE TRIGGER database_replicas_port AFTER DELETE ON public.database_replicas FOR EACH ROW EXECUTE FUNCTION database_port_free();
 
 CREATE TRIGGER databases_port AFTER DELETE ON public.databases FOR EACH ROW EXECUTE FUNCTION database_port_free();
+
+CREATE TRIGGER discard_part_files BEFORE DELETE ON public.bucket_objects FOR EACH ROW WHEN ((old.part_count IS NOT NULL)) EXECUTE FUNCTION discard_part_files();
 
 CREATE TRIGGER domains_certificate AFTER UPDATE OF status ON public.domains FOR EACH ROW WHEN (((new.status = 'active'::text) AND (old.status <> 'active'::text) AND (new.deleted_at IS NULL))) EXECUTE FUNCTION certificate_wanted();
 
