@@ -103,11 +103,11 @@ test('objects are found by the new program, and it knows each file of the direct
   expect([await visit('/a'), await visit('/b')]).toEqual([MISS, MISS]);
   // A visitor has the whole body a moment before its file has its name.
   await eventually(async () => expect([await visit('/a'), await visit('/b')]).toEqual([HIT, HIT]));
-  const asked = served['/a'];
+  const originRequests = served['/a'];
   const slow = await begin('/slow');
   const body = readAll(slow);
   const after = await upgrade();
-  expect([await visit('/b'), await visit('/a'), served['/a']]).toEqual([HIT, HIT, asked]);
+  expect([await visit('/b'), await visit('/a'), served['/a']]).toEqual([HIT, HIT, originRequests]);
   held.splice(0).forEach((end) => end());
   expect((await body).length).toBe(BODY.length);
   // What the old one has fetched meanwhile is in no file: a purge would not find it.

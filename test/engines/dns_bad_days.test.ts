@@ -7,7 +7,7 @@ import path from 'node:path';
 import * as packet from 'dns-packet';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/deploy';
-import { addressIn, askOver, damagedQuestion, occupy } from '../support/dns_hostile';
+import { addressIn, queryOver, damagedQuestion, occupy } from '../support/dns_hostile';
 import { startDnsParent, type DnsParent } from '../support/dns_parent';
 import { freePort } from '../support/free_port';
 import { processesWith, signalAll, type ProcessRow } from '../support/processes';
@@ -184,7 +184,7 @@ test('a zone whose copy on disk was deleted is served again', async () => {
   expect(readdirSync(copies)).toContain(`${zone.id}.json`);
 });
 
-const addressOver = async (socket: Socket): Promise<string> => addressIn(await askOver(socket, question('www')));
+const addressOver = async (socket: Socket): Promise<string> => addressIn(await queryOver(socket, question('www')));
 
 describe('the database away for a minute', () => {
   let frozen: number[] = [];

@@ -28,7 +28,7 @@ export function damagedQuestion(question: Buffer, number: number): Buffer {
 }
 
 /** The response to a question over a connection, which stays open. */
-export async function askOver(socket: Socket, question: Buffer): Promise<Buffer> {
+export async function queryOver(socket: Socket, question: Buffer): Promise<Buffer> {
   const length = Buffer.from([question.length >> 8, question.length & 0xff]);
   let received = Buffer.alloc(0);
   const answered = new Promise<Buffer>((resolve, reject) => {

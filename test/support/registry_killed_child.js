@@ -2,9 +2,9 @@
 // with SIGKILL at the n-th continuation of a promise from then on. Argument: {config, step, killAt}. Prints `done` once
 // the step was acknowledged, and the number of continuations.
 require('./typescript');
-const { createHook } = require('node:async_hooks');
 const { writeSync } = require('node:fs');
 const path = require('node:path');
+const { killSelfAt } = require('./kill_at');
 
 const root = path.join(__dirname, '../..');
 const load = (file) => require(path.join(root, file));
@@ -15,16 +15,7 @@ const { openControlDatabase } = load('db/control_database.ts');
 const { job } = load('jobs/registry.ts');
 
 const STDOUT = 1;
-const promises = new Set();
-let continuations = 0;
-const hook = createHook({
-  init(id, type) {
-    if (type === 'PROMISE') promises.add(id);
-  },
-  before(id) {
-    if (promises.has(id) && ++continuations === killAt) process.kill(process.pid, 'SIGKILL');
-  },
-});
+const killing = killSelfAt(killAt);
 
 async function send(port, { method, path: place, headers, body }) {
   const bytes = body === undefined ? undefined : Buffer.from(body, 'base64');
@@ -39,7 +30,7 @@ async function work() {
   const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
   const log = { info() {}, warn() {}, error: (...given) => console.error(...given) };
   const registry = await openRegistry({ config, secrets, database, log });
-  hook.enable();
+  killing.start();
   if (step.collect) {
     const ctx = {
       sql: database,
@@ -51,8 +42,7 @@ async function work() {
   } else {
     await send(registry.driver.port, step);
   }
-  hook.disable();
-  return continuations;
+  return killing.stop();
 }
 
 work().then(

@@ -1,8 +1,8 @@
 // An S3 endpoint in a process of its own that gets one request and kills itself with SIGKILL at the n-th continuation
 // of a promise from then on. Argument: {config, step, bucketId, killAt}. Prints the number of continuations.
 require('./typescript');
-const { createHook } = require('node:async_hooks');
 const path = require('node:path');
+const { killSelfAt } = require('./kill_at');
 
 const root = path.join(__dirname, '../..');
 const load = (file) => require(path.join(root, file));
@@ -13,23 +13,14 @@ const { openControlDatabase } = load('db/control_database.ts');
 const { applyLifecycle, LIFECYCLE_START } = load('models/bucket/lifecycle.ts');
 const { databaseUrl } = config;
 
-const promises = new Set();
-let continuations = 0;
-const hook = createHook({
-  init(id, type) {
-    if (type === 'PROMISE') promises.add(id);
-  },
-  before(id) {
-    if (promises.has(id) && ++continuations === killAt) process.kill(process.pid, 'SIGKILL');
-  },
-});
+const killing = killSelfAt(killAt);
 
 async function work() {
   const database = openControlDatabase(databaseUrl, { poolSize: 4 });
   const secrets = secretBox(loadKeyRing({ setting: config.secretKey, dataDir: config.dataDir }));
   const log = { info() {}, warn() {}, error: (...given) => console.error(...given) };
   const agent = await openObjectStorageAgent({ config, secrets, database, log });
-  hook.enable();
+  killing.start();
   if (step.lifecycle) {
     const later = Date.now() + 10 * 86_400_000;
     for (let at = LIFECYCLE_START; at;) at = await applyLifecycle(database, bucketId, step.lifecycle, at, later);
@@ -39,8 +30,7 @@ async function work() {
     await answer.text();
     if (answer.status >= 300) throw new Error(`${method} ${place}: ${answer.status}`);
   }
-  hook.disable();
-  return continuations;
+  return killing.stop();
 }
 
 work().then(

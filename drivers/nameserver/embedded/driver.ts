@@ -172,8 +172,8 @@ async function observe(
   const kept = await store.read(id);
   if (!kept) return { state: 'absent' };
   const { serial, record_count, is_signed } = served;
-  const digest = digestOf(JSON.stringify(spec));
-  const isSame = served.digest === digest && digestOf(JSON.stringify(kept)) === digest;
+  const text = JSON.stringify(spec);
+  const isSame = served.digest === digestOf(text) && JSON.stringify(kept) === text;
   return {
     state: 'present',
     upToDate: isSame,
