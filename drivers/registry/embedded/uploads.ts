@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream';
 import { releaseMemory } from '../../release_memory';
 import { openWriteBehind } from '../../object_storage/embedded/write_behind';
 import { digestOf } from './blob_files';
+import { openEarlySync } from './early_sync';
 import { RegistryError } from './errors';
 
 export interface UploadFiles {
@@ -117,9 +118,12 @@ async function appendTo(
   { start, sizeMax, hash }: { start: number; sizeMax: number; hash: Hash | null },
 ): Promise<void> {
   const handle = await open(file, constants.O_WRONLY | constants.O_APPEND);
-  const behind = openWriteBehind(handle, {
-    ...{ batchBytes: BATCH_BYTES, waitingBytesMax: WAITING_BYTES_MAX, written: releaseMemory },
-  });
+  const early = openEarlySync(handle);
+  const written = (piece: Buffer): void => {
+    early.count(piece.length);
+    releaseMemory(piece);
+  };
+  const behind = openWriteBehind(handle, { batchBytes: BATCH_BYTES, waitingBytesMax: WAITING_BYTES_MAX, written });
   let total = start;
   try {
     for await (const piece of chunk) {
@@ -129,9 +133,10 @@ async function appendTo(
       await behind.write(piece);
     }
     await behind.end();
+    await early.end();
   } finally {
     await behind.settle();
-    await handle.close();
+    await early.end().finally(() => handle.close());
   }
 }
 
