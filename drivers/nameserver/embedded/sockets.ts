@@ -2,13 +2,12 @@
 // and an end for clients that are slow or silent.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
+import { datagramBatches, QUERY_BYTES_MAX } from './datagram_batches';
 import type { Responder } from './responder';
 
 const IDLE_MS = 10_000;
 /** From the first byte of a message to its last one, however the bytes trickle. */
 const MESSAGE_MS = 10_000;
-/** No query is as long; what a client may have waiting here is bounded by it. */
-const QUERY_BYTES_MAX = 8_192;
 const CONNECTIONS_MAX = 10_000;
 /** Connections that wait to be accepted; the kernel has a limit of its own (net.core.somaxconn). */
 const BACKLOG = 4_096;
@@ -37,7 +36,7 @@ export async function openSockets(port: number, addresses: string[], responder: 
   return { close };
 }
 
-async function openUdp(port: number, address: string, responder: Responds): Promise<() => Promise<void>> {
+async function openUdp(port: number, address: string, { respond }: Responds): Promise<() => Promise<void>> {
   const socket: UdpSocket = createSocket({
     type: address.includes(':') ? 'udp6' : 'udp4',
     ...(address.includes(':') && { ipv6Only: true }),
@@ -45,10 +44,18 @@ async function openUdp(port: number, address: string, responder: Responds): Prom
     // Addresses come from the kernel: the usual look-up would only put off each response to a later turn.
     lookup: (host, _, done) => done(null, host, 4),
   });
+  const respondTo = (message: Buffer, from: string): Buffer | null => {
+    const response = respondSafely(respond, message, from, 'udp');
+    return Buffer.isBuffer(response) ? response : null;
+  };
+  let answerWaiting = (): void => {};
   socket.on('message', (message, { address: from, port: fromPort }) => {
-    const response = respondSafely(responder, message, from, 'udp');
+    // Nothing can be sent to port 0, which a forged datagram may come from.
+    const isUsual = fromPort !== 0 && message.length <= QUERY_BYTES_MAX;
+    const response = isUsual ? respondTo(message, from.split('%', 1)[0] as string) : null;
     // Without a callback: a client that is gone is no error of ours.
-    if (Buffer.isBuffer(response)) socket.send(response, fromPort, from);
+    if (response) socket.send(response, fromPort, from);
+    answerWaiting();
   });
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject);
@@ -58,6 +65,10 @@ async function openUdp(port: number, address: string, responder: Responds): Prom
       resolve();
     });
   });
+  // What waits behind the first datagram comes in batches, at half of the processor time for each.
+  const batches = datagramBatches();
+  const descriptor = batches?.descriptorOf(socket.address()) ?? null;
+  if (batches && descriptor !== null) answerWaiting = () => void batches.answerWaiting(descriptor, respondTo);
   return () => new Promise((resolve) => socket.close(() => resolve()));
 }
 
@@ -95,7 +106,7 @@ function serve(socket: Socket, responder: Responds): void {
     socket.cork();
     while (socket.writableLength <= WAITING_BYTES_MAX && (message = takeMessage())) {
       hasTaken = true;
-      const response = respondSafely(responder, message, address, 'tcp');
+      const response = respondSafely(responder.respond, message, address, 'tcp');
       if (!response) return void socket.destroy();
       for (const part of Buffer.isBuffer(response) ? [response] : response) writeMessage(socket, part);
     }
@@ -137,13 +148,13 @@ function writeMessage(socket: Socket, message: Buffer): void {
 
 /** A message that nobody foresaw ends in silence, never in the end of the server. */
 function respondSafely(
-  responder: Responds,
+  respond: Responds['respond'],
   message: Buffer,
   address: string,
   transport: 'udp' | 'tcp',
 ): Buffer | Buffer[] | null {
   try {
-    return responder.respond(message, address, transport);
+    return respond(message, address, transport);
   } catch {
     return null;
   }
