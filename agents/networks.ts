@@ -44,7 +44,12 @@ export async function networkOptions(config: Config): Promise<Parameters<typeof 
   return {
     directory: networksDirectory(config),
     block: networkBlock,
-    openings: { ...(await resolverOpenings()), services: servicePorts(config), allowed: networkAllow },
+    openings: {
+      ...(await resolverOpenings()),
+      services: servicePorts(config),
+      databases: config.databasePorts,
+      allowed: networkAllow,
+    },
     memberOf: (name) => memberOfNetwork(join(runtimeDir, 'units'), name),
   };
 }

@@ -106,7 +106,13 @@ async function compareNetworks(plan: Plan): Promise<void> {
   const networks = await openNetworks({
     directory,
     block: '10.242.0.0/24',
-    openings: { resolvers: [], loopbackResolver: null, services: [], allowed: [] },
+    openings: {
+      resolvers: [],
+      loopbackResolver: null,
+      services: [],
+      databases: [30_000, 30_999] as const,
+      allowed: [],
+    },
     memberOf: () => Promise.resolve(null),
     isTrial: true,
   });

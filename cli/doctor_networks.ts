@@ -24,7 +24,7 @@ export async function projectNetworks({ network, networkBlock }: Config): Promis
 async function tryNetworks(block: string): Promise<{ works: string; hasWayOut: boolean } | { reason: string }> {
   const directory = mkdtempSync(path.join(tmpdir(), 'platform-networks-'));
   try {
-    const openings = { ...(await resolverOpenings()), services: [], allowed: [] };
+    const openings = { ...(await resolverOpenings()), services: [], databases: [1, 1] as const, allowed: [] };
     const memberOf = (): Promise<null> => Promise.resolve(null);
     const driver = await openNetworks({ directory, block, openings, memberOf, isTrial: true });
     const { facts } = driver.fingerprint();

@@ -8,6 +8,8 @@ export interface ImageSettings {
   user: { name: string; uid: number; gid: number; home: string };
   /** null: SIGTERM. */
   stop_signal: string | null;
+  /** EXPOSE, where it names exactly one TCP port: the program listens there, whatever PORT says. */
+  exposed_port?: number;
   /** HEALTHCHECK; `none` where the image says so, absent where it says nothing. */
   health_check?: ImageHealthCheck | 'none';
 }

@@ -15,6 +15,14 @@ export interface EnteredNetwork {
   sandboxOptions: string[];
 }
 
+export interface NetworkMember {
+  /** Name of the network of the project, which is there. */
+  within: string;
+  /** The program listens at `port`; who is outside reaches it at `reached_at`. */
+  port: number;
+  reached_at: number;
+}
+
 export interface NetworkDriver {
   readonly name: 'root' | 'user';
   /** In the names of all that the installation has on the host. */
@@ -23,6 +31,11 @@ export interface NetworkDriver {
   fingerprint(): Fingerprint;
   /** The network of this name, made where it is missing or broken. Repeatable after a crash. @throws DriverError */
   ensure(name: string, ctx: DriverContext): Promise<EnteredNetwork>;
+  /**
+   * A network of one unit, from which the databases of the network of its project are reached at 127.0.0.1. Absent:
+   * this driver has none.
+   */
+  ensureMember?(name: string, member: NetworkMember, ctx: DriverContext): Promise<EnteredNetwork>;
   /** Where it is; null where there is none. */
   find(name: string): NetworkLocation | null;
   /** Absent is success. @throws DriverError */

@@ -44,6 +44,11 @@ export interface UnitSpec {
    * absent: that of the host.
    */
   network?: string;
+  /**
+   * The unit gets a network of its own, from which that of the project is reached: the program listens at `port`
+   * whatever other units listen at, and is reached at `reached_at`. Only where the runtime `exposesPorts`.
+   */
+  exposed?: { port: number; reached_at: number };
   /** The unit runs in the root of an image, which `directory` is; a task gets a copy of its own too. */
   image?: UnitImage;
 }
@@ -161,8 +166,8 @@ export interface RuntimeDriver {
   /** Those of the handles that run. */
   usage(handles: readonly Handle[]): Promise<Map<string, UnitUsage>>;
   /**
-   * TCP ports on which processes of the unit listen: what answers on another one is somebody else. null where the host
-   * doesn't tell.
+   * TCP ports on which processes of the unit listen, as others reach them: what answers on another one is somebody
+   * else. null where the host doesn't tell.
    */
   listening(handle: Handle): Promise<number[] | null>;
   /** What the health check of an image found last; null where it has none, or none has ended yet. */
@@ -180,6 +185,8 @@ export interface RuntimeDriver {
    * where none is left
    */
   freePort(taken: ReadonlySet<number>, network?: string): Promise<number>;
+  /** Whether units can have networks of their own within that of their project. */
+  readonly exposesPorts: boolean;
   /** Where the ports of a unit are reached, by its id; of one that is not there: on the host. */
   locationOf(unitId: string): NetworkLocation;
   /** Whether a program could listen at the port, in the network of that name or on the host. */

@@ -98,8 +98,10 @@ export async function pruneReleases(sql: Sql, applicationId: string): Promise<vo
 function settingsNow(found: ReleaseParts): ReleaseSettings {
   const { run, http, health_check, build } = settingsOf(found as unknown as Application);
   const root_directory = found.plan?.root_directory ?? build.root_directory;
-  const image = found.plan?.image?.settings;
-  if (!image) return { run, http, health_check, root_directory };
+  const ofImage = found.plan?.image?.settings;
+  if (!ofImage) return { run, http, health_check, root_directory };
+  // Whoever sets the port knows better than the image.
+  const image = { ...ofImage, exposed_port: found.settings.http?.port ?? ofImage.exposed_port };
   return { run, http, root_directory, ...healthNow(image, found.settings, health_check) };
 }
 

@@ -23,6 +23,7 @@ export function parseConfiguration(content: Buffer, layerCount: number): ImageCo
   if (layers.length !== layerCount || !layers.every((id) => /^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/.test(id)))
     throw broken('its configuration names other layers than its manifest');
   const command = [...texts(config.Entrypoint), ...texts(config.Cmd)];
+  const exposed_port = exposedPortOf(config.ExposedPorts);
   const health_check = parseHealthCheck(config.Healthcheck, texts(config.Shell));
   return {
     layers,
@@ -32,6 +33,7 @@ export function parseConfiguration(content: Buffer, layerCount: number): ImageCo
       env: environmentOf(texts(config.Env)),
       working_directory: directoryOf(config.WorkingDir),
       stop_signal: signalOf(config.StopSignal),
+      ...(exposed_port !== null && { exposed_port }),
       ...(health_check !== null && { health_check }),
     },
   };
@@ -61,6 +63,13 @@ function directoryOf(value: unknown): string {
   const parts = text.split('/').filter((part) => part !== '' && part !== '.');
   if (parts.includes('..')) throw broken('its WorkingDir leads upwards');
   return `/${parts.join('/')}`;
+}
+
+/** `{"8080/tcp": {}}`. null: none, or several, of which nobody says which one is for visitors. */
+function exposedPortOf(value: unknown): number | null {
+  const ports = Object.keys(objectOf(value)).flatMap((key) => /^(\d{1,5})(?:\/tcp)?$/i.exec(key)?.[1] ?? []);
+  const [port = 0] = ports.map(Number);
+  return ports.length === 1 && port > 0 && port < 65_536 ? port : null;
 }
 
 /** `SIGQUIT`, `QUIT` or `3`. What this system does not know is not taken: a stop begins with SIGTERM then. */

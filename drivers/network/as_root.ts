@@ -8,7 +8,7 @@ import ipaddr from 'ipaddr.js';
 import { run } from '../command';
 import { DriverError, driverContext } from '../driver';
 import type { DriverContext } from '../driver';
-import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network';
+import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
 import {
   installationTag,
   listNetworkDirectories,
@@ -17,7 +17,7 @@ import {
   removeNetworkDirectory,
   writeNetworkNote,
 } from './network_directory';
-import { entranceRules, hostRules, withoutRules, type Openings } from './rules';
+import { entranceRules, hostRules, memberRules, withoutRules, type Openings, type Peer } from './rules';
 
 export interface RootNetworkOptions {
   directory: string;
@@ -39,6 +39,10 @@ interface Root extends RootNetworkOptions {
 const NAMESPACES = '/run/netns';
 const ADDRESSES_EACH = 4;
 const SLOT = 'slot';
+/** Of a network of one unit: the name of that of its project. */
+const WITHIN = 'within';
+/** Ports below 1024 are as good as others where nobody else listens. */
+const ALL_PORTS = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start';
 const CLOSE_MS = 10_000;
 
 // $1 namespace, $2 interface, $3 address of the host, $4 address of the network, $5 rules of the network. A name
@@ -91,6 +95,7 @@ export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverC
     tag: root.tag,
     fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'root', way_out: true } }),
     ensure: (name, context) => inTurn(root, () => ensure(root, name, context)),
+    ensureMember: (name, member, context) => inTurn(root, () => ensureMember(root, name, member, context)),
     find: (name) => find(root, name),
     remove: (name, context) => inTurn(root, () => remove(root, name, context)),
     list: () => list(root),
@@ -103,7 +108,8 @@ async function close(root: Root): Promise<void> {
 }
 
 async function loadHostRules(root: Root, ctx: DriverContext): Promise<void> {
-  await run('nft', [hostRules(tableOf(root.tag), `${prefixOf(root.tag)}*`, root.block, root.openings)], ctx);
+  const names = { table: tableOf(root.tag), interfaces: `${prefixOf(root.tag)}*`, block: root.block };
+  await run('nft', [hostRules(names, await peersOf(root), root.openings)], ctx);
   if (!root.isTrial) await run('sh', ['-c', FORWARD], ctx);
 }
 
@@ -125,11 +131,50 @@ async function ensure(root: Root, name: string, ctx: DriverContext): Promise<Ent
     await run('sh', ['-c', MAKE, 'make', namespace, link, ends.host, ends.inside, rules], ctx);
     root.whole.add(name);
   }
+  return enteredAt(namespace, ends.inside);
+}
+
+function enteredAt(namespace: string, address: string): EnteredNetwork {
   return {
-    location: { address: ends.inside },
+    location: { address },
     command: ['nsenter', `--net=${path.join(NAMESPACES, namespace)}`, '--'],
     sandboxOptions: [],
   };
+}
+
+/** @throws DriverError where the network of the project is not there */
+async function ensureMember(
+  root: Root,
+  name: string,
+  member: NetworkMember,
+  ctx: DriverContext,
+): Promise<EnteredNetwork> {
+  const project = find(root, member.within);
+  if (project === null || !('address' in project))
+    throw new DriverError('transient', 'The network of the project is not there.');
+  const directory = networkDirectoryOf(root.directory, name);
+  await writeNetworkNote(directory, WITHIN, member.within);
+  const slot = Number((await readNetworkNote(directory, SLOT)) ?? (await takeSlot(root, directory)));
+  const ends = { ...addressesOf(root.block, slot), project: project.address };
+  const namespace = namespaceOf(root.tag, name);
+  const rules = memberRules(ends, member, root.openings);
+  await run('sh', ['-c', MAKE, 'make', namespace, interfaceOf(root.tag, slot), ends.host, ends.inside, rules], ctx);
+  await run('ip', ['netns', 'exec', namespace, 'sh', '-c', ALL_PORTS], ctx);
+  await loadHostRules(root, ctx);
+  return enteredAt(namespace, ends.inside);
+}
+
+/** Networks of units, and those of their projects. */
+async function peersOf(root: Root): Promise<Peer[]> {
+  const names = await listNetworkDirectories(root.directory);
+  const peers = await Promise.all(
+    names.map(async (name) => {
+      const within = await readNetworkNote(networkDirectoryOf(root.directory, name), WITHIN);
+      const [from, to] = within === null ? [null, null] : [insideOf(root, name), insideOf(root, within)];
+      return from !== null && to !== null ? [{ from, to }] : [];
+    }),
+  );
+  return peers.flat();
 }
 
 // Tenants change nothing of it.
@@ -138,9 +183,13 @@ function isThere(namespace: string, link: string): boolean {
 }
 
 function find(root: Root, name: string): NetworkLocation | null {
+  const address = insideOf(root, name);
+  return address === null || !existsSync(path.join(NAMESPACES, namespaceOf(root.tag, name))) ? null : { address };
+}
+
+function insideOf(root: Root, name: string): string | null {
   const slot = slotIn(path.join(networkDirectoryOf(root.directory, name), SLOT));
-  if (slot === null || !existsSync(path.join(NAMESPACES, namespaceOf(root.tag, name)))) return null;
-  return { address: addressesOf(root.block, slot).inside };
+  return slot === null ? null : addressesOf(root.block, slot).inside;
 }
 
 function slotIn(file: string): number | null {
@@ -154,10 +203,12 @@ function slotIn(file: string): number | null {
 async function remove(root: Root, name: string, ctx: DriverContext): Promise<void> {
   root.whole.delete(name);
   const directory = networkDirectoryOf(root.directory, name);
-  const slot = await readNetworkNote(directory, SLOT);
+  const [slot, within] = [await readNetworkNote(directory, SLOT), await readNetworkNote(directory, WITHIN)];
   const link = interfaceOf(root.tag, slot === null ? -1 : Number(slot));
   await run('sh', ['-c', REMOVE, 'remove', namespaceOf(root.tag, name), link], ctx);
   await removeNetworkDirectory(directory);
+  // The next network of this address may not do what it could.
+  if (within !== null) await loadHostRules(root, ctx);
 }
 
 // Also of an installation whose directory was lost in the meantime.

@@ -31,15 +31,27 @@ export interface Openings {
   loopbackResolver: string | null;
   /** Ports of servers of the platform on this host that are for tenants too: in a network they are at 127.0.0.1. */
   services: readonly number[];
+  /** First and last port of databases, which units with a network of their own reach in that of their project. */
+  databases: readonly [number, number];
   /** Addresses or CIDRs that are reached although they are not public. */
   allowed: readonly string[];
+}
+
+/** The network at `from` may open connections to databases in the one at `to`. */
+export interface Peer {
+  from: string;
+  to: string;
 }
 
 /**
  * Of the host: from the interfaces of an installation to the world, and not to the host, to others or to what is not
  * public.
  */
-export function hostRules(table: string, interfaces: string, block: string, openings: Openings): string {
+export function hostRules(
+  { table, interfaces, block }: { table: string; interfaces: string; block: string },
+  peers: readonly Peer[],
+  openings: Openings,
+): string {
   const services = portsOf(openings);
   return replaced('inet', table, [
     chain('forward', 'type filter hook forward priority filter; policy accept;', [
@@ -48,8 +60,9 @@ export function hostRules(table: string, interfaces: string, block: string, open
       `oifname "${interfaces}" drop`,
     ]),
     chain('way_out', '', [
-      `oifname "${interfaces}" goto refused`,
       'ct state established,related accept',
+      ...peerRules(interfaces, peers, openings),
+      `oifname "${interfaces}" goto refused`,
       ...destinations(openings),
       'accept',
     ]),
@@ -73,6 +86,12 @@ export function hostRules(table: string, interfaces: string, block: string, open
   ]);
 }
 
+function peerRules(interfaces: string, peers: readonly Peer[], openings: Openings): string[] {
+  if (!peers.length) return [];
+  const pairs = peers.map(({ from, to }) => `${from} . ${to}`).join(', ');
+  return [`oifname "${interfaces}" ip saddr . ip daddr { ${pairs} } tcp dport ${rangeOf(openings)} accept`];
+}
+
 /**
  * Of a network that the host reaches by `inside`: its ports are those of the loopback interface. It reaches the host by
  * `host`.
@@ -91,6 +110,41 @@ export function entranceRules({ host, inside }: { host: string; inside: string }
       ...portsOf(openings).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${host}`),
     ]),
   ]);
+}
+
+/**
+ * Of a network of one unit: nothing but its port is reached from outside, and databases are those of the network whose
+ * address is `project`. Its own port is always its own, whatever else has the number elsewhere.
+ */
+export function memberRules(
+  ends: { host: string; inside: string; project: string },
+  { port, reached_at }: { port: number; reached_at: number },
+  openings: Openings,
+): string {
+  return replaced('inet', TABLE, [
+    chain('entrance', 'type nat hook prerouting priority -100; policy accept;', [
+      `iifname "eth0" ip daddr ${ends.inside} tcp dport ${reached_at} dnat ip to 127.0.0.1:${port}`,
+    ]),
+    chain('client', 'type nat hook input priority 100; policy accept;', [
+      'iifname "eth0" ct status dnat snat ip to 127.0.0.1',
+    ]),
+    chain('way_in', 'type filter hook input priority filter; policy accept;', [
+      'iifname "lo" accept',
+      'ct state established,related accept',
+      'ct status dnat accept',
+      'drop',
+    ]),
+    ...loopbackChains([
+      `ip daddr 127.0.0.0/8 tcp dport ${port} accept`,
+      ...resolverLines(openings),
+      ...portsOf(openings).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${ends.host}`),
+      `ip daddr 127.0.0.0/8 tcp dport ${rangeOf(openings)} dnat ip to ${ends.project}`,
+    ]),
+  ]);
+}
+
+function rangeOf({ databases: [first, last] }: Openings): string {
+  return `${first}-${last}`;
 }
 
 /** Of a network whose way out is a program with the rights of its user. */

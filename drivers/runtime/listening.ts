@@ -15,11 +15,13 @@ export async function isUnitListening(directory: string, unitId: string, port: n
   return ports === null || ports.includes(port);
 }
 
-/** TCP ports on which its processes listen, in the network of the unit; null where the host does not tell. */
-export function portsOfUnit(unit: Unit, handle: Handle): Promise<number[] | null> {
+/** TCP ports on which its processes listen, as they are reached; null where the host does not tell. */
+export async function portsOfUnit(unit: Unit, handle: Handle): Promise<number[] | null> {
   const processes = processesOfUnit(unit, handle);
-  return listeningPorts(
+  const ports = await listeningPorts(
     processes.map(({ pid }) => pid),
     networkTables(unit, handle, processes),
   );
+  const { exposed } = unit;
+  return exposed ? (ports?.map((port) => (port === exposed.port ? exposed.reached_at : port)) ?? null) : ports;
 }

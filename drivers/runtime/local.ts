@@ -86,17 +86,25 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     listening: (handle) => asDriverErrors(() => listening(runtime, handle)),
     health: (handle) => asDriverErrors(() => readHealth(runDirectoryOf(directory, handle.unit_id))),
     readLog: (unitId, position) => asDriverErrors(() => readLog(runtime, unitId, position)),
-    trimLog: (unitId, position) =>
-      asDriverErrors(() => trimBefore(runDirectoryOf(directory, unitId), position, host.fallocate)),
+    trimLog: (unitId, position) => asDriverErrors(() => trimLog(runtime, unitId, position)),
     freePort: (taken, network) =>
       freePort(options.ports, taken, runtime.isIsolated ? runtime.networks?.portCheck(network) : undefined),
+    exposesPorts: exposesPorts(runtime, options),
     locationOf: (unitId) => locationOf(runDirectoryOf(directory, unitId)),
     isPortFree: (port, network) =>
       ((runtime.isIsolated && runtime.networks?.portCheck(network)) || isFreeOnLoopback)(port),
-    list: async () => [...new Set((await entriesOf(directory)).map(({ unitId }) => unitId))],
+    list: () => listUnits(directory),
     watch: (ended) => runtime.monitor.watch(ended),
     close: () => runtime.monitor.close(),
   };
+}
+
+async function listUnits(directory: string): Promise<string[]> {
+  return [...new Set((await entriesOf(directory)).map(({ unitId }) => unitId))];
+}
+
+function exposesPorts({ isIsolated }: Runtime, { networks }: LocalRuntimeOptions): boolean {
+  return isIsolated && networks?.driver.ensureMember !== undefined;
 }
 
 function fingerprintOf(host: RuntimeHost, networks: LocalRuntimeOptions['networks']): Fingerprint {
@@ -126,12 +134,23 @@ function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
   const { host, directory, monitor, networks, isIsolated } = runtime;
   const startIn = (network: EnteredNetwork | null) => startUnit(host, directory, spec, network, monitor.checkNow);
   const work = (
-    networks && isIsolated && spec.network ? networks.within(spec.network, startIn) : startIn(null)
+    networks && isIsolated && spec.network ? enter(networks, spec, spec.network, startIn) : startIn(null)
   ).finally(() => runtime.starting.delete(spec.id));
   runtime.starting.set(spec.id, work);
   // Also where nobody waits any more.
   work.then((handle) => monitorUnit(runtime, handle)).catch(() => undefined);
   return work;
+}
+
+/** A network of its own stands within that of its project. */
+function enter(
+  networks: UnitNetworks,
+  { id, exposed }: UnitSpec,
+  project: string,
+  startIn: (network: EnteredNetwork) => Promise<Handle>,
+): Promise<Handle> {
+  if (!exposed) return networks.within(project, startIn);
+  return networks.within(project, () => networks.within(id, startIn, { ...exposed, within: project }));
 }
 
 async function monitorUnit(runtime: Runtime, handle: Handle): Promise<void> {
@@ -221,6 +240,10 @@ async function readLog(runtime: Runtime, unitId: string, position: string | null
     const handle = readHandle(runDirectory, unitId);
     return handle !== null && (await exitOf(runDirectory, handle)) !== null;
   });
+}
+
+async function trimLog({ directory, host }: Runtime, unitId: string, position: string): Promise<void> {
+  await trimBefore(runDirectoryOf(directory, unitId), position, host.fallocate);
 }
 
 function isSame(one: Handle, other: Handle): boolean {

@@ -20,6 +20,7 @@ export async function networksInUse(directory: string): Promise<Set<string>> {
   for (const { entry } of await entriesOf(directory)) {
     const unit = await readUnit(path.join(directory, entry));
     if (unit?.network) names.add(unit.network.name);
+    if (unit?.exposed) names.add(unit.exposed.within);
   }
   return names;
 }

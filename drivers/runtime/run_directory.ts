@@ -28,6 +28,8 @@ export interface Unit {
   group: Group | null;
   /** The network of its own that it runs in; absent: that of the host, as of all older units. */
   network?: { name: string; location: NetworkLocation };
+  /** `network` is the unit's own. `within`: the name of that of its project. */
+  exposed?: { port: number; reached_at: number; within: string };
 }
 
 export type Exited = Extract<UnitState, { state: 'exited' }>;

@@ -58,12 +58,12 @@ export async function startUnit(
 async function inNetwork(
   unit: Unit,
   runDirectory: string,
-  { network: name }: UnitSpec,
+  spec: UnitSpec,
   network: EnteredNetwork | null,
 ): Promise<Unit> {
-  const desired = network && name ? { name, location: network.location } : undefined;
-  if (JSON.stringify(unit.network) === JSON.stringify(desired)) return unit;
-  const moved = { ...unit, network: desired };
+  const desired = networkOf(spec, network);
+  if (JSON.stringify([unit.network, unit.exposed]) === JSON.stringify([desired.network, desired.exposed])) return unit;
+  const moved = { ...unit, network: undefined, exposed: undefined, ...desired };
   await replaceFile(path.join(runDirectory, 'unit.json'), JSON.stringify(moved));
   return moved;
 }
@@ -118,8 +118,19 @@ function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec, network
     caches,
     limits: spec.limits,
     group: host.groups && groupOf(host.groups, spec.id),
-    ...(network && spec.network && { network: { name: spec.network, location: network.location } }),
+    ...networkOf(spec, network),
   };
+}
+
+function networkOf(
+  { id, network: name, exposed }: UnitSpec,
+  network: EnteredNetwork | null,
+): Pick<Unit, 'network' | 'exposed'> {
+  if (!network || !name) return {};
+  const { location } = network;
+  return exposed
+    ? { network: { name: id, location }, exposed: { ...exposed, within: name } }
+    : { network: { name, location } };
 }
 
 /** A task works in the files themselves, but nobody writes in the root of an image. */

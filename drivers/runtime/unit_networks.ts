@@ -1,12 +1,12 @@
 // The networks of units: there from before the first unit of a project is until its last one has gone.
-import { driverContext } from '../driver';
-import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network';
+import { DriverError, driverContext } from '../driver';
+import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
 import { isPortTaken } from '../network/connect';
 import { networksInUse } from './network_members';
 
 export interface UnitNetworks {
-  /** `start` gets the network, which stays at least until it has ended. */
-  within<T>(name: string, start: (network: EnteredNetwork) => Promise<T>): Promise<T>;
+  /** `start` gets the network, which stays at least until it has ended. `member`: it is one unit's alone. */
+  within<T>(name: string, start: (network: EnteredNetwork) => Promise<T>, member?: NetworkMember): Promise<T>;
   /** null: it is not there. */
   locationOf(name: string): NetworkLocation | null;
   /** Whether a port is free in a network; undefined: on the host. */
@@ -15,6 +15,7 @@ export interface UnitNetworks {
   sweep(): Promise<void>;
 }
 
+const NO_MEMBERS = 'Units of this host have no networks of their own within that of their project.';
 const ENSURE_MS = 30_000;
 const REMOVE_MS = 30_000;
 
@@ -41,11 +42,11 @@ export function openUnitNetworks(
   };
   const failed = (error: unknown): void => log('Networks that no unit uses could not be removed.', error);
   return {
-    async within(name, start) {
+    async within(name, start, member) {
       starts += 1;
       note(name, 1);
       try {
-        return await start(await driver.ensure(name, driverContext(ENSURE_MS)));
+        return await start(await ensure(driver, name, member));
       } catch (error) {
         setImmediate(() => void sweep().catch(failed));
         throw error;
@@ -57,6 +58,13 @@ export function openUnitNetworks(
     portCheck: (name) => (name === undefined ? undefined : portCheckIn(driver.find(name))),
     sweep: () => sweep().catch(failed),
   };
+}
+
+function ensure(driver: NetworkDriver, name: string, member: NetworkMember | undefined): Promise<EnteredNetwork> {
+  const ctx = driverContext(ENSURE_MS);
+  if (!member) return driver.ensure(name, ctx);
+  if (!driver.ensureMember) throw new DriverError('unsupported', NO_MEMBERS);
+  return driver.ensureMember(name, member, ctx);
 }
 
 function portCheckIn(location: NetworkLocation | null): (port: number) => Promise<boolean> {

@@ -12,6 +12,14 @@ export function unitImageOf({ image }: { image?: ImageSettings | null }, command
   return { command: command === commandLineOf(image) ? image.command : null, env, working_directory, user };
 }
 
+/** EXPOSE, or `http.port` of the settings, where it counts: for the process type `web`. null: nobody says a port. */
+export function exposedPortOf(
+  { process_type }: Pick<InstanceRow, 'process_type'>,
+  { image }: { image?: ImageSettings },
+): number | null {
+  return process_type === WEB ? (image?.exposed_port ?? null) : null;
+}
+
 /** HEALTHCHECK of the image, where it counts: for the process type `web`, and without a check of the application. */
 export function imageHealthCheckOf(
   { process_type }: Pick<InstanceRow, 'process_type'>,

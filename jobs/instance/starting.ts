@@ -11,7 +11,7 @@ import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
 import { probeHealth, CONNECTION_REFUSED } from './health';
-import { imageHealthCheckOf, unitImageOf } from './image';
+import { exposedPortOf, imageHealthCheckOf, unitImageOf } from './image';
 import { allowedSecondsOf, findImageHealth } from './image_health';
 import { requireMounts } from './mounts';
 import { hasHealthCheck, appendInstanceLog, type InstanceRow } from './row';
@@ -91,6 +91,7 @@ async function healthFault(
 ): Promise<HealthFault | null> {
   const port = row.port ?? 0;
   const { runtime } = requireHost(ctx);
+  const exposed = exposedPortOf(row, settings);
   const target = { location: runtime.locationOf(handle.unit_id), port };
   const failure = await probeHealth(settings.health_check, target, hostname, ctx.signal);
   const ports = await runtime.listening(handle);
@@ -100,16 +101,37 @@ async function healthFault(
   if (failure !== CONNECTION_REFUSED && !foreign)
     return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${failure}.` };
   const elsewhere = (ports ?? []).filter((one) => one !== port);
-  if (elsewhere.length === 0)
-    return {
-      after: (seconds) =>
-        `did not listen on PORT ${port} within ${seconds} seconds. Listen on the port that the PORT variable names.`,
-    };
-  const where = `listens on ${elsewhere.join(', ')}. Use the PORT variable.`;
+  return portFault({ port, elsewhere, exposed, isOwn: runtime.exposesPorts });
+}
+
+interface ListeningElsewhere {
+  port: number;
+  elsewhere: number[];
+  exposed: number | null;
+  /** The instance has a network of its own where a port is exposed. */
+  isOwn: boolean;
+}
+
+function portFault({ port, elsewhere, exposed, isOwn }: ListeningElsewhere): HealthFault {
+  const given = isOwn && exposed !== null ? exposed : port;
+  const advice = exposed === null ? null : adviceOn(exposed, isOwn);
+  if (elsewhere.length === 0) {
+    const what = advice ?? 'Listen on the port that the PORT variable names.';
+    return { after: (seconds) => `did not listen on PORT ${given} within ${seconds} seconds. ${what}` };
+  }
+  const where = `listens on ${elsewhere.join(', ')}. ${advice ?? 'Use the PORT variable.'}`;
   return {
-    early: `The app does not listen on PORT ${port} yet; it ${where}`,
-    after: (seconds) => `did not listen on PORT ${port} within ${seconds} seconds; it ${where}`,
+    early: `The app does not listen on PORT ${given} yet; it ${where}`,
+    after: (seconds) => `did not listen on PORT ${given} within ${seconds} seconds; it ${where}`,
   };
+}
+
+function adviceOn(exposed: number, isOwn: boolean): string {
+  if (isOwn) return 'Listen on the port that the image exposes, or set `http.port` to the port of the program.';
+  return (
+    `The image exposes ${exposed}, but on this host applications share a network: the program must listen on the ` +
+    'port that the PORT variable names.'
+  );
 }
 
 /** Once the instance listens. */
@@ -160,6 +182,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
   const trust = await databaseTrust(row.application_id, ctx);
   const image = unitImageOf(launch.settings, command);
   const health_check = imageHealthCheckOf(row, launch.settings);
+  const exposed = requireHost(ctx).runtime.exposesPorts ? exposedPortOf(row, launch.settings) : null;
   return {
     id: row.id,
     kind: 'service',
@@ -168,10 +191,11 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     image: image && { ...image, ...(health_check && { health_check }) },
     root_directory: launch.settings.root_directory,
     mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
-    env: { ...trust.env, ...variablesFor(row, launch, port, ctx) },
+    env: { ...trust.env, ...variablesFor(row, launch, exposed ?? port, ctx) },
     readable: trust.readable,
     tenant: launch.tenant,
     network: launch.project_id,
+    ...(exposed !== null && { exposed: { port: exposed, reached_at: port } }),
     limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb },
   };
 }

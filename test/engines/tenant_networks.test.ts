@@ -1,6 +1,7 @@
 // Networks of projects, as root: by namespaces, pairs of interfaces and rules of the packet filter.
 import { networkCases } from '../support/network_cases';
 import { networkKillCases } from '../support/network_killed';
+import { networkMemberCases } from '../support/network_members';
 import { networkOutsideCases } from '../support/network_outside';
 
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
@@ -8,6 +9,7 @@ const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 asRoot('networks of projects, as root', () => {
   networkCases();
   networkKillCases();
+  networkMemberCases();
 });
 
 asRoot('the way out of networks of projects', () => {

@@ -46,7 +46,13 @@ export function networkKillCases(): void {
       options: {
         directory: path.join(directory, 'networks'),
         block: '10.243.0.0/24',
-        openings: { resolvers: [], loopbackResolver: null, services: [service.port], allowed: [] },
+        openings: {
+          resolvers: [],
+          loopbackResolver: null,
+          services: [service.port],
+          databases: [30_000, 30_999],
+          allowed: [],
+        },
         memberOf: () => Promise.resolve(null),
       },
     };

@@ -33,7 +33,14 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
   const options: NetworkOptions = {
     directory,
     block: BLOCK,
-    openings: { resolvers: [], loopbackResolver: null, services: [], allowed: [], ...openings },
+    openings: {
+      resolvers: [],
+      loopbackResolver: null,
+      services: [],
+      databases: [30_000, 30_999],
+      allowed: [],
+      ...openings,
+    },
     memberOf: (name) => memberOfNetwork(units, name),
   };
   const opened = { driver: await openNetworks(options), isolated: true };
@@ -77,7 +84,8 @@ require("net")
   .createServer((socket) => socket.on("error", () => {}).end(process.argv[1] + " " + socket.remoteAddress))
   .listen(Number(process.argv[2]), "127.0.0.1", () => console.log("listens"))`;
 
-const REACH = `
+/** Connects to each of its arguments, `address:port`, and prints what they say, or the code of the error. */
+export const REACH = `
 const net = require("net"), found = {}, targets = process.argv.slice(1);
 for (const target of targets) {
   const at = target.lastIndexOf(":"), socket = net.connect(Number(target.slice(at + 1)), target.slice(0, at));
