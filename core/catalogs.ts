@@ -142,8 +142,11 @@ export function isNewerSeries(a: string, b: string): boolean {
 }
 
 /** Presets whose runtime, and whose engine if they need one, is here. */
-export function presetRows(facts: HostFacts): PresetRow[] {
-  const working = presetDefinitions.filter(({ needs }) => meetsNeeds(facts, needs));
+export function presetRows(
+  facts: HostFacts,
+  definitions: readonly PresetDefinition[] = presetDefinitions,
+): PresetRow[] {
+  const working = definitions.filter(({ needs }) => meetsNeeds(facts, needs));
   return byId(
     working.map(({ id, name, description, category, image, application_type, needs, variables }) => ({
       id,

@@ -2,7 +2,7 @@
 import type { CheckOutcome, UptimeCheck } from './checks';
 import type { Config } from './config';
 import type { AiModelRow } from './ai_models';
-import type { HostFacts } from './catalogs';
+import type { HostFacts, PresetDefinition } from './catalogs';
 import type { CursorCodec } from './cursor';
 import type { GitAccess, GitOauth, GitProviderReads } from './git_provider';
 import type { GitRemote } from './git_remote';
@@ -224,6 +224,7 @@ export interface Context {
 export interface CatalogSource {
   facts(): Promise<HostFacts>;
   aiModels(): readonly AiModelRow[];
+  presets(): readonly PresetDefinition[];
 }
 
 /** What a notification is about. */

@@ -114,7 +114,7 @@ export async function databaseEngines(
 export async function presets(ctx: Context, args: QueryListPresetsArgs): Promise<Page<catalogs.PresetRow>> {
   return catalogPage(
     ctx,
-    catalogs.presetRows(await ctx.catalogs.facts()),
+    catalogs.presetRows(await ctx.catalogs.facts(), ctx.catalogs.presets()),
     args,
     { of: 'presets', key: 'id' },
     {

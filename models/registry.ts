@@ -44,9 +44,13 @@ export class Registry extends Resource {
     return `${config.registryHost}/${this.name}`;
   }
 
-  /** @throws resource_in_use while an application runs an image of it */
+  /** @throws resource_in_use while an application runs an image of it, or a preset offers one */
   async destroy(ctx: Context): Promise<void> {
     const dependents = await ctx.sql.query<{ id: string }>(DEPENDENTS, [this.project_id, this.id, this.hostAt(ctx)]);
+    if (ctx.catalogs.presets().some(({ image }) => image?.startsWith(`${this.hostAt(ctx)}/`)))
+      throw problem('resource_in_use', 'A preset of this installation is an image of this registry.', {
+        dependents: [],
+      });
     if (dependents.length) {
       throw problem('resource_in_use', 'An application runs an image of this registry.', {
         dependents: dependents.map(({ id }) => ({ type: 'application', id })),

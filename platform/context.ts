@@ -74,7 +74,11 @@ function verbsOf(platform: Platform): Verbs {
   if (known) return known;
   const { identities, attempts } = platform;
   const made: Verbs = {
-    catalogs: { facts: () => platform.facts(), aiModels: () => platform.aiModels },
+    catalogs: {
+      facts: () => platform.facts(),
+      aiModels: () => platform.aiModels,
+      presets: () => platform.presets,
+    },
     access(this: Context, id) {
       return this.identity ? identities.access(this.identity, id) : Promise.resolve(null);
     },

@@ -3,7 +3,8 @@ import path from 'node:path';
 import type { Config } from '../core/config';
 import type { Limiter, Probes } from '../core/context';
 import { loadAiModels, type AiModelRow } from '../core/ai_models';
-import type { HostFacts } from '../core/catalogs';
+import type { HostFacts, PresetDefinition } from '../core/catalogs';
+import { presetsWith } from '../core/presets';
 import { cursorCodec, type CursorCodec } from '../core/cursor';
 import { createLog, type Logger } from '../core/log';
 import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
@@ -41,6 +42,8 @@ export interface Platform {
   closing: AbortController;
   /** The catalog of AI models, with the changes of the operator. */
   aiModels: readonly AiModelRow[];
+  /** Those of the operator too. */
+  presets: readonly PresetDefinition[];
   facts(): Promise<HostFacts>;
   /** Age in seconds of the oldest work that is due and that nobody has taken. */
   workerLag(): Promise<number>;
@@ -144,6 +147,7 @@ function assemble(
     notifications: openNotificationHub(),
     closing: new AbortController(),
     aiModels: loadAiModels(config.aiModelsFile),
+    presets: presetsWith(config.presetsFile),
     facts: () => hostFacts({ directory: config.dataDir }),
     workerLag: () => lagSeconds(database, tables),
   };

@@ -3607,7 +3607,7 @@ export type ApplicationSourceType =
   | 'git'
   /** An OCI image, which is run as it is. */
   | 'image'
-  /** A template that ships with the platform. Presets use templates. */
+  /** A template that ships with the platform. Presets use templates or images. */
   | 'template';
 
 export type CreateApplicationInput = {

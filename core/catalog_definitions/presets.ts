@@ -2,7 +2,10 @@
 import type { PresetVariable } from '../catalog_rows';
 import type { Needs } from './needs';
 
-/** The initial content of an application. `template` names a source that ships with the platform. */
+/**
+ * The initial content of an application: `template` names a source that ships with the platform, and where it is null,
+ * `image` is what runs.
+ */
 export interface PresetDefinition {
   id: string;
   name: string;
@@ -11,7 +14,7 @@ export interface PresetDefinition {
   image: string | null;
   application_type: string;
   needs: Needs;
-  template: string;
+  template: string | null;
   processes: { type: string; command: string | null; instances: number }[];
   variables: PresetVariable[];
 }
@@ -50,7 +53,7 @@ const databaseUrl: PresetVariable = {
 /** The command is for the source to say: its package.json, Procfile or main file. */
 const web = { type: 'web', command: null, instances: 1 };
 
-export const presetDefinitions: PresetDefinition[] = [
+export const presetDefinitions: (PresetDefinition & { template: string })[] = [
   {
     id: 'go-web',
     name: 'Go web server',

@@ -8,6 +8,12 @@ export const registrySettings = {
     max: 65535,
     description: 'Port of the container registry. 0 switches registries off.',
   }),
+  PRESETS_FILE: path({
+    default: null,
+    description:
+      'JSON file with images that are offered as presets: {"only_listed": false, "presets": [{"id": "…"}]}, see ' +
+      'docs/IMAGES.md. Read at the start.',
+  }),
   REGISTRY_LISTEN: listenHost({
     default: '127.0.0.1',
     description: 'Address on which the container registry listens.',

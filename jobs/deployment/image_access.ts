@@ -1,5 +1,6 @@
 // How the registry of an image is reached.
 import { parseImageReference } from '../../core/image_reference';
+import { presetsWith } from '../../core/presets';
 import { DriverError } from '../../drivers/driver';
 import { ImageError, type ImageAccess } from '../../drivers/image';
 import { credentialsFor } from '../../models/application/image_credentials';
@@ -7,7 +8,7 @@ import type { Planning } from '../../models/deployment_plan';
 import { registryOfImage } from '../../models/registry/of_image';
 import { type JobContext, requireHost } from '../job';
 
-/** The registry of this installation gives its images to applications of the same project. */
+/** The registry of this installation gives images to applications of the same project, and those of presets to all. */
 export async function imageAccess(
   { project_id, preview_id }: { project_id: string; preview_id: string | null },
   reference: string,
@@ -21,7 +22,8 @@ export async function imageAccess(
   }
   const { registry } = requireHost(ctx);
   if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
-  if (!(await registryOfImage(ctx.sql, project_id, parsed.repository)))
+  const isOfPreset = presetsWith(ctx.config.presetsFile).some(({ image }) => image === reference);
+  if (!isOfPreset && !(await registryOfImage(ctx.sql, project_id, parsed.repository)))
     throw new ImageError('missing', `This project has no registry with the image ${reference}.`);
   return { credentials: null, local: await registry.pullAccess(parsed.repository) };
 }

@@ -1,12 +1,12 @@
 // What a create body comes to: the row, its process types and its variables.
-import { applicationTypeRows, presetDefinitions, presetRows, type PresetDefinition } from '../../core/catalogs';
+import { applicationTypeRows, presetRows, type PresetDefinition } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import type { CreateApplicationInput } from '../../schema/types';
 import type { Values } from '../../db/table';
 import { requireRegion } from '../region';
 import { named } from '../../db/statement';
-import { newSource, templateSource } from './source';
+import { newSource, sourceOfPreset } from './source';
 import { randomWord } from '../../core/random_word';
 
 export interface ApplicationPlan {
@@ -30,7 +30,7 @@ export async function planApplication(ctx: Context, input: CreateApplicationInpu
       description: input.description ?? null,
       region,
       application_type,
-      source: preset ? templateSource(preset.template) : source,
+      source: preset ? sourceOfPreset(preset) : source,
       preset: preset?.id ?? null,
       default_hostname: await freeHostname(ctx, input.name),
     },
@@ -55,8 +55,9 @@ export async function requireType(ctx: Context, id: string | null, region: strin
 }
 
 async function requirePreset(ctx: Context, id: string): Promise<PresetDefinition> {
-  const offered = presetRows(await ctx.catalogs.facts()).some((preset) => preset.id === id);
-  const definition = presetDefinitions.find((preset) => preset.id === id);
+  const presets = ctx.catalogs.presets();
+  const offered = presetRows(await ctx.catalogs.facts(), presets).some((preset) => preset.id === id);
+  const definition = presets.find((preset) => preset.id === id);
   if (!offered || !definition)
     throw problem('reference_not_found', 'preset names no preset of this platform.', { field: 'preset' });
   return definition;

@@ -1,5 +1,5 @@
 // The source of an application: what a body says of it, merged into what it was, and the rules that hold for the whole.
-import { meetsNeeds, presetDefinitions } from '../../core/catalogs';
+import { meetsNeeds, type PresetDefinition } from '../../core/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import type {
@@ -39,8 +39,8 @@ const FIELDS: Record<Source['type'], readonly SourceField[]> = {
 };
 
 /** The source that a preset fills in. */
-export function templateSource(template: string): Source {
-  return { ...EMPTY, type: 'template', template };
+export function sourceOfPreset({ template, image }: PresetDefinition): Source {
+  return template === null ? { ...EMPTY, type: 'image', image } : { ...EMPTY, type: 'template', template };
 }
 
 /** @throws validation_failed, reference_not_found */
@@ -127,9 +127,9 @@ async function requireReferences(ctx: Context, source: Source, current: Source |
     await requireRepository(ctx, source);
   if (source.template === null) return;
   const facts = await ctx.catalogs.facts();
-  const shipped = presetDefinitions.some(
-    ({ template, needs }) => template === source.template && meetsNeeds(facts, needs),
-  );
+  const shipped = ctx.catalogs
+    .presets()
+    .some(({ template, needs }) => template === source.template && meetsNeeds(facts, needs));
   if (!shipped) throw notFound('template');
 }
 

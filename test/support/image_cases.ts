@@ -18,9 +18,10 @@ export const describeImages = hasStaticBusybox()
   : (name: string, work: () => void) => describe.skip(`${name} (no static busybox on this machine)`, work);
 
 /** To be called where tests are declared. */
-export function setUpImages(settings: Record<string, string> = {}): void {
+export function setUpImages(given: Record<string, string> | ((port: number) => Record<string, string>) = {}): void {
   beforeAll(async () => {
     registryPort = await freePort();
+    const settings = typeof given === 'function' ? given(registryPort) : given;
     service = await startDeployService({ REGISTRY_PORT: String(registryPort), ...settings });
     const made = await service.call('POST', '/v2/registries', {
       body: { name: 'acme' },
