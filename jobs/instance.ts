@@ -41,6 +41,12 @@ async function ensureRunning(row: InstanceRow, ctx: JobContext): Promise<Outcome
   const state = await runtime.inspect(handle);
   if (state.state === 'gone') return restartLostUnit(row);
   if (state.state === 'exited')
-    return restartAfterEnd(row, launch, handle, { reason: exitReasonOf(row, launch, state) }, ctx);
+    return restartAfterEnd(
+      row,
+      launch,
+      handle,
+      { reason: exitReasonOf(row, launch, state, requireHost(ctx).runtime) },
+      ctx,
+    );
   return row.status === 'running' ? checkRunning(row, launch, handle, ctx) : checkStarting(row, launch, handle, ctx);
 }

@@ -1,9 +1,10 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
-import type { Handle, UnitState } from '../../drivers/runtime';
+import type { Handle, RuntimeDriver, UnitState } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
 import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
 import { isCrashed, restartDelayMs, appendExit } from './backoff';
+import { exposedPortOf, sharedPortAdvice } from './image';
 import { appendInstanceLog, type InstanceRow } from './row';
 
 export interface ExitCause {
@@ -73,7 +74,12 @@ type Exited = Extract<UnitState, { state: 'exited' }>;
 const SOON_MS = 5_000;
 
 /** `The app exited with code 1 right after its start.` */
-export function exitReasonOf(row: InstanceRow, { process }: Launch, { code, signal, killed, at }: Exited): string {
+export function exitReasonOf(
+  row: InstanceRow,
+  { process, settings }: Launch,
+  { code, signal, killed, at }: Exited,
+  { exposesPorts }: Pick<RuntimeDriver, 'exposesPorts'>,
+): string {
   if (killed === 'memory')
     return (
       `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. ` +
@@ -87,7 +93,10 @@ export function exitReasonOf(row: InstanceRow, { process }: Launch, { code, sign
   if (killed !== null) return `The app was ended by the platform (${killed}).`;
   if (code === null) return `The app was ended by ${signal ?? 'a signal'}${sinceStart(row, at)}.`;
   const hint = code === 127 ? ' A program in its command was not found.' : '';
-  return `The app exited with code ${code}${sinceStart(row, at)}.${hint}`;
+  const exposed = exposesPorts ? null : exposedPortOf(row, settings);
+  // It may have been refused the port that it chose.
+  const advice = code !== 0 && exposed !== null && row.status === 'starting' ? ` ${sharedPortAdvice(exposed)}` : '';
+  return `The app exited with code ${code}${sinceStart(row, at)}.${hint}${advice}`;
 }
 
 function sinceStart({ started_at }: InstanceRow, at: string): string {

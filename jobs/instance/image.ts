@@ -20,6 +20,14 @@ export function exposedPortOf(
   return process_type === WEB ? (image?.exposed_port ?? null) : null;
 }
 
+/** Where an exposed port does not count: what to do about it. */
+export function sharedPortAdvice(exposed: number): string {
+  return (
+    `The image exposes ${exposed}, but on this host applications share a network: the program must listen on the ` +
+    'port that the PORT variable names.'
+  );
+}
+
 /** HEALTHCHECK of the image, where it counts: for the process type `web`, and without a check of the application. */
 export function imageHealthCheckOf(
   { process_type }: Pick<InstanceRow, 'process_type'>,

@@ -11,7 +11,7 @@ import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
 import { probeHealth, CONNECTION_REFUSED } from './health';
-import { exposedPortOf, imageHealthCheckOf, unitImageOf } from './image';
+import { exposedPortOf, imageHealthCheckOf, sharedPortAdvice, unitImageOf } from './image';
 import { allowedSecondsOf, findImageHealth } from './image_health';
 import { requireMounts } from './mounts';
 import { hasHealthCheck, appendInstanceLog, type InstanceRow } from './row';
@@ -127,11 +127,8 @@ function portFault({ port, elsewhere, exposed, isOwn }: ListeningElsewhere): Hea
 }
 
 function adviceOn(exposed: number, isOwn: boolean): string {
-  if (isOwn) return 'Listen on the port that the image exposes, or set `http.port` to the port of the program.';
-  return (
-    `The image exposes ${exposed}, but on this host applications share a network: the program must listen on the ` +
-    'port that the PORT variable names.'
-  );
+  if (!isOwn) return sharedPortAdvice(exposed);
+  return 'Listen on the port that the image exposes, or set `http.port` to the port of the program.';
 }
 
 /** Once the instance listens. */

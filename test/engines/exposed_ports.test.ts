@@ -85,4 +85,19 @@ describeImages('ports that images expose, on the network of the host', () => {
     },
     WITHIN_MS,
   );
+
+  test(
+    'a program that ends because it may not have the port says so too',
+    async () => {
+      // As an ordinary user: a port below 1024 is not for it.
+      await pushServer('refused', 80, ['80/tcp']);
+      const application = await imageApplication(imageName('fixed:refused'));
+      const { status, status_reason } = await application.deploy();
+      expect([status, status_reason]).toEqual([
+        'failed',
+        expect.stringMatching(/exited with code 1 .*\. The image exposes 80, but .* PORT variable names\./),
+      ]);
+    },
+    WITHIN_MS,
+  );
 });
