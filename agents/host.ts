@@ -22,7 +22,7 @@ import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail';
 import { openGitProviders } from '../drivers/git_provider';
 import { openNameserver } from './nameserver';
-import { openNetworksOf } from './networks';
+import { logNetworks, openNetworksOf } from './networks';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
 import { startRouteFeed } from './route_feed';
@@ -139,5 +139,6 @@ async function openRuntime(platform: Platform, opened: Closing[]): Promise<Runti
     log: (message, error) => log.warn({ err: error }, message),
   });
   opened.push(() => runtime.close());
+  await logNetworks(platform, runtime, networks);
   return runtime;
 }

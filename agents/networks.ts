@@ -6,11 +6,17 @@ import type { NetworkDriver } from '../drivers/network';
 import { listNetworkDirectories } from '../drivers/network/network_directory';
 import { networkFailure, openNetworks, resolverOpenings } from '../drivers/network/open';
 import { memberOfNetwork } from '../drivers/runtime/network_members';
+import { networkObstacle } from '../drivers/runtime/network_obstacle';
+import { driverContext } from '../drivers/driver';
+import type { RuntimeDriver } from '../drivers/runtime';
 import type { Platform } from '../platform/platform';
+
+const FINGERPRINT_MS = 5_000;
 
 export interface OpenedNetworks {
   driver: NetworkDriver;
-  isolated: boolean;
+  /** Of units that start from now on. */
+  isolated: 'required' | 'wanted' | 'no';
 }
 
 /** undefined: all units share the network of the host. @throws StartupError where NETWORK asks for what cannot be */
@@ -18,29 +24,51 @@ export async function openNetworksOf({
   config,
   log,
 }: Pick<Platform, 'config' | 'log'>): Promise<OpenedNetworks | undefined> {
-  const isolated = config.network === 'isolated';
-  if (!isolated && !(await listNetworkDirectories(networksDirectory(config))).length) return undefined;
+  const isolated = await isolationOf(config, log);
+  const isLeft = (await listNetworkDirectories(networksDirectory(config))).length > 0;
+  if (isolated === 'no' && !isLeft) return undefined;
   try {
-    const driver = await openNetworks(await networkOptions(config));
-    const { facts } = driver.fingerprint();
-    if (isolated) log.info(facts, 'Each project has a network of its own.');
-    if (isolated && !facts.way_out)
-      log.warn(facts, 'Networks of projects have no way out: /dev/net/tun cannot be used. Builds cannot download.');
-    return { driver, isolated };
+    return { driver: await openNetworks(await networkOptions(config)), isolated };
   } catch (error) {
-    if (!isolated) {
-      log.warn({ err: error }, 'Networks of projects are left, and could not be opened to remove them.');
-      return undefined;
-    }
-    throw new StartupError(
-      `NETWORK is isolated, but this host cannot give projects networks of their own: ${networkFailure(error)}`,
-    );
+    if (isolated === 'required')
+      throw new StartupError(
+        `NETWORK is isolated, but this host cannot give projects networks of their own: ${networkFailure(error)}`,
+      );
+    if (isolated === 'wanted') logShared(log, networkFailure(error));
+    if (isLeft) log.warn({ err: error }, 'Networks of projects are left, and could not be opened to remove them.');
+    return undefined;
   }
+}
+
+/** Says which networks projects have, once that is known. */
+export async function logNetworks(
+  { log }: Pick<Platform, 'log'>,
+  runtime: RuntimeDriver,
+  opened: OpenedNetworks | undefined,
+): Promise<void> {
+  if (!opened || opened.isolated === 'no') return;
+  const { network, way_out } = (await runtime.fingerprint(driverContext(FINGERPRINT_MS))).facts;
+  if (network === 'shared') return logShared(log, 'They need bubblewrap.');
+  log.info({ network, way_out }, 'Each project has a network of its own.');
+  if (!way_out) log.warn('Networks of projects have no way out: /dev/net/tun cannot be used. Builds cannot download.');
+}
+
+/** Whether projects should have networks of their own. */
+async function isolationOf(config: Config, log: Platform['log']): Promise<OpenedNetworks['isolated']> {
+  if (config.network !== 'auto') return config.network === 'isolated' ? 'required' : 'no';
+  const obstacle = await networkObstacle(config.sandbox, unitsDirectory(config));
+  if (obstacle !== null) logShared(log, obstacle);
+  return obstacle === null ? 'wanted' : 'no';
+}
+
+function logShared(log: Platform['log'], reason: string): void {
+  log.info({ reason }, 'All projects share the network of the host: networks of their own cannot be used here.');
 }
 
 /** What networks of this installation are made of. */
 export async function networkOptions(config: Config): Promise<Parameters<typeof openNetworks>[0]> {
-  const { runtimeDir, networkBlock, networkAllow } = config;
+  const { networkBlock, networkAllow } = config;
+  const units = unitsDirectory(config);
   return {
     directory: networksDirectory(config),
     block: networkBlock,
@@ -50,7 +78,7 @@ export async function networkOptions(config: Config): Promise<Parameters<typeof 
       databases: config.databasePorts,
       allowed: networkAllow,
     },
-    memberOf: (name) => memberOfNetwork(join(runtimeDir, 'units'), name),
+    memberOf: (name) => memberOfNetwork(units, name),
   };
 }
 
@@ -62,4 +90,8 @@ function servicePorts({ ingressPort, ingressTlsPort, s3Port, smtpPorts, registry
 
 function networksDirectory({ runtimeDir }: Config): string {
   return join(runtimeDir, 'networks');
+}
+
+function unitsDirectory({ runtimeDir }: Config): string {
+  return join(runtimeDir, 'units');
 }

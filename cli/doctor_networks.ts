@@ -4,21 +4,28 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Config } from '../core/config';
 import { networkFailure, openNetworks, resolverOpenings } from '../drivers/network/open';
+import { networkObstacle } from '../drivers/runtime/network_obstacle';
 import type { Finding } from './finding';
 
 const CHECK = 'networks of projects';
-const OFF = 'none: all share that of the host (NETWORK).';
+const SHARED = 'none: all projects share that of the host.';
 
-export async function projectNetworks({ network, networkBlock }: Config): Promise<Finding> {
+export async function projectNetworks(config: Config): Promise<Finding> {
+  const { network, networkBlock } = config;
   const found = await tryNetworks(networkBlock);
-  // Nobody has asked for them.
-  if (network !== 'isolated') {
+  if (network === 'shared') {
     const could =
       'reason' in found ? `This host cannot make them: ${found.reason}` : `With isolated, they ${found.works}`;
-    return { check: CHECK, status: 'ok', detail: `${OFF} ${could}` };
+    return { check: CHECK, status: 'ok', detail: `${SHARED} NETWORK is shared. ${could}` };
   }
-  if ('reason' in found) return { check: CHECK, status: 'failed', detail: found.reason };
-  return { check: CHECK, status: found.hasWayOut ? 'ok' : 'warning', detail: found.works };
+  const obstacle =
+    network === 'auto' ? await networkObstacle(config.sandbox, path.join(config.runtimeDir, 'units')) : null;
+  const reason = obstacle ?? ('reason' in found ? found.reason : null);
+  if ('works' in found && reason === null)
+    return { check: CHECK, status: found.hasWayOut ? 'ok' : 'warning', detail: found.works };
+  return network === 'auto'
+    ? { check: CHECK, status: 'warning', detail: `${SHARED} ${reason}` }
+    : { check: CHECK, status: 'failed', detail: String(reason) };
 }
 
 async function tryNetworks(block: string): Promise<{ works: string; hasWayOut: boolean } | { reason: string }> {

@@ -27,6 +27,8 @@ export interface NetworkDriver {
   readonly name: 'root' | 'user';
   /** In the names of all that the installation has on the host. */
   readonly tag: string;
+  /** Of what is known of the networks. */
+  readonly directory: string;
   /** facts: network (root | user), way_out. */
   fingerprint(): Fingerprint;
   /** The network of this name, made where it is missing or broken. Repeatable after a crash. @throws DriverError */

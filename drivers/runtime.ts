@@ -49,6 +49,8 @@ export interface UnitSpec {
    * whatever other units listen at, and is reached at `reached_at`. Only where the runtime `exposesPorts`.
    */
   exposed?: { port: number; reached_at: number };
+  /** In a network of its own: the port on which it listens, which is led to from 127.0.0.1 of the host too. */
+  published_port?: number;
   /** The unit runs in the root of an image, which `directory` is; a task gets a copy of its own too. */
   image?: UnitImage;
 }
@@ -189,7 +191,10 @@ export interface RuntimeDriver {
   readonly exposesPorts: boolean;
   /** Where the ports of a unit are reached, by its id; of one that is not there: on the host. */
   locationOf(unitId: string): NetworkLocation;
-  /** Whether a program could listen at the port, in the network of that name or on the host. */
+  /**
+   * Whether a server could have the port: on the host, and where units have networks of their own, in that of the
+   * name and at 127.0.0.1 of the host.
+   */
   isPortFree(port: number, network?: string): Promise<boolean>;
   /** Ids of all units on this host, for the sweep of orphans and for the shipper of logs. */
   list(): Promise<string[]>;

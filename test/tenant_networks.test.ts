@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { networkCases } from './support/network_cases';
 import { networkKillCases } from './support/network_killed';
+import { publishedPortCases } from './support/published_cases';
 
 const isRoot = process.getuid?.() === 0;
 const hasNamespaces = spawnSync('unshare', ['-Urn', 'nft', 'list', 'ruleset']).status === 0;
@@ -10,4 +11,8 @@ const asUser = !isRoot && hasNamespaces ? describe : describe.skip;
 asUser('networks of projects, as an ordinary user', () => {
   networkCases();
   networkKillCases();
+});
+
+asUser('ports of databases in networks of projects, as an ordinary user', () => {
+  publishedPortCases();
 });

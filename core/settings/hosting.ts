@@ -29,8 +29,8 @@ export const hostingSettings = {
   NETWORK: oneOf(['auto', 'shared', 'isolated'], {
     default: 'auto',
     description:
-      'Network of applications and databases. isolated: each project has its own. shared: all use that of the host, ' +
-      'as with auto so far.',
+      'Network of applications and databases. isolated: each project has its own. shared: all use that of the host. ' +
+      'auto: isolated where the host can, else shared; docs/SECURITY.md says what it takes.',
   }),
   NETWORK_BLOCK: ipv4Block({
     default: '10.247.0.0/16',

@@ -246,7 +246,7 @@ async function restart<S extends ListenerSpec>(
   await startServer(
     engine,
     serverDirectory,
-    { id, tenant: spec.tenant, network: spec.network, size: program.size },
+    { id, tenant: spec.tenant, network: spec.network, size: program.size, port: spec.port },
     { command, threads: 16, readable: [...program.readable(spec), ...elsewhere] },
     ctx,
   );

@@ -23,6 +23,7 @@ export interface UnitOwner {
   tenant: number;
   network?: string;
   size: { memory_mb: number; cpus: number; max_connections: number };
+  port?: number;
 }
 
 export function unitOf(id: string): string {
@@ -45,7 +46,14 @@ export async function startServer(
   await engine.runtime.destroy(unitOf(spec.id), ctx);
   const mounts = [serverDirectory.data, serverDirectory.conf].map((one) => ({ source: one, target: one }));
   await engine.runtime.start(
-    { ...common(spec, program), id: unitOf(spec.id), kind: 'service', directory: serverDirectory.run, mounts },
+    {
+      ...common(spec, program),
+      id: unitOf(spec.id),
+      kind: 'service',
+      directory: serverDirectory.run,
+      mounts,
+      published_port: spec.port,
+    },
     ctx,
   );
 }

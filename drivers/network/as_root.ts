@@ -93,6 +93,7 @@ export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverC
   return {
     name: 'root',
     tag: root.tag,
+    directory: root.directory,
     fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'root', way_out: true } }),
     ensure: (name, context) => inTurn(root, () => ensure(root, name, context)),
     ensureMember: (name, member, context) => inTurn(root, () => ensureMember(root, name, member, context)),
@@ -224,7 +225,10 @@ async function takeSlot(root: Root, directory: string): Promise<number> {
   const notes = await Promise.all(names.map((name) => readNetworkNote(path.join(root.directory, name), SLOT)));
   const taken = new Set(notes.map(Number));
   const onHost = new Set(Object.values(os.networkInterfaces()).flatMap((all) => (all ?? []).map((one) => one.address)));
-  for (let slot = 0; slot < slotsOf(root); slot++) {
+  // Two installations of a host that take one at the same time take different ones.
+  const first = parseInt(root.tag, 16);
+  for (let i = 0; i < slotsOf(root); i++) {
+    const slot = (first + i) % slotsOf(root);
     if (taken.has(slot) || onHost.has(addressesOf(root.block, slot).host)) continue;
     await writeNetworkNote(directory, SLOT, String(slot));
     return slot;

@@ -53,6 +53,7 @@ export async function openUserNetworks(options: UserNetworkOptions): Promise<Net
   return {
     name: 'user',
     tag: installationTag(options.directory),
+    directory: options.directory,
     fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'user', way_out: user.hasWayOut } }),
     ensure: (name, ctx) => inTurn(user, name, () => ensure(user, name, ctx)),
     find: (name) => (holderIn(networkDirectoryOf(user.directory, name)) === null ? null : locationOf(user, name)),
@@ -182,7 +183,8 @@ async function remove({ directory: all }: User, name: string): Promise<void> {
   await removeNetworkDirectory(directory);
 }
 
-async function hasTun(): Promise<boolean> {
+/** Without the device, networks of an ordinary user have no way out. */
+export async function hasTun(): Promise<boolean> {
   return access('/dev/net/tun', constants.R_OK | constants.W_OK).then(
     () => true,
     () => false,

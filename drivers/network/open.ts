@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { driverContext } from '../driver';
 import type { NetworkDriver } from '../network';
 import { openRootNetworks } from './as_root';
-import { openUserNetworks } from './as_user';
+import { hasTun, openUserNetworks } from './as_user';
 import { connectInto } from './connect';
 import type { Openings } from './rules';
 
@@ -40,6 +40,11 @@ export async function openNetworks(options: NetworkOptions): Promise<NetworkDriv
   } finally {
     await networks.remove(name, driverContext(TRIAL_MS)).catch(() => undefined);
   }
+}
+
+/** Whether networks would have one, as far as this can be known without making one. */
+export async function hasWayOut(): Promise<boolean> {
+  return process.getuid?.() === 0 || hasTun();
 }
 
 /** Why there are no networks, for the operator. */

@@ -42,8 +42,11 @@ export interface LocalRuntimeOptions {
   /** How often the files of services are measured. Default: 30 seconds. */
   measureServicesEveryMs?: number;
   log?: (message: string, error: unknown) => void;
-  /** Absent: there have never been any. Without `isolated` units that start now share that of the host. */
-  networks?: { driver: NetworkDriver; isolated: boolean };
+  /**
+   * Absent: there have never been any. `isolated`: units that start now get one of their own; where it is `wanted`,
+   * only with bubblewrap.
+   */
+  networks?: { driver: NetworkDriver; isolated: 'required' | 'wanted' | 'no' };
 }
 
 const NO_SANDBOX = 'Networks of projects need bubblewrap. Install it, or set NETWORK to shared.';
@@ -59,24 +62,16 @@ interface Runtime {
 
 /** Finds out what the host can do, and begins to watch the units that are there. */
 export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<RuntimeDriver> {
-  const { directory, measureServicesEveryMs, log = () => undefined } = options;
+  const { directory } = options;
   await mkdir(directory, { recursive: true });
   // Tenants may enter what is theirs, but not list the directory.
   await chmod(directory, 0o711);
-  const host = await probeHost(options);
-  if (options.networks?.isolated && host.bubblewrap === null) host.unsupportedReason ??= NO_SANDBOX;
-  const runtime: Runtime = {
-    host,
-    directory,
-    networks: options.networks ? openUnitNetworks(directory, options.networks.driver, log) : null,
-    isIsolated: options.networks?.isolated ?? false,
-    starting: new Map(),
-    monitor: startMonitor({ directory, measureServicesEveryMs, fallocate: host.fallocate, log }),
-  };
+  const runtime = await runtimeOf(options);
   await runtime.networks?.sweep();
+  await runtime.networks?.publish();
   return {
     name: 'local',
-    fingerprint: () => Promise.resolve(fingerprintOf(host, options.networks)),
+    fingerprint: () => Promise.resolve(fingerprintOf(runtime, options.networks)),
     start: (spec, ctx) => asDriverErrors(() => start(runtime, spec, ctx)),
     inspect: (handle) => asDriverErrors(() => inspect(runtime, handle)),
     find: (unitId) => asDriverErrors(() => find(runtime, unitId)),
@@ -92,10 +87,12 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     exposesPorts: exposesPorts(runtime, options),
     locationOf: (unitId) => locationOf(runDirectoryOf(directory, unitId)),
     isPortFree: (port, network) =>
-      ((runtime.isIsolated && runtime.networks?.portCheck(network)) || isFreeOnLoopback)(port),
+      runtime.networks && runtime.isIsolated && network !== undefined
+        ? runtime.networks.isFreeForServer(port, network)
+        : isFreeOnLoopback(port),
     list: () => listUnits(directory),
     watch: (ended) => runtime.monitor.watch(ended),
-    close: () => runtime.monitor.close(),
+    close: () => (runtime.networks?.close(), runtime.monitor.close()),
   };
 }
 
@@ -107,7 +104,22 @@ function exposesPorts({ isIsolated }: Runtime, { networks }: LocalRuntimeOptions
   return isIsolated && networks?.driver.ensureMember !== undefined;
 }
 
-function fingerprintOf(host: RuntimeHost, networks: LocalRuntimeOptions['networks']): Fingerprint {
+async function runtimeOf(options: LocalRuntimeOptions): Promise<Runtime> {
+  const { directory, measureServicesEveryMs, log = () => undefined } = options;
+  const host = await probeHost(options);
+  const isolated = options.networks?.isolated ?? 'no';
+  if (isolated === 'required' && host.bubblewrap === null) host.unsupportedReason ??= NO_SANDBOX;
+  return {
+    host,
+    directory,
+    networks: options.networks ? openUnitNetworks(directory, options.networks.driver, log) : null,
+    isIsolated: isolated === 'required' || (isolated === 'wanted' && host.bubblewrap !== null),
+    starting: new Map(),
+    monitor: startMonitor({ directory, measureServicesEveryMs, fallocate: host.fallocate, log }),
+  };
+}
+
+function fingerprintOf({ host, isIsolated }: Runtime, networks: LocalRuntimeOptions['networks']): Fingerprint {
   const limits = host.groups === null ? 'poll' : `cgroup${host.groups.version}`;
   return {
     healthy: host.unsupportedReason === null,
@@ -119,7 +131,7 @@ function fingerprintOf(host: RuntimeHost, networks: LocalRuntimeOptions['network
       limits,
       users: host.users,
       process_limit: host.groups === null ? host.processLimit : 'unit',
-      ...(networks?.isolated ? networks.driver.fingerprint().facts : { network: 'shared', way_out: true }),
+      ...(networks && isIsolated ? networks.driver.fingerprint().facts : { network: 'shared', way_out: true }),
     },
   };
 }
@@ -139,6 +151,7 @@ function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
   runtime.starting.set(spec.id, work);
   // Also where nobody waits any more.
   work.then((handle) => monitorUnit(runtime, handle)).catch(() => undefined);
+  if (networks && spec.published_port) return work.finally(() => networks.publish());
   return work;
 }
 
@@ -204,6 +217,7 @@ async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Pr
   checkpoint(ctx);
   await removeStaging(directory, unitId);
   monitor.remove(unitId);
+  if (unit?.network?.port) await runtime.networks?.publish();
   if (unit?.network) await runtime.networks?.sweep();
 }
 

@@ -1,7 +1,9 @@
 // Units and the networks that they run in.
 import { readlinkSync } from 'node:fs';
 import path from 'node:path';
+import type { NetworkLocation } from '../network';
 import type { Handle } from '../runtime';
+import type { PortLocations } from '../network/published_ports';
 import { entriesOf, isRunning, readHandle, readUnit, runDirectoryOf, type Unit } from './run_directory';
 import type { Proc } from './processes';
 import { processesOfUnit } from './unit_processes';
@@ -23,6 +25,29 @@ export async function networksInUse(directory: string): Promise<Set<string>> {
     if (unit?.exposed) names.add(unit.exposed.within);
   }
   return names;
+}
+
+/** How many services run, by whether their network is that of the host. Access proxies have no other. */
+export async function unitsByNetwork(directory: string): Promise<{ onHost: number; inNetworks: number }> {
+  const count = { onHost: 0, inNetworks: 0 };
+  for (const { entry, leftOver } of await entriesOf(directory)) {
+    if (leftOver || entry.endsWith('.proxy')) continue;
+    const runDirectory = runDirectoryOf(directory, entry);
+    const [unit, handle] = [await readUnit(runDirectory), readHandle(runDirectory, entry)];
+    if (unit?.kind !== 'service' || handle === null || !isRunning(handle)) continue;
+    count[unit.network ? 'inNetworks' : 'onHost'] += 1;
+  }
+  return count;
+}
+
+/** Ports of units in networks of their own that the host is led to. */
+export async function portsToPublish(directory: string): Promise<PortLocations> {
+  const ports = new Map<number, NetworkLocation>();
+  for (const { entry, leftOver } of await entriesOf(directory)) {
+    const network = leftOver ? undefined : (await readUnit(path.join(directory, entry)))?.network;
+    if (network?.port !== undefined) ports.set(network.port, network.location);
+  }
+  return ports;
 }
 
 /** The id of a process that runs in the network; null where no unit does. */

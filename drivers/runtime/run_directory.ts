@@ -26,8 +26,11 @@ export interface Unit {
   caches?: string[];
   limits: UnitLimits;
   group: Group | null;
-  /** The network of its own that it runs in; absent: that of the host, as of all older units. */
-  network?: { name: string; location: NetworkLocation };
+  /**
+   * The network of its own that it runs in; absent: that of the host, as of all older units. `port`: led to from the
+   * host.
+   */
+  network?: { name: string; location: NetworkLocation; port?: number };
   /** `network` is the unit's own. `within`: the name of that of its project. */
   exposed?: { port: number; reached_at: number; within: string };
 }

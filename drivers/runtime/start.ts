@@ -123,14 +123,14 @@ function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec, network
 }
 
 function networkOf(
-  { id, network: name, exposed }: UnitSpec,
+  { id, network: name, published_port: port, exposed }: UnitSpec,
   network: EnteredNetwork | null,
 ): Pick<Unit, 'network' | 'exposed'> {
   if (!network || !name) return {};
   const { location } = network;
   return exposed
     ? { network: { name: id, location }, exposed: { ...exposed, within: name } }
-    : { network: { name, location } };
+    : { network: { name, location, ...(port && { port }) } };
 }
 
 /** A task works in the files themselves, but nobody writes in the root of an image. */

@@ -2,7 +2,9 @@
 import { DriverError, driverContext } from '../driver';
 import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
 import { isPortTaken } from '../network/connect';
-import { networksInUse } from './network_members';
+import { openPublishedPorts, type PublishedPorts } from '../network/published_ports';
+import { networksInUse, portsToPublish } from './network_members';
+import { isFreeOnLoopback } from './usage';
 
 export interface UnitNetworks {
   /** `start` gets the network, which stays at least until it has ended. `member`: it is one unit's alone. */
@@ -11,8 +13,14 @@ export interface UnitNetworks {
   locationOf(name: string): NetworkLocation | null;
   /** Whether a port is free in a network; undefined: on the host. */
   portCheck(name: string | undefined): ((port: number) => Promise<boolean>) | undefined;
+  /** Whether a server of the network could have the port, which it gets on the host too. */
+  isFreeForServer(port: number, name: string): Promise<boolean>;
+  /** Leads the host to the ports of the units that are there now. */
+  publish(): Promise<void>;
   /** Removes networks in which no unit is. */
   sweep(): Promise<void>;
+  /** Published ports stay. */
+  close(): void;
 }
 
 const NO_MEMBERS = 'Units of this host have no networks of their own within that of their project.';
@@ -42,6 +50,7 @@ export function openUnitNetworks(
   };
   const failed = (error: unknown): void => log('Networks that no unit uses could not be removed.', error);
   return {
+    ...portsOf(directory, driver, openPublishedPorts(driver.directory, log)),
     async within(name, start, member) {
       starts += 1;
       note(name, 1);
@@ -55,7 +64,6 @@ export function openUnitNetworks(
       }
     },
     locationOf: (name) => driver.find(name),
-    portCheck: (name) => (name === undefined ? undefined : portCheckIn(driver.find(name))),
     sweep: () => sweep().catch(failed),
   };
 }
@@ -65,6 +73,20 @@ function ensure(driver: NetworkDriver, name: string, member: NetworkMember | und
   if (!member) return driver.ensure(name, ctx);
   if (!driver.ensureMember) throw new DriverError('unsupported', NO_MEMBERS);
   return driver.ensureMember(name, member, ctx);
+}
+
+function portsOf(
+  directory: string,
+  driver: NetworkDriver,
+  published: PublishedPorts,
+): Pick<UnitNetworks, 'portCheck' | 'isFreeForServer' | 'publish' | 'close'> {
+  return {
+    portCheck: (name) => (name === undefined ? undefined : portCheckIn(driver.find(name))),
+    isFreeForServer: async (port, name) =>
+      (await portCheckIn(driver.find(name))(port)) && (published.has(port) || (await isFreeOnLoopback(port))),
+    publish: () => published.publish(() => portsToPublish(directory)),
+    close: () => published.close(),
+  };
 }
 
 function portCheckIn(location: NetworkLocation | null): (port: number) => Promise<boolean> {

@@ -25,13 +25,20 @@ export interface EngineUnderTest {
   program: RegExp;
   database_name: string | null;
   client: EngineClient;
+  network?: string;
 }
 
 export async function makeEngineFixture(under: EngineUnderTest): Promise<ResourceFixture<ServerSpec, ObservedServer>> {
   const directory = mkdtempSync(path.join(os.tmpdir(), `${under.engine}-`));
   chmodSync(directory, 0o711);
   const ports = await claimPorts();
-  const options = { engine: under.engine, directory, firstPort: ports.first, ports: ports.count };
+  const options = {
+    engine: under.engine,
+    directory,
+    firstPort: ports.first,
+    ports: ports.count,
+    network: under.network,
+  };
   const driver = openEngine(options);
   const servers = path.join(directory, 'servers');
   await mkdir(servers, { mode: 0o711 });
@@ -77,11 +84,12 @@ export async function makeEngineFixture(under: EngineUnderTest): Promise<Resourc
   };
 }
 
-function specFor({ engine, database_name }: EngineUnderTest, version: string): ServerSpec {
+function specFor({ engine, database_name, network }: EngineUnderTest, version: string): ServerSpec {
   return {
     engine,
     version,
     tenant: 6,
+    network,
     port: 0,
     size: { memory_mb: 256, cpus: 1, max_connections: 20 },
     storage_gb: 1,

@@ -7,7 +7,9 @@ import { openRedis } from '../../drivers/database/redis/driver';
 import type { Desired, ResourceDriver } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 import type { RuntimeDriver } from '../../drivers/runtime';
-import { openLocalRuntime } from '../../drivers/runtime/local';
+import { openNetworks } from '../../drivers/network/open';
+import { openLocalRuntime, type LocalRuntimeOptions } from '../../drivers/runtime/local';
+import { memberOfNetwork } from '../../drivers/runtime/network_members';
 
 export interface EngineOptions {
   engine: EngineId;
@@ -15,6 +17,8 @@ export interface EngineOptions {
   /** Each resource has one of these, by the number in its id. */
   firstPort: number;
   ports: number;
+  /** Their network is one of their own. */
+  network?: string;
 }
 
 export interface EngineForSuite extends ResourceDriver<ServerSpec, ObservedServer> {
@@ -31,12 +35,15 @@ export function openEngine(options: EngineOptions): EngineForSuite {
   let opened: Promise<RuntimeDriver> | undefined;
   let made: Promise<EngineDriver> | undefined;
   const runtime = () =>
-    (opened ??= openLocalRuntime({
-      directory: path.join(options.directory, 'units'),
-      ports: [24_000, 24_001],
-      sandbox: 'auto',
-      tenantUidBase: 700_000,
-    }));
+    (opened ??= networksOf(options).then((networks) =>
+      openLocalRuntime({
+        directory: path.join(options.directory, 'units'),
+        ports: [24_000, 24_001],
+        sandbox: 'auto',
+        tenantUidBase: 700_000,
+        networks,
+      }),
+    ));
   const driver = () => (made ??= runtime().then((unitRuntime) => engineOf(options, unitRuntime)));
   const placed = (r: Desired<ServerSpec>): Desired<ServerSpec> => ({
     ...r,
@@ -56,6 +63,17 @@ export function openEngine(options: EngineOptions): EngineForSuite {
       yield* (await driver()).list(ctx);
     },
   };
+}
+
+async function networksOf({ directory, network }: EngineOptions): Promise<LocalRuntimeOptions['networks']> {
+  if (network === undefined) return undefined;
+  const options = {
+    directory: path.join(directory, 'networks'),
+    block: '10.241.0.0/24',
+    openings: { resolvers: [], loopbackResolver: null, services: [], databases: [1, 1] as const, allowed: [] },
+    memberOf: (name: string) => memberOfNetwork(path.join(directory, 'units'), name),
+  };
+  return { driver: await openNetworks(options), isolated: 'required' };
 }
 
 async function engineOf({ engine, directory }: EngineOptions, runtime: RuntimeDriver): Promise<EngineDriver> {

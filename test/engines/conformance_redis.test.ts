@@ -6,11 +6,20 @@ import type { Desired } from '../../drivers/driver';
 import type { ServerSpec } from '../../drivers/database';
 import { describeEngine } from '../support/database_hall';
 
-for (const engine of ['redis', 'valkey'] as const) {
+const isRoot = process.getuid?.() === 0;
+// One of them in a network of its own: what differs there is the same for all engines.
+const variants = [
+  ['redis', 'redis', undefined],
+  ['valkey', 'valkey', undefined],
+  ...(isRoot ? [['redis', 'redis in a network of its own', 'prj_suite'] as const] : []),
+] as const;
+
+for (const [engine, name, network] of variants) {
   describeEngine(engine, () =>
-    describeResourceDriver(engine, () =>
+    describeResourceDriver(name, () =>
       makeEngineFixture({
         engine,
+        network,
         program: /^\S*\/(redis|valkey)-server /,
         database_name: null,
         client: {

@@ -3,6 +3,7 @@ import { networkCases } from '../support/network_cases';
 import { networkKillCases } from '../support/network_killed';
 import { networkMemberCases } from '../support/network_members';
 import { networkOutsideCases } from '../support/network_outside';
+import { publishedPortCases } from '../support/published_cases';
 
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 
@@ -10,6 +11,10 @@ asRoot('networks of projects, as root', () => {
   networkCases();
   networkKillCases();
   networkMemberCases();
+});
+
+asRoot('ports of databases in networks of projects, as root', () => {
+  publishedPortCases();
 });
 
 asRoot('the way out of networks of projects', () => {

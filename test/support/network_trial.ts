@@ -6,6 +6,7 @@ import { connectInto } from '../../drivers/network/connect';
 import type { NetworkDriver, NetworkLocation } from '../../drivers/network';
 import { openNetworks, type NetworkOptions } from '../../drivers/network/open';
 import { memberOfNetwork } from '../../drivers/runtime/network_members';
+import type { UnitSpec } from '../../drivers/runtime';
 import { openTrial, until, type Trial } from './runtime';
 
 export interface NetworkTrial {
@@ -13,7 +14,7 @@ export interface NetworkTrial {
   networks: NetworkDriver;
   options: NetworkOptions;
   /** Starts a server in a network, which answers with its name and the address that it sees; waits until it listens. */
-  serve(unitId: string, network: string, port: number): Promise<NetworkLocation>;
+  serve(unitId: string, network: string, port: number, rest?: Partial<UnitSpec>): Promise<NetworkLocation>;
   /** What a program in the network gets from each target, `address:port`: its answer, or an error code. */
   reach(unitId: string, network: string | undefined, targets: string[]): Promise<Record<string, string>>;
   /** Runs a shell command in the network, and answers what it prints. */
@@ -43,15 +44,15 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
     },
     memberOf: (name) => memberOfNetwork(units, name),
   };
-  const opened = { driver: await openNetworks(options), isolated: true };
+  const opened = { driver: await openNetworks(options), isolated: 'required' as const };
   const trial = await openTrial({ sandbox: 'bubblewrap', networks: opened });
   units = trial.options.directory;
   const found: NetworkTrial = {
     trial,
     networks: opened.driver,
     options,
-    async serve(unitId, network, port) {
-      await trial.start(trial.spec(unitId, `exec node -e '${SERVE}' ${unitId} ${port}`, { network }));
+    async serve(unitId, network, port, rest = {}) {
+      await trial.start(trial.spec(unitId, `exec node -e '${SERVE}' ${unitId} ${port}`, { network, ...rest }));
       await trial.printed(unitId, 'listens');
       return trial.runtime.locationOf(unitId);
     },

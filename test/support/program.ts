@@ -35,6 +35,7 @@ export function startProgram(
     REGISTRY_PORT: '0',
     S3_PORT: '0',
     VOLUME_DRIVER: 'directory',
+    NETWORK: 'shared',
     ...settings,
   };
   const child = spawn(process.execPath, ['--require', HOOK, path.join(ROOT, entry), ...words], {

@@ -104,6 +104,7 @@ export async function startService(
     S3_PORT: options.worker ? '0' : '9000',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
+    NETWORK: process.env.TEST_NETWORK ?? 'shared',
     WORKER: options.worker ? 'in_process' : 'separate',
     RATE_LIMIT_READ: '1000000',
     RATE_LIMIT_WRITE: '1000000',

@@ -138,6 +138,7 @@ function unitSpec(cluster: Cluster, id: string, data: string): UnitSpec {
     env: { TZ: 'UTC' },
     tenant: spec.tenant,
     network: spec.network,
+    ...(id === unitOf(serverDirectory.id) && { published_port: spec.port }),
     mounts: places.map((place) => ({ source: place, target: place })),
     readable: [serverDirectory.conf, ...programs.readable],
     limits: {

@@ -1,0 +1,177 @@
+// Ports of servers in networks of projects, at 127.0.0.1 of the host too: for psql, tools of the operator and whatever
+// else of the host uses a database. No project reaches the loopback interface of the host.
+import { createHash } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { commandEnvironment } from '../command';
+import { DriverError } from '../driver';
+import type { NetworkLocation } from '../network';
+import { isAlive, signalProcess } from '../runtime/processes';
+import { bootId } from '../runtime/run_directory';
+import { publishedProgram } from './published_program';
+
+/** Where each port of the host leads to. */
+export type PortLocations = ReadonlyMap<number, NetworkLocation>;
+
+export interface PublishedPorts {
+  /** These and no others from now on; `desired` is called when it is their turn. Never rejects. */
+  publish(desired: () => Promise<PortLocations>): Promise<void>;
+  /** Whether the port is one of them. */
+  has(port: number): boolean;
+  /** The ports stay. */
+  close(): void;
+}
+
+type Log = (message: string, error: unknown) => void;
+
+interface Publisher {
+  directory: string;
+  log: Log;
+  ports: PortLocations;
+  /** To the program, while it runs. */
+  control: Socket | null;
+  queue: Promise<unknown>;
+  isClosed: boolean;
+}
+
+const START_MS = 10_000;
+const ADOPT_MS = 2_000;
+const ANSWER_MS = 10_000;
+const POLL_MS = 10;
+const RESTART_MS = 500;
+const digest = createHash('sha256').update(publishedProgram).digest('hex').slice(0, 16);
+
+/** `networks`: the directory of the networks. Nothing is started before there is a port. */
+export function openPublishedPorts(networks: string, log: Log): PublishedPorts {
+  const publisher: Publisher = {
+    directory: path.join(networks, '.published'),
+    log,
+    ports: new Map(),
+    control: null,
+    queue: Promise.resolve(),
+    isClosed: false,
+  };
+  return {
+    publish: (desired) => inTurn(publisher, async () => send(publisher, (publisher.ports = await desired()))),
+    has: (port) => publisher.ports.has(port),
+    close() {
+      publisher.isClosed = true;
+      publisher.control?.destroy();
+    },
+  };
+}
+
+function inTurn(publisher: Publisher, work: () => Promise<void>): Promise<void> {
+  const result = publisher.queue
+    .then(work)
+    .catch((error: unknown) => publisher.log('Ports of databases could not be led to the host.', error));
+  publisher.queue = result;
+  return result;
+}
+
+async function send(publisher: Publisher, ports: PortLocations): Promise<void> {
+  if (publisher.isClosed) return;
+  const { directory } = publisher;
+  publisher.control ??= await connectTo(publisher, ports.size > 0);
+  if (publisher.control === null) return;
+  const answer = await answerOf(publisher.control, JSON.stringify(Object.fromEntries(ports)));
+  for (const [port, code] of Object.entries(JSON.parse(answer) as Record<string, string>))
+    publisher.log('A port of a database is taken on the host.', new Error(`Port ${port} is not led to it: ${code}.`));
+  // The program has ended.
+  if (ports.size === 0) await rm(directory, { recursive: true, force: true });
+}
+
+/** null: it does not run, and need not. */
+async function connectTo(publisher: Publisher, isNeeded: boolean): Promise<Socket | null> {
+  const { directory } = publisher;
+  const found = await runningProgram(directory);
+  const control = found ?? (isNeeded ? await startProgram(directory) : null);
+  control?.unref();
+  control?.on('error', () => undefined);
+  control?.once('close', () => {
+    publisher.control = null;
+    if (publisher.isClosed || publisher.ports.size === 0) return;
+    // Killed: the ports are taken again.
+    setTimeout(() => void inTurn(publisher, () => send(publisher, publisher.ports)), RESTART_MS).unref();
+  });
+  return control;
+}
+
+async function runningProgram(directory: string): Promise<Socket | null> {
+  const note = noteOf(directory);
+  if (note === null) return null;
+  // Another control plane may have started it a moment ago.
+  for (const end = Date.now() + ADOPT_MS; note.digest === digest && Date.now() < end; await sleep(POLL_MS)) {
+    const control = await connected(path.join(directory, 'control'));
+    if (control !== null) return control;
+  }
+  signalProcess(note.pid, 'SIGKILL');
+  return null;
+}
+
+async function startProgram(directory: string): Promise<Socket> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await rm(path.join(directory, 'process'), { force: true });
+  const program = path.join(directory, 'published_ports.js');
+  await writeFile(program, publishedProgram);
+  const fd = openSync(path.join(directory, 'log'), 'w', 0o600);
+  const node = ['--max-old-space-size=64', program, directory, digest];
+  const child = spawn(process.execPath, node, {
+    ...{ cwd: '/', env: commandEnvironment, detached: true, stdio: ['ignore', fd, fd] },
+  });
+  closeSync(fd);
+  child.on('error', () => undefined); // nothing answers then
+  child.unref();
+  for (const end = Date.now() + START_MS; Date.now() < end; await sleep(POLL_MS)) {
+    const control = noteOf(directory) === null ? null : await connected(path.join(directory, 'control'));
+    if (control !== null) return control;
+  }
+  const said = readFileSync(path.join(directory, 'log'), 'utf8').slice(-1000);
+  throw Object.assign(new DriverError('transient', 'The program of published ports did not start.'), { cause: said });
+}
+
+/** Of a program that runs. */
+function noteOf(directory: string): { pid: number; digest: string } | null {
+  try {
+    const text = readFileSync(path.join(directory, 'process'), 'utf8').trim();
+    const [pid = '', start = '', boot, program = ''] = text.split(' ');
+    return boot === bootId() && isAlive(Number(pid), start) ? { pid: Number(pid), digest: program } : null;
+  } catch {
+    return null;
+  }
+}
+
+function connected(file: string): Promise<Socket | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ path: file });
+    socket.once('connect', () => resolve(socket));
+    socket.once('error', () => resolve(null));
+  });
+}
+
+/** The line that the program answers with. */
+function answerOf(control: Socket, line: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const late = setTimeout(() => control.destroy(), ANSWER_MS);
+    const end = (): void => {
+      clearTimeout(late);
+      control.off('data', onData);
+      control.off('close', onClose);
+    };
+    const onData = (bytes: Buffer): void => {
+      text += bytes.toString('utf8');
+      if (!text.includes('\n')) return;
+      end();
+      resolve(text);
+    };
+    const onClose = (): void => (end(), reject(new Error('The program of published ports does not answer.')));
+    control.on('data', onData);
+    control.on('close', onClose);
+    control.write(`${line}\n`);
+  });
+}
