@@ -56,7 +56,7 @@ export async function logNetworks(
 /** Whether projects should have networks of their own. */
 async function isolationOf(config: Config, log: Platform['log']): Promise<OpenedNetworks['isolated']> {
   if (config.network !== 'auto') return config.network === 'isolated' ? 'required' : 'no';
-  const obstacle = await networkObstacle(config.sandbox, unitsDirectory(config));
+  const obstacle = await networkObstacle(config.sandbox, unitsDirectory(config), config.networkBlock);
   if (obstacle !== null) logShared(log, obstacle);
   return obstacle === null ? 'wanted' : 'no';
 }

@@ -19,7 +19,9 @@ export async function projectNetworks(config: Config): Promise<Finding> {
     return { check: CHECK, status: 'ok', detail: `${SHARED} NETWORK is shared. ${could}` };
   }
   const obstacle =
-    network === 'auto' ? await networkObstacle(config.sandbox, path.join(config.runtimeDir, 'units')) : null;
+    network === 'auto'
+      ? await networkObstacle(config.sandbox, path.join(config.runtimeDir, 'units'), networkBlock)
+      : null;
   const reason = obstacle ?? ('reason' in found ? found.reason : null);
   if ('works' in found && reason === null)
     return { check: CHECK, status: found.hasWayOut ? 'ok' : 'warning', detail: found.works };

@@ -2,6 +2,7 @@
 // kernel's alone: the host reaches the loopback interface of the network by the network's address (rules.ts), so there
 // is no helper to start, to feed or to lose. All steps may be repeated.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
@@ -9,6 +10,7 @@ import { run } from '../command';
 import { DriverError, driverContext } from '../driver';
 import type { DriverContext } from '../driver';
 import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
+import { hostRoutes, uplinksOf } from './host_routes';
 import {
   installationTag,
   listNetworkDirectories,
@@ -73,13 +75,6 @@ ip netns del "$1" 2>/dev/null || rm -f "${NAMESPACES}/$1"
 [ ! -e "/sys/class/net/$2" ] && [ ! -e "${NAMESPACES}/$1" ]
 `;
 
-// What comes back from the world is forwarded only where the interface that it comes in by forwards.
-const FORWARD = `
-for up in $(ip -4 route show default | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p'); do
-  echo 1 > "/proc/sys/net/ipv4/conf/$up/forwarding"
-done
-`;
-
 /** Loads the rules of the host. @throws DriverError where the host cannot have networks */
 export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverContext): Promise<NetworkDriver> {
   const root: Root = {
@@ -109,9 +104,13 @@ async function close(root: Root): Promise<void> {
 }
 
 async function loadHostRules(root: Root, ctx: DriverContext): Promise<void> {
-  const names = { table: tableOf(root.tag), interfaces: `${prefixOf(root.tag)}*`, block: root.block };
+  const uplinks = root.isTrial ? [] : uplinksOf(hostRoutes());
+  // A host that forwards by itself goes on doing so; else nobody but its networks has something of it.
+  const closed = (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim() === '0' ? uplinks : [];
+  const names = { table: tableOf(root.tag), interfaces: `${prefixOf(root.tag)}*`, block: root.block, closed };
   await run('nft', [hostRules(names, await peersOf(root), root.openings)], ctx);
-  if (!root.isTrial) await run('sh', ['-c', FORWARD], ctx);
+  // What comes back from the world is forwarded only where the interface that it comes in by forwards.
+  for (const link of uplinks) await writeFile(`/proc/sys/net/ipv4/conf/${link}/forwarding`, '1');
 }
 
 function inTurn<T>(root: Root, work: () => Promise<T>): Promise<T> {

@@ -44,11 +44,22 @@ export interface Peer {
 }
 
 /**
+ * `interfaces`: those of an installation, as a pattern. `closed`: interfaces that forward only because of the networks,
+ * so nothing else that comes in by them is forwarded, unless some other program of the host translates it.
+ */
+export interface HostNames {
+  table: string;
+  interfaces: string;
+  block: string;
+  closed: readonly string[];
+}
+
+/**
  * Of the host: from the interfaces of an installation to the world, and not to the host, to others or to what is not
  * public.
  */
 export function hostRules(
-  { table, interfaces, block }: { table: string; interfaces: string; block: string },
+  { table, interfaces, block, closed }: HostNames,
   peers: readonly Peer[],
   openings: Openings,
 ): string {
@@ -58,6 +69,7 @@ export function hostRules(
       `iifname "${interfaces}" jump way_out`,
       `oifname "${interfaces}" ct state established,related accept`,
       `oifname "${interfaces}" drop`,
+      ...closingLines(closed),
     ]),
     chain('way_out', '', [
       'ct state established,related accept',
@@ -90,6 +102,17 @@ function peerRules(interfaces: string, peers: readonly Peer[], openings: Opening
   if (!peers.length) return [];
   const pairs = peers.map(({ from, to }) => `${from} . ${to}`).join(', ');
   return [`oifname "${interfaces}" ip saddr . ip daddr { ${pairs} } tcp dport ${rangeOf(openings)} accept`];
+}
+
+function closingLines(links: readonly string[]): string[] {
+  if (!links.length) return [];
+  return [
+    'ct state established,related accept',
+    'ct status dnat accept',
+    // Of other installations.
+    'oifname "pl*" accept',
+    `iifname { ${links.map((link) => `"${link}"`).join(', ')} } drop`,
+  ];
 }
 
 /**

@@ -2,6 +2,8 @@
 import os from 'node:os';
 import { driverContext } from '../../drivers/driver';
 import { listNetworkDirectories } from '../../drivers/network/network_directory';
+import { hasWayOut } from '../../drivers/network/open';
+import { networkObstacle } from '../../drivers/runtime/network_obstacle';
 import { ask, hostServer, openNetworkTrial, type NetworkTrial } from './network_trial';
 import { until } from './runtime';
 
@@ -113,6 +115,22 @@ export function networkCases(): void {
       'end',
     ]);
     await destroy('ins_admin');
+  });
+
+  test('services on the network of the host keep it the default, until there are none', async () => {
+    const obstacle = (sandbox: 'auto' | 'none'): Promise<string | null> =>
+      networkObstacle(sandbox, one.trial.options.directory, one.options.block);
+    expect(await obstacle('none')).toContain('SANDBOX is none');
+    if (!(await hasWayOut())) return expect(await obstacle('auto')).toContain('/dev/net/tun');
+    expect(await obstacle('auto')).toBeNull();
+    await one.trial.start(one.trial.spec('dbs_before.server', 'exec sleep 600'));
+    await one.trial.start(one.trial.spec('dbs_before.proxy', 'exec sleep 600'));
+    expect(await obstacle('auto')).toMatch(/^1 applications and databases run on the network of the host\./);
+    await one.serve('ins_after', 'prj_a', 7004);
+    expect(await obstacle('auto')).toBeNull();
+    await destroy('dbs_before.server', 'ins_after');
+    expect(await obstacle('auto')).toBeNull();
+    await destroy('dbs_before.proxy');
   });
 
   test('the network is there as long as a unit of the project is', async () => {

@@ -1,9 +1,10 @@
 // What a project reaches of the world behind this host: a network namespace stands for it, with a public address, a
 // metadata service, private addresses and a resolver.
 import { spawn, type ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { driverContext } from '../../drivers/driver';
 import { run } from '../../drivers/command';
-import { openNetworkTrial, type NetworkTrial } from './network_trial';
+import { openNetworkTrial, output, type NetworkTrial } from './network_trial';
 import { firstOutput, kill } from './processes';
 
 /** Once the anycast address of relays, today nobody's. */
@@ -15,7 +16,9 @@ const PRIVATE = ['10.98.76.54', '172.20.9.9', '192.168.77.7', '100.64.9.9'];
 const ALLOWED = '10.98.77.1';
 const PORT = 7777;
 const NAME = `platform-test-${process.pid}`;
-const LINK = `plt${process.pid}`;
+const LINK = `out${process.pid}`;
+/** Another machine beside the host, on an interface by which the host reaches the world. */
+const NEIGHBOUR = { name: `${NAME}-near`, link: `near${process.pid}`, here: '192.88.98.1', address: '192.88.98.2' };
 
 const SERVER = `
 const net = require('node:net'), dgram = require('node:dgram');
@@ -32,6 +35,11 @@ const socket = dgram.createSocket('udp4');
 socket.on('message', (query, { port, address }) => socket.send(answer(query), port, address));
 socket.bind(53, '${RESOLVER}', () => Promise.all(servers).then(() => console.log('listens')));`;
 
+const REMOVE = [NAME, NEIGHBOUR.name, LINK, NEIGHBOUR.link]
+  .map((one, index) => `ip ${index < 2 ? 'netns' : 'link'} del ${one} 2>/dev/null`)
+  .concat(':')
+  .join('; ');
+
 const ASK = `
 const { Resolver } = require("node:dns").promises, resolver = new Resolver({ timeout: 5000 });
 resolver.setServers(["${RESOLVER}"]);
@@ -40,14 +48,17 @@ resolver.resolve4("name.example").then(console.log, (error) => console.log(error
 export function networkOutsideCases(): void {
   let world: ChildProcess;
   let one: NetworkTrial;
+  let before: string;
   beforeAll(async () => {
     world = await makeWorld();
+    await makeNeighbour();
+    before = fromNeighbour();
     one = await openNetworkTrial({ resolvers: [RESOLVER], allowed: ['10.98.77.0/24'] });
   }, 60_000);
   afterAll(async () => {
     await one?.close();
     await kill(world);
-    await run('sh', ['-c', `ip netns del ${NAME}; ip link del ${LINK} 2>/dev/null || :`], driverContext(20_000));
+    await run('sh', ['-c', `${REMOVE}`], driverContext(20_000));
   }, 60_000);
 
   const at = (address: string, port = PORT): string => `${address}:${port}`;
@@ -65,9 +76,45 @@ export function networkOutsideCases(): void {
     });
   });
 
+  test('the host does not forward for others because of it', async () => {
+    expect(before).toBe('outside');
+    const forwards = readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8').trim() === '1';
+    expect(fromNeighbour()).toBe(forwards ? 'outside' : 'nothing');
+    expect(await one.reach('ins_still', 'prj_out', [at(PUBLIC)])).toEqual({ [at(PUBLIC)]: 'outside' });
+  });
+
   test('names are resolved through it', async () => {
     expect(await one.shell('ins_names', 'prj_out', `exec node -e '${ASK}'`)).toEqual(["[ '10.11.12.13' ]"]);
   });
+}
+
+// While nothing forbids it, a host that forwards is a router for its neighbours.
+async function makeNeighbour(): Promise<void> {
+  const { name, link, here, address } = NEIGHBOUR;
+  const script = [
+    'set -e',
+    `ip netns add ${name}`,
+    `ip link add ${link} type veth peer name eth0 netns ${name}`,
+    `echo 1 > /proc/sys/net/ipv4/conf/${link}/forwarding`,
+    `ip addr add ${here}/24 dev ${link}`,
+    `ip link set ${link} up`,
+    `ip -n ${name} addr add ${address}/24 dev eth0`,
+    `ip -n ${name} link set eth0 up`,
+    `ip -n ${name} route add default via ${here}`,
+    `ip -n ${NAME} route add ${address}/32 via ${HERE}`,
+    // The last of the default routes: nothing uses it.
+    `ip route add default via ${address} dev ${link} metric 4000000000`,
+  ];
+  await run('sh', ['-c', script.join('\n')], driverContext(20_000));
+}
+
+/** What it gets from the world through the host. */
+function fromNeighbour(): string {
+  const program = `const socket = require('net').connect(${PORT}, '${PUBLIC}');
+    socket.setTimeout(3000, () => (console.log('nothing'), socket.destroy()));
+    socket.on('data', (bytes) => (console.log(String(bytes)), socket.destroy()));
+    socket.on('error', (error) => console.log(error.code));`;
+  return output('ip', 'netns', 'exec', NEIGHBOUR.name, process.execPath, '-e', program).trim();
 }
 
 async function makeWorld(): Promise<ChildProcess> {

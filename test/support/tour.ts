@@ -2,10 +2,12 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fastDirectory } from './database';
 import { freePort } from './free_port';
 
 const ROOT = path.resolve(__dirname, '../..');
+const UNITS_GONE_MS = 20_000;
 
 export interface Tour {
   /**
@@ -34,11 +36,18 @@ export async function startTour(settings: Record<string, string> = {}): Promise<
   return {
     run: (file) => paste(blocksOf(file), env),
     async close() {
+      await untilUnitsGone(path.join(data, 'runtime/units'));
       service.kill('SIGTERM');
       if (service.exitCode === null) await new Promise((resolve) => service.once('exit', resolve));
       fs.rmSync(data, { recursive: true, force: true });
     },
   };
+}
+
+// Of what the tour has deleted; else they would outlive it.
+async function untilUnitsGone(units: string): Promise<void> {
+  for (const end = Date.now() + UNITS_GONE_MS; Date.now() < end && fs.existsSync(units); await sleep(100))
+    if (fs.readdirSync(units).length === 0) return;
 }
 
 function start(env: NodeJS.ProcessEnv): Promise<ChildProcess> {

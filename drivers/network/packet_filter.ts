@@ -1,0 +1,44 @@
+// What other programs have in the packet filter of this host: each of their chains may drop what ours lets pass.
+import { readFile } from 'node:fs/promises';
+import { run } from '../command';
+import type { DriverContext } from '../driver';
+
+interface Chain {
+  family: string;
+  table: string;
+  name: string;
+  hook?: string;
+  policy?: string;
+}
+
+const OWN_TABLE = /^platform_[0-9a-f]{6}$/;
+
+/** Which chain drops what it does not know, of what is forwarded or comes in; null: none, as far as nft(8) tells. */
+export async function closedChain(ctx: DriverContext): Promise<string | null> {
+  const chains = await run('nft', ['-j', 'list', 'chains'], ctx).catch(() => '{"nftables":[]}');
+  const older = await run('iptables-legacy', ['-S'], ctx).catch(() => '');
+  return closedIn(chains) ?? ((await hasOlderTables()) ? closedOlder(older) : null);
+}
+
+/** By their policy. firewalld ends its chains with a rule that rejects. */
+export function closedIn(chains: string): string | null {
+  const { nftables } = JSON.parse(chains) as { nftables: { chain?: Chain }[] };
+  const found = nftables
+    .flatMap(({ chain }) => chain ?? [])
+    .filter(({ family, table }) => ['ip', 'inet'].includes(family) && !OWN_TABLE.test(table))
+    .find(
+      ({ table, hook, policy }) =>
+        (hook === 'forward' || hook === 'input') && (policy === 'drop' || table === 'firewalld'),
+    );
+  return found ? `${found.family} ${found.table} ${found.name}` : null;
+}
+
+/** Of iptables before nftables. */
+export function closedOlder(rules: string): string | null {
+  const [, name] = /^-P (FORWARD|INPUT) DROP$/m.exec(rules) ?? [];
+  return name ? `iptables ${name}` : null;
+}
+
+async function hasOlderTables(): Promise<boolean> {
+  return (await readFile('/proc/net/ip_tables_names', 'utf8').catch(() => '')).includes('filter');
+}
