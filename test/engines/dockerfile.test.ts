@@ -2,7 +2,13 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { configuredApplication, eventually, startDeployService, type DeployService } from '../support/deploy';
+import {
+  configuredApplication,
+  eventually,
+  startDeployService,
+  visitHost,
+  type DeployService,
+} from '../support/deploy';
 import { freePort } from '../support/free_port';
 import type { GitFiles } from '../support/git_server';
 import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../support/images';
@@ -142,6 +148,40 @@ describeBuilds('Dockerfiles', () => {
     expect(ended.status).toBe('failed');
     // The service only knows how to clear up the first project.
     await service.call('DELETE', place, { key: stranger.key, project: stranger.id });
+  }, 240_000);
+
+  test('are built for previews, which push nothing', async () => {
+    const made = await service.call('POST', '/v2/registries', {
+      ...{ body: { name: 'shown' }, headers: { Prefer: 'wait=20' } },
+    });
+    expect(made.body.status).toBe('active');
+    const image = `localhost:${registryPort}/shown/app:1`;
+    const busybox = { mode: '100755' as const, content: readFileSync('/bin/busybox') };
+    const build = { builder: 'dockerfile', image };
+    const application = await service.application({ Dockerfile: DOCKERFILE, busybox }, { build });
+    expect((await application.deploy()).status_reason).toBe(null);
+    const images = async (): Promise<string[]> =>
+      (await service.call('GET', `/v2/registries/${made.body.id}/images`)).body.data.map(
+        ({ digest }: { digest: string }) => digest,
+      );
+    const pushed = await images();
+    expect(pushed).toHaveLength(1);
+    const next = { Dockerfile: DOCKERFILE.replace('COLOUR=red', 'COLOUR=green') };
+    service.git.commit(application.name, next, { branch: 'next' });
+    const { id } = await application.post('/previews', { branch: 'next' });
+    const host = await eventually(
+      'the preview',
+      async () => {
+        const found = await application.get(`/previews/${id}`);
+        if (found.status === 'failed') throw new Error(JSON.stringify(found));
+        return found.url && new URL(found.url).hostname;
+      },
+      60_000,
+    );
+    const { ingressPort } = service.platform.config;
+    await eventually('its answer', async () => (await visitHost(ingressPort, host)).body === 'colour green\n', 120_000);
+    expect((await application.visit()).body).toBe('colour red\n');
+    expect(await images()).toEqual(pushed);
   }, 240_000);
 
   test('that fail say so, and builders name what is there', async () => {

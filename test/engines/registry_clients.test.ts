@@ -1,9 +1,13 @@
 // The container registry as skopeo sees it, and killed while layers come in.
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { startPlant, type Plant } from '../support/bad_days_program';
@@ -108,6 +112,26 @@ test('who may not is refused', async () => {
   await expect(push(image, 'refused:1', 'robot-nobody:wrong')).rejects.toThrow(/unauthorized|authentication/i);
 }, 60_000);
 
+const hasPodman = spawnSync('podman', ['--version']).status === 0;
+
+(hasPodman ? test : test.skip)(
+  'podman login takes a robot account, keeps it for skopeo, and refuses a wrong secret',
+  async () => {
+    const [username = '', secret = ''] = (await robot(['pull', 'push'])).split(':');
+    const file = path.join(directory, 'auth.json');
+    const login = (password: string): { status: number | null; stderr: string } => {
+      const options = ['--tls-verify=false', '--authfile', file, '--username', username, '--password-stdin'];
+      return spawnSync('podman', ['login', ...options, `localhost:${port}`], { input: password, encoding: 'utf8' });
+    };
+    expect(login('wrong')).toMatchObject({ status: 125, stderr: expect.stringMatching(/unauthorized|invalid/i) });
+    expect(login(secret)).toMatchObject({ status: 0 });
+    const image = makeImage('podman', 1, 1000);
+    await run('skopeo', ['copy', '--dest-tls-verify=false', '--dest-authfile', file, image, remote('podman:1')]);
+    expect(await digestOf('podman:1', `${username}:${secret}`)).toMatch(/^sha256:/);
+  },
+  60_000,
+);
+
 test('a push that was killed is done again, and nothing is left over', async () => {
   const all = await robot(['pull', 'push']);
   const image = makeImage('killed', 4, 8_000_000);
@@ -134,6 +158,59 @@ test('a push that was killed is done again, and nothing is left over', async () 
   );
   expect(sums?.counted).toBe(sums?.stored);
 }, 240_000);
+
+const LARGE_BYTES = 2_000_000_000;
+const PIECE_BYTES = 2 ** 20;
+/** Of the service, for a layer of 2 GB. */
+const GROWTH_MB_MAX = 200;
+
+/** The bytes of a layer that no memory has to hold: a piece with a number, again and again. */
+function* layerOf(bytes: number): Generator<Buffer> {
+  const piece = randomBytes(PIECE_BYTES);
+  for (let offset = 0; offset < bytes; offset += PIECE_BYTES) {
+    const next = Buffer.from(piece.subarray(0, Math.min(PIECE_BYTES, bytes - offset)));
+    next.writeDoubleLE(offset);
+    yield next;
+  }
+}
+
+async function bearer(name: string, credentials: string): Promise<string> {
+  const url = `http://127.0.0.1:${port}/token?scope=${encodeURIComponent(`repository:acme/${name}:pull,push`)}`;
+  const headers = { Authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
+  return ((await (await fetch(url, { headers })).json()) as { token: string }).token;
+}
+
+test('a layer of 2 GB goes there and back while the service needs no more memory', async () => {
+  const credentials = await robot(['pull', 'push']);
+  const client = await clientOf(['pull', 'push']);
+  const { location } = await client.startUpload('acme/large');
+  const headers = { Authorization: `Bearer ${await bearer('large', credentials)}` };
+  const before = plant.peakMemoryMb();
+  const hash = createHash('sha256');
+  const sent = request({ port, path: location, method: 'PATCH', headers, agent: false });
+  const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
+  const pieces = function* (): Generator<Buffer> {
+    for (const piece of layerOf(LARGE_BYTES)) {
+      hash.update(piece);
+      yield piece;
+    }
+  };
+  await pipeline(Readable.from(pieces(), { objectMode: true, highWaterMark: 4 }), sent);
+  const [answer] = await answered;
+  answer.resume();
+  expect([answer.statusCode, answer.headers.range]).toEqual([202, `0-${LARGE_BYTES - 1}`]);
+  const digest = `sha256:${hash.digest('hex')}`;
+  expect((await client.call('PUT', `${location}?digest=${digest}`)).status).toBe(201);
+
+  const [pulled] = (await once(
+    request({ port, path: `/v2/acme/large/blobs/${digest}`, headers, agent: false }).end(),
+    'response',
+  )) as [IncomingMessage];
+  const back = createHash('sha256');
+  for await (const piece of pulled) back.update(piece as Buffer);
+  expect(`sha256:${back.digest('hex')}`).toBe(digest);
+  expect(plant.peakMemoryMb() - before).toBeLessThan(GROWTH_MB_MAX);
+}, 300_000);
 
 async function clientOf(permissions: string[]): Promise<RegistryClient> {
   const [username = '', password = ''] = (await robot(permissions)).split(':');

@@ -1,5 +1,7 @@
 // What holds for every engine of container registries: the embedded one, and Debian's docker-registry with our tokens.
+import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { configuredApplication, eventually, startDeployService, type DeployService } from '../support/deploy';
 import { hasDistribution, openDistribution, type Distribution } from '../support/distribution';
@@ -10,6 +12,8 @@ import type { Answer } from '../support/service';
 
 const ENGINES = ['embedded', ...(hasDistribution ? ['distribution'] : [])] as const;
 const runsImages = hasStaticBusybox() ? test : test.skip;
+const hasBuildah = spawnSync('buildah', ['--version']).status === 0;
+const buildsImages = hasBuildah && hasStaticBusybox() ? test : test.skip;
 
 describe.each(ENGINES)('the registry engine %s', (engine) => {
   let service: DeployService;
@@ -184,7 +188,50 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
     120_000,
   );
 
+  test('pushes and deletions are in the activity, with who did them', async () => {
+    const { id, name } = await activeRegistry();
+    const account = await robot(['pull', 'push', 'delete']);
+    const { digest } = await account.client.pushImage(`${name}/app`, '1', [randomBytes(100)]);
+    const place = `/v2/projects/${service.project}/activity?resource_id=${id}`;
+    const found = async (action: string): Promise<Answer['body'][]> =>
+      (await service.call('GET', place)).body.data.filter((one: Answer['body']) => one.action === action);
+    const pushed = await eventually('the push', async () => (await found('registry.image_pushed'))[0], 30_000);
+    expect(pushed.actor).toMatchObject({ type: 'robot_account', id: account.id });
+    expect(pushed.resource).toMatchObject({ id, name: `${name}/app:1` });
+    expect((await owner().call('DELETE', `/v2/${name}/app/manifests/${digest}`)).status).toBe(202);
+    const deleted = await eventually('the deletion', async () => (await found('registry.image_deleted'))[0], 30_000);
+    expect(deleted.resource).toMatchObject({ id, name: `${name}/app:1` });
+    expect(
+      [await found('registry.image_pushed'), await found('registry.image_deleted')].map((all) => all.length),
+    ).toEqual([1, 1]);
+  }, 90_000);
+
   if (engine !== 'distribution') return;
+
+  // Of the embedded one: test/engines/dockerfile.test.ts.
+  buildsImages(
+    'the image of a Dockerfile is pushed to it, and runs from there',
+    async () => {
+      const { id, name } = await activeRegistry();
+      const files = {
+        Dockerfile:
+          'FROM scratch\nCOPY busybox /bin/busybox\nCOPY index.html /www/index.html\n' +
+          'CMD ["/bin/busybox", "sh", "-c", "exec /bin/busybox httpd -f -p $PORT -h /www"]\n',
+        busybox: { mode: '100755' as const, content: readFileSync('/bin/busybox') },
+        'index.html': 'built',
+      };
+      const image = `${host}/${name}/built:1`;
+      const application = await service.application(files, { build: { builder: 'dockerfile', image } });
+      expect((await application.deploy()).status_reason).toBe(null);
+      await eventually('its row', async () => (await images(id)).some(({ tag }) => tag === '1'), 30_000);
+      const source = { type: 'image', image };
+      const made = await service.call('POST', '/v2/applications', { body: { name: `from-${name}`, source } });
+      const again = await configuredApplication(service, made.body);
+      expect((await again.deploy()).status_reason).toBe(null);
+      expect((await again.visit()).body).toBe('built');
+    },
+    180_000,
+  );
 
   test('what no notification said is found by comparison, and forged notifications are refused', async () => {
     const { id, name } = await activeRegistry();

@@ -20,6 +20,8 @@ export interface Plant extends Workplace, Patient {
   stop(): Promise<void>;
   /** Starts it where it does not run; resolves when it serves. */
   start(): Promise<void>;
+  /** The most that it has had in memory since it was started the last time, in MB of 2^20 bytes. */
+  peakMemoryMb(): number;
   /** What it has said since it was started the last time. */
   said(): string;
   /** Deletes all applications, and ends it. */
@@ -54,6 +56,10 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
     sql: async (text, values) => (await sql.query(text, values)).rows,
     call: (method, place, options) => call(base, key(), method, place, options),
     application: (files, wanted = {}) => makeApplication(plant, files, wanted),
+    peakMemoryMb() {
+      const status = readFileSync(`/proc/${program?.pid}/status`, 'utf8');
+      return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
+    },
     said: () => (program ? program.out() + program.err() : ''),
     async kill() {
       program?.signal('SIGKILL');
