@@ -48,6 +48,7 @@ beforeAll(async () => {
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
+    NETWORK: 'shared',
     INGRESS_PROCESS: 'in_process',
     ...{ DNS_PORT: '0', SMTP_PORTS: '0', MX_PORT: '0', REGISTRY_PORT: '0', S3_PORT: '0' },
     LOG_LEVEL: 'silent',

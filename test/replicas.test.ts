@@ -24,6 +24,7 @@ async function replicaOf(service: TestService, settings: Record<string, string>)
     PORT: '0',
     ADMIN_PORT: '0',
     INGRESS_PORT: '0',
+    NETWORK: 'shared',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
     WORKER: 'separate',

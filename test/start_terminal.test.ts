@@ -22,7 +22,15 @@ function startAtTerminal(settings: Record<string, string>): Session {
   const free = { PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', DNS_PORT: '0', S3_PORT: '0', REGISTRY_PORT: '0' };
   const child = spawn('script', ['-qefc', `exec ${command}`, '/dev/null'], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, ...free, SMTP_PORTS: '0', MX_PORT: '0', VOLUME_DRIVER: 'directory', ...settings },
+    env: {
+      PATH: process.env.PATH,
+      ...free,
+      SMTP_PORTS: '0',
+      MX_PORT: '0',
+      VOLUME_DRIVER: 'directory',
+      NETWORK: 'shared',
+      ...settings,
+    },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   let text = '';

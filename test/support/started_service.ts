@@ -25,9 +25,11 @@ export async function startService(settings: Record<string, string> = {}): Promi
   fs.chmodSync(data, 0o755);
   const [port, ingressPort] = [await freePort(), await freePort()];
   const places = { PORT: String(port), ADMIN_PORT: '0', INGRESS_PORT: String(ingressPort), PLATFORM_DATA_DIR: data };
+  // Registries may be at private addresses where the tests run.
+  const shared = { NETWORK: 'shared', VOLUME_DRIVER: 'directory' };
   const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], {
     cwd: ROOT,
-    env: { ...process.env, NODE_ENV: 'production', VOLUME_DRIVER: 'directory', ...places, ...settings },
+    env: { ...process.env, NODE_ENV: 'production', ...shared, ...places, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
