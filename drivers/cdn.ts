@@ -75,7 +75,7 @@ export interface Edge {
   forcesHttps(host: string): boolean;
   handle(request: IncomingMessage, response: ServerResponse, visitor: Visitor): void;
   /** Whether the request is that of a zone whose origin is an application. */
-  isOwn(request: IncomingMessage): boolean;
+  isOwn(request: Pick<IncomingMessage, 'headers'>): boolean;
 }
 
 export interface Visitor {

@@ -1,10 +1,10 @@
 // The head of a request as the instance gets it: without what was meant for this connection (RFC 9110 section 7.6.1),
 // with who asked and how.
-import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { mintRequestId } from '../../core/ids';
 import { EDGE_FIELD } from '../cdn';
 import { withoutNamed } from './response_parser';
+import type { VisitorRequest } from './visitor';
 
 /** Who asks, as far as it can be believed. */
 export interface Caller {
@@ -38,7 +38,7 @@ const PORT = /:(\d{1,5})$/;
 
 /** `trustProxy` is the number of proxies in front whose headers are believed. */
 export function callerOf(
-  request: IncomingMessage,
+  request: VisitorRequest,
   authority: string,
   listener: 'http' | 'https',
   trustProxy: number,
@@ -81,7 +81,7 @@ export interface ForwardOptions {
 }
 
 /** Request line and headers, the empty line included. */
-export function forwardedHead(request: IncomingMessage, options: ForwardOptions): string {
+export function forwardedHead(request: VisitorRequest, options: ForwardOptions): string {
   const { caller } = options;
   const { connection } = request.headers;
   const raw = connection === undefined ? request.rawHeaders : withoutNamed(request.rawHeaders, connection);
@@ -99,12 +99,12 @@ export function forwardedHead(request: IncomingMessage, options: ForwardOptions)
   return `${head}\r\n`;
 }
 
-export function isChunked(request: IncomingMessage): boolean {
+export function isChunked(request: VisitorRequest): boolean {
   return request.headers['transfer-encoding'] !== undefined;
 }
 
 /** Trailers that an instance may see; framing and what we vouch for are not among them. */
-export function forwardedTrailers(request: IncomingMessage): string {
+export function forwardedTrailers(request: VisitorRequest): string {
   let text = '';
   const raw = request.rawTrailers;
   for (let index = 0; index < raw.length; index += 2) {

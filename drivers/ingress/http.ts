@@ -5,16 +5,15 @@ import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecureContext, TLSSocket } from 'node:tls';
-import { mintRequestId } from '../../core/ids';
 import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
+import { refuseClient } from './client_error';
+import { acceptVisitor, closeIdleVisitors } from './simple_connection';
 import { tlsContextCache, contextOf, forgetContext } from './tls_contexts';
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
 import type { IngressState } from './ingress_state';
 import { INGRESS_LIMITS, type IngressLimits } from './limits';
 import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from './listeners';
-import { fixedPage, render } from './pages';
-import { isClosingAfterResponse } from './response';
 import { enforceTimeouts } from './timeouts';
 import {
   applyRoutes,
@@ -72,9 +71,11 @@ export async function openIngressServer(
     options.tlsPort === null ? null : https.createServer({ ...serverOptions(ingress.limits), ...tlsOptions(ingress) });
   const servers: http.Server[] = secure === null ? [plain] : [plain, secure];
   const sockets = new Set<Socket>();
-  attachHandlers(ingress, plain, 'http', sockets);
-  if (secure !== null) attachHandlers(ingress, secure, 'https', sockets);
-  const visitors = secure && openHttp2(ingress, secure, servers, sockets);
+  attachHandlers(ingress, plain, 'http');
+  acceptPlain(ingress, plain, sockets);
+  if (secure !== null) attachHandlers(ingress, secure, 'https');
+  secure?.on('connection', (socket: Socket) => countSocket(ingress, socket, sockets));
+  const visitors = secure && openHttp2(ingress, secure, servers);
   const listeners: Listeners = new Map();
   const { host, port, tlsPort, predecessor } = options;
   try {
@@ -139,7 +140,8 @@ function newIngressState(options: IngressOptions): IngressState {
     table: routeTable(),
     traffic: trafficCounters(),
     certificates: tlsContextCache((host) => options.parts.certificate(host)),
-    running: new Set(),
+    running: [],
+    visitors: [],
     tunnels: new Set(),
     trustProxy: options.trustProxy ?? 0,
     httpsPort: null,
@@ -176,25 +178,37 @@ function tlsOptions(ingress: IngressState): https.ServerOptions {
 }
 
 /** Connections whose client has chosen HTTP/2 are taken from the server, which would take them for HTTP/1.1. */
-function openHttp2(
-  ingress: IngressState,
-  secure: https.Server,
-  servers: http.Server[],
-  sockets: Set<Socket>,
-): Http2Visitors {
+function openHttp2(ingress: IngressState, secure: https.Server, servers: http.Server[]): Http2Visitors {
   const server = http.createServer(serverOptions(ingress.limits));
-  attachHandlers(ingress, server, 'https', sockets);
+  attachHandlers(ingress, server, 'https');
   servers.push(server);
   const visitors = http2Visitors(server, ingress.limits);
   const [serveHttp1] = secure.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
   secure.removeAllListeners('secureConnection');
   secure.on('secureConnection', (socket) =>
-    socket.alpnProtocol === 'h2' ? visitors.accept(socket) : serveHttp1?.call(secure, socket),
+    socket.alpnProtocol === 'h2'
+      ? visitors.accept(socket)
+      : acceptVisitor(ingress, socket, 'https', () => serveHttp1?.call(secure, socket)),
   );
   return visitors;
 }
 
-function attachHandlers(ingress: IngressState, server: http.Server, listener: Scheme, sockets: Set<Socket>): void {
+function acceptPlain(ingress: IngressState, plain: http.Server, sockets: Set<Socket>): void {
+  const [serveHttp1] = plain.listeners('connection') as ((socket: Socket) => void)[];
+  plain.removeAllListeners('connection');
+  plain.on('connection', (socket: Socket) => {
+    countSocket(ingress, socket, sockets);
+    if (!socket.destroyed) acceptVisitor(ingress, socket, 'http', () => serveHttp1?.call(plain, socket));
+  });
+}
+
+function countSocket(ingress: IngressState, socket: Socket, sockets: Set<Socket>): void {
+  if (sockets.size >= ingress.limits.connections) return void socket.destroy();
+  sockets.add(socket);
+  socket.on('close', () => sockets.delete(socket));
+}
+
+function attachHandlers(ingress: IngressState, server: http.Server, listener: Scheme): void {
   server.maxHeadersCount = 0; // Node would leave out what is above it, even Content-Length, and serve the rest
   const on = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) =>
     handleRequest(ingress, { request, response, listener, expects, upgrade: null });
@@ -203,13 +217,8 @@ function attachHandlers(ingress: IngressState, server: http.Server, listener: Sc
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
     onUpgrade(ingress, request, socket as Socket, head, listener),
   );
-  server.on('clientError', onClientError);
+  server.on('clientError', refuseClient);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
-  server.on('connection', (socket: Socket) => {
-    if (sockets.size >= ingress.limits.connections) return void socket.destroy();
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-  });
 }
 
 // Node hands over the bare connection for every protocol; what is no WebSocket is served as if it had not been asked,
@@ -229,21 +238,8 @@ function onUpgrade(
   socket.on('drain', () => response.emit('drain'));
   response.assignSocket(socket);
   response.on('finish', () => socket.destroySoon());
-  handleRequest(ingress, { request, response, listener, expects: false, upgrade: { socket, head, protocol } });
-}
-
-/** What is not HTTP, or comes too slowly, before there is a request. */
-function onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (isClosingAfterResponse(socket)) return; // its answer is under way, and closes it
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
-  const statuses: Record<string, [number, string]> = {
-    HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
-    ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
-  };
-  const [status, title] = statuses[error.code ?? ''] ?? [400, 'Bad Request'];
-  const { headers, body } = render({ ...fixedPage('malformed'), status, title }, null, mintRequestId());
-  const lines = Object.entries({ ...headers, Connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`);
+  const detach = (): void => response.detachSocket(socket);
+  handleRequest(ingress, { request, response, listener, expects: false, upgrade: { socket, head, protocol, detach } });
 }
 
 async function waitUntilIdle(ingress: IngressState, upstream: Upstream, ms: number): Promise<void> {
@@ -273,14 +269,19 @@ async function closeAll(
   const quietUntil = performance.now() + Math.min(graceMs, QUIET_MS);
   while (sockets.size > 0 && performance.now() < until) {
     await sleep(20);
-    if (performance.now() >= quietUntil) for (const server of servers) server.closeIdleConnections();
+    if (performance.now() >= quietUntil) closeIdle(ingress, servers);
     if (performance.now() >= tunnelsUntil) ingress.tunnels.forEach(endTunnel);
   }
-  for (const server of servers) server.closeIdleConnections();
+  closeIdle(ingress, servers);
   await sleep(20); // the last answers are on their way
   for (const socket of sockets) socket.destroy();
   for (const upstream of ingress.table.upstreams.values())
     for (const connection of upstream.idle) connection.socket.destroy();
   await closed;
   for (const server of servers) server.close(); // ends its check of timeouts
+}
+
+function closeIdle(ingress: IngressState, servers: http.Server[]): void {
+  for (const server of servers) server.closeIdleConnections();
+  closeIdleVisitors(ingress);
 }

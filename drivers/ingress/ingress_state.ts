@@ -3,6 +3,7 @@ import type { IngressCallbacks } from '../ingress';
 import type { TlsContextCache } from './tls_contexts';
 import type { ProxiedRequest } from './proxied_request';
 import type { IngressLimits } from './limits';
+import type { SimpleConnection } from './simple_connection';
 import type { RouteTable } from './route_table';
 import type { TrafficCounters } from './traffic';
 import type { Tunnel } from './tunnel';
@@ -13,7 +14,9 @@ export interface IngressState {
   table: RouteTable;
   traffic: TrafficCounters;
   certificates: TlsContextCache;
-  running: Set<ProxiedRequest>;
+  running: ProxiedRequest[];
+  /** Connections that node:http has not got. */
+  visitors: SimpleConnection[];
   tunnels: Set<Tunnel>;
   /** How many proxies in front of us are believed; 0: none. */
   trustProxy: number;

@@ -1,6 +1,6 @@
 // The responses that the ingress itself gives, to people and to programs. They tell nothing of the inside.
-import type { IncomingMessage } from 'node:http';
 import type { Route } from '../ingress';
+import type { VisitorRequest } from './visitor';
 
 /** Why the ingress itself answered, as the access lines name it. */
 export type Reason =
@@ -108,7 +108,7 @@ export function noTargetPage(state: Route['state']): Page {
 /** Headers and body: a page where HTML is asked for, else a problem document (RFC 9457). */
 export function render(
   page: Page,
-  request: IncomingMessage | null,
+  request: VisitorRequest | null,
   requestId: string,
 ): { headers: Record<string, string>; body: string } {
   const html = /text\/html/i.test(request?.headers.accept ?? '');

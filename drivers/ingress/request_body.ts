@@ -1,9 +1,9 @@
 // The body of a request on its way to the instance, as it comes and as fast as the instance takes it.
-import type { IncomingMessage } from 'node:http';
 import type { ProxiedRequest } from './proxied_request';
 import { forwardedTrailers, isChunked } from './forwarded_head';
 import { fixedPage } from './pages';
 import { failRequest } from './response';
+import type { VisitorRequest } from './visitor';
 
 /** `held`: not touched yet, so that another instance may still be asked. `waiting`: until the instance says 100. */
 export type BodyState = 'none' | 'held' | 'waiting' | 'flowing' | 'sent';
@@ -11,7 +11,7 @@ export type BodyState = 'none' | 'held' | 'waiting' | 'flowing' | 'sent';
 /** An instance that knows nothing of `Expect` says nothing: the body goes out then (RFC 9110 section 10.1.1). */
 const INVITATION_MS = 1_000;
 
-export function bodyOf(request: IncomingMessage): BodyState {
+export function bodyOf(request: VisitorRequest): BodyState {
   const length = request.headers['content-length'];
   return isChunked(request) || (length !== undefined && length !== '0') ? 'held' : 'none';
 }

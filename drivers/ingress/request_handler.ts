@@ -1,5 +1,5 @@
 // Receives requests: rejects those that are malformed or lead nowhere, forwards the others to an instance.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyOf } from './request_body';
 import { isOverShare } from './client_share';
 import { hasCertificate } from './tls_contexts';
@@ -8,7 +8,7 @@ import { callerOf } from './forwarded_head';
 import type { IngressState } from './ingress_state';
 import { fixedPage, render, type Page } from './pages';
 import { isClosingAfterResponse, endAfterRequest, closeAfterResponse, sendPage } from './response';
-import { findSite, normalizeHost } from './route_table';
+import { findSite, normalizeHost, type Site } from './route_table';
 
 interface RequestAddress {
   authority: string;
@@ -19,7 +19,12 @@ const CHALLENGE_PATH = '/.well-known/acme-challenge/';
 const TOKEN = /^[A-Za-z0-9_-]{1,256}$/;
 const HTTPS_DEFAULT = 443;
 
-export function handleRequest(ingress: IngressState, inbound: InboundRequest): void {
+export interface NodeRequest extends InboundRequest {
+  request: IncomingMessage;
+  response: ServerResponse;
+}
+
+export function handleRequest(ingress: IngressState, inbound: NodeRequest): void {
   const { request, response } = inbound;
   if (isClosingAfterResponse(request.socket)) return;
   response.on('error', () => undefined); // a write to a client that has gone
@@ -32,10 +37,20 @@ export function handleRequest(ingress: IngressState, inbound: InboundRequest): v
   routeRequest(ingress, inbound, address);
 }
 
-function routeRequest(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): void {
-  const site = findSite(ingress.table, authority);
-  if (site === null && routeToEdge(ingress, inbound, { authority, target })) return;
-  if (site === null) return rejectRequest(inbound, fixedPage(ingress.table.complete ? 'unknown_host' : 'starting'));
+function routeRequest(ingress: IngressState, inbound: NodeRequest, address: RequestAddress): void {
+  const site = findSite(ingress.table, address.authority);
+  if (site !== null) return serveSite(ingress, inbound, site, address);
+  if (routeToEdge(ingress, inbound, address)) return;
+  rejectRequest(inbound, fixedPage(ingress.table.complete ? 'unknown_host' : 'starting'));
+}
+
+/** A request whose host name leads to an application. */
+export function serveSite(
+  ingress: IngressState,
+  inbound: InboundRequest,
+  site: Site,
+  { authority, target }: RequestAddress,
+): void {
   const isOfEdge = ingress.parts.edge?.isOwn(inbound.request) ?? false;
   const caller = callerOf(inbound.request, authority, inbound.listener, isOfEdge ? 1 : ingress.trustProxy);
   const full = site.application.open >= ingress.limits.applicationRequests;
@@ -49,7 +64,7 @@ function routeRequest(ingress: IngressState, inbound: InboundRequest, { authorit
 }
 
 /** @returns false where the host name is not that of a CDN zone */
-function routeToEdge(ingress: IngressState, inbound: InboundRequest, { authority, target }: RequestAddress): boolean {
+function routeToEdge(ingress: IngressState, inbound: NodeRequest, { authority, target }: RequestAddress): boolean {
   const { edge } = ingress.parts;
   const host = normalizeHost(authority);
   if (!edge?.has(host) || inbound.upgrade !== null) return false;
@@ -108,7 +123,7 @@ function httpsAddress({ httpsPort }: IngressState, authority: string, host: stri
 
 // Node's parser refuses most of what makes two servers see different requests in the same bytes. This is the rest
 // (RFC 9112 sections 3.2, 6.1 and 11.2).
-function protocolErrorOf({ limits }: IngressState, { request, upgrade }: InboundRequest): Page | null {
+function protocolErrorOf({ limits }: IngressState, { request, upgrade }: NodeRequest): Page | null {
   const { headers, httpVersionMajor, httpVersionMinor } = request;
   const coding = headers['transfer-encoding'];
   if (request.rawHeaders.length > limits.headers * 2) return fixedPage('too_many_headers');
@@ -139,7 +154,7 @@ function addressOf(request: IncomingMessage): RequestAddress | null {
   return { authority, target: path.startsWith('/') ? path : `/${path}` };
 }
 
-async function answerChallenge(ingress: IngressState, inbound: InboundRequest, address: RequestAddress): Promise<void> {
+async function answerChallenge(ingress: IngressState, inbound: NodeRequest, address: RequestAddress): Promise<void> {
   const { response } = inbound;
   const token = address.target.slice(CHALLENGE_PATH.length).split('?', 1)[0] as string;
   const answer = TOKEN.test(token) ? await ingress.parts.challenge(token).catch(() => null) : null;
@@ -155,7 +170,7 @@ async function answerChallenge(ingress: IngressState, inbound: InboundRequest, a
 }
 
 /** For a request that belongs to no application: it is neither counted nor logged. */
-function rejectRequest({ request, response, listener }: InboundRequest, page: Page): void {
+function rejectRequest({ request, response, listener }: NodeRequest, page: Page): void {
   const { requestId } = callerOf(request, '', listener, 0);
   const { headers, body } = render(page, request, requestId);
   const whole = bodyOf(request) === 'none';

@@ -1,10 +1,11 @@
 // The end of a proxied request: the last bytes to the client, the counters, and the access line.
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AccessLine } from '../ingress';
 import { countOut } from './client_share';
+import { leaveList } from './open_list';
 import type { ProxiedRequest } from './proxied_request';
 import { render, type Page } from './pages';
 import { countBytes, countRequest } from './traffic';
+import type { VisitorRequest, VisitorResponse } from './visitor';
 import { destroyConnection, finishUpstreamRequest } from './upstream';
 
 const LINGERING_CLOSE_MS = 2_000;
@@ -17,7 +18,7 @@ const ending = new WeakSet<object>();
  * This answer is the last one of its connection: what comes after the request is not served, also if it is there
  * already.
  */
-export function closeAfterResponse(response: ServerResponse): void {
+export function closeAfterResponse(response: VisitorResponse): void {
   response.shouldKeepAlive = false;
   if (response.socket !== null) ending.add(response.socket);
 }
@@ -80,7 +81,7 @@ export function endResponse(proxied: ProxiedRequest, last: Buffer | string | nul
  * answer that the client has not read yet (RFC 9112 section 9.6). So what still arrives is discarded for a while, as a
  * lingering close.
  */
-export function endAfterRequest(request: IncomingMessage, response: ServerResponse): void {
+export function endAfterRequest(request: VisitorRequest, response: VisitorResponse): void {
   closeAfterResponse(response);
   const done = (): void => void response.end();
   const timer = setTimeout(done, LINGERING_CLOSE_MS).unref();
@@ -99,7 +100,7 @@ export function finishProxying(proxied: ProxiedRequest): void {
     if (!proxied.answered) proxied.status = CLIENT_GONE;
   } else if (proxied.status !== 101 && !response.writableFinished) proxied.reason ??= 'client_gone';
   abortUpstream(proxied);
-  ingress.running.delete(proxied);
+  leaveList(ingress.running, proxied);
   countOut(site.application, proxied.caller.address);
   const duration = performance.now() - proxied.startedMs;
   if (proxied.status !== 101) {
@@ -109,12 +110,12 @@ export function finishProxying(proxied: ProxiedRequest): void {
   ingress.parts.line(accessLineOf(proxied, duration));
 }
 
-function end(response: ServerResponse, last: Buffer | string | null, encoding: BufferEncoding): void {
+function end(response: VisitorResponse, last: Buffer | string | null, encoding: BufferEncoding): void {
   if (last === null) return void response.end();
   response.end(last, encoding);
 }
 
-function write(response: ServerResponse, last: Buffer | string, encoding: BufferEncoding): void {
+function write(response: VisitorResponse, last: Buffer | string, encoding: BufferEncoding): void {
   if (typeof last === 'string') response.write(last, encoding);
   else response.write(last);
 }

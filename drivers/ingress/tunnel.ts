@@ -1,8 +1,8 @@
 // A connection that is no longer HTTP, e.g. a WebSocket: bytes both ways until one side ends.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
+import { leaveList } from './open_list';
 import type { ProxiedRequest } from './proxied_request';
 import { finishProxying } from './response';
 import { countBytes, countRequest } from './traffic';
@@ -17,10 +17,10 @@ export interface Tunnel {
 
 /** Goes over from HTTP to bytes. Throws an Error for a head that cannot be passed on. */
 export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Buffer): void {
-  const { ingress, upgrade, connection, upstream, response } = proxied;
+  const { ingress, upgrade, connection, upstream } = proxied;
   if (upgrade === null || connection === null || upstream === null) return;
   const text = headText(head, upgrade.protocol ?? '');
-  response.detachSocket(upgrade.socket as Socket);
+  upgrade.detach();
   const tunnel: Tunnel = {
     proxied,
     client: upgrade.socket,
@@ -30,7 +30,7 @@ export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Bu
   proxied.connection = null;
   proxied.status = 101;
   proxied.answered = true;
-  ingress.running.delete(proxied);
+  leaveList(ingress.running, proxied);
   ingress.tunnels.add(tunnel);
   upstream.tunnels.add(tunnel);
   countRequest(ingress.traffic, proxied.owner, 101, performance.now() - proxied.startedMs);

@@ -1,0 +1,136 @@
+// A visitor's connection of HTTP/1.1 while only simple requests come on it. The request side of node:http costs more
+// than all else that the ingress does for one: here a parser, the routing and one write are left of it. The first
+// request that is anything else takes the connection to node:http, with what has been read, for good.
+import type { Socket } from 'node:net';
+import { refuseClient } from './client_error';
+import type { IngressState } from './ingress_state';
+import { forEachOpen, joinList, leaveList, type OpenListItem } from './open_list';
+import { serveSite } from './request_handler';
+import { closeAfterResponse, isClosingAfterResponse } from './response';
+import { findSite } from './route_table';
+import { parseSimpleRequest } from './simple_request';
+import { simpleResponse, type SimpleResponse } from './simple_response';
+
+export interface SimpleConnection extends OpenListItem {
+  ingress: IngressState;
+  socket: Socket;
+  listener: 'http' | 'https';
+  /** Takes the socket with all that comes on it. */
+  handOver: (socket: Socket) => void;
+  /** The one that is under way. */
+  response: SimpleResponse | null;
+  /** What came before the response was complete. */
+  early: Buffer | null;
+  /** Since the connection was accepted, or the last response complete. */
+  idleSince: number;
+  hasServed: boolean;
+  /** For each response: one function for all of them. */
+  onFinish: (error?: Error | null) => void;
+  stop: () => void;
+}
+
+/** Of the ACME challenge, which is answered before any application. */
+const WELL_KNOWN = '/.well-known/';
+const LATE = Object.assign(new Error('no request came'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+
+export function acceptVisitor(
+  ingress: IngressState,
+  socket: Socket,
+  listener: 'http' | 'https',
+  handOver: (socket: Socket) => void,
+): void {
+  const onData = (bytes: Buffer): void => receive(connection, bytes);
+  const onDrain = (): void => drain(connection);
+  const onEnd = (): void => socket.destroySoon();
+  const onClose = (): void => close(connection);
+  const onError = (): void => void socket.destroy();
+  const connection: SimpleConnection = {
+    index: -1,
+    ingress,
+    socket,
+    listener,
+    handOver,
+    response: null,
+    early: null,
+    idleSince: performance.now(),
+    hasServed: false,
+    onFinish: (error) => void (error || finish(connection)),
+    stop() {
+      leaveList(ingress.visitors, connection);
+      socket.off('data', onData).off('drain', onDrain).off('end', onEnd).off('close', onClose).off('error', onError);
+    },
+  };
+  joinList(ingress.visitors, connection);
+  socket.on('data', onData).on('drain', onDrain).on('end', onEnd).on('close', onClose).on('error', onError);
+}
+
+/** Ends connections whose client has neither asked nor gone for too long. */
+export function endIdleVisitors(ingress: IngressState, now: number): void {
+  const { headersMs, keepAliveMs } = ingress.limits;
+  forEachOpen(ingress.visitors, ({ response, hasServed, idleSince, socket }) => {
+    if (response !== null || now - idleSince <= (hasServed ? keepAliveMs : headersMs)) return;
+    if (hasServed) socket.destroySoon();
+    else refuseClient(LATE, socket);
+  });
+}
+
+/** Ends connections that wait for a further request. */
+export function closeIdleVisitors(ingress: IngressState): void {
+  forEachOpen(ingress.visitors, ({ response, hasServed, socket }) => {
+    if (response === null && hasServed) socket.destroySoon();
+  });
+}
+
+function receive(connection: SimpleConnection, bytes: Buffer): void {
+  const { ingress, socket, listener } = connection;
+  if (isClosingAfterResponse(socket) || socket.writableEnded) return;
+  if (connection.response !== null) {
+    connection.early = connection.early === null ? bytes : Buffer.concat([connection.early, bytes]);
+    return void socket.pause();
+  }
+  const request = parseSimpleRequest(bytes, socket, ingress.limits);
+  const site = request && findSite(ingress.table, request.authority);
+  if (request === null || site === null || request.url.startsWith(WELL_KNOWN)) return passOn(connection, bytes);
+  const { keepAliveMs } = ingress.limits;
+  const response = simpleResponse(socket, request.method, Math.floor(keepAliveMs / 1000), connection.onFinish);
+  connection.response = response;
+  if (request.isLast) closeAfterResponse(response);
+  const inbound = { request, response, listener, expects: false, upgrade: null };
+  serveSite(ingress, inbound, site, { authority: request.authority, target: request.url });
+}
+
+function passOn(connection: SimpleConnection, bytes: Buffer): void {
+  const { socket, handOver } = connection;
+  connection.stop();
+  handOver(socket);
+  socket.unshift(bytes);
+}
+
+function finish(connection: SimpleConnection): void {
+  const { response, socket, early } = connection;
+  if (response === null || socket.destroyed) return;
+  response.writableFinished = true;
+  connection.response = null;
+  connection.idleSince = performance.now();
+  connection.hasServed = true;
+  response.onClose?.();
+  if (!response.shouldKeepAlive) return void socket.destroySoon();
+  if (early === null) return;
+  connection.early = null;
+  socket.resume();
+  receive(connection, early);
+}
+
+function drain({ response }: SimpleConnection): void {
+  if (response === null) return;
+  const { onDrain } = response;
+  response.writableNeedDrain = false;
+  response.onDrain = null;
+  onDrain?.();
+}
+
+function close(connection: SimpleConnection): void {
+  leaveList(connection.ingress.visitors, connection);
+  connection.response?.onClose?.();
+  connection.response = null;
+}

@@ -1,0 +1,118 @@
+// Parses the requests that most are: HTTP/1.1, a path, no body, and nothing that needs a second look. What is not one
+// of them goes to the parser of node:http with every byte: this one refuses nothing and repairs nothing.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
+import { EDGE_FIELD } from '../cdn';
+import type { IngressLimits } from './limits';
+import type { VisitorRequest } from './visitor';
+
+export interface SimpleRequest extends VisitorRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly authority: string;
+  /** The client closes the connection after the response. */
+  readonly isLast: boolean;
+}
+
+/**
+ * RFC 9112 §2 to §5 without all that is optional: no empty line in front, one space each, a path of visible characters
+ * without `#`, CRLF alone, no folded line, no space before a colon, no control character but a tab in a value.
+ */
+const SIMPLE =
+  /^(?:GET|HEAD|DELETE|OPTIONS) (\/[!"$-~]*) HTTP\/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)+\r\n$/;
+const CARRIAGE_RETURN = 0x0d;
+const LINE_FEED = 0x0a;
+/** `GET / HTTP/1.1` and the ends of its line and of its head. */
+const SHORTEST = 18;
+const VERSION_LENGTH = ' HTTP/1.1\r\n'.length;
+const LINE_END = '\r\n';
+const SPACE = 0x20;
+const TAB = 0x09;
+const CLOSE_OR_KEEP = /^(?:close|keep-alive)$/i;
+
+/** A body, a change of what is spoken, or another name of `Connection`, which Node's parser follows too. */
+const UNUSUAL = new Set([
+  ...['content-length', 'transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection'],
+]);
+/** Those that the ingress reads. Each may stand once. */
+const READ = new Set([
+  ...['host', 'connection', 'cookie', 'accept', EDGE_FIELD],
+  ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id'],
+]);
+
+const NO_TRAILERS: string[] = [];
+
+/** Null where the bytes are anything else than one whole simple request. */
+export function parseSimpleRequest(bytes: Buffer, socket: Socket, limits: IngressLimits): SimpleRequest | null {
+  const { length } = bytes;
+  if (length < SHORTEST || length > limits.headerBytes || !endsHead(bytes)) return null;
+  const text = bytes.toString('latin1');
+  const path = SIMPLE.exec(text)?.[1];
+  if (path === undefined) return null;
+  const pathAt = text.indexOf(' ') + 1;
+  const rawHeaders: string[] = [];
+  const headers = readHeaders(bytes, text, pathAt + path.length + VERSION_LENGTH, rawHeaders);
+  if (headers?.host === undefined || rawHeaders.length > limits.headers * 2) return null;
+  const { connection } = headers;
+  if (connection !== undefined && !CLOSE_OR_KEEP.test(connection)) return null;
+  return {
+    httpVersionMajor: 1,
+    httpVersionMinor: 1,
+    method: text.slice(0, pathAt - 1),
+    // A copy: what notes it in a log must not hold the whole head.
+    url: bytes.toString('latin1', pathAt, pathAt + path.length),
+    authority: headers.host,
+    isLast: connection !== undefined && connection.length === 'close'.length,
+    headers,
+    rawHeaders,
+    rawTrailers: NO_TRAILERS,
+    socket,
+    complete: true,
+    on: ignore,
+    once: ignore,
+    pause: ignore,
+    resume: ignore,
+    isPaused: isNever,
+  };
+}
+
+function endsHead(bytes: Buffer): boolean {
+  const { length } = bytes;
+  return (
+    bytes[length - 1] === LINE_FEED &&
+    bytes[length - 2] === CARRIAGE_RETURN &&
+    bytes[length - 3] === LINE_FEED &&
+    bytes[length - 4] === CARRIAGE_RETURN
+  );
+}
+
+/** Of a text that SIMPLE describes. Null where one of them makes the request no simple one. */
+function readHeaders(bytes: Buffer, text: string, from: number, raw: string[]): IncomingHttpHeaders | null {
+  const headers: Record<string, string> = {};
+  for (let at = from; at < text.length - LINE_END.length;) {
+    const colon = text.indexOf(':', at);
+    const lineEnd = text.indexOf(LINE_END, colon);
+    const name = text.slice(at, colon);
+    let [begin, end] = [colon + 1, lineEnd];
+    while (begin < end && isSpace(bytes[begin])) begin += 1;
+    while (begin < end && isSpace(bytes[end - 1])) end -= 1;
+    const lower = name.toLowerCase();
+    if (UNUSUAL.has(lower) || headers[lower] !== undefined) return null;
+    if (READ.has(lower)) headers[lower] = bytes.toString('latin1', begin, end);
+    raw.push(name, text.slice(begin, end));
+    at = lineEnd + LINE_END.length;
+  }
+  return headers;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB;
+}
+
+function ignore(): void {
+  // There is no body that could come.
+}
+
+function isNever(): boolean {
+  return false;
+}
