@@ -101,6 +101,7 @@ test('a control plane that is killed leaves the process serving; the next one fi
       request.on('error', reject);
     });
   expect(await secure()).toBe(200);
+  await eventually(async () => expect(lines.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2));
   before.ingress.forgetCertificate('app.example.com');
   await expect(open({ certificate })).rejects.toMatchObject({ code: 'EBUSY' });
   await bench.detach(before); // as the end of its process closes its connection
