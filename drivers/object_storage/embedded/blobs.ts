@@ -1,9 +1,10 @@
 // The files of objects: written once, synced with their directory before anybody is told of them, never changed.
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { countReceived } from '../../../core/young_garbage';
 import { syncDirectory } from '../../files';
+import { openMd5 } from './hashing/md5';
 import { openFileCache, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
 
@@ -116,24 +117,26 @@ async function writeFile(
 ): Promise<{ size: number; md5: string }> {
   const handle = await open(file, 'wx', 0o600);
   const behind = openWriteBehind(handle);
+  const md5 = openMd5();
   try {
-    const md5 = createHash('md5');
     let size = 0;
     for await (const piece of content) {
       countReceived(piece.length);
-      md5.update(piece);
+      const hashed = md5.update(piece);
       watch?.piece(piece);
       await behind.write(piece);
+      await hashed;
       size += piece.length;
     }
     await behind.end();
-    const digest = md5.digest('hex');
-    watch?.end(digest);
     // Both at once: the file system commits them together.
     const synced = await Promise.allSettled([handle.sync(), syncName()]);
     for (const one of synced) if (one.status === 'rejected') throw one.reason;
+    const digest = await md5.digest();
+    watch?.end(digest);
     return { size, md5: digest };
   } finally {
+    md5.release();
     await behind.settle();
     // Nothing that it could still say matters: what was to be kept is synced.
     void handle.close().catch(() => undefined);
