@@ -215,6 +215,21 @@ describe('configurations', () => {
       expect(() => checkOf({ Test })).toThrow(/HEALTHCHECK/);
   });
 
+  test('EXPOSE counts where it names exactly one TCP port', () => {
+    const exposed = (...ports: string[]): number | undefined =>
+      settingsOf({ ExposedPorts: Object.fromEntries(ports.map((port) => [port, {}])) }).exposed_port;
+    expect([exposed('80/tcp'), exposed('8080'), exposed('80/TCP', '53/udp')]).toEqual([80, 8080, 80]);
+    expect([
+      exposed(),
+      exposed('80/tcp', '443/tcp'),
+      exposed('53/udp'),
+      exposed('0/tcp'),
+      exposed('70000/tcp'),
+    ]).toEqual(Array.from({ length: 5 }, () => undefined));
+    for (const ExposedPorts of ['80', null, ['80/tcp'], 80])
+      expect(settingsOf({ ExposedPorts })).not.toHaveProperty('exposed_port');
+  });
+
   test('STOPSIGNAL is a name or a number', () => {
     const signalOf = (StopSignal: unknown): unknown => settingsOf({ StopSignal }).stop_signal;
     expect(['SIGQUIT', 'quit', '3', '15', '0', '99', 'SIGNOTHING', undefined].map(signalOf)).toEqual([
