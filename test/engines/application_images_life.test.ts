@@ -91,6 +91,33 @@ describeImages('the life of an application from an image', () => {
   );
 
   test(
+    'STOPSIGNAL is what a program gets at its stop',
+    async () => {
+      // SIGTERM is nothing to it: only the signal of the image ends it before the time is over.
+      const command = 'trap "" TERM; exec busybox httpd -f -p "$PORT" -h /www';
+      await pushImage(registry, 'acme/life', 'signal', {
+        layers: [base, await siteLayer({ 'index.html': 'signal' })],
+        config: { Cmd: ['/bin/sh', '-c', command], Env: ['PATH=/bin'], StopSignal: 'SIGUSR1' },
+      });
+      const run = { shutdown_grace_seconds: 300 };
+      const application = await imageApplication(imageName('life:signal'), { run });
+      const first = await application.deploy();
+      expect([first.status, first.status_reason]).toEqual(['active', null]);
+      expect((await application.deploy()).status_reason).toBe(null);
+      await eventually(
+        'the end of the first instance',
+        async () => (await service.sql('select 1 from instances where deployment_id = $1', [first.id])).length === 0,
+        60_000,
+      );
+      const { data } = await application.get('/logs?source=system&limit=100');
+      expect((data as { message: string }[]).map(({ message }) => message).join('\n')).toContain(
+        'get SIGUSR1, and 300 seconds',
+      );
+    },
+    WITHIN_MS,
+  );
+
+  test(
     'more memory than the size of the instances has ends it, with the reason',
     async () => {
       await pushImageThat('greedy', 'exec busybox tail /dev/zero');
