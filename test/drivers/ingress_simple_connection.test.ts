@@ -147,7 +147,7 @@ test('a large answer waits for a visitor that reads slowly', async () => {
 
 test('a connection without a request ends, and so does one without a further request', async () => {
   const front = await openFront([routeOf([await echo()])], {
-    limits: { sweepMs: 20, headersMs: 300, keepAliveMs: 1_000 },
+    limits: { sweepMs: 20, headersMs: 2_000, keepAliveMs: 1_000 },
   });
   expect(await raw(front.port, '', 15_000)).toMatch(/^HTTP\/1\.1 408 /);
   const kept = await raw(front.port, GET('/once'), 15_000);
