@@ -1,6 +1,6 @@
 // A list that things join and leave in any order, in constant time. Not a Set: V8 makes a new table of it every few
 // changes, and each old one refers to the next. Once one of them is old, all things that have ever been in the later
-// ones outlive the collections of young objects: that was a quarter of the processor time of the ingress.
+// ones may outlive the collections of young objects.
 
 export interface OpenListItem {
   /** Its place; -1: it is in none. */
