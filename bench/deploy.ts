@@ -222,7 +222,10 @@ async function removeAll({ api, directory }: Stage): Promise<void> {
     if (!data.length) break;
     for (const { id } of data) await api.call('DELETE', `/v2/applications/${id}`);
   }
-  for (const end = Date.now() + GIVE_UP_MS; Date.now() < end && processesWith(path.join(directory, 'runtime')).length;)
+  for (
+    const end = Date.now() + GIVE_UP_MS;
+    Date.now() < end && processesWith(path.join(directory, 'runtime/units')).length;
+  )
     await new Promise((resolve) => setTimeout(resolve, 500));
 }
 
