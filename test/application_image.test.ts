@@ -11,7 +11,6 @@ import {
   registryPort,
   service,
   setUpImages,
-  type ImageApplication,
 } from './support/image_cases';
 import { pushImage, SERVE, siteLayer, tarOf } from './support/images';
 
@@ -38,21 +37,6 @@ async function pushIndex(tag: string, platforms: object[]): Promise<void> {
   const index = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, manifests }));
   const put = await registry.call('PUT', `/v2/acme/shop/web/manifests/${tag}`, index, { 'Content-Type': mediaType });
   expect(put.status).toBe(201);
-}
-
-/** Nobody tells of a push to a registry of others: the tag is asked for when its time has come. */
-async function followByPolling(application: ImageApplication, push: () => Promise<void>): Promise<void> {
-  const path = `/v2/applications/${application.id}/auto_deploy`;
-  expect((await service.call('PATCH', path, { body: { enabled: true } })).status).toBe(200);
-  const lastCheck = async (): Promise<unknown> => (await application.get('/auto_deploy')).last_checked_at;
-  await eventually('the first check of the tag', async () => (await lastCheck()) !== null);
-  const before = (await application.get('/deployments?limit=1')).data[0].id;
-  await push();
-  await service.sql(`update auto_deploys set next_at = now() - interval '1 minute' where id = $1`, [application.id]);
-  await eventually('a deployment by the tag', async () => {
-    const [newest] = (await application.get('/deployments?limit=1')).data;
-    return newest.id !== before && newest.trigger === 'push' && newest.status === 'active';
-  });
 }
 
 describeImages('applications from images', () => {
@@ -144,11 +128,6 @@ describeImages('applications from images', () => {
     expect(await application.visit()).toMatchObject({ status: 200, body: 'from elsewhere' });
     const foreign = await application.deploy({ image: elsewhere('foreign') });
     expect(foreign.status_reason).toMatch(/no variant for linux.*linux\/s390x/);
-    await followByPolling(application, async () => {
-      await pushSite('other', 'changed elsewhere');
-      await pushIndex('both', [{ os: 'linux', architecture }]);
-    });
-    expect(await application.visit()).toMatchObject({ status: 200, body: 'changed elsewhere' });
   });
 
   test('HEALTHCHECK decides who serves, until the application has a health check of its own', async () => {

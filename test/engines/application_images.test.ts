@@ -7,6 +7,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { startPlant, type Plant } from '../support/bad_days_program';
 import { configuredApplication, eventually, type TestApplication } from '../support/deploy';
+import { hasDistribution, openDistribution, type Distribution } from '../support/distribution';
 import { freePort } from '../support/free_port';
 import { busyboxLayer, hasStaticBusybox, sha256, siteLayer, SERVE, tarOf } from '../support/images';
 
@@ -17,6 +18,8 @@ let plant: Plant;
 let port: number;
 let directory: string;
 let credentials: string;
+/** Of somebody else, who tells nobody of what is pushed. */
+let elsewhere: Distribution | undefined;
 
 /** An OCI layout on the disk, as skopeo reads one. */
 function writeLayout(name: string, layers: Buffer[]): string {
@@ -47,8 +50,13 @@ function push(image: string, name: string, format: 'oci' | 'v2s2'): Promise<unkn
   return run('skopeo', ['copy', ...options, image, `docker://localhost:${port}/acme/${name}`]);
 }
 
+async function pushElsewhere(text: string): Promise<void> {
+  const image = writeLayout(text, [await busyboxLayer(), await siteLayer({ 'index.html': text })]);
+  await run('skopeo', ['copy', '--dest-tls-verify=false', image, `docker://${elsewhere?.host}/site:stable`]);
+}
+
 async function imageApplication(name: string, image: string): Promise<Omit<TestApplication, 'push'>> {
-  const source = { type: 'image', image: `localhost:${port}/acme/${image}` };
+  const source = { type: 'image', image };
   const made = await plant.call('POST', '/v2/applications', { body: { name, source } });
   expect(made.status).toBe(201);
   return configuredApplication(plant, made.body);
@@ -58,7 +66,7 @@ describeImages('images that other programs pushed', () => {
   beforeAll(async () => {
     directory = mkdtempSync(path.join(tmpdir(), 'application-images-'));
     port = await freePort();
-    plant = await startPlant({ REGISTRY_PORT: String(port) });
+    plant = await startPlant({ REGISTRY_PORT: String(port), GIT_POLL_SECONDS: '1' });
     const made = await plant.call('POST', '/v2/registries', { body: { name: 'acme' } });
     const robot = await plant.call('POST', '/v2/robot_accounts', {
       body: { name: 'ci-builds', permissions: ['pull', 'push'] },
@@ -69,6 +77,7 @@ describeImages('images that other programs pushed', () => {
 
   afterAll(async () => {
     await plant?.close();
+    await elsewhere?.close();
     rmSync(directory, { recursive: true, force: true });
   }, 120_000);
 
@@ -77,7 +86,7 @@ describeImages('images that other programs pushed', () => {
     async (format) => {
       const layers = [await busyboxLayer(), await siteLayer({ 'index.html': format })];
       await push(writeLayout(format, layers), `web:${format}`, format);
-      const application = await imageApplication(`web-${format}`, `web:${format}`);
+      const application = await imageApplication(`web-${format}`, `localhost:${port}/acme/web:${format}`);
       const { status, status_reason } = await application.deploy();
       expect([status, status_reason]).toEqual(['active', null]);
       expect(await application.visit()).toMatchObject({ status: 200, body: format });
@@ -89,7 +98,7 @@ describeImages('images that other programs pushed', () => {
     const large = await tarOf([{ name: 'data', content: randomBytes(60_000_000) }]);
     const layers = [await busyboxLayer(), large, await siteLayer({ 'index.html': 'after the kill' })];
     await push(writeLayout('large', layers), 'web:large', 'oci');
-    const application = await imageApplication('web-large', 'web:large');
+    const application = await imageApplication('web-large', `localhost:${port}/acme/web:large`);
     const { id } = await application.ask();
     const store = path.join(plant.runtimeDir, 'caches', application.id, 'application.layers');
     for (const begun of ['.blob-', '.new-']) {
@@ -112,4 +121,24 @@ describeImages('images that other programs pushed', () => {
       Promise.resolve(readdirSync(store).every((name) => !name.startsWith('.'))),
     );
   }, 240_000);
+
+  (hasDistribution ? test : test.skip)(
+    'a tag in a registry of others is followed',
+    async () => {
+      elsewhere = await openDistribution();
+      await elsewhere.start(null);
+      await pushElsewhere('first');
+      const application = await imageApplication('web-elsewhere', `${elsewhere.host}/site:stable`);
+      expect((await application.deploy()).status_reason).toBe(null);
+      const followed = await plant.call('PATCH', `/v2/applications/${application.id}/auto_deploy`, {
+        body: { enabled: true },
+      });
+      expect(followed.status).toBe(200);
+      await pushElsewhere('second');
+      await eventually('the second image', async () => (await application.visit()).body === 'second', 60_000);
+      const [newest] = (await application.get('/deployments?limit=1')).data;
+      expect(newest.trigger).toBe('push');
+    },
+    120_000,
+  );
 });
