@@ -11,14 +11,17 @@ export interface Traces {
   directories: string[];
 }
 
+const LISTEN = '0A';
 const FOLDERS = ['units', 'releases', 'caches', 'mirrors'];
 
 /** @param applicationId every process of the application has it in its environment */
 export async function tracesOf(directory: string, applicationId: string, ports: number[]): Promise<Traces> {
   const open = await Promise.all(ports.map(isOpen));
+  const processes = processesWith(applicationId);
+  const inNetworks = new Set(processes.flatMap(listeningPortsOf));
   return {
-    processes: processesWith(applicationId),
-    ports: ports.filter((_, index) => open[index]),
+    processes,
+    ports: ports.filter((port, index) => open[index] || inNetworks.has(port)),
     directories: FOLDERS.flatMap((folder) => entriesOf(path.join(directory, 'runtime', folder))),
   };
 }
@@ -39,6 +42,15 @@ function isOpen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1');
     socket.once('connect', () => (socket.destroy(), resolve(true))).once('error', () => resolve(false));
+  });
+}
+
+/** Of the network that a process is in, which may be that of its project. In the form of proc(5). */
+function listeningPortsOf(pid: number): number[] {
+  const lines = ['tcp', 'tcp6'].flatMap((name) => read(`/proc/${pid}/net/${name}`).split('\n').slice(1));
+  return lines.flatMap((line) => {
+    const [, local, , state] = line.trim().split(/\s+/);
+    return state === LISTEN ? [Number.parseInt(local?.split(':')[1] ?? '', 16)] : [];
   });
 }
 
