@@ -9,6 +9,7 @@ import {
   responseParser,
   type ResponseSink,
 } from '../../drivers/ingress/response_parser';
+import { pick, randomFrom, type Random } from '../support/seeded_random';
 
 const SEED = Number(process.env.FUZZ_SEED ?? 20_260_101);
 const CASES = Number(process.env.FUZZ_CASES ?? 2_000);
@@ -146,23 +147,6 @@ function parseWithNode(method: string, bytes: Buffer): Promise<{ status: number 
       socket.push(null);
     });
   });
-}
-
-type Random = () => number;
-
-/** The same numbers from 0 to 1 for the same seed (mulberry32). */
-function randomFrom(seed: number): Random {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function pick<T>(random: Random, list: readonly T[]): T {
-  return list[Math.floor(random() * list.length)] as T;
 }
 
 function cut(random: Random, bytes: Buffer): Buffer[] {

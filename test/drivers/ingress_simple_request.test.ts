@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { INGRESS_LIMITS } from '../../drivers/ingress/limits';
 import { parseSimpleRequest } from '../../drivers/ingress/simple_request';
+import { pick, randomFrom, type Random } from '../support/seeded_random';
 
 const SEED = Number(process.env.FUZZ_SEED ?? 20_260_201);
 const CASES = Number(process.env.FUZZ_CASES ?? 6_000);
@@ -139,23 +140,6 @@ async function readWithNode(bytes: Buffer): Promise<object[]> {
   stream.push(null);
   await new Promise((resolve) => stream.on('close', resolve));
   return requests;
-}
-
-type Random = () => number;
-
-/** The same numbers from 0 to 1 for the same seed (mulberry32). */
-function randomFrom(seed: number): Random {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function pick<T>(random: Random, list: readonly T[]): T {
-  return list[Math.floor(random() * list.length)] as T;
 }
 
 const LINES = [

@@ -49,7 +49,8 @@ let shared: DatagramBatches | null | undefined;
 
 /** @returns the one of this process; null where the host has no such calls, or koffi is not installed */
 export function datagramBatches(): DatagramBatches | null {
-  shared ??= open();
+  // null is an answer too: what is not there now is not looked for again.
+  if (shared === undefined) shared = open();
   return shared;
 }
 
@@ -152,9 +153,9 @@ function answerWaiting(turn: Turn): number {
       const response = respond(bytes.subarray(query, query + length), textOf(address));
       if (response && put(turn, responses, header, response)) responses += 1;
     }
+    // The kernel has written the length of this address; the next one may be longer.
+    words[(header + HEADER.nameBytes) >> 2] = ADDRESS.bytes;
   }
-  for (let index = 0; index < count; index += 1)
-    words[(received + index * HEADER.bytes + HEADER.nameBytes) >> 2] = ADDRESS.bytes;
   if (responses > 0) send(turn, responses);
   return Math.max(count, 0);
 }
