@@ -22,7 +22,7 @@ import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail';
 import { openGitProviders } from '../drivers/git_provider';
 import { openNameserver } from './nameserver';
-import { logNetworks, openNetworksOf } from './networks';
+import { logNetworks, openNetworksOf, reportNetworks } from './networks';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
 import { startRouteFeed } from './route_feed';
@@ -140,5 +140,6 @@ async function openRuntime(platform: Platform, opened: Closing[]): Promise<Runti
   });
   opened.push(() => runtime.close());
   await logNetworks(platform, runtime, networks);
+  await reportNetworks(platform, runtime);
   return runtime;
 }

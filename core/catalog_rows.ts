@@ -9,6 +9,15 @@ export interface RegionRow {
   city: string | null;
   available: boolean;
   features: Feature[];
+  /** null: no worker of the region has reported it. */
+  network: RegionNetworkRow | null;
+}
+
+/** `project`: each project has a network of its own. `none`: all share that of the host. */
+export interface RegionNetworkRow {
+  isolation: 'project' | 'none';
+  /** Whether programs connect to public addresses. */
+  egress: boolean;
 }
 
 /** Prices are decimal strings in `currency`. */

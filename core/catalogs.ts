@@ -25,6 +25,7 @@ import type {
   EngineVersionRow,
   PackageAvailabilityRow,
   PresetRow,
+  RegionNetworkRow,
   RegionRow,
 } from './catalog_rows';
 import type { EngineFound, HostFacts, PostgresqlFound } from './host_facts';
@@ -50,11 +51,10 @@ export interface Promised {
 const megabyteBytes = 2 ** 20;
 const gigabyteBytes = 2 ** 30;
 
-export function regionRows(settings: RegionSettings): RegionRow[] {
+export function regionRows(settings: RegionSettings, network: RegionNetworkRow | null): RegionRow[] {
   const { regionId: id, regionName: name, regionCountry, regionCity } = settings;
-  return [
-    { id, name, country: regionCountry ?? null, city: regionCity ?? null, available: true, features: builtFeatures },
-  ];
+  const place = { country: regionCountry ?? null, city: regionCity ?? null };
+  return [{ id, name, ...place, available: true, features: builtFeatures, network }];
 }
 
 /** `available`: the host has the memory for one instance at all. */

@@ -18,11 +18,12 @@ import type {
 import { listing } from './base/listing';
 import { promisedCapacity } from './database/capacity';
 import type { Page, PageArguments } from './base/page';
+import { networkOfRegion } from './region';
 
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {
   return catalogPage(
     ctx,
-    catalogs.regionRows(ctx.config),
+    catalogs.regionRows(ctx.config, await networkOfRegion(ctx)),
     args,
     { of: 'regions', key: 'id' },
     {
@@ -141,9 +142,7 @@ export async function volumeSizeLimits(
     volumeSizeStepGb: step_gb,
     volumeSizeDefaultGb: default_gb,
   } = limits;
-  const rows = catalogs
-    .regionRows(ctx.config)
-    .map(({ id: region }) => ({ region, min_gb, max_gb, step_gb, default_gb }));
+  const rows = [{ region: ctx.config.regionId, min_gb, max_gb, step_gb, default_gb }];
   return catalogPage(
     ctx,
     rows,

@@ -4297,7 +4297,28 @@ export type Region = {
   available: Scalars['Boolean']['output'];
   /** Features that the region offers. */
   features: Array<RegionFeature>;
+  /**
+   * Network of applications, builds and databases that start from now on, or `null` as long as no worker of the region has
+   * reported it.
+   */
+  network?: Maybe<RegionNetwork>;
 };
+
+/** What resources of a region reach over the network, and who reaches them. */
+export type RegionNetwork = {
+  /** Who shares a network, and with it the loopback interface 127.0.0.1. */
+  isolation: NetworkIsolation;
+  /** Whether programs can connect to public addresses outside of the region. */
+  egress: Scalars['Boolean']['output'];
+};
+
+/**
+ * How far the networks of a region are apart. `project`: the resources of a project share a network that no other project
+ * is in. `none`: all projects share the network of the host.
+ */
+export type NetworkIsolation =
+  | 'project'
+  | 'none';
 
 /** A group of resources that a region can offer. */
 export type RegionFeature =
@@ -7706,6 +7727,8 @@ export type ResolversTypes = {
   BucketUsage: ResolverTypeWrapper<BucketUsage>;
   BucketUsageDay: ResolverTypeWrapper<BucketUsageDay>;
   Region: ResolverTypeWrapper<Region>;
+  RegionNetwork: ResolverTypeWrapper<RegionNetwork>;
+  NetworkIsolation: NetworkIsolation;
   RegionFeature: RegionFeature;
   ApplicationType: ResolverTypeWrapper<ApplicationType>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
@@ -8095,6 +8118,7 @@ export type ResolversParentTypes = {
   BucketUsage: BucketUsage;
   BucketUsageDay: BucketUsageDay;
   Region: Region;
+  RegionNetwork: RegionNetwork;
   ApplicationType: ApplicationType;
   Float: Scalars['Float']['output'];
   BuildpackBuilder: BuildpackBuilder;
@@ -8953,6 +8977,12 @@ export type RegionResolvers<ContextType = Context, ParentType extends ResolversP
   city?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   available?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   features?: Resolver<Array<ResolversTypes['RegionFeature']>, ParentType, ContextType>;
+  network?: Resolver<Maybe<ResolversTypes['RegionNetwork']>, ParentType, ContextType>;
+};
+
+export type RegionNetworkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegionNetwork'] = ResolversParentTypes['RegionNetwork']> = {
+  isolation?: Resolver<ResolversTypes['NetworkIsolation'], ParentType, ContextType>;
+  egress?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
 export type ApplicationTypeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationType'] = ResolversParentTypes['ApplicationType']> = {
@@ -10266,6 +10296,7 @@ export type Resolvers<ContextType = Context> = {
   BucketUsage?: BucketUsageResolvers<ContextType>;
   BucketUsageDay?: BucketUsageDayResolvers<ContextType>;
   Region?: RegionResolvers<ContextType>;
+  RegionNetwork?: RegionNetworkResolvers<ContextType>;
   ApplicationType?: ApplicationTypeResolvers<ContextType>;
   BuildpackBuilder?: BuildpackBuilderResolvers<ContextType>;
   Preset?: PresetResolvers<ContextType>;

@@ -16,7 +16,7 @@ const get = (place: string, options = {}): Promise<Answer> =>
 const rows = async (place: string): Promise<Answer['body'][]> => (await get(place)).body.data;
 
 const shapes: [place: string, key: string, fields: string[]][] = [
-  ['regions', 'id', ['available', 'city', 'country', 'features', 'id', 'name']],
+  ['regions', 'id', ['available', 'city', 'country', 'features', 'id', 'name', 'network']],
   [
     'application_types',
     'id',
@@ -149,6 +149,8 @@ describe('what is offered is what is here', () => {
         city: null,
         available: true,
         features: ['applications', 'databases', 'volumes', 'object_storage', 'registry'],
+        // Nothing starts applications here.
+        network: null,
       },
     ]);
     expect(await rows('volume_size_limits')).toEqual([

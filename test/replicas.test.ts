@@ -6,6 +6,7 @@ import { limits } from '../core/limits';
 import { sha256 } from '../core/tokens';
 import { openPlatform, type Platform } from '../platform/platform';
 import { startService as serve, type Service } from '../server/service';
+import { eventually } from './support/deploy';
 import { startService, type TestService } from './support/service';
 
 const BUDGET = 200;
@@ -150,6 +151,25 @@ describe('what one process knows of the other', () => {
     await one.sql('delete from members where user_id = $1', [row?.user_id]);
     await sendNotification();
     for (const { url } of [one, two]) expect(await lateness(404, () => statusAt(url, key))).toBeLessThan(LATE_MS / 2);
+  });
+});
+
+describe('what the worker of one process finds out', () => {
+  it('is in the region that the other answers with', async () => {
+    const region = async (): Promise<{ network: unknown } | undefined> =>
+      (await one.call('GET', '/v2/regions')).body.data[0];
+    expect(await region()).toMatchObject({ network: null });
+    const servers = {
+      DNS_PORT: '0',
+      SMTP_PORTS: '0',
+      REGISTRY_PORT: '0',
+      S3_PORT: '0',
+      MX_PORT: '0',
+      DNS_PROCESSES: '0',
+    };
+    await replicaOf(one, { WORKER: 'in_process', INGRESS_PROCESS: 'in_process', ...servers });
+    const network = await eventually('the network', async () => (await region())?.network ?? null);
+    expect(network).toEqual({ isolation: 'none', egress: true });
   });
 });
 

@@ -42,7 +42,7 @@ const program = { version: '1.0', path: '/usr/bin/program' };
 const now = new Date('2026-11-21T00:00:00Z');
 
 test('the region is the one of the settings, with what is built', () => {
-  expect(regionRows({ regionId: 'local', regionName: 'This machine' })).toEqual([
+  expect(regionRows({ regionId: 'local', regionName: 'This machine' }, null)).toEqual([
     {
       id: 'local',
       name: 'This machine',
@@ -50,6 +50,7 @@ test('the region is the one of the settings, with what is built', () => {
       city: null,
       available: true,
       features: ['applications', 'databases', 'volumes', 'object_storage', 'registry'],
+      network: null,
     },
   ]);
 });

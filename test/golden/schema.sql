@@ -1639,6 +1639,15 @@ create table recovery_codes (
   constraint recovery_codes_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
 
+create table region_networks (
+  region_id text collate "C" not null,
+  isolation text not null,
+  egress boolean not null,
+  reported_at timestamp(3) with time zone not null default now(),
+  constraint region_networks_isolation CHECK ((isolation = ANY (ARRAY['project'::text, 'none'::text]))),
+  constraint region_networks_pkey PRIMARY KEY (region_id)
+);
+
 create table registries (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,

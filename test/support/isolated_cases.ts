@@ -1,5 +1,6 @@
 // Whole projects on networks of their own: built, released with a database, served under all of their host names, with
 // a preview and a bucket, and what another project reaches of that.
+import { hasWayOut } from '../../drivers/network/open';
 import { openDatabaseWorkshop, postgresqlVersions, type DatabaseWorkshop } from './database_hall';
 import { eventually, makeApplication, startDeployService, visitHost, type DeployService } from './deploy';
 import { startDnsServer, type DnsServer } from './dns_server';
@@ -71,6 +72,9 @@ export function isolatedCases(block: string): void {
   };
 
   test('an application with a database and a bucket is built, released and served in its network', async () => {
+    const { data } = await expectStatus(200, 'GET', '/v2/regions');
+    expect(data[0].network).toEqual({ isolation: 'project', egress: await hasWayOut() });
+
     const application = await service.application(files('v1'));
     const database = await newDatabase(application.id);
     await newBucket(application.id);
