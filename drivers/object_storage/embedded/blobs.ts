@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import { countReceived } from '../../../core/young_garbage';
+import { releaseMemory } from '../../release_memory';
 import { syncDirectory } from '../../files';
 import { openMd5 } from './hashing/md5';
 import { openFileCache, type OpenFile } from './open_files';
@@ -116,17 +116,24 @@ async function writeFile(
   watch: Watch | undefined,
 ): Promise<{ size: number; md5: string }> {
   const handle = await open(file, 'wx', 0o600);
-  const behind = openWriteBehind(handle);
+  // A piece that is written may still wait for its turn to be hashed.
+  let hashing: Buffer | null = null;
+  const written = (piece: Buffer): void => {
+    if (piece !== hashing) releaseMemory(piece);
+  };
+  const behind = openWriteBehind(handle, { written });
   const md5 = openMd5();
   try {
     let size = 0;
     for await (const piece of content) {
-      countReceived(piece.length);
+      hashing = piece;
+      const { length } = piece;
       const hashed = md5.update(piece);
       watch?.piece(piece);
       await behind.write(piece);
       await hashed;
-      size += piece.length;
+      hashing = null;
+      size += length;
     }
     await behind.end();
     // Both at once: the file system commits them together.

@@ -89,7 +89,8 @@ class Reader {
   async some(max: number): Promise<Buffer> {
     if (!this.rest.length && !(await this.more())) throw new S3Error('IncompleteBody');
     const piece = this.rest.subarray(0, max);
-    this.rest = this.rest.subarray(piece.length);
+    // Whoever has all of it may give its memory back.
+    this.rest = piece.length === this.rest.length ? ZERO : this.rest.subarray(piece.length);
     return piece;
   }
 
