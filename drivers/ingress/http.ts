@@ -276,7 +276,7 @@ async function closeAll(
   await sleep(20); // the last answers are on their way
   for (const socket of sockets) socket.destroy();
   for (const upstream of ingress.table.upstreams.values())
-    for (const connection of upstream.idle) connection.socket.destroy();
+    for (const connection of upstream.idle) connection.socket?.destroy();
   await closed;
   for (const server of servers) server.close(); // ends its check of timeouts
 }

@@ -1,5 +1,6 @@
 // One request on its way to an instance and its answer on the way back. Nothing is stored: bytes are forwarded as they
 // arrive, and the slower side sets the pace.
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
 import { startSendingBody, bodyOf, type BodyState } from './request_body';
@@ -160,7 +161,8 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   const connection = takeConnection(upstream, proxied, now, kind, ingress.limits.headerBytes);
   proxied.connection = connection;
   const { target, authority, expects, body } = proxied;
-  if (body === 'held') holdWrites(connection); // head and the beginning of the body in one packet
+  // Head and the beginning of the body in one packet.
+  if (body === 'held' && connection.socket !== null) holdWrites(connection.socket);
   sendHead(
     connection,
     request.method as string,
@@ -173,7 +175,7 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
       expects,
     }),
   );
-  if (connection.connected) startSendingBody(proxied);
+  if (connection.socket !== null) startSendingBody(proxied);
 }
 
 /** The instance has not taken the connection in time. */
@@ -184,7 +186,7 @@ export function failConnecting(proxied: ProxiedRequest): void {
   proxied.onBroken(new Error('the connection was not accepted in time'));
 }
 
-function holdWrites({ socket }: UpstreamConnection): void {
+function holdWrites(socket: Socket): void {
   socket.cork();
   process.nextTick(() => process.nextTick(() => socket.uncork()));
 }
@@ -240,10 +242,10 @@ function onReadDelivered(this: ProxiedRequest): void {
   this.pending = null;
   if (pending === null) return response.flushHeaders();
   if (response.write(pending)) return;
-  connection.socket.pause();
+  connection.socket?.pause();
   response.once('drain', () => {
     this.touchedMs = performance.now();
-    if (this.connection === connection) connection.socket.resume();
+    if (this.connection === connection) connection.socket?.resume();
   });
 }
 
@@ -274,7 +276,7 @@ function onBroken(this: ProxiedRequest): void {
     this.reason = 'broken';
     return void this.response.destroy();
   }
-  if (!connection.connected) {
+  if (connection.socket === null) {
     this.tried.push(upstream);
     upstream.avoidUntil = performance.now() + AVOID_MS;
     return this.resending ? sendPage(this, fixedPage('broken')) : chooseInstance(this);

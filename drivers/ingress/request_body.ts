@@ -45,10 +45,10 @@ function sendBody(proxied: ProxiedRequest): void {
 function sendBodyChunk(proxied: ProxiedRequest, chunk: Buffer, chunked: boolean): void {
   proxied.receivedBytes += chunk.length;
   proxied.touchedMs = performance.now();
-  if (proxied.connection === null) return; // answered early: the rest is of no use to anybody
+  const socket = proxied.connection?.socket ?? null;
+  if (socket === null) return; // answered early: the rest is of no use to anybody
   if (proxied.receivedBytes > proxied.ingress.limits.bodyBytes)
     return failRequest(proxied, fixedPage('body_too_large'));
-  const { socket } = proxied.connection;
   socket.cork();
   if (chunked) socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1');
   let more = socket.write(chunk);
@@ -60,6 +60,8 @@ function sendBodyChunk(proxied: ProxiedRequest, chunk: Buffer, chunked: boolean)
 function finishBody(proxied: ProxiedRequest, chunked: boolean): void {
   proxied.body = 'sent';
   proxied.touchedMs = performance.now();
-  if (chunked && proxied.connection !== null)
-    proxied.connection.socket.write(`0\r\n${forwardedTrailers(proxied.request)}\r\n`, 'latin1');
+  if (chunked) {
+    const trailers = forwardedTrailers(proxied.request);
+    proxied.connection?.socket?.write(`0\r\n${trailers}\r\n`, 'latin1');
+  }
 }

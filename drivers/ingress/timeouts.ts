@@ -23,7 +23,7 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
   if (proxied.ended || response.writableNeedDrain)
     return silentMs > limits.clientIdleMs ? endSlowClient(proxied) : undefined;
   if (connection === null) return; // its certificate is looked up, or it is about to close
-  if (!connection.connected) return silentMs > limits.connectMs ? failConnecting(proxied) : undefined;
+  if (connection.socket === null) return silentMs > limits.connectMs ? failConnecting(proxied) : undefined;
   if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered) {
     proxied.uploadMs += limits.sweepMs;
     const isSlow = silentMs > limits.clientIdleMs || isTrickling(proxied);

@@ -18,13 +18,13 @@ export interface Tunnel {
 /** Goes over from HTTP to bytes. Throws an Error for a head that cannot be passed on. */
 export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Buffer): void {
   const { ingress, upgrade, connection, upstream } = proxied;
-  if (upgrade === null || connection === null || upstream === null) return;
+  if (upgrade === null || !connection?.socket || upstream === null) return;
   const text = headText(head, upgrade.protocol ?? '');
   upgrade.detach();
   const tunnel: Tunnel = {
     proxied,
     client: upgrade.socket,
-    instance: detachSocket(connection),
+    instance: detachSocket(connection, connection.socket),
     touchedMs: performance.now(),
   };
   proxied.connection = null;

@@ -38,10 +38,14 @@ export interface Upstream {
 /** One connection to an instance. */
 export interface UpstreamConnection {
   upstream: Upstream;
-  socket: Socket;
+  /** null until the instance has taken the connection. */
+  socket: Socket | null;
+  /** Gives up what is no connection yet. */
+  abandon: () => void;
+  /** What goes out once it is one. */
+  unsent: string;
   parser: ResponseParser;
   user: ConnectionUser | null;
-  connected: boolean;
   /** It has served a request before: the instance may have closed it meanwhile. */
   reused: boolean;
   /** A byte has come since the last request went out. */
@@ -97,8 +101,8 @@ export function takeConnection(
   ) {
     if (kind === 'once' && now - connection.idleSince > FRESH_MS) break;
     upstream.idle.pop();
-    if (now > connection.idleUntil || connection.socket.destroyed || connection.socket.readableEnded) {
-      connection.socket.destroy();
+    if (now > connection.idleUntil || !isUsable(connection)) {
+      connection.socket?.destroy();
       continue;
     }
     connection.user = user;
@@ -109,10 +113,15 @@ export function takeConnection(
   return openConnection(upstream, user, headBytes);
 }
 
+function isUsable({ socket }: UpstreamConnection): boolean {
+  return socket !== null && !socket.destroyed && !socket.readableEnded;
+}
+
 /** Sends a request line and headers. */
 export function sendHead(connection: UpstreamConnection, method: string, head: string): void {
   expectResponse(connection.parser, method);
-  connection.socket.write(head, 'latin1');
+  if (connection.socket === null) connection.unsent = head;
+  else connection.socket.write(head, 'latin1');
 }
 
 /** Gives a connection back after a complete answer to a complete request. */
@@ -125,7 +134,7 @@ export function returnConnection(connection: UpstreamConnection, now: number): v
     upstream.references === 0 ||
     upstream.idle.length >= IDLE_CONNECTIONS_MAX
   )
-    return void connection.socket.destroy();
+    return void connection.socket?.destroy();
   connection.idleSince = now;
   connection.idleUntil =
     now +
@@ -137,14 +146,14 @@ export function returnConnection(connection: UpstreamConnection, now: number): v
 export function destroyConnection(connection: UpstreamConnection): void {
   connection.user = null;
   connection.parser.mode = 'over';
-  connection.socket.destroy();
+  connection.abandon();
+  connection.socket?.destroy();
 }
 
 /** Takes the HTTP off a connection: what follows is the caller's. */
-export function detachSocket(connection: UpstreamConnection): Socket {
+export function detachSocket(connection: UpstreamConnection, socket: Socket): Socket {
   connection.user = null;
-  connection.socket.removeAllListeners('data').removeAllListeners('drain');
-  return connection.socket;
+  return socket.removeAllListeners('data').removeAllListeners('drain');
 }
 
 /** One request less. */
@@ -159,38 +168,49 @@ export function finishUpstreamRequest(upstream: Upstream): void {
 export function closeIdle(upstream: Upstream, now: number): void {
   if (upstream.idle.length === 0) return;
   const stay = upstream.idle.filter((connection) => connection.idleUntil > now);
-  for (const connection of upstream.idle) if (connection.idleUntil <= now) connection.socket.destroy();
+  for (const connection of upstream.idle) if (connection.idleUntil <= now) connection.socket?.destroy();
   upstream.idle = stay;
 }
 
 function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: number): UpstreamConnection {
-  const socket = connectInto(upstream.location, upstream.port, () => {
-    connection.connected = true;
-    socket.on('data', (bytes: Buffer) => onData(connection, bytes, headBytes));
-    connection.user?.onConnected();
-  });
   const connection: UpstreamConnection = {
     upstream,
-    socket,
+    socket: null,
+    abandon: () => undefined,
+    unsent: '',
     parser: responseParser(),
     user,
-    connected: false,
     reused: false,
     receivedBytes: false,
     idleSince: 0,
     idleUntil: 0,
   };
+  connection.abandon = connectInto(upstream.location, upstream.port, {
+    onConnected: (socket) => onConnected(connection, socket, headBytes),
+    onFailed: (error) => onClose(connection, error),
+  });
+  return connection;
+}
+
+function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: number): void {
   let failure: Error | null = null;
+  connection.socket = socket;
+  socket.on('data', (bytes: Buffer) => onData(connection, bytes, headBytes));
   socket.on('drain', () => connection.user?.onDrained());
   socket.on('end', () => onEnd(connection));
   socket.on('error', (error) => (failure = error));
   socket.on('close', () => onClose(connection, failure));
-  return connection;
+  // With the beginning of a body in one packet.
+  socket.cork();
+  socket.write(connection.unsent, 'latin1');
+  connection.unsent = '';
+  connection.user?.onConnected();
+  process.nextTick(() => process.nextTick(() => socket.uncork()));
 }
 
 function onData(connection: UpstreamConnection, bytes: Buffer, headBytes: number): void {
   const { user } = connection;
-  if (user === null) return void connection.socket.destroy(); // nobody has asked
+  if (user === null) return void connection.socket?.destroy(); // nobody has asked
   connection.receivedBytes = true;
   try {
     parseResponse(connection.parser, user, bytes, headBytes);

@@ -14,6 +14,7 @@ import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network'
 import { argumentsOf, isAlive, signalProcess } from '../runtime/processes';
 import { bootId } from '../runtime/run_directory';
 import { isAnswering } from './connect';
+import { koffiFile } from './descriptors';
 import { gateProgram } from './gate';
 import {
   installationTag,
@@ -115,7 +116,7 @@ async function startHolder(user: User, name: string, ctx: DriverContext): Promis
     member === null
       ? ['unshare', '-Urn', '--']
       : ['nsenter', '-t', String(member), '-U', '-n', '--preserve-credentials', '--'];
-  await writeNetworkNote(directory, 'gate.js', gateProgram);
+  await writeNetworkNote(directory, 'gate.js', gateProgram(koffiFile()));
   await rm(path.join(directory, 'holder'), { force: true });
   const node = [process.execPath, '--max-old-space-size=48', path.join(directory, 'gate.js'), directory];
   const services = user.openings.services.map(String);

@@ -1,48 +1,76 @@
 // Connections to a port of the loopback interface of a network.
-import { connect, type Socket } from 'node:net';
+import { closeSync } from 'node:fs';
+import { connect, Socket, type ConnectOpts, type SocketConstructorOpts } from 'node:net';
+import path from 'node:path';
 import type { NetworkLocation } from '../network';
+import { descriptors, type Descriptors } from './descriptors';
 
-/** What a gate answers before it passes bytes on: the port took the connection, or it did not. */
+/** One of the two is called, once, and not before `connectInto` has returned. */
+export interface ConnectionListener {
+  /** The port has taken the connection. Who is called listens for its errors from then on. */
+  onConnected(socket: Socket): void;
+  /** ECONNREFUSED where nothing listens. */
+  onFailed(error: NodeJS.ErrnoException): void;
+}
+
+/** A connection that is being made. */
+interface Attempt {
+  port: number;
+  /** What is waited for. */
+  socket: Socket | null;
+  isOver: boolean;
+  succeed(socket: Socket): void;
+  fail(error: Error): void;
+}
+
+/** What a gate answers: the port took the connection, or it did not. */
 const TAKEN = '+'.charCodeAt(0);
 const LONGEST_WAIT_MS = 10_000;
+const RETRY_MS = 1;
 
-/**
- * `connected` is called once the port has taken the connection: only from then on the caller reads. What is written
- * before is sent then. A failure is an `error` of the socket, ECONNREFUSED where nothing listens.
- */
+/** Into a network that a gate holds, the gate hands the connected socket over where it can; else it passes bytes on. */
 export function connectInto(
   location: NetworkLocation,
   port: number,
-  connected: (socket: Socket) => void,
+  listener: ConnectionListener,
   signal?: AbortSignal,
-): Socket {
-  if ('address' in location) {
-    const socket = connect({ host: location.address, port, noDelay: true, signal });
-    return socket.once('connect', () => connected(socket));
-  }
-  const socket = connect({ path: location.gate, signal });
-  socket.write(`${port}\n`);
-  const late = setTimeout(() => socket.destroy(refusal('ETIMEDOUT', port)), LONGEST_WAIT_MS);
-  const onReadable = (): void => {
-    const answer = socket.read(1) as Buffer | null;
-    if (answer === null) return;
+): () => void {
+  const onAbort = (): void => attempt.fail(Object.assign(new Error('aborted'), { code: 'ABORT_ERR' }));
+  const onLate = (): void => attempt.fail(refusal('ETIMEDOUT', port));
+  const late = 'gate' in location ? setTimeout(onLate, LONGEST_WAIT_MS) : undefined;
+  const end = (): boolean => {
+    if (attempt.isOver) return false;
+    attempt.isOver = true;
     clearTimeout(late);
-    socket.off('readable', onReadable);
-    if (answer[0] !== TAKEN) return void socket.destroy(refusal('ECONNREFUSED', port));
-    connected(socket);
-    socket.resume();
+    signal?.removeEventListener('abort', onAbort);
+    return true;
   };
-  socket.on('readable', onReadable);
-  socket.once('close', () => clearTimeout(late));
-  return socket;
+  const abandon = (): void => void (end() && attempt.socket?.destroy());
+  const attempt: Attempt = {
+    port,
+    socket: null,
+    isOver: false,
+    succeed: (socket) => (end() ? listener.onConnected(socket) : socket.destroy()),
+    fail: (error) => {
+      if (!end()) return;
+      attempt.socket?.destroy();
+      listener.onFailed(error);
+    },
+  };
+  signal?.addEventListener('abort', onAbort, { once: true });
+  if (signal?.aborted) process.nextTick(onAbort);
+  if ('address' in location) dial(attempt, location.address);
+  else askForSocket(attempt, location.gate);
+  return abandon;
 }
 
 /** Whether something listens at the port. */
 export function isPortTaken(location: NetworkLocation, port: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connectInto(location, port, () => (socket.destroy(), resolve(true)));
-    socket.once('error', () => resolve(false));
-    socket.once('close', () => resolve(false));
+    connectInto(location, port, {
+      onConnected: (socket) => (socket.destroy(), resolve(true)),
+      onFailed: () => resolve(false),
+    });
   });
 }
 
@@ -58,4 +86,79 @@ export function isAnswering(location: NetworkLocation): Promise<boolean> {
     socket.once('connect', () => (socket.destroy(), resolve(true)));
     socket.once('error', () => resolve(false));
   });
+}
+
+function dial(attempt: Attempt, host: string): void {
+  const socket = connect({ host, port: attempt.port, noDelay: true });
+  const onConnect = (): void => {
+    socket.off('error', attempt.fail);
+    attempt.succeed(socket);
+  };
+  waitFor(attempt, socket);
+  socket.once('connect', onConnect);
+}
+
+function waitFor(attempt: Attempt, socket: Socket): void {
+  attempt.socket = socket;
+  // Stays after an end: it may fail once more while it closes.
+  socket.on('error', attempt.fail);
+}
+
+/** All bytes pass through the gate. */
+function askForRelay(attempt: Attempt, gate: string): void {
+  const socket = connect({ path: gate });
+  waitFor(attempt, socket);
+  socket.write(`${attempt.port}\n`);
+  const onClose = (): void => attempt.fail(refusal('ECONNRESET', attempt.port));
+  const onReadable = (): void => {
+    const answer = socket.read(1) as Buffer | null;
+    if (answer === null) return;
+    socket.off('readable', onReadable).off('close', onClose).off('error', attempt.fail);
+    if (answer[0] !== TAKEN) return attempt.fail(refusal('ECONNREFUSED', attempt.port));
+    attempt.succeed(socket);
+    socket.resume();
+  };
+  socket.on('readable', onReadable);
+  socket.on('close', onClose);
+}
+
+/** The descriptor comes with the byte behind the answer, so node:net reads one byte and no more. */
+function askForSocket(attempt: Attempt, gate: string): void {
+  const calls = descriptors();
+  const found = calls?.connect(path.join(path.dirname(gate), 'hand')) ?? null;
+  // One that was started before there was this, one without koffi.
+  if (calls === null || found === null) return askForRelay(attempt, gate);
+  if (found === 'busy') return void setTimeout(() => attempt.isOver || askForSocket(attempt, gate), RETRY_MS);
+  const onAnswer = (_: number, [answer]: Uint8Array): boolean => {
+    if (answer === TAKEN) takeSocket(attempt, calls, found, gate);
+    else attempt.fail(refusal('ECONNREFUSED', attempt.port));
+    return false;
+  };
+  // The types know this option for `connect` alone.
+  const options: SocketConstructorOpts & ConnectOpts = {
+    fd: found,
+    onread: { buffer: Buffer.alloc(1), callback: onAnswer },
+  };
+  const socket = new Socket(options);
+  waitFor(attempt, socket);
+  socket.once('end', () => attempt.fail(refusal('ECONNRESET', attempt.port)));
+  socket.write(`${attempt.port}\n`);
+}
+
+function takeSocket(attempt: Attempt, calls: Descriptors, connection: number, gate: string): void {
+  // Else the descriptor is somebody else's already.
+  if (attempt.isOver || !attempt.socket || attempt.socket.destroyed) return;
+  const received = calls.receive(connection);
+  if (received === null) return void setTimeout(() => takeSocket(attempt, calls, connection, gate), RETRY_MS);
+  attempt.socket.removeAllListeners('end').destroy();
+  // This process may have none left, or a security module forbids it.
+  if (received === 'none') return askForRelay(attempt, gate);
+  let given: Socket;
+  try {
+    given = new Socket({ fd: received }).setNoDelay(true);
+  } catch (error) {
+    closeSync(received);
+    return attempt.fail(error as Error);
+  }
+  attempt.succeed(given);
 }

@@ -1,6 +1,6 @@
 // Which networks this host can have, found out by trial.
 import { mkdir, readFile } from 'node:fs/promises';
-import { isIPv4 } from 'node:net';
+import { isIPv4, type Socket } from 'node:net';
 import { randomBytes } from 'node:crypto';
 import { driverContext } from '../driver';
 import type { NetworkDriver } from '../network';
@@ -32,8 +32,9 @@ export async function openNetworks(options: NetworkOptions): Promise<NetworkDriv
     const { location } = await networks.ensure(name, ctx);
     // Refused by the network itself: the way in works.
     const answer = await new Promise<string>((resolve) => {
-      const socket = connectInto(location, NOTHING_LISTENS, () => (socket.destroy(), resolve('taken')), ctx.signal);
-      socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+      const onConnected = (socket: Socket): void => (socket.destroy(), resolve('taken'));
+      const onFailed = (error: NodeJS.ErrnoException): void => resolve(error.code ?? error.message);
+      connectInto(location, NOTHING_LISTENS, { onConnected, onFailed }, ctx.signal);
     });
     if (answer !== 'ECONNREFUSED') throw new Error(`A connection into a network of its own ended with ${answer}.`);
     return networks;

@@ -1,5 +1,6 @@
 // One health check of an instance.
 import http from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { NetworkLocation } from '../../drivers/network';
 import { connectInto } from '../../drivers/network/connect';
@@ -33,13 +34,14 @@ export const CONNECTION_REFUSED = 'refused the connection';
 
 function connect({ location, port }: HealthTarget, ms: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
-    const socket = connectInto(location, port, () => end(null), signal);
     const end = (failure: string | null): void => {
-      socket.destroy();
+      clearTimeout(timer);
       resolve(failure);
     };
-    socket.setTimeout(ms, () => end(timeoutFailure('did not take a connection', ms)));
-    socket.once('error', (error) => end(socketFailureOf(error)));
+    const onConnected = (socket: Socket): void => (socket.destroy(), end(null));
+    const onFailed = (error: Error): void => end(socketFailureOf(error));
+    const abandon = connectInto(location, port, { onConnected, onFailed }, signal);
+    const timer = setTimeout(() => (abandon(), end(timeoutFailure('did not take a connection', ms))), ms);
   });
 }
 
@@ -51,9 +53,11 @@ function get(
   signal: AbortSignal,
 ): Promise<string | null> {
   return new Promise((resolve) => {
+    let abandon = (): void => undefined;
     const createConnection = (_: unknown, done: (error: Error | null, socket: Duplex) => void): undefined => {
-      const socket = connectInto(location, port, () => done(null, socket), signal);
-      socket.once('error', (error) => done(error, socket));
+      // Without a connection there is no socket to give; node:http looks at the error first.
+      const onFailed = (error: Error): void => done(error, undefined as unknown as Duplex);
+      abandon = connectInto(location, port, { onConnected: (socket) => done(null, socket), onFailed }, signal);
     };
     const headers = { Host: host, 'User-Agent': 'platform-health-check', Connection: 'close' };
     const request = http.get({ port, path: encodePath(path), headers, signal, createConnection }, (response) => {
@@ -65,6 +69,7 @@ function get(
     // For the whole response: a body that arrives byte by byte would keep the socket's own timeout from firing.
     const timer = setTimeout(() => {
       resolve(timeoutFailure(`did not answer GET ${path}`, ms));
+      abandon();
       request.destroy();
     }, ms);
     request.once('error', (error) => {

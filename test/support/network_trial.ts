@@ -1,7 +1,7 @@
 // Units in networks of their own, and what they reach.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo, type Server } from 'node:net';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { connectInto } from '../../drivers/network/connect';
 import type { NetworkDriver, NetworkLocation } from '../../drivers/network';
 import { openNetworks, type NetworkOptions } from '../../drivers/network/open';
@@ -104,9 +104,13 @@ for (const target of targets) {
 /** What a server at the port of a location says: its first bytes, or an error code. */
 export function ask(location: NetworkLocation, port: number): Promise<string> {
   return new Promise((resolve) => {
-    const socket = connectInto(location, port, () => socket.once('data', (bytes) => resolve(String(bytes))));
-    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    socket.once('close', () => resolve('closed'));
+    const onFailed = (error: NodeJS.ErrnoException): void => resolve(error.code ?? error.message);
+    const onConnected = (socket: Socket): void => {
+      socket.once('data', (bytes) => resolve(String(bytes)));
+      socket.once('error', onFailed);
+      socket.once('close', () => resolve('closed'));
+    };
+    connectInto(location, port, { onConnected, onFailed });
   });
 }
 

@@ -1,0 +1,228 @@
+// The program that lets connections into a network of an ordinary user, here on the network of the host.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import path from 'node:path';
+import { connectInto, isAnswering, isPortTaken } from '../../drivers/network/connect';
+import { koffiFile } from '../../drivers/network/descriptors';
+import { gateProgram } from '../../drivers/network/gate';
+import { eventually } from '../support/mail';
+
+const withKoffi = koffiFile() === null ? test.skip : test;
+const running = new Set<Gate>();
+let server: Server;
+let port: number;
+let silent: Socket[] = [];
+
+interface Gate {
+  directory: string;
+  gate: string;
+  program: ChildProcess;
+}
+
+// Says something first, then what it hears.
+beforeAll(async () => {
+  server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.write('first ');
+    socket.pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  port = (server.address() as AddressInfo).port;
+});
+
+afterEach(() => {
+  for (const { program, directory } of running) {
+    program.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+  }
+  running.clear();
+  for (const socket of silent) socket.destroy();
+  silent = [];
+});
+
+afterAll(() => server.close());
+
+async function startGate(text = gateProgram(koffiFile())): Promise<Gate> {
+  const directory = mkdtempSync('/tmp/platform-gate-');
+  writeFileSync(path.join(directory, 'gate.js'), text);
+  const program = spawn(process.execPath, [path.join(directory, 'gate.js'), directory], { stdio: 'inherit' });
+  const started = { directory, program, gate: path.join(directory, 'gate') };
+  running.add(started);
+  await eventually(async () => expect(await isAnswering(started)).toBe(true));
+  return started;
+}
+
+function open(gate: string, to = port): Promise<Socket> {
+  return new Promise((onConnected, onFailed) => connectInto({ gate }, to, { onConnected, onFailed }));
+}
+
+async function failureOf(gate: string, to = port): Promise<string | undefined> {
+  return open(gate, to).then(
+    (socket) => (socket.destroy(), 'connected'),
+    (error: NodeJS.ErrnoException) => error.code,
+  );
+}
+
+/** All that comes until it ends with `last`. */
+function readUntil(socket: Socket, last: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error(`closed after ${text}`)));
+    socket.on('data', (bytes: Buffer) => {
+      text += bytes.toString('latin1');
+      if (text.endsWith(last)) resolve(text);
+    });
+  });
+}
+
+async function freePort(): Promise<number> {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const { port: found } = taken.address() as AddressInfo;
+  await new Promise((resolve) => taken.close(resolve));
+  return found;
+}
+
+const descriptorsOf = (pid: number | undefined): number => readdirSync(`/proc/${pid}/fd`).length;
+
+withKoffi('a connection is the caller’s alone: it lives on when the gate is killed, in both directions', async () => {
+  const { gate, program } = await startGate();
+  const socket = await open(gate);
+  expect(socket.remotePort).toBe(port);
+  program.kill('SIGKILL');
+  await new Promise((resolve) => program.once('exit', resolve));
+  const answer = readUntil(socket, 'end');
+  socket.write('after the end');
+  expect(await answer).toBe('first after the end');
+  socket.destroy();
+});
+
+withKoffi('megabytes pass unchanged, and the end of one side is the end of the other', async () => {
+  const { gate } = await startGate();
+  const socket = await open(gate);
+  const sent = 'x'.repeat(5_000_000);
+  const answer = readUntil(socket, 'end');
+  socket.write(`${sent}end`);
+  expect((await answer).length).toBe('first '.length + sent.length + 3);
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.end();
+  await closed;
+});
+
+withKoffi('1,000 connections leave no descriptor open, neither here nor in the gate', async () => {
+  const { gate, program } = await startGate();
+  (await open(gate)).destroy();
+  const settled = (): Promise<number> => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
+  await eventually(async () => expect(await settled()).toBe(0));
+  const before = [descriptorsOf(process.pid), descriptorsOf(program.pid)];
+  for (let round = 0; round < 5; round += 1) {
+    const sockets = await Promise.all(Array.from({ length: 200 }, () => open(gate)));
+    // Of the connections the gate has none left.
+    await eventually(async () => expect(descriptorsOf(program.pid)).toBeLessThanOrEqual(before[1]!));
+    for (const socket of sockets) socket.destroy();
+  }
+  await eventually(async () => expect(await settled()).toBe(0));
+  await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before[0]!));
+});
+
+withKoffi('connections that are given up or refused leave no descriptor open', async () => {
+  const { gate, program } = await startGate();
+  (await open(gate)).destroy();
+  const before = [descriptorsOf(process.pid), descriptorsOf(program.pid)];
+  const heard: string[] = [];
+  const never = { onConnected: () => void heard.push('connected'), onFailed: () => void heard.push('failed') };
+  for (let count = 0; count < 100; count += 1) connectInto({ gate }, port, never)();
+  const closed = await freePort();
+  for (let count = 0; count < 20; count += 1) expect(await failureOf(gate, closed)).toBe('ECONNREFUSED');
+  await eventually(async () => {
+    expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before[0]!);
+    expect(descriptorsOf(program.pid)).toBeLessThanOrEqual(before[1]!);
+  });
+  expect(heard).toEqual([]);
+});
+
+test('without koffi, the gate passes the bytes on', async () => {
+  const { gate, program, directory } = await startGate(gateProgram(null));
+  expect(readdirSync(directory)).not.toContain('hand');
+  const socket = await open(gate);
+  const answer = readUntil(socket, 'more');
+  socket.write('and more');
+  expect(await answer).toBe('first and more');
+  expect(await isPortTaken({ gate }, port)).toBe(true);
+  expect(await failureOf(gate, await freePort())).toBe('ECONNREFUSED');
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  program.kill('SIGKILL');
+  await closed;
+});
+
+test('a caller of before is served as before: the port, the answer, then bytes', async () => {
+  const { gate } = await startGate();
+  const socket = connect({ path: gate });
+  const answer = readUntil(socket, 'early');
+  socket.write(`${port}\nearly`);
+  expect(await answer).toMatch(/^\+(first early|first early)$/);
+  socket.destroy();
+});
+
+test('a gate of before that took the place of another one is used as it is', async () => {
+  const { gate, directory, program } = await startGate();
+  program.kill('SIGKILL');
+  await new Promise((resolve) => program.once('exit', resolve));
+  rmSync(path.join(directory, 'holder'));
+  // It knows nothing of `hand`, which its predecessor has left.
+  const old = gateProgram(null).replace(`fs.rmSync('hand', { force: true });`, '');
+  writeFileSync(path.join(directory, 'gate.js'), old);
+  const second = spawn(process.execPath, [path.join(directory, 'gate.js'), directory], { stdio: 'inherit' });
+  running.add({ gate, directory, program: second });
+  await eventually(async () => expect(await isAnswering({ gate })).toBe(true));
+  const socket = await open(gate);
+  expect(await readUntil(socket, 'first ')).toBe('first ');
+  socket.destroy();
+});
+
+describe('of a gate that misbehaves', () => {
+  async function misbehave(serve: (socket: Socket) => void): Promise<string> {
+    const directory = mkdtempSync('/tmp/platform-gate-');
+    const hostile = createServer((socket) => (silent.push(socket.on('error', () => undefined)), serve(socket)));
+    await new Promise<void>((resolve) => hostile.listen(path.join(directory, 'hand'), resolve));
+    running.add({ directory, gate: '', program: { kill: () => hostile.close() } as unknown as ChildProcess });
+    return path.join(directory, 'gate');
+  }
+
+  withKoffi('one that closes at once fails the connection', async () => {
+    expect(await failureOf(await misbehave((socket) => socket.end()))).toBe('ECONNRESET');
+  });
+
+  withKoffi('one that sends no descriptor is asked to pass the bytes on, which fails here', async () => {
+    expect(await failureOf(await misbehave((socket) => socket.end('+x')))).toBe('ENOENT');
+    expect(await failureOf(await misbehave((socket) => socket.end('+')))).toBe('ENOENT');
+  });
+
+  withKoffi('one that says nothing, or + and nothing more, leaves nothing once the caller gives up', async () => {
+    for (const word of ['', '+']) {
+      const gate = await misbehave((socket) => socket.write(word));
+      const before = descriptorsOf(process.pid);
+      const end = new AbortController();
+      const failed = new Promise((resolve) =>
+        connectInto({ gate }, port, { onConnected: () => resolve('connected'), onFailed: resolve }, end.signal),
+      );
+      await eventually(async () => expect(silent.length).toBeGreaterThan(0));
+      end.abort();
+      expect(await failed).toMatchObject({ code: 'ABORT_ERR' });
+      for (const socket of silent) socket.destroy();
+      silent = [];
+      await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before));
+    }
+  });
+});
+
+withKoffi('what is no socket is refused, and closed', async () => {
+  const { gate } = await startGate(
+    gateProgram(koffiFile()).replace('inside._handle.fd', `fs.openSync('/dev/null', 'r')`),
+  );
+  const before = descriptorsOf(process.pid);
+  for (let count = 0; count < 20; count += 1) expect(await failureOf(gate)).toBe('ERR_INVALID_FD_TYPE');
+  await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before));
+});
