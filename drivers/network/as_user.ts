@@ -6,7 +6,6 @@ import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import { access, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import os from 'node:os';
 import { commandEnvironment, run } from '../command';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
@@ -77,7 +76,8 @@ async function ensure(user: User, name: string, ctx: DriverContext): Promise<Ent
   const location = locationOf(user, name);
   const holder = (await runningHolder(directory, location)) ?? (await startHolder(user, name, ctx));
   if (user.hasWayOut) await ensureWayOut(directory, holder, ctx);
-  const { uid, gid } = os.userInfo();
+  // Of a user who need not have a name, as in many containers.
+  const [uid, gid] = [process.getuid!(), process.getgid!()];
   return {
     location,
     command: ['nsenter', '-t', String(holder), '-U', '-n', '--preserve-credentials', '--'],

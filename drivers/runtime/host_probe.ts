@@ -1,7 +1,6 @@
 // What this host offers to isolate units. Everything is found out by trial: what a container claims is often not so.
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { abandonedTrials, makeTrial } from '../trial';
 import { findGroups, type Group } from './cgroup';
@@ -164,7 +163,7 @@ async function tryInSandbox(
     const user = host.userOf(0);
     for (const name of ['tmp', 'etc', 'files']) mkdirSync(path.join(runDirectory, name));
     chmodSync(path.join(runDirectory, 'tmp'), 0o1777);
-    const { passwd, group } = accountFiles(user ?? { uid: os.userInfo().uid, gid: os.userInfo().gid });
+    const { passwd, group } = accountFiles(user);
     writeFileSync(path.join(runDirectory, 'etc/passwd'), passwd);
     writeFileSync(path.join(runDirectory, 'etc/group'), group);
     const shell = ['/bin/sh', '-c', script];

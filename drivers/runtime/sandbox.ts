@@ -78,14 +78,16 @@ export function dropTo(host: RuntimeHost, { uid, gid }: User): string[] {
 }
 
 /** /etc/passwd and /etc/group of a sandbox. */
-export function accountFiles(user: User): { passwd: string; group: string } {
+export function accountFiles(user: User | null): { passwd: string; group: string } {
+  // Ours need not have a name on this host: that of a container often has none.
+  const { uid, gid } = user ?? { uid: process.getuid!(), gid: process.getgid!() };
   return {
     passwd: [
       'root:x:0:0:root:/root:/usr/sbin/nologin\n',
-      user.uid === 0 ? '' : `app:x:${user.uid}:${user.gid}:app:/app:/bin/sh\n`,
+      uid === 0 ? '' : `app:x:${uid}:${gid}:app:/app:/bin/sh\n`,
       'nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n',
     ].join(''),
-    group: `root:x:0:\n${user.gid === 0 ? '' : `app:x:${user.gid}:\n`}nogroup:x:65534:\n`,
+    group: `root:x:0:\n${gid === 0 ? '' : `app:x:${gid}:\n`}nogroup:x:65534:\n`,
   };
 }
 

@@ -2,7 +2,6 @@
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
 import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../command';
@@ -143,7 +142,7 @@ function hasCopy({ kind, image }: UnitSpec): boolean {
 async function createRunFiles(draft: string, user: User | null): Promise<void> {
   await mkdir(path.join(draft, 'tmp'), { mode: 0o700 });
   await mkdir(path.join(draft, 'etc'));
-  const { passwd, group } = accountFiles(user ?? os.userInfo());
+  const { passwd, group } = accountFiles(user);
   await writeFile(path.join(draft, 'etc/passwd'), passwd);
   await writeFile(path.join(draft, 'etc/group'), group);
   for (const directory of ['.', 'etc']) await chmod(path.join(draft, directory), 0o711);

@@ -75,7 +75,16 @@ function isHome(directory: string): boolean {
     directory === '/root' ||
     directory === '/home' ||
     directory === '/Users' ||
-    directory === os.homedir() ||
+    directory === ownHome() ||
     ['/home', '/Users'].includes(path.dirname(directory))
   );
+}
+
+/** null for a user whom the host has no name for, without HOME. */
+function ownHome(): string | null {
+  try {
+    return os.homedir();
+  } catch {
+    return null;
+  }
 }

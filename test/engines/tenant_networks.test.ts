@@ -2,7 +2,7 @@
 import { networkCases } from '../support/network_cases';
 import { networkKillCases } from '../support/network_killed';
 import { networkMemberCases } from '../support/network_members';
-import { networkOutsideCases } from '../support/network_outside';
+import { networkOutsideCases, userNetworkOutsideCases } from '../support/network_outside';
 import { publishedPortCases } from '../support/published_cases';
 
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
@@ -19,4 +19,8 @@ asRoot('ports of databases in networks of projects, as root', () => {
 
 asRoot('the way out of networks of projects', () => {
   networkOutsideCases();
+});
+
+asRoot('the way out of networks of an ordinary user who may use /dev/net/tun', () => {
+  userNetworkOutsideCases();
 });

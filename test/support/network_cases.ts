@@ -4,7 +4,7 @@ import { driverContext } from '../../drivers/driver';
 import { listNetworkDirectories } from '../../drivers/network/network_directory';
 import { hasWayOut } from '../../drivers/network/open';
 import { networkObstacle } from '../../drivers/runtime/network_obstacle';
-import { ask, hostServer, openNetworkTrial, type NetworkTrial } from './network_trial';
+import { ask, hostServer, useNetworkTrial, type NetworkTrial } from './network_trial';
 import { until } from './runtime';
 
 const UNREACHED = /^E(CONNREFUSED|HOSTUNREACH|NETUNREACH|ACCES|PERM)$/;
@@ -16,20 +16,8 @@ for (let i = 0; i < 500; i++) net.connect(5432, "ADDRESS").on("error", () => --l
 
 export function networkCases(): void {
   let one: NetworkTrial;
-  let service: Awaited<ReturnType<typeof hostServer>>;
-  beforeAll(async () => {
-    service = await hostServer('127.0.0.1');
-    one = await openNetworkTrial({ services: [service.port] });
-  }, 60_000);
-  afterAll(async () => {
-    await one?.close();
-    service?.server.close();
-  }, 60_000);
-  afterEach(() => expect(one.trial.errors).toEqual([]));
-
-  const destroy = async (...ids: string[]): Promise<void> => {
-    for (const id of ids) await one.trial.runtime.destroy(id, driverContext(20_000));
-  };
+  let service: { port: number };
+  useNetworkTrial((...opened) => ([one, service] = opened));
 
   test('two projects use the same port, and each one meets its own at 127.0.0.1', async () => {
     const [a, b] = [await one.serve('ins_a', 'prj_a', 5432), await one.serve('ins_b', 'prj_b', 5432)];
@@ -45,7 +33,7 @@ export function networkCases(): void {
       const handle = await one.trial.runtime.find(id);
       expect(await one.trial.runtime.listening(handle!)).toEqual([5432]);
     }
-    await destroy('ins_a', 'ins_b', 'dep_a.build', 'dep_b.build');
+    await one.destroy('ins_a', 'ins_b', 'dep_a.build', 'dep_b.build');
   });
 
   test('a port is free in the network where nothing listens, whatever listens on the host', async () => {
@@ -53,7 +41,7 @@ export function networkCases(): void {
     const rest = new Set(Array.from({ length: 98 }, (_, index) => 24_002 + index));
     expect(await one.trial.runtime.freePort(rest, 'prj_a')).toBe(24_001);
     expect([24_000, 24_001]).toContain(await one.trial.runtime.freePort(rest, 'prj_b'));
-    await destroy('ins_first');
+    await one.destroy('ins_first');
   });
 
   test('a project reaches neither ports of others nor of the host, nor private and metadata addresses', async () => {
@@ -82,7 +70,7 @@ export function networkCases(): void {
     expect(await one.reach('ins_near', undefined, [near])).toEqual({ [near]: 'the host' });
     loopback.server.close();
     everywhere.server.close();
-    await destroy('ins_victim', 'ins_hostile', 'ins_near');
+    await one.destroy('ins_victim', 'ins_hostile', 'ins_near');
   });
 
   test('servers of the platform are at 127.0.0.1 of every network', async () => {
@@ -96,7 +84,7 @@ export function networkCases(): void {
     await one.serve('ins_stays', 'prj_a', 6001);
     await one.reopenNetworks();
     expect(await one.reach('ins_c', 'prj_a', [own])).toEqual({ [own]: 'the host' });
-    await destroy('ins_a', 'ins_b', 'ins_c', 'ins_stays');
+    await one.destroy('ins_a', 'ins_b', 'ins_c', 'ins_stays');
   });
 
   test('a flood of connections of a project does not reach the server of another one', async () => {
@@ -105,7 +93,7 @@ export function networkCases(): void {
     const flood = FLOOD.replace('ADDRESS', address);
     expect(await one.shell('ins_flood', 'prj_b', `exec node -e '${flood}'`)).toEqual(['refused']);
     expect(await ask(location, 5432)).toBe('ins_served 127.0.0.1');
-    await destroy('ins_served', 'ins_flood');
+    await one.destroy('ins_served', 'ins_flood');
   });
 
   test('a tenant changes neither its network nor that of others', async () => {
@@ -114,7 +102,7 @@ export function networkCases(): void {
     expect(await one.shell('ins_admin', 'prj_a', `export PATH=$PATH:/usr/sbin:/sbin; ${script}; echo end`)).toEqual([
       'end',
     ]);
-    await destroy('ins_admin');
+    await one.destroy('ins_admin');
   });
 
   test('services on the network of the host keep it the default, until there are none', async () => {
@@ -128,17 +116,17 @@ export function networkCases(): void {
     expect(await obstacle('auto')).toMatch(/^1 applications and databases run on the network of the host\./);
     await one.serve('ins_after', 'prj_a', 7004);
     expect(await obstacle('auto')).toBeNull();
-    await destroy('dbs_before.server', 'ins_after');
+    await one.destroy('dbs_before.server', 'ins_after');
     expect(await obstacle('auto')).toBeNull();
-    await destroy('dbs_before.proxy');
+    await one.destroy('dbs_before.proxy');
   });
 
   test('the network is there as long as a unit of the project is', async () => {
     await one.serve('ins_1', 'prj_life', 7001);
     await one.serve('ins_2', 'prj_life', 7002);
-    await destroy('ins_1');
+    await one.destroy('ins_1');
     expect(await one.networks.list()).toContain('prj_life');
-    await destroy('ins_2');
+    await one.destroy('ins_2');
     expect(await one.networks.list()).toEqual([]);
     await until(() => one.leftOvers().length === 0);
   });
@@ -152,7 +140,7 @@ export function networkCases(): void {
     expect(await one.reach('dep_kept.build', 'prj_kept', ['127.0.0.1:7003'])).toEqual({
       '127.0.0.1:7003': 'ins_kept 127.0.0.1',
     });
-    await destroy('ins_kept', 'dep_kept.build');
+    await one.destroy('ins_kept', 'dep_kept.build');
     expect(await listNetworkDirectories(one.options.directory)).toEqual([]);
   });
 }

@@ -2,8 +2,9 @@
 // metadata service, private addresses and a resolver.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { driverContext } from '../../drivers/driver';
 import { run } from '../../drivers/command';
+import { driverContext } from '../../drivers/driver';
+import { openUserTrial, type UserTrial } from './network_as_user';
 import { openNetworkTrial, output, type NetworkTrial } from './network_trial';
 import { firstOutput, kill } from './processes';
 
@@ -17,6 +18,8 @@ const ALLOWED = '10.98.77.1';
 const PORT = 7777;
 const NAME = `platform-test-${process.pid}`;
 const LINK = `out${process.pid}`;
+/** The host of an ordinary user. */
+const HOST = `${NAME}-host`;
 /** Another machine beside the host, on an interface by which the host reaches the world. */
 const NEIGHBOUR = { name: `${NAME}-near`, link: `near${process.pid}`, here: '192.88.98.1', address: '192.88.98.2' };
 
@@ -35,15 +38,25 @@ const socket = dgram.createSocket('udp4');
 socket.on('message', (query, { port, address }) => socket.send(answer(query), port, address));
 socket.bind(53, '${RESOLVER}', () => Promise.all(servers).then(() => console.log('listens')));`;
 
-const REMOVE = [NAME, NEIGHBOUR.name, LINK, NEIGHBOUR.link]
-  .map((one, index) => `ip ${index < 2 ? 'netns' : 'link'} del ${one} 2>/dev/null`)
-  .concat(':')
+const REMOVE = [NAME, NEIGHBOUR.name, HOST]
+  .map((one) => `ip netns del ${one} 2>/dev/null`)
+  .concat(
+    [LINK, NEIGHBOUR.link].map((one) => `ip link del ${one} 2>/dev/null`),
+    ':',
+  )
   .join('; ');
 
 const ASK = `
 const { Resolver } = require("node:dns").promises, resolver = new Resolver({ timeout: 5000 });
 resolver.setServers(["${RESOLVER}"]);
 resolver.resolve4("name.example").then(console.log, (error) => console.log(error.code));`;
+
+const OPENINGS = { resolvers: [RESOLVER], allowed: ['10.98.77.0/24'] };
+const at = (address: string, port = PORT): string => `${address}:${port}`;
+const CLOSED = [at(METADATA, 80), at(RESOLVER), ...PRIVATE.map((one) => at(one))];
+const OPEN = [at(PUBLIC), at(ALLOWED), at(RESOLVER, 53)];
+const answers = (targets: string[], answer: string): Record<string, string> =>
+  Object.fromEntries(targets.map((one) => [one, answer]));
 
 export function networkOutsideCases(): void {
   let world: ChildProcess;
@@ -53,27 +66,19 @@ export function networkOutsideCases(): void {
     world = await makeWorld();
     await makeNeighbour();
     before = fromNeighbour();
-    one = await openNetworkTrial({ resolvers: [RESOLVER], allowed: ['10.98.77.0/24'] });
+    one = await openNetworkTrial(OPENINGS);
   }, 60_000);
   afterAll(async () => {
     await one?.close();
-    await kill(world);
-    await run('sh', ['-c', `${REMOVE}`], driverContext(20_000));
+    await removeWorld(world);
   }, 60_000);
 
-  const at = (address: string, port = PORT): string => `${address}:${port}`;
-  const targets = [at(PUBLIC), at(METADATA, 80), at(RESOLVER), at(RESOLVER, 53), ...PRIVATE.map((one) => at(one))];
-
   test('a project reaches public addresses, allowed ones and its resolver, and no others', async () => {
-    const all = [...targets, at(ALLOWED)];
+    const all = [...OPEN, ...CLOSED];
     // This host reaches all of them.
-    expect(await one.reach('ins_host', undefined, all)).toEqual(Object.fromEntries(all.map((one) => [one, 'outside'])));
-    expect(await one.reach('ins_out', 'prj_out', all)).toEqual({
-      ...Object.fromEntries(targets.map((one) => [one, 'ECONNREFUSED'])),
-      [at(PUBLIC)]: 'outside',
-      [at(ALLOWED)]: 'outside',
-      [at(RESOLVER, 53)]: 'outside',
-    });
+    expect(await one.reach('ins_host', undefined, all)).toEqual(answers(all, 'outside'));
+    const found = await one.reach('ins_out', 'prj_out', all);
+    expect(found).toEqual({ ...answers(OPEN, 'outside'), ...answers(CLOSED, 'ECONNREFUSED') });
   });
 
   test('the host does not forward for others because of it', async () => {
@@ -88,24 +93,82 @@ export function networkOutsideCases(): void {
   });
 }
 
-// While nothing forbids it, a host that forwards is a router for its neighbours.
-async function makeNeighbour(): Promise<void> {
-  const { name, link, here, address } = NEIGHBOUR;
+/** The same for networks of an ordinary user, made with passt. */
+export function userNetworkOutsideCases(): void {
+  let world: ChildProcess;
+  let one: UserTrial;
+  beforeAll(async () => {
+    await run('ip', ['netns', 'add', HOST], driverContext(20_000));
+    world = await makeWorld(HOST);
+    one = await openUserTrial(HOST, OPENINGS);
+  }, 60_000);
+  afterAll(async () => {
+    await one?.close();
+    await removeWorld(world);
+  }, 60_000);
+
+  test('a project reaches public addresses, allowed ones and its resolver, and no others', async () => {
+    const all = [...OPEN, ...CLOSED];
+    expect(await one.reach('ins_host', undefined, all)).toEqual(answers(all, 'outside'));
+    const found = await one.reach('ins_out', 'prj_out', all);
+    expect(found).toEqual({ ...answers(OPEN, 'outside'), ...answers(CLOSED, 'ECONNREFUSED') });
+  });
+
+  test('it does not reach the host, whatever listens there', async () => {
+    const [near, wide] = [await one.listen('127.0.0.1'), await one.listen('0.0.0.0')];
+    const targets = [at('127.0.0.1', near), at('127.0.0.1', wide), at(HERE, wide), at('0.0.0.0', wide)];
+    expect(await one.reach('ins_beside', undefined, targets)).toEqual(answers(targets, 'the host'));
+    expect(await one.reach('ins_inside', 'prj_out', targets)).toEqual(answers(targets, 'ECONNREFUSED'));
+  });
+
+  test('names are resolved through it', async () => {
+    expect(await one.shell('ins_names', 'prj_out', `exec node -e '${ASK}'`)).toEqual(["[ '10.11.12.13' ]"]);
+  });
+
+  test('a tenant changes neither its rules nor its interfaces', async () => {
+    const attempts = [
+      ...['nft flush ruleset', 'nft list ruleset', 'ip link set lo down', 'ip route add 10.0.0.0/8 dev lo'],
+      ...['ip link set eth0 down', 'unshare -Urn true', 'nsenter -t 1 -n true'],
+    ];
+    const script = attempts.map((attempt) => `(${attempt}) >/dev/null 2>&1 && echo "${attempt}"`).join('; ');
+    const said = await one.shell('ins_admin', 'prj_out', `export PATH=$PATH:/usr/sbin:/sbin; ${script}; echo end`);
+    expect(said).toEqual(['end']);
+    expect(await one.reach('ins_after', 'prj_out', [at(METADATA, 80), at(PUBLIC)])).toEqual({
+      [at(METADATA, 80)]: 'ECONNREFUSED',
+      [at(PUBLIC)]: 'outside',
+    });
+  });
+}
+
+/**
+ * Makes a namespace that a pair of interfaces leads to, from this host or from the namespace `host`.
+ * @param more further steps; $IP is ip(8) on that host
+ */
+async function makePair({ name, link, here, address }: typeof NEIGHBOUR, more: string[], host?: string): Promise<void> {
   const script = [
     'set -e',
+    `IP="ip${host === undefined ? '' : ` -n ${host}`}"`,
     `ip netns add ${name}`,
-    `ip link add ${link} type veth peer name eth0 netns ${name}`,
-    `echo 1 > /proc/sys/net/ipv4/conf/${link}/forwarding`,
-    `ip addr add ${here}/24 dev ${link}`,
-    `ip link set ${link} up`,
+    `$IP link add ${link} type veth peer name eth0 netns ${name}`,
+    `${host === undefined ? '' : `ip netns exec ${host} `}sh -c 'echo 1 > /proc/sys/net/ipv4/conf/${link}/forwarding'`,
+    `$IP addr add ${here}/24 dev ${link}`,
+    `$IP link set ${link} up`,
+    `ip -n ${name} link set lo up`,
     `ip -n ${name} addr add ${address}/24 dev eth0`,
     `ip -n ${name} link set eth0 up`,
-    `ip -n ${name} route add default via ${here}`,
-    `ip -n ${NAME} route add ${address}/32 via ${HERE}`,
-    // The last of the default routes: nothing uses it.
-    `ip route add default via ${address} dev ${link} metric 4000000000`,
+    ...more,
   ];
   await run('sh', ['-c', script.join('\n')], driverContext(20_000));
+}
+
+// While nothing forbids it, a host that forwards is a router for its neighbours.
+function makeNeighbour(): Promise<void> {
+  return makePair(NEIGHBOUR, [
+    `ip -n ${NEIGHBOUR.name} route add default via ${NEIGHBOUR.here}`,
+    `ip -n ${NAME} route add ${NEIGHBOUR.address}/32 via ${HERE}`,
+    // The last of the default routes: nothing uses it.
+    `ip route add default via ${NEIGHBOUR.address} dev ${NEIGHBOUR.link} metric 4000000000`,
+  ]);
 }
 
 /** What it gets from the world through the host. */
@@ -117,22 +180,21 @@ function fromNeighbour(): string {
   return output('ip', 'netns', 'exec', NEIGHBOUR.name, process.execPath, '-e', program).trim();
 }
 
-async function makeWorld(): Promise<ChildProcess> {
+/** @param host a namespace that has it as its only way out */
+async function makeWorld(host?: string): Promise<ChildProcess> {
   const others = [METADATA, RESOLVER, ...PRIVATE, ALLOWED];
-  const script = [
-    'set -e',
-    `ip netns add ${NAME}`,
-    `ip link add ${LINK} type veth peer name eth0 netns ${NAME}`,
-    `echo 1 > /proc/sys/net/ipv4/conf/${LINK}/forwarding`,
-    `ip addr add ${HERE}/24 dev ${LINK}`,
-    `ip link set ${LINK} up`,
-    `ip -n ${NAME} link set lo up`,
-    `ip -n ${NAME} addr add ${PUBLIC}/24 dev eth0`,
-    `ip -n ${NAME} link set eth0 up`,
-    ...others.flatMap((one) => [`ip -n ${NAME} addr add ${one}/32 dev lo`, `ip route add ${one}/32 via ${PUBLIC}`]),
-  ];
-  await run('sh', ['-c', script.join('\n')], driverContext(20_000));
+  const steps = others.flatMap((one) => [
+    `ip -n ${NAME} addr add ${one}/32 dev lo`,
+    `$IP route add ${one}/32 via ${PUBLIC}`,
+  ]);
+  if (host !== undefined) steps.push('$IP link set lo up', `$IP route add default via ${PUBLIC}`);
+  await makePair({ name: NAME, link: LINK, here: HERE, address: PUBLIC }, steps, host);
   const world = spawn('ip', ['netns', 'exec', NAME, process.execPath, '-e', SERVER]);
   expect(await firstOutput(world)).toBe('listens');
   return world;
+}
+
+async function removeWorld(world: ChildProcess | undefined): Promise<void> {
+  if (world) await kill(world);
+  await run('sh', ['-c', REMOVE], driverContext(20_000));
 }

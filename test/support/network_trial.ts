@@ -2,12 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { driverContext } from '../../drivers/driver';
 import { connectInto } from '../../drivers/network/connect';
 import type { NetworkDriver, NetworkLocation } from '../../drivers/network';
 import { openNetworks, type NetworkOptions } from '../../drivers/network/open';
 import { memberOfNetwork } from '../../drivers/runtime/network_members';
 import type { UnitSpec } from '../../drivers/runtime';
-import { openTrial, until, type Trial } from './runtime';
+import { openTrial, until, withinMs, type Trial } from './runtime';
 
 export interface NetworkTrial {
   trial: Trial;
@@ -19,6 +20,7 @@ export interface NetworkTrial {
   reach(unitId: string, network: string | undefined, targets: string[]): Promise<Record<string, string>>;
   /** Runs a shell command in the network, and answers what it prints. */
   shell(unitId: string, network: string | undefined, command: string): Promise<string[]>;
+  destroy(...unitIds: string[]): Promise<void>;
   /** As a control plane that takes over. */
   reopenNetworks(): Promise<void>;
   /** What is left of networks of this installation on the host. */
@@ -64,6 +66,9 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
       await trial.run(trial.spec(unitId, command, { network }));
       return trial.lines(unitId);
     },
+    async destroy(...unitIds) {
+      for (const id of unitIds) await trial.runtime.destroy(id, driverContext(withinMs));
+    },
     async reopenNetworks() {
       await found.networks.close();
       found.networks = opened.driver = await openNetworks(options);
@@ -78,6 +83,24 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
     },
   };
   return found;
+}
+
+type HostServer = Awaited<ReturnType<typeof hostServer>>;
+
+/** One for all tests of a suite, with a server of the host that is there for tenants too. */
+export function useNetworkTrial(use: (one: NetworkTrial, service: HostServer) => void): void {
+  let one: NetworkTrial | undefined;
+  let service: HostServer | undefined;
+  beforeAll(async () => {
+    service = await hostServer('127.0.0.1');
+    one = await openNetworkTrial({ services: [service.port] });
+    use(one, service);
+  }, 60_000);
+  afterEach(() => expect(one?.trial.errors).toEqual([]));
+  afterAll(async () => {
+    await one?.close();
+    service?.server.close();
+  }, 60_000);
 }
 
 const SERVE = `

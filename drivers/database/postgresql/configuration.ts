@@ -222,8 +222,17 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
 // The server asks the kernel who is at the other end of its socket, and its /etc/passwd for the name: that of a sandbox
 // calls the one user that it has `app` (drivers/runtime/sandbox.ts).
 function userMap(): string {
-  const names = process.getuid?.() === 0 ? ['root'] : ['app', os.userInfo().username];
+  const names = process.getuid?.() === 0 ? ['root'] : ['app', ...ownNames()];
   return names.map((name) => `platform ${name} ${roles.admin}\n`).join('');
+}
+
+/** Of the user of this process; none where the host has no name for it. */
+function ownNames(): string[] {
+  try {
+    return [os.userInfo().username];
+  } catch {
+    return [];
+  }
 }
 
 function requireNetwork(source: string): string {
