@@ -2,7 +2,6 @@
 // kernel's alone: the host reaches the loopback interface of the network by the network's address (rules.ts), so there
 // is no helper to start, to feed or to lose. All steps may be repeated.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
@@ -10,7 +9,6 @@ import { run } from '../command';
 import { DriverError, driverContext } from '../driver';
 import type { DriverContext } from '../driver';
 import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
-import { hostRoutes, uplinksOf } from './host_routes';
 import {
   installationTag,
   listNetworkDirectories,
@@ -19,7 +17,8 @@ import {
   removeNetworkDirectory,
   writeNetworkNote,
 } from './network_directory';
-import { entranceRules, hostRules, memberRules, withoutRules, type Openings, type Peer } from './rules';
+import { NAMESPACES, linkPrefixOf, namespacePrefixOf, openHostTable, type HostTable } from './host_table';
+import { entranceRules, memberRules, type Openings, type Peer } from './rules';
 
 export interface RootNetworkOptions {
   directory: string;
@@ -28,17 +27,20 @@ export interface RootNetworkOptions {
   openings: Openings;
   /** Only to see whether it can be done: nothing of the host is changed for good. */
   isTrial?: boolean;
+  checkRulesEveryMs?: number;
 }
 
 interface Root extends RootNetworkOptions {
   tag: string;
+  table: HostTable;
+  /** Of all networks that have a directory; null: not read yet. */
+  slots: Set<number> | null;
   /** Names of networks that are whole: made by this process, which starts units in them one after another. */
   whole: Set<string>;
   /** One change at a time: they share rules and numbers. */
   queue: Promise<unknown>;
 }
 
-const NAMESPACES = '/run/netns';
 const ADDRESSES_EACH = 4;
 const SLOT = 'slot';
 /** Of a network of one unit: the name of that of its project. */
@@ -77,14 +79,10 @@ ip netns del "$1" 2>/dev/null || rm -f "${NAMESPACES}/$1"
 
 /** Loads the rules of the host. @throws DriverError where the host cannot have networks */
 export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverContext): Promise<NetworkDriver> {
-  const root: Root = {
-    ...options,
-    tag: installationTag(options.directory),
-    whole: new Set(),
-    queue: Promise.resolve(),
-  };
-  if (slotsOf(root) < 1) throw new DriverError('invalid', 'NETWORK_BLOCK is too small.');
-  await loadHostRules(root, ctx);
+  if (slotsOf(options) < 1) throw new DriverError('invalid', 'NETWORK_BLOCK is too small.');
+  const tag = installationTag(options.directory);
+  const table = await openHostTable({ ...options, tag, peers: () => peersOf(options) }, ctx);
+  const root: Root = { ...options, tag, table, slots: null, whole: new Set(), queue: Promise.resolve() };
   return {
     name: 'root',
     tag: root.tag,
@@ -100,17 +98,8 @@ export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverC
 }
 
 async function close(root: Root): Promise<void> {
-  if ((await list(root)).length === 0) await run('nft', [withoutRules(tableOf(root.tag))], driverContext(CLOSE_MS));
-}
-
-async function loadHostRules(root: Root, ctx: DriverContext): Promise<void> {
-  const uplinks = root.isTrial ? [] : uplinksOf(hostRoutes());
-  // A host that forwards by itself goes on doing so; else nobody but its networks has something of it.
-  const closed = (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim() === '0' ? uplinks : [];
-  const names = { table: tableOf(root.tag), interfaces: `${prefixOf(root.tag)}*`, block: root.block, closed };
-  await run('nft', [hostRules(names, await peersOf(root), root.openings)], ctx);
-  // What comes back from the world is forwarded only where the interface that it comes in by forwards.
-  for (const link of uplinks) await writeFile(`/proc/sys/net/ipv4/conf/${link}/forwarding`, '1');
+  root.table.close();
+  if ((await list(root)).length === 0) await root.table.remove(driverContext(CLOSE_MS));
 }
 
 function inTurn<T>(root: Root, work: () => Promise<T>): Promise<T> {
@@ -127,6 +116,7 @@ async function ensure(root: Root, name: string, ctx: DriverContext): Promise<Ent
   const link = interfaceOf(root.tag, slot);
   if (!root.whole.has(name) || !isThere(namespace, link)) {
     root.whole.delete(name);
+    await root.table.ensure(ctx);
     const rules = entranceRules(ends, root.openings);
     await run('sh', ['-c', MAKE, 'make', namespace, link, ends.host, ends.inside, rules], ctx);
     root.whole.add(name);
@@ -160,21 +150,25 @@ async function ensureMember(
   const rules = memberRules(ends, member, root.openings);
   await run('sh', ['-c', MAKE, 'make', namespace, interfaceOf(root.tag, slot), ends.host, ends.inside, rules], ctx);
   await run('ip', ['netns', 'exec', namespace, 'sh', '-c', ALL_PORTS], ctx);
-  await loadHostRules(root, ctx);
+  await root.table.addPeer({ from: ends.inside, to: project.address }, ctx);
   return enteredAt(namespace, ends.inside);
 }
 
 /** Networks of units, and those of their projects. */
-async function peersOf(root: Root): Promise<Peer[]> {
+async function peersOf(root: RootNetworkOptions): Promise<Peer[]> {
   const names = await listNetworkDirectories(root.directory);
   const peers = await Promise.all(
     names.map(async (name) => {
       const within = await readNetworkNote(networkDirectoryOf(root.directory, name), WITHIN);
-      const [from, to] = within === null ? [null, null] : [insideOf(root, name), insideOf(root, within)];
-      return from !== null && to !== null ? [{ from, to }] : [];
+      return within === null ? [] : (peerOf(root, name, within) ?? []);
     }),
   );
   return peers.flat();
+}
+
+function peerOf(root: RootNetworkOptions, name: string, within: string): Peer | null {
+  const [from, to] = [insideOf(root, name), insideOf(root, within)];
+  return from !== null && to !== null ? { from, to } : null;
 }
 
 // Tenants change nothing of it.
@@ -187,7 +181,7 @@ function find(root: Root, name: string): NetworkLocation | null {
   return address === null || !existsSync(path.join(NAMESPACES, namespaceOf(root.tag, name))) ? null : { address };
 }
 
-function insideOf(root: Root, name: string): string | null {
+function insideOf(root: RootNetworkOptions, name: string): string | null {
   const slot = slotIn(path.join(networkDirectoryOf(root.directory, name), SLOT));
   return slot === null ? null : addressesOf(root.block, slot).inside;
 }
@@ -204,11 +198,13 @@ async function remove(root: Root, name: string, ctx: DriverContext): Promise<voi
   root.whole.delete(name);
   const directory = networkDirectoryOf(root.directory, name);
   const [slot, within] = [await readNetworkNote(directory, SLOT), await readNetworkNote(directory, WITHIN)];
+  const peer = within === null ? null : peerOf(root, name, within);
   const link = interfaceOf(root.tag, slot === null ? -1 : Number(slot));
   await run('sh', ['-c', REMOVE, 'remove', namespaceOf(root.tag, name), link], ctx);
   await removeNetworkDirectory(directory);
+  if (slot !== null) root.slots?.delete(Number(slot));
   // The next network of this address may not do what it could.
-  if (within !== null) await loadHostRules(root, ctx);
+  if (within !== null) await root.table.removePeer(peer, ctx);
 }
 
 // Also of an installation whose directory was lost in the meantime.
@@ -220,9 +216,7 @@ async function list(root: Root): Promise<string[]> {
 }
 
 async function takeSlot(root: Root, directory: string): Promise<number> {
-  const names = await listNetworkDirectories(root.directory);
-  const notes = await Promise.all(names.map((name) => readNetworkNote(path.join(root.directory, name), SLOT)));
-  const taken = new Set(notes.map(Number));
+  const taken = (root.slots ??= await slotsTaken(root));
   const onHost = new Set(Object.values(os.networkInterfaces()).flatMap((all) => (all ?? []).map((one) => one.address)));
   // Two installations of a host that take one at the same time take different ones.
   const first = parseInt(root.tag, 16);
@@ -230,12 +224,19 @@ async function takeSlot(root: Root, directory: string): Promise<number> {
     const slot = (first + i) % slotsOf(root);
     if (taken.has(slot) || onHost.has(addressesOf(root.block, slot).host)) continue;
     await writeNetworkNote(directory, SLOT, String(slot));
+    taken.add(slot);
     return slot;
   }
   throw new DriverError('capacity', 'All addresses of NETWORK_BLOCK are taken.');
 }
 
-function slotsOf({ block }: Root): number {
+async function slotsTaken(root: Root): Promise<Set<number>> {
+  const names = await listNetworkDirectories(root.directory);
+  const notes = await Promise.all(names.map((name) => readNetworkNote(path.join(root.directory, name), SLOT)));
+  return new Set(notes.filter((note) => note !== null).map(Number));
+}
+
+function slotsOf({ block }: RootNetworkOptions): number {
   return 2 ** (32 - ipaddr.IPv4.parseCIDR(block)[1]) / ADDRESSES_EACH;
 }
 
@@ -248,19 +249,11 @@ function addressesOf(block: string, slot: number): { host: string; inside: strin
   return { host: at(1), inside: at(2) };
 }
 
-function tableOf(tag: string): string {
-  return `platform_${tag}`;
-}
-
-function prefixOf(tag: string): string {
-  return `pl${tag}`;
-}
-
 function namespaceOf(tag: string, name: string): string {
-  return `platform-${tag}-${name}`;
+  return `${namespacePrefixOf(tag)}${name}`;
 }
 
 // At most 15 letters.
 function interfaceOf(tag: string, slot: number): string {
-  return `${prefixOf(tag)}${slot < 0 ? '-none' : slot.toString(36)}`;
+  return `${linkPrefixOf(tag)}${slot < 0 ? '-none' : slot.toString(36)}`;
 }

@@ -14,6 +14,8 @@ export interface NetworkOptions {
   block: string;
   openings: Openings;
   isTrial?: boolean;
+  /** How often networks of root look whether another program has removed their rules. Default: ten seconds. */
+  checkRulesEveryMs?: number;
   memberOf(name: string): Promise<number | null>;
 }
 

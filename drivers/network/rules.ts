@@ -7,6 +7,9 @@ const REFUSED = ['meta l4proto tcp reject with tcp reset', 'reject'];
 /** Of the tables within networks. */
 const TABLE = 'platform';
 
+/** Set of the pairs of addresses of peers. */
+const PEERS = 'peers';
+
 /** Where no program of a tenant may connect to: private, shared, link-local (metadata), reserved, multicast. */
 const NOT_PUBLIC = [
   '0.0.0.0/8',
@@ -52,6 +55,8 @@ export interface HostNames {
   interfaces: string;
   block: string;
   closed: readonly string[];
+  /** Name of a chain that nothing jumps to, and which says who has loaded them. */
+  owner: string;
 }
 
 /**
@@ -59,12 +64,14 @@ export interface HostNames {
  * public.
  */
 export function hostRules(
-  { table, interfaces, block, closed }: HostNames,
+  { table, interfaces, block, closed, owner }: HostNames,
   peers: readonly Peer[],
   openings: Openings,
 ): string {
   const services = portsOf(openings);
   return replaced('inet', table, [
+    peerSet(peers),
+    chain(owner, '', []),
     chain('forward', 'type filter hook forward priority filter; policy accept;', [
       `iifname "${interfaces}" jump way_out`,
       `oifname "${interfaces}" ct state established,related accept`,
@@ -73,7 +80,7 @@ export function hostRules(
     ]),
     chain('way_out', '', [
       'ct state established,related accept',
-      ...peerRules(interfaces, peers, openings),
+      `oifname "${interfaces}" ip saddr . ip daddr @${PEERS} tcp dport ${rangeOf(openings)} accept`,
       `oifname "${interfaces}" goto refused`,
       ...destinations(openings),
       'accept',
@@ -86,11 +93,7 @@ export function hostRules(
       ...services.map((ports) => `ct status dnat ip daddr 127.0.0.1 tcp dport ${ports} accept`),
       'goto refused',
     ]),
-    ...services.map((ports) =>
-      chain('services', 'type nat hook prerouting priority -100; policy accept;', [
-        `iifname "${interfaces}" ip daddr ${block} tcp dport ${ports} dnat ip to 127.0.0.1`,
-      ]),
-    ),
+    ...services.map((ports) => serviceChain(`iifname "${interfaces}" ip daddr ${block} tcp dport ${ports}`)),
     chain('refused', '', REFUSED),
     chain('translated', 'type nat hook postrouting priority 100; policy accept;', [
       `ip saddr ${block} oifname != "${interfaces}" masquerade`,
@@ -98,10 +101,28 @@ export function hostRules(
   ]);
 }
 
-function peerRules(interfaces: string, peers: readonly Peer[], openings: Openings): string[] {
-  if (!peers.length) return [];
-  const pairs = peers.map(({ from, to }) => `${from} . ${to}`).join(', ');
-  return [`oifname "${interfaces}" ip saddr . ip daddr { ${pairs} } tcp dport ${rangeOf(openings)} accept`];
+function serviceChain(match: string): string {
+  const rule = `${match} dnat ip to 127.0.0.1`;
+  return chain('services', 'type nat hook prerouting priority -100; policy accept;', [rule]);
+}
+
+function peerSet(peers: readonly Peer[]): string {
+  const elements = peers.length ? `elements = { ${peers.map(pairOf).join(', ')} }; ` : '';
+  return `  set ${PEERS} { type ipv4_addr . ipv4_addr; ${elements}}`;
+}
+
+function pairOf({ from, to }: Peer): string {
+  return `${from} . ${to}`;
+}
+
+/** Added to the rules of the host; repeatable. Fails where there are none. */
+export function withPeer(table: string, peer: Peer): string {
+  return `add element inet ${table} ${PEERS} { ${pairOf(peer)} }\n`;
+}
+
+/** Repeatable too. */
+export function withoutPeer(table: string, peer: Peer): string {
+  return `${withPeer(table, peer)}delete element inet ${table} ${PEERS} { ${pairOf(peer)} }\n`;
 }
 
 function closingLines(links: readonly string[]): string[] {

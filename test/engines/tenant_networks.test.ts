@@ -1,5 +1,6 @@
 // Networks of projects, as root: by namespaces, pairs of interfaces and rules of the packet filter.
 import { networkCases } from '../support/network_cases';
+import { networkHostTableCases } from '../support/network_host_table';
 import { networkKillCases } from '../support/network_killed';
 import { networkMemberCases } from '../support/network_members';
 import { networkOutsideCases, userNetworkOutsideCases } from '../support/network_outside';
@@ -15,6 +16,10 @@ asRoot('networks of projects, as root', () => {
 
 asRoot('ports of databases in networks of projects, as root', () => {
   publishedPortCases();
+});
+
+asRoot('rules of the host for networks of projects', () => {
+  networkHostTableCases();
 });
 
 asRoot('the way out of networks of projects', () => {

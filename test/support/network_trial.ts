@@ -44,6 +44,7 @@ export async function openNetworkTrial(openings: Partial<NetworkOptions['opening
       allowed: [],
       ...openings,
     },
+    checkRulesEveryMs: 500,
     memberOf: (name) => memberOfNetwork(units, name),
   };
   const opened = { driver: await openNetworks(options), isolated: 'required' as const };

@@ -1,0 +1,138 @@
+// The rules of the host for networks made by root: one table of nft(8) for each installation. It is loaded as a whole
+// at the start, and where another program has removed it; what a unit with a network of its own may reach is one
+// element of a set in it, which comes and goes alone.
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { run } from '../command';
+import { driverContext } from '../driver';
+import type { DriverContext } from '../driver';
+import { isAlive, processOf } from '../runtime/processes';
+import { hostRoutes, uplinksOf } from './host_routes';
+import { hostRules, withPeer, withoutPeer, withoutRules, type Openings, type Peer } from './rules';
+
+export interface HostTableOptions {
+  /** Of the installation. */
+  tag: string;
+  directory: string;
+  block: string;
+  openings: Openings;
+  isTrial?: boolean;
+  /** Those that there are, as the disk has them. */
+  peers(): Promise<Peer[]>;
+  /** How often it is looked whether another program has removed the rules. Default: ten seconds. */
+  checkRulesEveryMs?: number;
+}
+
+export interface HostTable {
+  /** Loads the rules again where they are gone. */
+  ensure(ctx: DriverContext): Promise<void>;
+  addPeer(peer: Peer, ctx: DriverContext): Promise<void>;
+  /** Of a network that the disk knows no more; null: nobody knows which it was. */
+  removePeer(peer: Peer | null, ctx: DriverContext): Promise<void>;
+  /** Looks no longer. The rules stay. */
+  close(): void;
+  /** Removes the rules too. */
+  remove(ctx: DriverContext): Promise<void>;
+}
+
+export const NAMESPACES = '/run/netns';
+const INTERFACES = '/sys/class/net';
+const CHECK_EVERY_MS = 10_000;
+const CHECK_MS = 5_000;
+
+/** @throws DriverError where the host has no packet filter for us */
+export async function openHostTable(options: HostTableOptions, ctx: DriverContext): Promise<HostTable> {
+  const table = tableOf(options.tag);
+  let queue: Promise<unknown> = Promise.resolve();
+  // What the disk has is read and loaded before or behind a change of one element, never around it.
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    const result = queue.then(work);
+    queue = result.catch(() => undefined);
+    return result;
+  };
+  const loadAll = (within: DriverContext): Promise<void> => load(options, within);
+  const ensure = (within: DriverContext): Promise<void> =>
+    inTurn(async () => {
+      if (!(await isLoaded(table, within))) await loadAll(within);
+    });
+  const change = (rules: string | null, within: DriverContext): Promise<void> =>
+    inTurn(() => (rules === null ? loadAll(within) : run('nft', [rules], within).then(noop, () => loadAll(within))));
+  await loadAll(ctx);
+  if (!options.isTrial) await removeAbandoned(table, ctx);
+  const check = (): void => void ensure(driverContext(CHECK_MS)).catch(noop);
+  const timer = options.isTrial ? undefined : setInterval(check, options.checkRulesEveryMs ?? CHECK_EVERY_MS).unref();
+  return {
+    ensure,
+    addPeer: (peer, within) => change(withPeer(table, peer), within),
+    removePeer: (peer, within) => change(peer && withoutPeer(table, peer), within),
+    close: () => clearInterval(timer),
+    remove: (within) => inTurn(() => run('nft', [withoutRules(table)], within).then(noop)),
+  };
+}
+
+const noop = (): void => undefined;
+
+function tableOf(tag: string): string {
+  return `platform_${tag}`;
+}
+
+/** Of interfaces of an installation. */
+export function linkPrefixOf(tag: string): string {
+  return `pl${tag}`;
+}
+
+/** Of network namespaces of an installation. */
+export function namespacePrefixOf(tag: string): string {
+  return `platform-${tag}-`;
+}
+
+async function load(options: HostTableOptions, ctx: DriverContext): Promise<void> {
+  const { tag, directory, block, openings, isTrial } = options;
+  const uplinks = isTrial ? [] : uplinksOf(hostRoutes());
+  // A host that forwards by itself goes on doing so; else nobody but its networks has something of it.
+  const closed = (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim() === '0' ? uplinks : [];
+  const names = { table: tableOf(tag), interfaces: `${linkPrefixOf(tag)}*`, block, closed, owner: ownerNow() };
+  // An argument of a program has at most 128 KiB.
+  const file = path.join(directory, `.rules.${process.pid}`);
+  await writeFile(file, hostRules(names, await options.peers(), openings), { mode: 0o600 });
+  await run('nft', ['-f', file], ctx).finally(() => rm(file, { force: true }));
+  // What comes back from the world is forwarded only where the interface that it comes in by forwards.
+  for (const link of uplinks) await writeFile(`/proc/sys/net/ipv4/conf/${link}/forwarding`, '1');
+}
+
+async function isLoaded(table: string, ctx: DriverContext): Promise<boolean> {
+  const chain = await run('nft', ['list', 'chain', 'inet', table, 'forward'], ctx).catch(() => '');
+  return chain.includes('jump');
+}
+
+/** Says which process has loaded a table: its number, its start, and the namespace in which the number is known. */
+function ownerNow(): string {
+  return ['owner', process.pid, processOf(process.pid)?.start, pidNamespace()].join('_');
+}
+
+function pidNamespace(): string {
+  return readlinkSync('/proc/self/ns/pid').replace(/\D/g, '');
+}
+
+/**
+ * Of installations whose process was killed, and which have no networks: nothing needs their rules, and their next
+ * start loads them again.
+ */
+async function removeAbandoned(own: string, ctx: DriverContext): Promise<void> {
+  const chains = await run('nft', ['list', 'chains', 'inet'], ctx).catch(() => '');
+  const owners = chains.matchAll(/^table inet platform_([0-9a-f]{6}) \{\n\tchain owner_(\d+)_(\d+)_(\d+) /gm);
+  for (const [, tag = '', pid, start = '', namespace] of owners) {
+    const isKnown = namespace === pidNamespace();
+    if (tableOf(tag) === own || !isKnown || isAlive(Number(pid), start) || hasNetworks(tag)) continue;
+    await run('nft', [withoutRules(tableOf(tag))], ctx).catch(noop);
+  }
+}
+
+function hasNetworks(tag: string): boolean {
+  const names = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : []);
+  return (
+    names(NAMESPACES).some((name) => name.startsWith(namespacePrefixOf(tag))) ||
+    names(INTERFACES).some((name) => name.startsWith(linkPrefixOf(tag)))
+  );
+}
