@@ -1,5 +1,5 @@
 // npm run bench:ingress: requests per second through the ingress beside those straight to the same small application.
-//   npm run bench:ingress -- [--quick] [--profile=<folder>]
+//   npm run bench:ingress -- [--quick] [--profile=<folder>] [--case=<part of a name>]
 //   npm run bench:ingress -- --networks [--quick]    the same application in a network of its own, beside one without
 // Where HAProxy is installed, it stands before the same application in the same rounds, as a yardstick.
 // The application, the ingress and the load are a process each. On two cores the three share what the application and
@@ -77,7 +77,7 @@ const CASES: Case[] = [
 
 async function main(): Promise<void> {
   const options = { quick: { type: 'boolean' }, profile: { type: 'string' }, networks: { type: 'boolean' } } as const;
-  const { values } = parseArgs({ options });
+  const { values } = parseArgs({ options: { ...options, case: { type: 'string', default: '' } } });
   const plan = values.quick ? { rounds: 2, milliseconds: 500 } : { rounds: 6, milliseconds: 1_500 };
   if (values.networks) return compareNetworks(plan);
   const app = await start('app');
@@ -95,7 +95,7 @@ async function main(): Promise<void> {
         `| target | HAProxy ${haproxy?.version ?? 'absent'} ratio | its CPU µs |`,
     );
     printLine('|---|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|');
-    for (const one of CASES)
+    for (const one of CASES.filter(({ name }) => name.includes(values.case)))
       printLine(await compare(one, app, one.crowded ? crowded : gate, plan, { yardstick: haproxy, cpu: CPU_TARGET }));
   } finally {
     haproxy?.stop();

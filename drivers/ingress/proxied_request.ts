@@ -56,7 +56,10 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest, OpenList
   /** Its kept connection was closed before the first byte: only the same instance may get it once more. */
   resending: boolean;
   body: BodyState;
-  /** The last piece of the answer that came, held until it is known whether it is the very last. */
+  /**
+   * The last piece of the answer that came, held until it is known whether it is the very last. It is copied before the
+   * next read, which has the same memory.
+   */
   pending: Buffer | null;
   answered: boolean;
   ended: boolean;
@@ -174,6 +177,7 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
       protocol: upgrade?.protocol ?? null,
       expects,
     }),
+    body === 'none' && upgrade === null,
   );
   if (connection.socket !== null) startSendingBody(proxied);
 }
@@ -231,7 +235,7 @@ function onHead(this: ProxiedRequest, head: ResponseHead): void {
 
 function onBodyChunk(this: ProxiedRequest, chunk: Buffer): void {
   this.sentBytes += chunk.length;
-  if (this.pending !== null) this.response.write(this.pending);
+  if (this.pending !== null) this.response.write(Buffer.from(this.pending));
   this.pending = chunk;
 }
 
@@ -241,7 +245,7 @@ function onReadDelivered(this: ProxiedRequest): void {
   if (this.ended || connection === null || !this.answered) return;
   this.pending = null;
   if (pending === null) return response.flushHeaders();
-  if (response.write(pending)) return;
+  if (response.write(Buffer.from(pending))) return;
   connection.socket?.pause();
   response.once('drain', () => {
     this.touchedMs = performance.now();
@@ -259,7 +263,7 @@ function onComplete(this: ProxiedRequest, trailers: string[]): void {
   else if (connection !== null) destroyConnection(connection);
   releaseUpstream(this);
   if (pending !== null && pending.length < SMALL_BYTES) return endResponse(this, pending.toString('latin1'));
-  endResponse(this, pending);
+  endResponse(this, pending && Buffer.from(pending));
 }
 
 function onDrained(this: ProxiedRequest): void {

@@ -8,7 +8,7 @@ export interface ResponseHead {
   headers: string[];
 }
 
-/** Receives what was parsed. */
+/** Receives what was parsed. The memory of bytes has others when the call that parses returns: to keep is to copy. */
 export interface ResponseSink {
   /** 1xx except 101. */
   onInformational(head: ResponseHead): void;
@@ -87,7 +87,8 @@ export function expectResponse(parser: ResponseParser, method: string): void {
 }
 
 /**
- * Reads bytes as they came. Throws an Error for an answer that breaks the protocol; the connection is of no use then.
+ * Reads bytes as they came; nothing but what the sink keeps refers to their memory afterwards. Throws an Error for an
+ * answer that breaks the protocol; the connection is of no use then.
  */
 export function parseResponse(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): void {
   let rest: Buffer | null = parser.buffered === null ? bytes : Buffer.concat([parser.buffered, bytes]);
@@ -287,7 +288,7 @@ function bufferLines(parser: ResponseParser, bytes: Buffer): null {
 }
 
 function bufferRest(parser: ResponseParser, bytes: Buffer): null {
-  parser.buffered = bytes;
+  parser.buffered = Buffer.from(bytes);
   return null;
 }
 

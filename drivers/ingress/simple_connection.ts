@@ -3,6 +3,7 @@
 // request that is anything else takes the connection to node:http, with what has been read, for good.
 import type { Socket } from 'node:net';
 import { refuseClient } from './client_error';
+import { writeDeferred } from './deferred_writes';
 import type { IngressState } from './ingress_state';
 import { forEachOpen, joinList, leaveList, type OpenListItem } from './open_list';
 import { serveSite } from './request_handler';
@@ -41,7 +42,7 @@ export function acceptVisitor(
 ): void {
   const onData = (bytes: Buffer): void => receive(connection, bytes);
   const onDrain = (): void => drain(connection);
-  const onEnd = (): void => socket.destroySoon();
+  const onEnd = (): void => (writeDeferred(), socket.destroySoon());
   const onClose = (): void => close(connection);
   const onError = (): void => void socket.destroy();
   const connection: SimpleConnection = {

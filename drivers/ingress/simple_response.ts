@@ -2,6 +2,7 @@
 // node:http: `Date` where there is none, chunks where there is no length, and no character that would end a line early.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { deferWrite } from './deferred_writes';
 import type { VisitorResponse } from './visitor';
 
 export interface SimpleResponse extends VisitorResponse {
@@ -136,7 +137,7 @@ function end(this: SimpleResponse, last: Buffer | string | null = null, encoding
   this.head = null;
   this.isEnded = true;
   if (isChunked) text += `0\r\n${this.trailers}\r\n`;
-  socket.write(text, 'latin1', this.onFinish);
+  deferWrite(socket, text, this.onFinish);
 }
 
 function destroy(this: SimpleResponse): void {

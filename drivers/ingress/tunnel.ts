@@ -37,7 +37,7 @@ export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Bu
   tunnel.client.write(text, 'latin1');
   relay(tunnel, tunnel.instance, tunnel.client, (bytes) => count(proxied, 0, bytes));
   relay(tunnel, tunnel.client, tunnel.instance, (bytes) => count(proxied, bytes, 0));
-  forwardEarlyBytes(tunnel.client, rest, (bytes) => count(proxied, 0, bytes));
+  forwardEarlyBytes(tunnel.client, Buffer.from(rest), (bytes) => count(proxied, 0, bytes));
   forwardEarlyBytes(tunnel.instance, upgrade.head, (bytes) => count(proxied, bytes, 0));
   const finish = (): void => finishTunnel(tunnel);
   tunnel.client.on('close', finish);

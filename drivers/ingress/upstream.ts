@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import type { Target } from '../ingress';
 import { HOST_NETWORK, type NetworkLocation } from '../network';
 import { connectInto } from '../network/connect';
+import { deferWrite } from './deferred_writes';
 import type { Tunnel } from './tunnel';
 import {
   responseParser,
@@ -48,6 +49,8 @@ export interface UpstreamConnection {
   user: ConnectionUser | null;
   /** It has served a request before: the instance may have closed it meanwhile. */
   reused: boolean;
+  /** Its bytes are somebody else's: `data` of the socket. */
+  isDetached: boolean;
   /** A byte has come since the last request went out. */
   receivedBytes: boolean;
   idleSince: number;
@@ -68,6 +71,12 @@ const IDLE_MS = 4_000;
 /** A request that must not be sent twice takes only connections that were in use just now. */
 const FRESH_MS = 1_000;
 const IDLE_CONNECTIONS_MAX = 256;
+
+/**
+ * Where the bytes of all instances are read: node:net makes memory of 64 KB for each read otherwise, also for a few
+ * bytes. What is kept of them beyond `onData` has to be copied.
+ */
+const readBuffer = Buffer.allocUnsafeSlow(65_536);
 
 export function openUpstream(target: Target): Upstream {
   const stickyToken = createHash('sha256').update(target.instance_id).digest('base64url').slice(0, 22);
@@ -117,10 +126,11 @@ function isUsable({ socket }: UpstreamConnection): boolean {
   return socket !== null && !socket.destroyed && !socket.readableEnded;
 }
 
-/** Sends a request line and headers. */
-export function sendHead(connection: UpstreamConnection, method: string, head: string): void {
+/** Sends a request line and headers; `deferred`: they are all. */
+export function sendHead(connection: UpstreamConnection, method: string, head: string, deferred: boolean): void {
   expectResponse(connection.parser, method);
   if (connection.socket === null) connection.unsent = head;
+  else if (deferred) deferWrite(connection.socket, head);
   else connection.socket.write(head, 'latin1');
 }
 
@@ -153,6 +163,7 @@ export function destroyConnection(connection: UpstreamConnection): void {
 /** Takes the HTTP off a connection: what follows is the caller's. */
 export function detachSocket(connection: UpstreamConnection, socket: Socket): Socket {
   connection.user = null;
+  connection.isDetached = true;
   return socket.removeAllListeners('data').removeAllListeners('drain');
 }
 
@@ -181,6 +192,7 @@ function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: num
     parser: responseParser(),
     user,
     reused: false,
+    isDetached: false,
     receivedBytes: false,
     idleSince: 0,
     idleUntil: 0,
@@ -188,6 +200,13 @@ function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: num
   connection.abandon = connectInto(upstream.location, upstream.port, {
     onConnected: (socket) => onConnected(connection, socket, headBytes),
     onFailed: (error) => onClose(connection, error),
+    onread: {
+      buffer: readBuffer,
+      callback: (length) => {
+        onData(connection, readBuffer.subarray(0, length), headBytes);
+        return true;
+      },
+    },
   });
   return connection;
 }
@@ -195,6 +214,7 @@ function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: num
 function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: number): void {
   let failure: Error | null = null;
   connection.socket = socket;
+  // Of a connection whose bytes a gate passes on.
   socket.on('data', (bytes: Buffer) => onData(connection, bytes, headBytes));
   socket.on('drain', () => connection.user?.onDrained());
   socket.on('end', () => onEnd(connection));
@@ -210,6 +230,8 @@ function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: 
 
 function onData(connection: UpstreamConnection, bytes: Buffer, headBytes: number): void {
   const { user } = connection;
+  // A tunnel, whose bytes may wait for a slow visitor.
+  if (connection.isDetached) return void connection.socket?.emit('data', Buffer.from(bytes));
   if (user === null) return void connection.socket?.destroy(); // nobody has asked
   connection.receivedBytes = true;
   try {

@@ -1,6 +1,6 @@
 // Connections to a port of the loopback interface of a network.
 import { closeSync } from 'node:fs';
-import { connect, Socket, type ConnectOpts, type SocketConstructorOpts } from 'node:net';
+import { connect, Socket, type ConnectOpts, type OnReadOpts, type SocketConstructorOpts } from 'node:net';
 import path from 'node:path';
 import type { NetworkLocation } from '../network';
 import { descriptors, type Descriptors } from './descriptors';
@@ -11,11 +11,17 @@ export interface ConnectionListener {
   onConnected(socket: Socket): void;
   /** ECONNREFUSED where nothing listens. */
   onFailed(error: NodeJS.ErrnoException): void;
+  /**
+   * Where the bytes come, instead of `data` of the socket. Not on a connection whose bytes a gate passes on: there they
+   * are `data`.
+   */
+  onread?: OnReadOpts;
 }
 
 /** A connection that is being made. */
 interface Attempt {
   port: number;
+  onread: OnReadOpts | undefined;
   /** What is waited for. */
   socket: Socket | null;
   isOver: boolean;
@@ -48,6 +54,7 @@ export function connectInto(
   const abandon = (): void => void (end() && attempt.socket?.destroy());
   const attempt: Attempt = {
     port,
+    onread: listener.onread,
     socket: null,
     isOver: false,
     succeed: (socket) => (end() ? listener.onConnected(socket) : socket.destroy()),
@@ -89,7 +96,8 @@ export function isAnswering(location: NetworkLocation): Promise<boolean> {
 }
 
 function dial(attempt: Attempt, host: string): void {
-  const socket = connect({ host, port: attempt.port, noDelay: true });
+  const { port, onread } = attempt;
+  const socket = connect({ host, port, noDelay: true, onread });
   const onConnect = (): void => {
     socket.off('error', attempt.fail);
     attempt.succeed(socket);
@@ -134,12 +142,7 @@ function askForSocket(attempt: Attempt, gate: string): void {
     else attempt.fail(refusal('ECONNREFUSED', attempt.port));
     return false;
   };
-  // The types know this option for `connect` alone.
-  const options: SocketConstructorOpts & ConnectOpts = {
-    fd: found,
-    onread: { buffer: Buffer.alloc(1), callback: onAnswer },
-  };
-  const socket = new Socket(options);
+  const socket = socketOf(found, { buffer: Buffer.alloc(1), callback: onAnswer });
   waitFor(attempt, socket);
   socket.once('end', () => attempt.fail(refusal('ECONNRESET', attempt.port)));
   socket.write(`${attempt.port}\n`);
@@ -155,10 +158,16 @@ function takeSocket(attempt: Attempt, calls: Descriptors, connection: number, ga
   if (received === 'none') return askForRelay(attempt, gate);
   let given: Socket;
   try {
-    given = new Socket({ fd: received }).setNoDelay(true);
+    given = socketOf(received, attempt.onread).setNoDelay(true);
   } catch (error) {
     closeSync(received);
     return attempt.fail(error as Error);
   }
   attempt.succeed(given);
+}
+
+// The types know the option for `connect` alone.
+function socketOf(fd: number, onread: OnReadOpts | undefined): Socket {
+  const options: SocketConstructorOpts & ConnectOpts = { fd, onread };
+  return new Socket(options);
 }
