@@ -4,7 +4,6 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
 import { startSendingBody, bodyOf, type BodyState } from './request_body';
-import { countIn } from './client_share';
 import { chooseUpstream, stickyCookie } from './load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from './ingress_state';
@@ -39,6 +38,8 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest, OpenList
   ingress: IngressState;
   site: Site;
   caller: Caller;
+  /** One of the open requests of the application: a refused one whose client goes on sending is none. */
+  isCounted: boolean;
   /** Lower case, without port. */
   host: string;
   authority: string;
@@ -77,7 +78,7 @@ const AVOID_MS = 1_000;
 const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
-/** Counts the request in; `finishProxying` counts it out when the response is closed. */
+/** `finishProxying` ends what this begins, when the response is closed. */
 export function beginProxying(
   ingress: IngressState,
   inbound: InboundRequest,
@@ -85,7 +86,6 @@ export function beginProxying(
 ): ProxiedRequest {
   const proxied = newProxiedRequest(ingress, inbound, address);
   joinList(ingress.running, proxied);
-  countIn(address.site.application, address.caller.address);
   inbound.response.on('close', () => finishProxying(proxied));
   return proxied;
 }
@@ -110,6 +110,7 @@ function newProxiedRequest(
     ingress,
     site,
     caller,
+    isCounted: false,
     host,
     authority,
     target,

@@ -1,9 +1,9 @@
 // Receives requests: rejects those that are malformed or lead nowhere, forwards the others to an instance.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyOf } from './request_body';
-import { isOverShare } from './client_share';
+import { countIn, isOverShare } from './client_share';
 import { hasCertificate } from './tls_contexts';
-import { chooseInstance, beginProxying, type InboundRequest, type ProxiedRequest } from './proxied_request';
+import { beginProxying, chooseInstance, type InboundRequest, type ProxiedRequest } from './proxied_request';
 import { callerOf } from './forwarded_head';
 import type { IngressState } from './ingress_state';
 import { fixedPage, render, type Page } from './pages';
@@ -58,9 +58,16 @@ export function serveSite(
   const proxied = beginProxying(ingress, inbound, { site, caller, host: normalizeHost(authority), authority, target });
   if (full) return sendPage(proxied, fixedPage('busy'));
   if (isGreedy) return sendPage(proxied, fixedPage('address_busy'));
+  countAsOpen(proxied);
   // Visitors of a CDN zone are redirected by the zone, to its own name.
   if (site.route.force_https && caller.scheme === 'http' && !isOfEdge) return redirectToHttps(proxied);
   admitRequest(proxied);
+}
+
+/** Counts the request in; `finishProxying` counts it out. */
+function countAsOpen(proxied: ProxiedRequest): void {
+  proxied.isCounted = true;
+  countIn(proxied.site.application, proxied.caller.address);
 }
 
 /** @returns false where the host name is not that of a CDN zone */

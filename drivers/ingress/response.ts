@@ -101,7 +101,7 @@ export function finishProxying(proxied: ProxiedRequest): void {
   } else if (proxied.status !== 101 && !response.writableFinished) proxied.reason ??= 'client_gone';
   abortUpstream(proxied);
   leaveList(ingress.running, proxied);
-  countOut(site.application, proxied.caller.address);
+  if (proxied.isCounted) countOut(site.application, proxied.caller.address);
   const duration = performance.now() - proxied.startedMs;
   if (proxied.status !== 101) {
     countRequest(ingress.traffic, proxied.owner, proxied.status, duration);

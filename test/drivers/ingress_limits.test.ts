@@ -144,6 +144,26 @@ describe('bounds', () => {
     expect((await next).status).toBe(200);
   });
 
+  test('a thousand uploads that trickle from one address take no application from others', async () => {
+    const app = await startApp((request, response) => void request.resume().on('end', () => response.end('ok')));
+    const front = await openFront([routeOf([app])]);
+    const head = 'POST / HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 1000000\r\n\r\n';
+    let refused = 0;
+    const uploads = Array.from({ length: 1_000 }, () => {
+      const socket = connect({ port: front.port, host: '127.0.0.1', localAddress: '127.0.0.9' });
+      socket
+        .on('error', () => undefined)
+        .on('data', (answer) => (refused += /^HTTP\/1.1 429/.test(String(answer)) ? 1 : 0));
+      socket.write(`${head}x`);
+      return socket;
+    });
+    await until(() => refused > 0 && refused >= uploads.length - 500);
+    const trickle = setInterval(() => uploads.forEach((socket) => socket.writable && socket.write('x')), 100);
+    for (let i = 0; i < 5; i += 1) expect((await ask(front, { method: 'POST', body: 'hello' })).body).toBe('ok');
+    clearInterval(trickle);
+    uploads.forEach((socket) => socket.destroy());
+  });
+
   test('connections', async () => {
     const front = await openFront([routeOf([await ok()])], { limits: { connections: 2 } });
     const idle = [raw(front.port, '', 300), raw(front.port, '', 300)].map((one) => one.catch(() => 'open'));

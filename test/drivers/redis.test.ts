@@ -244,6 +244,30 @@ describeServer('%s', (engineName) => {
     expect(await app(['GET', 'k'], ['GET', 'a'])).toEqual(['v', '1']);
   });
 
+  test('of sessions, commands, users and settings of the platform a tenant sees nothing', async () => {
+    const commands = [
+      ...[['MONITOR'], ['CLIENT', 'LIST'], ['CLIENT', 'KILL', 'TYPE', 'normal'], ['ACL', 'LOG'], ['ACL', 'LIST']],
+      ...[
+        ['ACL', 'USERS'],
+        ['ACL', 'GETUSER', 'default'],
+        ['CONFIG', 'GET', '*'],
+        ['LATENCY', 'LATEST'],
+      ],
+      ...[
+        ['MODULE', 'LIST'],
+        ['REPLICAOF', 'NO', 'ONE'],
+        ['PSYNC', '?', '-1'],
+      ],
+      ...[['SHUTDOWN', 'NOSAVE'], ['SAVE'], ['CLIENT', 'PAUSE', '1000']],
+    ];
+    expect(await app(...commands)).toEqual(commands.map(() => expect.stringMatching(/^NOPERM/)));
+    const [all, everything] = await app(['INFO', 'all'], ['INFO', 'everything']);
+    for (const text of [all, everything]) {
+      expect(text).toContain('redis_version');
+      for (const word of ['platform_', spec.admin_password, spec.users[0]!.password]) expect(text).not.toContain(word);
+    }
+  });
+
   test('metrics', async () => {
     const metrics = await driver.metrics(spec, ctx());
     expect(metrics.connections).toBe(0);

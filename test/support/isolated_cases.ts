@@ -26,7 +26,8 @@ const store = (method, body) => fetch(process.env[method + '_URL'], { method, bo
 const pages = {
   '/database': database,
   '/bucket': async () => (await store('PUT', 'kept')) + (await store('GET')),
-  '/port': () => ask(process.env.OTHER_PORT, '127.0.0.1'),
+  '/ports': async () =>
+    (await Promise.all(process.env.OTHER_PORTS.split(',').map((port) => ask(port, '127.0.0.1')))).join(','),
 };
 require('http').createServer(async (request, response) => {
   const page = pages[request.url] || (() => 'VERSION');
@@ -150,8 +151,12 @@ export function isolatedCases(block: string): void {
     await expectStatus(204, 'DELETE', `${path}/${id}`);
   }
 
-  // The port of the database is nothing in the network of another project.
+  // In the network of another project there is neither the port of the database, nor those of the platform: the API,
+  // the admin port and its own database.
   async function refusedToOthers(port: number): Promise<void> {
+    const own = [service.url, service.adminUrl, service.platform.databaseUrl].map((url) => Number(new URL(url).port));
+    const ports = [port, ...own];
+    expect(ports.filter((one) => one > 0)).toHaveLength(4);
     const { id: project, key } = await service.newProject();
     const call: DeployService['call'] = (method, path, options) =>
       service.call(method, path, { key, project, ...options });
@@ -160,9 +165,9 @@ export function isolatedCases(block: string): void {
       webCommand('node server.js', { 'server.js': SERVER }),
       {},
     );
-    await setVariable(call, application.id, 'OTHER_PORT', String(port));
+    await setVariable(call, application.id, 'OTHER_PORTS', ports.join(','));
     expect((await application.deploy()).status).toBe('active');
-    expect(await application.visit('/port')).toEqual({ status: 200, body: 'ECONNREFUSED' });
+    expect(await application.visit('/ports')).toEqual({ status: 200, body: ports.map(() => 'ECONNREFUSED').join(',') });
     expect((await call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
   }
 }
