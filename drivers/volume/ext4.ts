@@ -22,11 +22,19 @@ export class VolumeInUse extends DriverError {
 
 const magicNumber = 0xef53;
 
-/** Makes a sparse image with a file system of `bytes`. No blocks kept for root: the size is the customer's. */
-export async function format(file: string, bytes: number, ctx: DriverContext): Promise<void> {
+/**
+ * Makes a sparse image with a file system of `bytes`. No blocks kept for root: the size is the customer's.
+ * @param options of mkfs.ext4(8)
+ */
+export async function format(
+  file: string,
+  bytes: number,
+  ctx: DriverContext,
+  options: readonly string[] = [],
+): Promise<void> {
   await (await open(file, 'wx', 0o600)).close();
   await truncate(file, bytes);
-  await run('mkfs.ext4', ['-q', '-F', '-m', '0', file], ctx);
+  await run('mkfs.ext4', ['-q', '-F', '-m', '0', ...options, file], ctx);
 }
 
 /**
@@ -78,8 +86,10 @@ export async function waitForEarlierStep(image: Image, ctx: DriverContext): Prom
   });
 }
 
-export async function mount(image: Image, ctx: DriverContext): Promise<void> {
-  await locked(image, ['mount', '-t', 'ext4', '-o', 'loop,nosuid,nodev', image.file, image.point], ctx);
+/** @param options of mount(8), beside those of all images */
+export async function mount(image: Image, ctx: DriverContext, options: readonly string[] = []): Promise<void> {
+  const all = ['loop', 'nosuid', 'nodev', ...options].join();
+  await locked(image, ['mount', '-t', 'ext4', '-o', all, image.file, image.point], ctx);
 }
 
 /**

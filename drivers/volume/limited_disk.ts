@@ -1,0 +1,67 @@
+// A directory whose limit is hard: <home>/disk.ext4, an image with a file system of its own, mounted at <home>/disk.
+// A home may be renamed while its disk is mounted: the mount goes with it. Everything may be repeated after an
+// interruption; a home that was being made is closed and removed by whoever finds it.
+import { existsSync } from 'node:fs';
+import { mkdir, stat, truncate } from 'node:fs/promises';
+import path from 'node:path';
+import { DriverError } from '../driver';
+import type { DriverContext } from '../driver';
+import { absentIsNull } from '../files';
+import { deviceAt, format, growOnline, mount, unmount, VolumeInUse, waitForEarlierStep, type Image } from './ext4';
+
+/** What happens at the end of the host. `kept`: the content is there again; `lost`: it goes with its processes. */
+export type DiskLife = 'kept' | 'lost';
+
+/** More files than mkfs.ext4 foresees: trees of packages have many small ones. In bytes of the disk for each. */
+const BYTES_PER_FILE = 8192;
+
+/** The mount point of the disk of this directory; null where it has none. */
+export function diskOf(home: string): string | null {
+  const image = imageIn(home);
+  return existsSync(image.file) ? image.point : null;
+}
+
+/** Makes and mounts it, in a directory that nobody else uses yet. @returns the mount point. @throws CommandFailed */
+export async function makeDisk(home: string, bytes: number, life: DiskLife, ctx: DriverContext): Promise<string> {
+  const image = imageIn(home);
+  await format(image.file, bytes, ctx, [
+    ...['-i', String(BYTES_PER_FILE), '-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'],
+    ...(life === 'lost' ? ['-O', '^has_journal'] : []),
+  ]);
+  await mkdir(image.point, { mode: 0o711 });
+  await mount(image, ctx, ['discard', ...(life === 'lost' ? ['noatime'] : [])]);
+  return image.point;
+}
+
+/** Mounts it where it is not, as after a start of the host. No disk is success. @throws DriverError */
+export async function openDisk(home: string, ctx: DriverContext): Promise<void> {
+  const image = imageIn(home);
+  if (!existsSync(image.file)) return;
+  await waitForEarlierStep(image, ctx);
+  if ((await deviceAt(image, ctx)) === null) await mount(image, ctx, ['discard']);
+}
+
+/** Grows the disk while it is mounted; one that is as large stays. @throws DriverError conflict, transient */
+export async function growDisk(home: string, bytes: number, ctx: DriverContext): Promise<'grown' | 'refused'> {
+  const image = imageIn(home);
+  await waitForEarlierStep(image, ctx);
+  const device = await deviceAt(image, ctx);
+  if (device === null) throw new DriverError('conflict', 'The disk is not mounted.');
+  if ((await stat(image.file)).size < bytes) await truncate(image.file, bytes);
+  return growOnline(image, device, ctx);
+}
+
+/** Unmounts it; the image stays. Absent is success. @throws DriverError transient while a program uses it */
+export async function closeDisk(home: string, ctx: DriverContext): Promise<void> {
+  const image = imageIn(home);
+  if ((await stat(image.file).catch(absentIsNull)) === null) return;
+  await waitForEarlierStep(image, ctx);
+  await unmount(image, ctx).catch((error: unknown) => {
+    if (error instanceof VolumeInUse) throw new DriverError('transient', 'The disk is still in use.', 1_000);
+    throw error;
+  });
+}
+
+function imageIn(home: string): Image {
+  return { file: path.join(home, 'disk.ext4'), point: path.join(home, 'disk'), lock: path.join(home, '.disk.lock') };
+}
