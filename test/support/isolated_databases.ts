@@ -7,7 +7,7 @@ import { HOST_NETWORK } from '../../drivers/network';
 import { isPortTaken } from '../../drivers/network/connect';
 import { listNetworkDirectories } from '../../drivers/network/network_directory';
 import { locationOf } from '../../drivers/runtime/run_directory';
-import { connect, eventually, openHall, outsideAddress, type Hall } from './database_hall';
+import { connect, eventually, openHall, outsideAddress, verdict, type Hall } from './database_hall';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 const outside = outsideAddress();
@@ -65,6 +65,8 @@ export function isolatedDatabaseCases(block: string): void {
     );
     for (const target of [at('127.0.0.1', pooled.port), at(outside!, open.port)])
       expect((await psql(target, '-Atc', 'select 40 + 2')).trim()).toBe('42');
+    await hall.call('PATCH', `${place}/${open.id}`, { body: { allowed_sources: ['198.51.100.7/32'] } });
+    await eventually('the refusal', async () => (await verdict(at(outside!, open.port))) !== null || null);
 
     await hall.remove(id);
     expect(await isPortTaken(HOST_NETWORK, port)).toBe(false);
