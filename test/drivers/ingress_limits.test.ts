@@ -1,6 +1,6 @@
 // Timeouts and bounds of the ingress.
 import { randomBytes } from 'node:crypto';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { ask, closeAll, open, openFront, raw, routeOf, startApp, until, whole } from '../support/ingress';
 
 afterEach(closeAll);
@@ -166,12 +166,16 @@ describe('bounds', () => {
 
   test('connections', async () => {
     const front = await openFront([routeOf([await ok()])], { limits: { connections: 2 } });
-    const idle = [raw(front.port, '', 300), raw(front.port, '', 300)].map((one) => one.catch(() => 'open'));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const idle = [await dial(front.port), await dial(front.port)];
     expect(await raw(front.port, 'GET / HTTP/1.1\r\nHost: app.example.com\r\n\r\n')).toBe('');
-    expect(await Promise.all(idle)).toEqual(['open', 'open']);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect((await ask(front)).status).toBe(200);
+    expect(idle.map((socket) => socket.destroyed || socket.readableEnded)).toEqual([false, false]);
+    for (const socket of idle) socket.destroy();
+    // Until the ingress has seen that they are gone.
+    const status = (): Promise<number> =>
+      ask(front)
+        .then((answer) => answer.status)
+        .catch(() => 0);
+    for (const end = Date.now() + 15_000; (await status()) !== 200;) expect(Date.now()).toBeLessThan(end);
   });
 
   test('the body, announced or not; the client reads why', async () => {
@@ -198,3 +202,10 @@ describe('bounds', () => {
     expect(await get('a:b\r\n'.repeat(150))).toMatch(/^HTTP\/1\.1 200 /);
   });
 });
+
+function dial(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(socket));
+    socket.on('error', reject);
+  });
+}
