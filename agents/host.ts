@@ -136,6 +136,7 @@ async function openRuntime(platform: Platform, opened: Closing[]): Promise<Runti
     tenantUidBase: await tenantUserIds(config, log),
     readable: [toolchainDirectory(config)],
     networks,
+    disks: config.volumeDriver === 'directory' ? 'soft' : 'auto',
     log: (message, error) => log.warn({ err: error }, message),
   });
   opened.push(() => runtime.close());

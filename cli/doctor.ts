@@ -177,16 +177,20 @@ const BOUNDS = {
 };
 
 /** What keeps units apart here, found out by trial as the start does. */
-async function isolation({ sandbox, tenantUidBase }: Config): Promise<Finding> {
+async function isolation({ sandbox, tenantUidBase, volumeDriver }: Config): Promise<Finding> {
   const directory = mkdtempSync(path.join(tmpdir(), 'platform-doctor-'));
   try {
-    const found = await probeHost({ directory, sandbox, tenantUidBase: tenantUidBase ?? FIRST_USER_ID });
+    const found = await probeHost({
+      ...{ directory, sandbox, tenantUidBase: tenantUidBase ?? FIRST_USER_ID },
+      disks: volumeDriver === 'directory' ? 'soft' : 'auto',
+    });
     const limit = found.groups ? 'unit' : found.processLimit;
     const facts = [
       `sandbox ${found.bubblewrap ? 'bubblewrap' : 'none'}`,
       `system calls ${found.seccomp ? 'filtered' : 'not filtered'}`,
       `limits ${found.groups ? 'control groups' : 'by the monitor, once a second'}`,
       `users ${found.users}`,
+      `disks of instances ${found.hardDisks ? 'limited' : 'measured'}`,
       `process_limit ${BOUNDS[limit]}`,
     ];
     if (found.unsupportedReason) return { check: 'isolation', status: 'failed', detail: found.unsupportedReason };

@@ -2,7 +2,9 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { driverContext } from '../driver';
 import { abandonedTrials, makeTrial } from '../trial';
+import { tryMount } from '../volume/trial';
 import { findGroups, type Group } from './cgroup';
 import { FILTER_FD, unitFilter } from './seccomp';
 import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
@@ -23,6 +25,8 @@ export interface RuntimeHost {
   seccomp: boolean;
   /** Whether a unit can have the root of an image: a second bubblewrap within the sandbox, as its user. */
   runsImages: boolean;
+  /** Whether a unit can have a disk of its own, whose limit is hard. */
+  hardDisks: boolean;
   fallocate: string | null;
   /** nice and ionice with their arguments. */
   lowPriority: string[];
@@ -52,6 +56,7 @@ export interface ProbeOptions {
   tenantUidBase: number;
   readable?: readonly string[];
   limits?: 'auto' | 'poll';
+  disks?: 'auto' | 'soft';
 }
 
 // Not `nobody`, whom the embedded database and others run as, unless there is no other.
@@ -67,6 +72,7 @@ export async function probeHost({
   tenantUidBase,
   readable = [],
   limits,
+  disks,
 }: ProbeOptions): Promise<RuntimeHost> {
   const isRoot = process.getuid?.() === 0;
   const linux = process.platform === 'linux';
@@ -77,6 +83,8 @@ export async function probeHost({
     unshare: null,
     seccomp: false,
     runsImages: false,
+    // Before the trials that follow, which do not expect that one of before left something mounted.
+    hardDisks: isRoot && linux && disks !== 'soft' && (await canLimitDisks(directory)),
     fallocate: linux ? findProgram('fallocate') : null,
     lowPriority: await lowPriority(),
     groups: linux && limits !== 'poll' ? await findGroups() : null,
@@ -109,6 +117,13 @@ export function isPassable(directory: string): boolean {
 function sandboxUnsupportedReason(host: RuntimeHost, sandbox: ProbeOptions['sandbox']): string | null {
   if (sandbox === 'bubblewrap' && host.bubblewrap === null) return NO_BUBBLEWRAP;
   return null;
+}
+
+async function canLimitDisks(directory: string): Promise<boolean> {
+  return tryMount(directory, driverContext(trialWithinMs)).then(
+    () => true,
+    () => false,
+  );
 }
 
 // In a container whose users are mapped, high numbers may not exist.

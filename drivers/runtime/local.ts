@@ -39,6 +39,8 @@ export interface LocalRuntimeOptions {
   readable?: readonly string[];
   /** poll: makes no control groups where it could. */
   limits?: 'auto' | 'poll';
+  /** soft: gives units no disks of their own where it could. */
+  disks?: 'auto' | 'soft';
   /** How often the files of services are measured. Default: 30 seconds. */
   measureServicesEveryMs?: number;
   log?: (message: string, error: unknown) => void;
@@ -130,6 +132,7 @@ function fingerprintOf({ host, isIsolated }: Runtime, networks: LocalRuntimeOpti
       system_calls: host.seccomp ? 'filtered' : 'all',
       limits,
       users: host.users,
+      disk_limit: host.hardDisks ? 'hard' : 'soft',
       process_limit: host.groups === null ? host.processLimit : 'unit',
       ...(networks && isIsolated ? networks.driver.fingerprint().facts : { network: 'shared', way_out: true }),
     },

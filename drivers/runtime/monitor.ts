@@ -1,11 +1,12 @@
 // Checks all units once a second: which have ended, which went beyond a limit that the kernel does not enforce for us.
 // Cheap, because it looks at two numbers a unit: whether its shim is there, and whether there is a record of its end.
-import { appendFile } from 'node:fs/promises';
+import { appendFile, statfs } from 'node:fs/promises';
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { CommandFailed, run } from '../command';
 import { driverContext } from '../driver';
 import type { Handle, Killed } from '../runtime';
+import { diskOf } from '../volume/limited_disk';
 import { printedBytes, trimToSize } from './log';
 import { killUnit, processesOfUnit } from './unit_processes';
 import { allProcesses, type Proc } from './processes';
@@ -34,6 +35,7 @@ interface Watched {
   runDirectory: string;
   began: number;
   diskDue: number;
+  isDiskFull: boolean;
   busy: boolean;
   ended: boolean;
 }
@@ -49,6 +51,9 @@ const logEvery = 4;
  */
 const measuring = { task: { everyMs: 3_000, pauses: 10 }, service: { everyMs: 30_000, pauses: 100 } };
 const measureWithinMs = 120_000;
+const watchDisksEveryMs = 2_000;
+/** One part in so many of a disk. */
+const FULL_BELOW = 200;
 
 /** Begins to check. What ended while nobody checked is reported at the first check. */
 export function startMonitor(options: MonitorOptions): Monitor {
@@ -131,7 +136,8 @@ function watchedUnit(options: MonitorOptions, unit: Unit, handle: Handle): Watch
     handle,
     runDirectory,
     began,
-    diskDue: Date.now() + measureIntervalMs(unit.kind, options),
+    diskDue: diskOf(runDirectory) ? 0 : Date.now() + measureIntervalMs(unit.kind, options),
+    isDiskFull: false,
     busy: false,
     ended: false,
   };
@@ -194,10 +200,23 @@ function isMeasuringDue({ unit, diskDue }: Watched): boolean {
 
 async function measure(one: Watched, options: MonitorOptions): Promise<void> {
   const { kind, directory, caches = [], limits } = one.unit;
+  const disk = diskOf(one.runDirectory);
+  if (disk !== null) return watchDisk(one, disk);
   const began = Date.now();
   const used = await diskUsed([directory, path.join(one.runDirectory, 'tmp'), ...caches]);
   one.diskDue = Date.now() + Math.max(measureIntervalMs(kind, options), measuring[kind].pauses * (Date.now() - began));
   if (used !== null && used > (limits.disk_mb ?? Infinity) * 1024 * 1024) await killNow(one, 'disk');
+}
+
+// Its writes fail: the tenant should know why.
+async function watchDisk(one: Watched, disk: string): Promise<void> {
+  one.diskDue = Date.now() + watchDisksEveryMs;
+  const { bavail, blocks } = await statfs(disk);
+  const wasFull = one.isDiskFull;
+  one.isDiskFull = bavail * FULL_BELOW < blocks;
+  if (!one.isDiskFull || wasFull) return;
+  const said = `The disk of ${one.unit.limits.disk_mb ?? 0} MB is full. Writes fail until files are deleted.\n`;
+  await appendFile(path.join(one.runDirectory, 'err'), said);
 }
 
 // Where there is no control group.

@@ -6,6 +6,7 @@
 //   killed     why we killed it       stopping  SIGTERM was sent at the time of this file
 //   out, err   what it printed        trimmed   how much of that was discarded
 //   files/     copy of a service      tmp/, etc/  its /tmp; its passwd and group
+//   disk/      its disk, where it has one (disk.ext4): files and tmp are links into it
 import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';

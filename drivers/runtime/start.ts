@@ -1,13 +1,14 @@
 // Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
-import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../command';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
 import { removeTree } from '../remove_tree';
+import { closeDisk, makeDisk, openDisk } from '../volume/limited_disk';
 import type { EnteredNetwork } from '../network';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
@@ -44,6 +45,7 @@ export async function startUnit(
   const known = readHandle(runDirectory, spec.id);
   if (known !== null) return known;
   const unit = await inNetwork(found, runDirectory, spec, network);
+  await openDisk(runDirectory, unboundedContext());
   await chownMounts(host, spec);
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
@@ -70,7 +72,7 @@ async function inNetwork(
 /** Removes what interrupted calls left under temporary names. */
 export async function removeStaging(directory: string, unitId: string): Promise<void> {
   for (const { entry, leftOver, unitId: owner } of await entriesOf(directory)) {
-    if (leftOver && owner === unitId) await removeTree(path.join(directory, entry));
+    if (leftOver && owner === unitId) await removeRunTree(path.join(directory, entry));
   }
 }
 
@@ -88,15 +90,16 @@ async function prepare(
   try {
     if (!host.bubblewrap && user !== null) [directory, spec.directory].forEach(requireReachable);
     await chownTree(spec.directory, user);
-    await createRunFiles(draft, user);
-    if (hasCopy(spec)) await copyFiles(host, draft, spec);
+    const disk = await makeDiskFor(host, draft, spec);
+    await createRunFiles(draft, user, disk);
+    if (hasCopy(spec)) await copyFiles(host, draft, disk, spec);
     const unit = unitOf(host, runDirectory, spec, network);
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
     if (unit.group !== null) await makeGroup(unit.group, unit.limits);
     await rename(draft, runDirectory);
     return unit;
   } catch (error) {
-    await removeTree(draft).catch(() => undefined);
+    await removeRunTree(draft).catch(() => undefined);
     const other = await readUnit(runDirectory);
     if (other === null) throw error;
     return other;
@@ -137,10 +140,28 @@ function hasCopy({ kind, image }: UnitSpec): boolean {
   return kind === 'service' || image !== undefined;
 }
 
+/**
+ * Where its copy and its /tmp lie: a disk of the size that it may use, where the host can have one. Else what it writes
+ * is measured.
+ */
+async function makeDiskFor(host: RuntimeHost, draft: string, spec: UnitSpec): Promise<string> {
+  const { disk_mb } = spec.limits;
+  if (!host.hardDisks || disk_mb === null || spec.kind !== 'service') return draft;
+  const disk = await makeDisk(draft, disk_mb * 2 ** 20, 'lost', unboundedContext());
+  for (const name of ['files', 'tmp']) await symlink(path.join(path.basename(disk), name), path.join(draft, name));
+  return disk;
+}
+
+/** A run directory under a temporary name. @throws DriverError transient while its disk is in use */
+async function removeRunTree(tree: string): Promise<void> {
+  await closeDisk(tree, unboundedContext());
+  await removeTree(tree);
+}
+
 // The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
 // stays ours.
-async function createRunFiles(draft: string, user: User | null): Promise<void> {
-  await mkdir(path.join(draft, 'tmp'), { mode: 0o700 });
+async function createRunFiles(draft: string, user: User | null, disk: string): Promise<void> {
+  await mkdir(path.join(disk, 'tmp'), { mode: 0o700 });
   await mkdir(path.join(draft, 'etc'));
   const { passwd, group } = accountFiles(user);
   await writeFile(path.join(draft, 'etc/passwd'), passwd);
@@ -154,8 +175,13 @@ async function createRunFiles(draft: string, user: User | null): Promise<void> {
 // A program of the tenant may write in what is copied: the release command of a rollback, or, without a sandbox, an
 // instance. A link that it puts in the place of a directory meanwhile must lead cp to nothing that the tenant may not
 // read anyway: so cp runs as its user, and in a sandbox where there is one.
-async function copyFiles(host: RuntimeHost, draft: string, { directory, tenant }: UnitSpec): Promise<void> {
-  const files = path.join(draft, 'files');
+async function copyFiles(
+  host: RuntimeHost,
+  draft: string,
+  disk: string,
+  { directory, tenant, limits }: UnitSpec,
+): Promise<void> {
+  const files = path.join(disk, 'files');
   const user = host.userOf(tenant);
   await mkdir(files, { mode: 0o700 });
   if (user !== null) await chown(files, user.uid, user.gid);
@@ -168,6 +194,7 @@ async function copyFiles(host: RuntimeHost, draft: string, { directory, tenant }
   };
   const modern = process.platform === 'linux';
   await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
+    if (disk !== draft) requireRoom(error, limits);
     if (!(error instanceof CommandFailed)) throw error;
     requireReadable(error, from);
     // busybox knows no --reflink.
@@ -186,6 +213,15 @@ function requireReadable({ stderr }: CommandFailed, from: string): void {
     'invalid',
     `The build left ${name && !name.startsWith('..') ? `\`${name}\`` : 'files'} without the permission to read. ` +
       'Set the permissions in the build, for example with chmod -R u+rwX.',
+  );
+}
+
+function requireRoom(error: unknown, { disk_mb }: UnitSpec['limits']): void {
+  if (!(error instanceof DriverError) || error.reason !== 'capacity') return;
+  throw new DriverError(
+    'invalid',
+    `The files of the application do not fit on the disk of an instance, which has ${disk_mb ?? 0} MB. ` +
+      'Choose a larger size, or leave out of the build what the application does not need.',
   );
 }
 

@@ -7,7 +7,7 @@ import type { Handle, RuntimeDriver, UnitSpec, UnitState } from '../../drivers/r
 import { openLocalRuntime, type LocalRuntimeOptions } from '../../drivers/runtime/local';
 
 export type Exited = Extract<UnitState, { state: 'exited' }>;
-export type Variant = Pick<LocalRuntimeOptions, 'sandbox' | 'limits' | 'networks'>;
+export type Variant = Pick<LocalRuntimeOptions, 'sandbox' | 'limits' | 'networks' | 'disks'>;
 
 export interface Trial {
   runtime: RuntimeDriver;
