@@ -186,7 +186,9 @@ test('doctor finds everything in order beside the running service', async () => 
     database: { status: 'ok', detail: expect.stringMatching(/^PostgreSQL \d+.* answers \(embedded\)$/) },
     migrations: { status: 'ok' },
     isolation: {
-      detail: expect.stringMatching(/^sandbox \w+, system calls .*, limits .*, disks of instances (limited|measured), process_limit (unit|user|monitor) \(/),
+      detail: expect.stringMatching(
+        /^sandbox \w+, .*, disks of instances (limited|measured), process_limit (unit|user|monitor) \(/,
+      ),
     },
     'networks of projects': {
       detail: expect.stringMatching(/^(work, made by (root|user)|none: all projects share that of the host\. .)/),

@@ -66,23 +66,14 @@ const NO_BUBBLEWRAP =
   'SANDBOX is bubblewrap, but bubblewrap does not work on this host. Install it, or allow it to create namespaces.';
 const trialWithinMs = 5_000;
 
-export async function probeHost({
-  directory,
-  sandbox,
-  tenantUidBase,
-  readable = [],
-  limits,
-  disks,
-}: ProbeOptions): Promise<RuntimeHost> {
+export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
+  const { directory, sandbox, tenantUidBase, readable = [], limits, disks } = options;
   const isRoot = process.getuid?.() === 0;
   const linux = process.platform === 'linux';
   const host: RuntimeHost = {
     isRoot,
-    bubblewrap: null,
+    ...{ bubblewrap: null, unshare: null, seccomp: false, runsImages: false },
     setpriv: linux ? findProgram('setpriv') : null,
-    unshare: null,
-    seccomp: false,
-    runsImages: false,
     // Before the trials that follow, which do not expect that one of before left something mounted.
     hardDisks: isRoot && linux && disks !== 'soft' && (await canLimitDisks(directory)),
     fallocate: linux ? findProgram('fallocate') : null,
@@ -98,9 +89,14 @@ export async function probeHost({
   };
   if (isRoot) await findUsers(host, tenantUidBase);
   if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
-  if (host.bubblewrap !== null) host.runsImages = await canNest(host, host.bubblewrap, directory);
-  if (host.bubblewrap !== null) host.seccomp = await canFilter(host, directory);
-  if (isRoot && linux && host.bubblewrap === null) host.unshare = await workingUnshare();
+  if (host.bubblewrap !== null) {
+    host.runsImages = await canNest(host, host.bubblewrap, directory);
+    host.seccomp = await canFilter(host, directory);
+  } else if (isRoot && linux) {
+    host.unshare = await workingUnshare();
+    // Units with volumes have copies of all mounts then, which keep the disks of others in use.
+    host.hardDisks = false;
+  }
   if (!isRoot && linux) await findProcessLimit(host, directory);
   host.path = languagePaths(host.toolchains, host.bubblewrap === null && isRoot ? isPassable : () => true);
   host.unsupportedReason ??= sandboxUnsupportedReason(host, sandbox);

@@ -52,8 +52,9 @@ const logEvery = 4;
 const measuring = { task: { everyMs: 3_000, pauses: 10 }, service: { everyMs: 30_000, pauses: 100 } };
 const measureWithinMs = 120_000;
 const watchDisksEveryMs = 2_000;
-/** One part in so many of a disk. */
-const FULL_BELOW = 200;
+const FULL_BELOW_BYTES = 2 ** 20;
+/** Of a disk that was full: the next time is news again. */
+const AMPLE = 0.05;
 
 /** Begins to check. What ended while nobody checked is reported at the first check. */
 export function startMonitor(options: MonitorOptions): Monitor {
@@ -211,9 +212,10 @@ async function measure(one: Watched, options: MonitorOptions): Promise<void> {
 // Its writes fail: the tenant should know why.
 async function watchDisk(one: Watched, disk: string): Promise<void> {
   one.diskDue = Date.now() + watchDisksEveryMs;
-  const { bavail, blocks } = await statfs(disk);
+  const { bavail, bsize, blocks, ffree } = await statfs(disk);
   const wasFull = one.isDiskFull;
-  one.isDiskFull = bavail * FULL_BELOW < blocks;
+  if (bavail > blocks * AMPLE && ffree > 0) one.isDiskFull = false;
+  else if (bavail * bsize < FULL_BELOW_BYTES || ffree === 0) one.isDiskFull = true;
   if (!one.isDiskFull || wasFull) return;
   const said = `The disk of ${one.unit.limits.disk_mb ?? 0} MB is full. Writes fail until files are deleted.\n`;
   await appendFile(path.join(one.runDirectory, 'err'), said);

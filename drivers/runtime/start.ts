@@ -1,15 +1,13 @@
 // Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
-import { chmod, chown, lstat, mkdir, rename, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../command';
 import { DriverError } from '../driver';
-import type { DriverContext } from '../driver';
-import { removeTree } from '../remove_tree';
-import { closeDisk, makeDisk, openDisk } from '../volume/limited_disk';
 import type { EnteredNetwork } from '../network';
+import { isDiskOpen } from '../volume/limited_disk';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import { isPassable, type RuntimeHost, type User } from './host_probe';
@@ -24,10 +22,9 @@ import {
   type Unit,
 } from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
+import { makeDiskFor, removeRunTree, requireRoom, unboundedContext } from './unit_disk';
 
 const handleWithinMs = 10_000;
-// The copy of a large application must not begin anew with each step of a job: it goes on while the steps come and go.
-const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
 /** The running unit of this spec. `ended` is called at its end as long as we live. @throws DriverError */
 export async function startUnit(
@@ -41,11 +38,10 @@ export async function startUnit(
   const runDirectory = runDirectoryOf(directory, spec.id);
   requireValidSpec(spec);
   requireImages(host, spec);
-  const found = (await readUnit(runDirectory)) ?? (await prepare(host, directory, spec, network));
+  const found = (await preparedUnit(directory, spec.id)) ?? (await prepare(host, directory, spec, network));
   const known = readHandle(runDirectory, spec.id);
   if (known !== null) return known;
   const unit = await inNetwork(found, runDirectory, spec, network);
-  await openDisk(runDirectory, unboundedContext());
   await chownMounts(host, spec);
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
@@ -53,6 +49,17 @@ export async function startUnit(
   const handle = await waitForHandle(runDirectory, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
+}
+
+// A start of the host leaves a disk that may be damaged: what was on it is made anew.
+async function preparedUnit(directory: string, unitId: string): Promise<Unit | null> {
+  const runDirectory = runDirectoryOf(directory, unitId);
+  const unit = await readUnit(runDirectory);
+  if (unit === null || readHandle(runDirectory, unitId) !== null) return unit;
+  if (await isDiskOpen(runDirectory, unboundedContext())) return unit;
+  await rename(runDirectory, temporaryName(directory, 'trash', unitId));
+  await removeStaging(directory, unitId);
+  return null;
 }
 
 // Prepared by a control plane that had another kind of networks.
@@ -140,24 +147,6 @@ function hasCopy({ kind, image }: UnitSpec): boolean {
   return kind === 'service' || image !== undefined;
 }
 
-/**
- * Where its copy and its /tmp lie: a disk of the size that it may use, where the host can have one. Else what it writes
- * is measured.
- */
-async function makeDiskFor(host: RuntimeHost, draft: string, spec: UnitSpec): Promise<string> {
-  const { disk_mb } = spec.limits;
-  if (!host.hardDisks || disk_mb === null || spec.kind !== 'service') return draft;
-  const disk = await makeDisk(draft, disk_mb * 2 ** 20, 'lost', unboundedContext());
-  for (const name of ['files', 'tmp']) await symlink(path.join(path.basename(disk), name), path.join(draft, name));
-  return disk;
-}
-
-/** A run directory under a temporary name. @throws DriverError transient while its disk is in use */
-async function removeRunTree(tree: string): Promise<void> {
-  await closeDisk(tree, unboundedContext());
-  await removeTree(tree);
-}
-
 // The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
 // stays ours.
 async function createRunFiles(draft: string, user: User | null, disk: string): Promise<void> {
@@ -213,15 +202,6 @@ function requireReadable({ stderr }: CommandFailed, from: string): void {
     'invalid',
     `The build left ${name && !name.startsWith('..') ? `\`${name}\`` : 'files'} without the permission to read. ` +
       'Set the permissions in the build, for example with chmod -R u+rwX.',
-  );
-}
-
-function requireRoom(error: unknown, { disk_mb }: UnitSpec['limits']): void {
-  if (!(error instanceof DriverError) || error.reason !== 'capacity') return;
-  throw new DriverError(
-    'invalid',
-    `The files of the application do not fit on the disk of an instance, which has ${disk_mb ?? 0} MB. ` +
-      'Choose a larger size, or leave out of the build what the application does not need.',
   );
 }
 

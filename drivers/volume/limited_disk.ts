@@ -12,9 +12,6 @@ import { deviceAt, format, growOnline, mount, unmount, VolumeInUse, waitForEarli
 /** What happens at the end of the host. `kept`: the content is there again; `lost`: it goes with its processes. */
 export type DiskLife = 'kept' | 'lost';
 
-/** More files than mkfs.ext4 foresees: trees of packages have many small ones. In bytes of the disk for each. */
-const BYTES_PER_FILE = 8192;
-
 /** ext4(5): nothing waits until it is written, and nothing is written before it is needed. */
 const UNSYNCED = ['noatime', 'nobarrier', 'noinit_itable'];
 
@@ -28,7 +25,7 @@ export function diskOf(home: string): string | null {
 export async function makeDisk(home: string, bytes: number, life: DiskLife, ctx: DriverContext): Promise<string> {
   const image = imageIn(home);
   await format(image.file, bytes, ctx, [
-    ...['-i', String(BYTES_PER_FILE), '-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'],
+    ...['-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'],
     ...(life === 'lost' ? ['-O', '^has_journal'] : []),
   ]);
   await mkdir(image.point, { mode: 0o711 });
@@ -42,6 +39,12 @@ export async function openDisk(home: string, ctx: DriverContext): Promise<void> 
   if (!existsSync(image.file)) return;
   await waitForEarlierStep(image, ctx);
   if ((await deviceAt(image, ctx)) === null) await mount(image, ctx, ['discard']);
+}
+
+/** Whether it is mounted. A directory that has no disk counts as if it were. */
+export async function isDiskOpen(home: string, ctx: DriverContext): Promise<boolean> {
+  const image = imageIn(home);
+  return !existsSync(image.file) || (await deviceAt(image, ctx)) !== null;
 }
 
 /** Grows the disk while it is mounted; one that is as large stays. @throws DriverError conflict, transient */

@@ -72,7 +72,7 @@ export async function openTrial(variant: Variant): Promise<Trial> {
         processes: 64,
         time_ms: null,
         output_bytes: 1 << 20,
-        disk_mb: null,
+        disk_mb: 64,
         ...limits,
       },
     }),
