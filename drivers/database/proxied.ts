@@ -1,5 +1,6 @@
 // Engines behind an access proxy: Redis, Valkey and MariaDB differ in their commands, not in how the process and the
 // directory of a server are observed and ensured. What they differ in are the steps given to proxiedEngine().
+import { ensureWall, wallBytes } from './wall';
 import path from 'node:path';
 import type { EngineFound } from '../../core/host_facts';
 import {
@@ -40,6 +41,8 @@ export interface ProxiedOptions {
   publicAddresses?: string[];
   /** Where backups are kept; none: in the directory. */
   store?: BackupStore | null;
+  /** As EngineContext. */
+  disks?: boolean;
 }
 
 /** `product`: the name of the engine for people. */
@@ -112,6 +115,7 @@ export function proxiedContext<Name extends string>(
     gigabyteBytes: options.gigabyteBytes ?? 2 ** 30,
     publicAddresses: options.publicAddresses ?? null,
     store: options.store ?? null,
+    disks: options.disks ?? false,
   };
 }
 
@@ -152,8 +156,15 @@ export async function ensureProxiedServer<Client>(
   if (found === 'absent') await killTask(engine, server.id, 'setup', ctx);
   const serverDirectory =
     found === 'absent'
-      ? await makeServerDirectory(engine, server.id, (temporary) => steps.setUp(server, temporary.data, ctx), ctx)
+      ? await makeServerDirectory(
+          engine,
+          server.id,
+          (temporary) => steps.setUp(server, temporary.data, ctx),
+          ctx,
+          wallBytes(engine, server),
+        )
       : await requireServerDirectory(engine, server.id);
+  await ensureWall(serverDirectory, wallBytes(engine, server), ctx);
   if (await isReplacing(serverDirectory)) {
     await steps.stop(server.id, ctx);
     await restorePreviousData(serverDirectory, ctx);

@@ -1,5 +1,6 @@
 // What the processes of engines behind an access proxy have in common: their program, what they were started with, the
 // files of their certificate, and data that take the place of others.
+import { wallBytes } from './wall';
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -66,14 +67,15 @@ export async function hasProxiedData(
 /** The directory for a restore: made where the data were lost. @throws DriverError conflict */
 export async function requireRestorable<Engine extends EngineContext>(
   engine: Engine,
-  id: string,
+  server: DatabaseServer,
   make: { hasData(engine: Engine, id: string): Promise<boolean>; setUp(data: string): Promise<void> },
   ctx: DriverContext,
 ): Promise<ServerDirectory> {
+  const { id } = server;
   if (await make.hasData(engine, id)) return requireServerDirectory(engine, id);
   for (const purpose of ['setup', 'server']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
   await removeServerDirectory(engine, id, ctx);
-  return makeServerDirectory(engine, id, ({ data }) => make.setUp(data), ctx);
+  return makeServerDirectory(engine, id, ({ data }) => make.setUp(data), ctx, wallBytes(engine, server));
 }
 
 export function serverFingerprint(product: string, series: string[]): Fingerprint {

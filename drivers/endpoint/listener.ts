@@ -186,6 +186,7 @@ async function ensureServerDirectory<S extends ListenerSpec>(
         ctx,
       ),
     ctx,
+    null,
   );
 }
 

@@ -6,6 +6,7 @@ import type { LogChunk } from '../runtime';
 import {
   findServerDirectory,
   listServerDirectories,
+  lookForServerDirectory,
   removeServerDirectory,
   type EngineContext,
   type ServerDirectory,
@@ -90,7 +91,7 @@ async function remove<S extends HostedServerSpec, O extends ObservedHostedServer
   ctx: DriverContext,
 ): Promise<void> {
   checkpoint(ctx);
-  if ((await findServerDirectory(context, id)) === 'foreign') return;
+  if ((await lookForServerDirectory(context, id)) === 'foreign') return;
   await stop(id, ctx);
   await removeServerDirectory(context, id, ctx);
 }

@@ -55,7 +55,10 @@ export async function replaceData(
 export async function restorePreviousData(serverDirectory: ServerDirectory, ctx: DriverContext): Promise<void> {
   if (await exists(beforeOf(serverDirectory))) {
     if (await exists(serverDirectory.data))
-      await rename(serverDirectory.data, path.join(serverDirectory.path, `.next-${randomBytes(6).toString('hex')}`));
+      await rename(
+        serverDirectory.data,
+        path.join(placeOf(serverDirectory), `.next-${randomBytes(6).toString('hex')}`),
+      );
     await rename(beforeOf(serverDirectory), serverDirectory.data);
   }
   await removeNote(serverDirectory, noteName);
@@ -91,7 +94,7 @@ async function prepareData(
     await restorePreviousData(serverDirectory, ctx);
   }
   await clearStaging(serverDirectory, ctx);
-  const temporary = path.join(serverDirectory.path, `.next-${randomBytes(6).toString('hex')}`);
+  const temporary = path.join(placeOf(serverDirectory), `.next-${randomBytes(6).toString('hex')}`);
   await mkdir(temporary, { mode: 0o700 });
   await fill(temporary);
   await rename(temporary, nextOf(serverDirectory));
@@ -117,11 +120,13 @@ async function commitData(serverDirectory: ServerDirectory, key: string, ctx: Dr
 
 // Without the note data.before is of a replacement that has ended.
 async function clearStaging(serverDirectory: ServerDirectory, ctx: DriverContext): Promise<void> {
-  for (const entry of await readdir(serverDirectory.path)) {
+  for (const entry of await readdir(placeOf(serverDirectory))) {
     if (/^(data\.(next|before)|\.next-[0-9a-f]{12})$/.test(entry))
-      await removeServerTree(path.join(serverDirectory.path, entry), ctx);
+      await removeServerTree(path.join(placeOf(serverDirectory), entry), ctx);
   }
 }
 
+// Beside the data: on their disk, where they have one.
+const placeOf = (serverDirectory: ServerDirectory) => path.dirname(serverDirectory.data);
 const nextOf = (serverDirectory: ServerDirectory) => `${serverDirectory.data}.next`;
 const beforeOf = (serverDirectory: ServerDirectory) => `${serverDirectory.data}.before`;

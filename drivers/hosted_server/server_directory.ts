@@ -1,6 +1,7 @@
 // Where a server lives: <directory>/<server id>/ with the mark of its owner, and in it
 //   data/  the server's own, of its user     conf/  what we write for it to read; made anew at each start
 //   run/   the empty directory of its unit   *.json what we remember of it; nobody else reads that
+// Where its storage is hard, data/ is on its disk (server_disk.ts): disk.ext4 mounted at disk/, with disk/data/.
 // A server directory is made under a temporary name and renamed when whole, and renamed away before it is taken apart.
 // Backups lie in <directory>/backups/<server id>/<backup id>/ and outlive the server.
 import { randomBytes } from 'node:crypto';
@@ -13,6 +14,8 @@ import type { BackupStore } from '../backup_store';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import type { RuntimeDriver } from '../runtime';
+import { closeDisk } from '../volume/limited_disk';
+import { makeServerDisk, openServerDisk, placeOfData } from './server_disk';
 
 /**
  * What a driver of hosted servers works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of
@@ -26,6 +29,8 @@ export interface EngineContext {
   gigabyteBytes: number;
   /** Where backups are kept; none: in the directory. */
   store?: BackupStore | null;
+  /** New servers get disks, whose size is hard, where this host can mount them. */
+  disks?: boolean;
 }
 
 export interface ServerDirectory {
@@ -51,11 +56,27 @@ const socketPathMax = 107;
 export function serverDirectoryOf(engine: Pick<EngineContext, 'directory'>, id: string): ServerDirectory {
   requireName(id);
   const at = path.join(engine.directory, id);
-  return { id, path: at, data: path.join(at, 'data'), conf: path.join(at, 'conf'), run: path.join(at, 'run') };
+  return {
+    id,
+    path: at,
+    data: path.join(placeOfData(at), 'data'),
+    conf: path.join(at, 'conf'),
+    run: path.join(at, 'run'),
+  };
 }
 
-/** What is at the name of this server. Reads only. */
+/** What is at the name of this server, with its disk mounted. @throws DriverError where that cannot be mounted */
 export async function findServerDirectory(
+  engine: EngineContext,
+  id: string,
+): Promise<ServerDirectory | 'absent' | 'foreign'> {
+  const found = await lookForServerDirectory(engine, id);
+  if (typeof found !== 'string') await openServerDisk(found.path);
+  return found;
+}
+
+/** What is at the name of this server, for who needs none of its data: its disk may not be mounted. Reads only. */
+export async function lookForServerDirectory(
   engine: EngineContext,
   id: string,
 ): Promise<ServerDirectory | 'absent' | 'foreign'> {
@@ -82,25 +103,30 @@ export async function ensureDirectoryOfServers({ directory }: Pick<EngineContext
   await mkdir(directory, { recursive: true, mode: passable });
 }
 
-/** Makes the directory: `fill` works under a temporary name, one rename makes it real. @throws DriverError conflict */
+/**
+ * Makes the directory: `fill` works under a temporary name, one rename makes it real.
+ * @param diskBytes of its disk; null for a server without one
+ * @throws DriverError conflict
+ */
 export async function makeServerDirectory(
   engine: EngineContext,
   id: string,
   fill: (temporary: ServerDirectory) => Promise<void>,
   ctx: DriverContext,
+  diskBytes: number | null,
 ): Promise<ServerDirectory> {
   await ensureDirectoryOfServers(engine);
   await clearLeftOvers(engine, id, ctx);
   const name = temporaryName(engine, 'new', id);
   const at = path.join(engine.directory, name);
+  await mkdir(at, { mode: passable });
   const temporary: ServerDirectory = {
     id,
     path: at,
-    data: path.join(at, 'data'),
+    data: path.join(await makeServerDisk(engine, at, diskBytes, ctx), 'data'),
     conf: path.join(at, 'conf'),
     run: path.join(at, 'run'),
   };
-  await mkdir(at, { mode: passable });
   for (const one of [temporary.data, temporary.conf, temporary.run]) await mkdir(one, { mode: 0o700 });
   await fill(temporary);
   await writeFile(path.join(at, markName), JSON.stringify({ owner_id: id, driver: engine.name }), {
@@ -111,12 +137,12 @@ export async function makeServerDirectory(
   if ((await lstat(serverDirectory.path).catch(absentIsNull)) !== null)
     throw new DriverError('conflict', 'Something else has the name of this server. It was not changed.');
   await rename(at, serverDirectory.path);
-  return serverDirectory;
+  return serverDirectoryOf(engine, id); // its disk is there now
 }
 
 /** Takes a directory and its left-overs away. Absent is success, and so is foreign, which is left alone. */
 export async function removeServerDirectory(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
-  const serverDirectory = await findServerDirectory(engine, id);
+  const serverDirectory = await lookForServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string')
     await rename(serverDirectory.path, path.join(engine.directory, temporaryName(engine, 'trash', id)));
   await clearLeftOvers(engine, id, ctx);
@@ -231,7 +257,9 @@ async function isMarked(serverDirectory: ServerDirectory, engine: EngineContext)
 
 async function clearLeftOvers(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
   for (const entry of (await readdir(engine.directory).catch(absentIsNull)) ?? []) {
-    if (leftOver(engine, entry) === id) await removeServerTree(path.join(engine.directory, entry), ctx);
+    if (leftOver(engine, entry) !== id) continue;
+    await closeDisk(path.join(engine.directory, entry), ctx);
+    await removeServerTree(path.join(engine.directory, entry), ctx);
   }
 }
 

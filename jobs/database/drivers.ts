@@ -18,10 +18,12 @@ export async function openEngines({ config, runtime, facts }: HostParts): Promis
   makeDirectory(directory, 0o711);
   const engines: EngineDriver[] = [];
   const store = openBackupStore(config);
-  if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql, store }));
+  const disks = config.volumeDriver !== 'directory';
+  if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql, store, disks }));
   for (const engine of ['redis', 'valkey'] as const)
-    if (found[engine].length) engines.push(openRedis({ runtime, directory, engine, found: found[engine], store }));
-  if (mariadb.length) engines.push(openMariadb({ runtime, directory, found: mariadb, store }));
+    if (found[engine].length)
+      engines.push(openRedis({ runtime, directory, engine, found: found[engine], store, disks }));
+  if (mariadb.length) engines.push(openMariadb({ runtime, directory, found: mariadb, store, disks }));
   return { databases: new Map(engines.map((driver) => [driver.name, driver])) };
 }
 

@@ -1,4 +1,5 @@
 // Backups are dumps of the database in one transaction, compressed. A dump is read by any newer server.
+import { ensureWall, roomForBoth } from '../wall';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import path from 'node:path';
@@ -67,10 +68,11 @@ export async function restore(
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
   const tool = toolOf(requireProgram(engine, spec.version), 'mariadb');
   const setUp = (data: string): Promise<void> => install(engine, spec, data, ctx);
-  const serverDirectory = await requireRestorable(engine, spec.id, { hasData, setUp }, ctx);
+  const serverDirectory = await requireRestorable(engine, spec, { hasData, setUp }, ctx);
   const id = { serverId: from.server_id, backupId };
   const replaceWith = async (file: string): Promise<void> => {
     await killTask(engine, spec.id, 'setup', ctx);
+    await ensureWall(serverDirectory, roomForBoth(engine, spec), ctx);
     await replaceServerData(
       serverDirectory,
       {

@@ -23,7 +23,7 @@ export interface PostgresqlContext extends EngineContext {
 
 /** Of servers and backups below `directory`. */
 export function postgresqlContext(
-  options: Pick<PostgresqlContext, 'runtime' | 'directory' | 'found' | 'store'> & { gigabyteBytes?: number },
+  options: Pick<PostgresqlContext, 'runtime' | 'directory' | 'found' | 'store' | 'disks'> & { gigabyteBytes?: number },
 ): PostgresqlContext {
   return {
     ...options,

@@ -1,5 +1,6 @@
 // What a server is told: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Written anew from the spec
 // each time, tried by the server itself before they take the place of the old ones.
+import { walMegabytes } from '../wall';
 import { isIP } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -131,7 +132,7 @@ function sizes({ spec, engine }: Cluster): Record<string, string | number> {
     // Compiling queries takes more memory than small packages have.
     jit: memory < 2048 ? 'off' : 'on',
     min_wal_size: '32MB',
-    max_wal_size: `${between(64, storageMb / 10, 4096)}MB`,
+    max_wal_size: `${walMegabytes(engine, spec)}MB`,
     checkpoint_timeout: '15min',
     // A replica that is gone must not fill the disk of its primary.
     max_slot_wal_keep_size: `${between(64, storageMb / 4, 1 << 20)}MB`,

@@ -22,6 +22,7 @@ import { initdbUser, requireTools, runTool, type Programs } from './programs';
 import { assignOwner, stopPostgres } from './server';
 import { inSession } from './session';
 import type { DatabaseServer } from '../../database';
+import { wallBytes } from '../wall';
 
 // A segment a minute is archived where something is written: small ones cost less.
 const segmentMb = 4;
@@ -29,9 +30,10 @@ const segmentMb = 4;
 /** The directory of the server, made where it is not there. @throws DriverError conflict */
 export async function ensureServerDirectory(
   engine: PostgresqlContext,
-  id: string,
+  server: DatabaseServer,
   ctx: DriverContext,
 ): Promise<ServerDirectory> {
+  const { id } = server;
   if ((await findServerDirectory(engine, id)) !== 'absent') return requireServerDirectory(engine, id);
   return makeServerDirectory(
     engine,
@@ -41,6 +43,7 @@ export async function ensureServerDirectory(
       await makeDirectories(temporary);
     },
     ctx,
+    wallBytes(engine, server),
   );
 }
 

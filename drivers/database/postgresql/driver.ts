@@ -6,7 +6,11 @@ import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../dr
 import type { Desired, DriverContext } from '../../driver';
 import type { BackedUp, Measurable, Upgradable } from '../../hosted_server';
 import { hostedServer, type ServerSteps } from '../../hosted_server/driver';
-import { findServerDirectory, requireServerDirectory, serverDirectoryOf } from '../../hosted_server/server_directory';
+import {
+  lookForServerDirectory,
+  requireServerDirectory,
+  serverDirectoryOf,
+} from '../../hosted_server/server_directory';
 import type { RuntimeDriver } from '../../runtime';
 import { serverFingerprint } from '../proxied_server';
 import { cancelWork, runInBackground } from './background_work';
@@ -35,6 +39,8 @@ export interface PostgresqlOptions {
   gigabyteBytes?: number;
   /** Where backups and archives are kept; none: in the directory. */
   store?: BackupStore | null;
+  /** As EngineContext. */
+  disks?: boolean;
 }
 
 const promotedWithinMs = 60_000;
@@ -109,7 +115,7 @@ async function presentCluster(engine: PostgresqlContext, r: Desired<ServerSpec>)
 async function stop(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<void> {
   for (const holder of [serverDirectoryOf(engine, id).path, backupDirectoryOf(engine, id)])
     await cancelWork(engine, holder, ctx);
-  const serverDirectory = await findServerDirectory(engine, id);
+  const serverDirectory = await lookForServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string')
     for (const which of ['staging', 'server'] as const) await stopPostgres({ engine, serverDirectory }, which, ctx);
   checkpoint(ctx);

@@ -18,6 +18,7 @@ import { ensureRights, ensureUsers } from './roles';
 import { needsRestart, isPostgresRunning, stopPostgres, startPostgres, whenReady } from './server';
 import { inSession } from './session';
 import { pruneLog } from './log';
+import { ensureWall, recoveryBytes, wallBytes } from '../wall';
 import { reviewStorage, type Stage } from './storage';
 
 const readyWithinMs = 20_000;
@@ -44,7 +45,7 @@ export async function ensure(
 /** The directory, and the programs of the version. */
 export async function clusterOf(engine: PostgresqlContext, spec: DatabaseServer, ctx: DriverContext): Promise<Cluster> {
   const programs = await programsOf(engine, spec.version);
-  return { engine, spec, programs, serverDirectory: await ensureServerDirectory(engine, spec.id, ctx) };
+  return { engine, spec, programs, serverDirectory: await ensureServerDirectory(engine, spec, ctx) };
 }
 
 /** The same, for whoever has the data to himself. */
@@ -56,6 +57,8 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
     throw new DriverError('conflict', `The data are of version ${major}. Upgrade the server to ${spec.version}.`);
   await beginToApply(cluster);
   const stage = await reviewStorage(cluster, ctx);
+  const wall = wallBytes(cluster.engine, spec) + (stage === 'hard' ? recoveryBytes(cluster.engine, spec) : 0);
+  await ensureWall(serverDirectory, wall, ctx);
   await noteArchiveEnds(cluster);
   const changed = await configure(
     cluster,

@@ -12,6 +12,7 @@ import { connectionOf, makeDirectories, initialize } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './restore';
+import { ensureWall, roomForBoth } from '../wall';
 import { startPostgres, whenReady } from './server';
 import { inSession, sqlIdentifier, sqlString } from './session';
 import { firstTimeline } from './timelines';
@@ -30,6 +31,7 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
     programs: await programsOf(engine, fromVersion),
   };
   const bin = toolsOf(cluster.programs, old.programs);
+  await ensureWall(serverDirectory, roomForBoth(cluster.engine, spec), ctx);
   await rollBackOnFailure(old, ctx, () =>
     replaceData(
       serverDirectory,

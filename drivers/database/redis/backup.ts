@@ -1,4 +1,5 @@
 // Backups are snapshots that the server writes itself (RDB).
+import { ensureWall, roomForBoth } from '../wall';
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -51,7 +52,7 @@ export async function restore(
   if (backupId === null || from.until !== null)
     throw new DriverError('unsupported', 'The engine cannot go back to a point in time. Restore a backup.');
   const make = { hasData, setUp: (data: string): Promise<void> => setUp(engine, spec, data, ctx) };
-  const serverDirectory = await requireRestorable(engine, spec.id, make, ctx);
+  const serverDirectory = await requireRestorable(engine, spec, make, ctx);
   const { version } = requireProgram(engine, spec.version);
   const owner = await dataOwner(serverDirectory);
   const id = { serverId: from.server_id, backupId };
@@ -105,6 +106,7 @@ async function replace(
     waitUntilReady: (server: DatabaseServer) => waitUntilReady(engine, serverDirectory, server, ctx),
     stop: () => stop(engine, change.now.id, ctx),
   };
+  await ensureWall(serverDirectory, roomForBoth(engine, change.now), ctx);
   await replaceServerData(serverDirectory, { ...change, ...steps }, ctx);
 }
 

@@ -1,0 +1,47 @@
+// How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
+// refused with a clear error, and what goes on to grow between two looks meets the end of the disk.
+import { DriverError } from '../driver';
+import type { DriverContext } from '../driver';
+import type { EngineContext, ServerDirectory } from '../hosted_server/server_directory';
+import { growServerDisk } from '../hosted_server/server_disk';
+import type { DatabaseServer } from '../database';
+
+type Sized = Pick<DatabaseServer, 'storage_gb' | 'replica_of'>;
+
+// The second limit of PostgreSQL, at 1.1, has to come before the end; a part is what ext4 takes for itself.
+const storageShare = 1.25;
+const megabyte = 2 ** 20;
+
+/** max_wal_size of PostgreSQL in megabytes. */
+export function walMegabytes({ gigabyteBytes }: EngineContext, { storage_gb }: Sized): number {
+  return Math.floor(Math.max(64, Math.min((storage_gb * gigabyteBytes) / megabyte / 10, 4096)));
+}
+
+/**
+ * Bytes of the disk of a server. Beside the data PostgreSQL has its log, which may be twice as large for a moment;
+ * MariaDB its own logs and temporary tables; Redis a second copy, when it writes its file anew or takes a snapshot.
+ */
+export function wallBytes(engine: EngineContext, server: Sized): number {
+  const storage = server.storage_gb * engine.gigabyteBytes;
+  if (engine.name === 'mariadb') return Math.ceil(storageShare * storage + 1024 * megabyte);
+  if (engine.name !== 'postgresql') return Math.ceil(2 * storageShare * storage + 128 * megabyte);
+  const wall = Math.ceil(storageShare * storage + (2 * walMegabytes(engine, server) + 256) * megabyte);
+  // It follows a primary that may be full.
+  return server.replica_of === null ? wall : wall + recoveryBytes(engine, server);
+}
+
+/** What PostgreSQL gets beyond the wall to recover after a crash at it, once: from then on it refuses all writes. */
+export function recoveryBytes(engine: EngineContext, server: Sized): number {
+  return (walMegabytes(engine, server) + 64) * megabyte;
+}
+
+/** Room for the data twice, while others take their place. A disk does not shrink afterwards. */
+export function roomForBoth(engine: EngineContext, server: Sized): number {
+  return 2 * wallBytes(engine, server);
+}
+
+/** Grows the disk of a server, if it has one, to at least `bytes`. @throws DriverError transient */
+export async function ensureWall(serverDirectory: ServerDirectory, bytes: number, ctx: DriverContext): Promise<void> {
+  if ((await growServerDisk(serverDirectory, bytes, ctx)) === 'refused')
+    throw new DriverError('transient', 'The disk of this server could not be made larger.', 30_000);
+}
