@@ -1,6 +1,7 @@
 // Engines behind an access proxy: Redis, Valkey and MariaDB differ in their commands, not in how the process and the
 // directory of a server are observed and ensured. What they differ in are the steps given to proxiedEngine().
-import { ensureWall, wallBytes } from './wall';
+import { wallBytes } from './wall';
+import { growServerDisk } from '../hosted_server/server_disk';
 import path from 'node:path';
 import type { EngineFound } from '../../core/host_facts';
 import {
@@ -164,7 +165,7 @@ export async function ensureProxiedServer<Client>(
           wallBytes(engine, server),
         )
       : await requireServerDirectory(engine, server.id);
-  await ensureWall(serverDirectory, wallBytes(engine, server), ctx);
+  await growServerDisk(serverDirectory, wallBytes(engine, server), () => steps.stop(server.id, ctx), ctx);
   if (await isReplacing(serverDirectory)) {
     await steps.stop(server.id, ctx);
     await restorePreviousData(serverDirectory, ctx);

@@ -1,9 +1,6 @@
 // How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
 // refused with a clear error, and what goes on to grow between two looks meets the end of the disk.
-import { DriverError } from '../driver';
-import type { DriverContext } from '../driver';
-import type { EngineContext, ServerDirectory } from '../hosted_server/server_directory';
-import { growServerDisk } from '../hosted_server/server_disk';
+import type { EngineContext } from '../hosted_server/server_directory';
 import type { DatabaseServer } from '../database';
 
 type Sized = Pick<DatabaseServer, 'storage_gb' | 'replica_of'>;
@@ -38,10 +35,4 @@ export function recoveryBytes(engine: EngineContext, server: Sized): number {
 /** Room for the data twice, while others take their place. A disk does not shrink afterwards. */
 export function roomForBoth(engine: EngineContext, server: Sized): number {
   return 2 * wallBytes(engine, server);
-}
-
-/** Grows the disk of a server, if it has one, to at least `bytes`. @throws DriverError transient */
-export async function ensureWall(serverDirectory: ServerDirectory, bytes: number, ctx: DriverContext): Promise<void> {
-  if ((await growServerDisk(serverDirectory, bytes, ctx)) === 'refused')
-    throw new DriverError('transient', 'The disk of this server could not be made larger.', 30_000);
 }

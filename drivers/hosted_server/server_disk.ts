@@ -3,14 +3,14 @@
 import { chmod, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { driverContext, type DriverContext } from '../driver';
-import { diskOf, growDisk, makeDisk, openDisk } from '../volume/limited_disk';
+import { diskOf, growClosedDisk, growDisk, makeDisk, openDisk } from '../volume/limited_disk';
 import { tryMount } from '../volume/trial';
 import type { EngineContext, ServerDirectory } from './server_directory';
 
 const mountWithinMs = 30_000;
 // ext4 takes some of the image for itself.
 const usableShare = 0.88;
-const opening = new Map<string, Promise<void>>();
+const atWork = new Map<string, Promise<void>>();
 const mountable = new Set<string>();
 
 /** Where data/ belongs: the disk of this server directory, or the directory itself. */
@@ -35,24 +35,40 @@ export async function makeServerDisk(
 export async function openServerDisk(home: string): Promise<void> {
   const point = diskOf(home);
   if (point === null || (await isMounted(home, point))) return;
-  const going = opening.get(home) ?? openDisk(home, driverContext(mountWithinMs)).finally(() => opening.delete(home));
-  opening.set(home, going);
-  await going;
+  await alone(home, () => openDisk(home, driverContext(mountWithinMs)));
 }
 
-/** To at least `bytes`; no disk is success. */
+// One after the other.
+async function alone(home: string, work: () => Promise<void>): Promise<void> {
+  const before = atWork.get(home) ?? Promise.resolve();
+  const now = before.catch(() => undefined).then(work);
+  atWork.set(home, now);
+  await now.finally(() => {
+    if (atWork.get(home) === now) atWork.delete(home);
+  });
+}
+
+/** To at least `bytes`; no disk is success. @param stop ends the server, where that is needed to grow its disk */
 export async function growServerDisk(
   { path: home }: ServerDirectory,
   bytes: number,
+  stop: () => Promise<void>,
   ctx: DriverContext,
-): Promise<'grown' | 'refused'> {
+): Promise<void> {
   const point = diskOf(home);
-  if (point === null) return 'grown';
+  if (point === null) return;
   const image = await stat(path.join(home, 'disk.ext4'));
   const { blocks, bsize } = await statfs(point);
   // An interrupted call has grown the image alone.
-  if (image.size >= bytes && blocks * bsize >= image.size * usableShare) return 'grown';
-  return growDisk(home, Math.max(bytes, image.size), ctx);
+  if (image.size >= bytes && blocks * bsize >= image.size * usableShare) return;
+  const wanted = Math.max(bytes, image.size);
+  if ((await growDisk(home, wanted, ctx)) === 'grown') return;
+  await stop();
+  // Nobody mounts it in between.
+  await alone(home, async () => {
+    await growClosedDisk(home, wanted, ctx);
+    await openDisk(home, ctx);
+  });
 }
 
 async function isMounted(home: string, point: string): Promise<boolean> {

@@ -7,7 +7,17 @@ import path from 'node:path';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
 import { absentIsNull } from '../files';
-import { deviceAt, format, growOnline, mount, unmount, VolumeInUse, waitForEarlierStep, type Image } from './ext4';
+import {
+  deviceAt,
+  format,
+  growOffline,
+  growOnline,
+  mount,
+  unmount,
+  VolumeInUse,
+  waitForEarlierStep,
+  type Image,
+} from './ext4';
 
 /** What happens at the end of the host. `kept`: the content is there again; `lost`: it goes with its processes. */
 export type DiskLife = 'kept' | 'lost';
@@ -55,6 +65,17 @@ export async function growDisk(home: string, bytes: number, ctx: DriverContext):
   if (device === null) throw new DriverError('conflict', 'The disk is not mounted.');
   if ((await stat(image.file)).size < bytes) await truncate(image.file, bytes);
   return growOnline(image, device, ctx);
+}
+
+/**
+ * Grows the disk where that is refused while it is mounted: nothing uses it, and nobody opens it meanwhile. It is not
+ * mounted afterwards. @throws DriverError conflict where it is damaged, transient
+ */
+export async function growClosedDisk(home: string, bytes: number, ctx: DriverContext): Promise<void> {
+  await closeDisk(home, ctx);
+  const image = imageIn(home);
+  if ((await stat(image.file)).size < bytes) await truncate(image.file, bytes);
+  await growOffline(image, ctx);
 }
 
 /** Unmounts it; the image stays. Absent is success. @throws DriverError transient while a program uses it */

@@ -1,5 +1,6 @@
 // Backups are dumps of the database in one transaction, compressed. A dump is read by any newer server.
-import { ensureWall, roomForBoth } from '../wall';
+import { roomForBoth } from '../wall';
+import { growServerDisk } from '../../hosted_server/server_disk';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import path from 'node:path';
@@ -72,7 +73,7 @@ export async function restore(
   const id = { serverId: from.server_id, backupId };
   const replaceWith = async (file: string): Promise<void> => {
     await killTask(engine, spec.id, 'setup', ctx);
-    await ensureWall(serverDirectory, roomForBoth(engine, spec), ctx);
+    await growServerDisk(serverDirectory, roomForBoth(engine, spec), () => stop(engine, spec.id, ctx), ctx);
     await replaceServerData(
       serverDirectory,
       {

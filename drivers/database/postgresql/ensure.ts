@@ -18,7 +18,8 @@ import { ensureRights, ensureUsers } from './roles';
 import { needsRestart, isPostgresRunning, stopPostgres, startPostgres, whenReady } from './server';
 import { inSession } from './session';
 import { pruneLog } from './log';
-import { ensureWall, recoveryBytes, wallBytes } from '../wall';
+import { recoveryBytes, wallBytes } from '../wall';
+import { growServerDisk } from '../../hosted_server/server_disk';
 import { reviewStorage, type Stage } from './storage';
 
 const readyWithinMs = 20_000;
@@ -58,7 +59,7 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   await beginToApply(cluster);
   const stage = await reviewStorage(cluster, ctx);
   const wall = wallBytes(cluster.engine, spec) + (stage === 'hard' ? recoveryBytes(cluster.engine, spec) : 0);
-  await ensureWall(serverDirectory, wall, ctx);
+  await growServerDisk(serverDirectory, wall, () => stopPostgres(cluster, 'server', ctx), ctx);
   await noteArchiveEnds(cluster);
   const changed = await configure(
     cluster,

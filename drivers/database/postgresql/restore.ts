@@ -29,7 +29,8 @@ import { readLog } from './log';
 import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
 import { endOf, assignOwner, stopPostgres, startPostgres } from './server';
 import { inSession, isUnavailable } from './session';
-import { ensureWall, roomForBoth } from '../wall';
+import { roomForBoth } from '../wall';
+import { growServerDisk } from '../../hosted_server/server_disk';
 import { planOf } from './restore_plan';
 import { noteTimeline } from './timelines';
 
@@ -41,7 +42,7 @@ export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverCo
   const plan = await planOf(cluster, from, ctx);
   if ((await readNote(serverDirectory, 'made')) === null)
     await writeNote(serverDirectory, 'restoring', { id: from.id });
-  await ensureWall(serverDirectory, roomForBoth(cluster.engine, spec), ctx);
+  await growServerDisk(serverDirectory, roomForBoth(cluster.engine, spec), () => stopAll(cluster, ctx), ctx);
   await rollBackOnFailure(cluster, ctx, () =>
     replaceData(
       serverDirectory,

@@ -12,7 +12,8 @@ import { connectionOf, makeDirectories, initialize } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './restore';
-import { ensureWall, roomForBoth } from '../wall';
+import { roomForBoth } from '../wall';
+import { growServerDisk } from '../../hosted_server/server_disk';
 import { startPostgres, whenReady } from './server';
 import { inSession, sqlIdentifier, sqlString } from './session';
 import { firstTimeline } from './timelines';
@@ -31,7 +32,7 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
     programs: await programsOf(engine, fromVersion),
   };
   const bin = toolsOf(cluster.programs, old.programs);
-  await ensureWall(serverDirectory, roomForBoth(cluster.engine, spec), ctx);
+  await growServerDisk(serverDirectory, roomForBoth(cluster.engine, spec), () => stopAll(cluster, ctx), ctx);
   await rollBackOnFailure(old, ctx, () =>
     replaceData(
       serverDirectory,

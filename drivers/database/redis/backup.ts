@@ -1,5 +1,6 @@
 // Backups are snapshots that the server writes itself (RDB).
-import { ensureWall, roomForBoth } from '../wall';
+import { roomForBoth } from '../wall';
+import { growServerDisk } from '../../hosted_server/server_disk';
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -106,7 +107,7 @@ async function replace(
     waitUntilReady: (server: DatabaseServer) => waitUntilReady(engine, serverDirectory, server, ctx),
     stop: () => stop(engine, change.now.id, ctx),
   };
-  await ensureWall(serverDirectory, roomForBoth(engine, change.now), ctx);
+  await growServerDisk(serverDirectory, roomForBoth(engine, change.now), () => stop(engine, change.now.id, ctx), ctx);
   await replaceServerData(serverDirectory, { ...change, ...steps }, ctx);
 }
 
