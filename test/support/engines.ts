@@ -27,7 +27,7 @@ export interface EngineTrial {
 }
 
 export async function openEngineTrial(
-  more: { gigabyteBytes?: number; variant?: Variant; store?: BackupStore } = {},
+  more: { gigabyteBytes?: number; disks?: boolean; variant?: Variant; store?: BackupStore } = {},
 ): Promise<EngineTrial> {
   const { postgresql: found } = await hostFacts();
   const trial = await openTrial(more.variant ?? { sandbox: 'auto' });
@@ -43,7 +43,7 @@ export async function openEngineTrial(
       await ports.release();
     },
     driver: postgresqlServers({
-      ...{ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes },
+      ...{ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes, disks: more.disks },
       store: more.store ?? null,
     }),
   };
