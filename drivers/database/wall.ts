@@ -27,7 +27,7 @@ export function wallBytes(engine: EngineContext, server: Sized): number {
   return server.replica_of === null ? wall : wall + recoveryBytes(engine, server);
 }
 
-/** What PostgreSQL gets beyond the wall to recover after a crash at it, once: from then on it refuses all writes. */
+/** What a server gets beyond the wall to recover from meeting it, once. PostgreSQL refuses all writes from then on. */
 export function recoveryBytes(engine: EngineContext, server: Sized): number {
   return (walMegabytes(engine, server) + 64) * megabyte;
 }

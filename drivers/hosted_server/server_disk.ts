@@ -10,6 +10,7 @@ import type { EngineContext, ServerDirectory } from './server_directory';
 const mountWithinMs = 30_000;
 // ext4 takes some of the image for itself.
 const usableShare = 0.88;
+const fullBelowBytes = 48 * 2 ** 20;
 const atWork = new Map<string, Promise<void>>();
 const mountable = new Set<string>();
 
@@ -71,6 +72,14 @@ export async function growServerDisk(
   });
 }
 
+/** Next to nothing is free on a disk of less than `bytes`: the server may not start any more. */
+export async function isDiskFull({ path: home }: ServerDirectory, bytes: number): Promise<boolean> {
+  const point = diskOf(home);
+  if (point === null || (await stat(path.join(home, 'disk.ext4'))).size >= bytes) return false;
+  const { bavail, bsize } = await statfs(point);
+  return bavail * bsize < fullBelowBytes;
+}
+
 async function isMounted(home: string, point: string): Promise<boolean> {
   const [outside, inside] = await Promise.all([stat(home), stat(point)]);
   return outside.dev !== inside.dev;
@@ -78,7 +87,7 @@ async function isMounted(home: string, point: string): Promise<boolean> {
 
 // What did not work is tried again for the next server.
 async function canMount({ directory, disks }: EngineContext, ctx: DriverContext): Promise<boolean> {
-  if ((disks !== true && process.env.XDISKS === undefined) || process.getuid?.() !== 0) return false;
+  if (disks !== true || process.getuid?.() !== 0) return false;
   if (mountable.has(directory)) return true;
   const works = await tryMount(directory, ctx).then(
     () => true,

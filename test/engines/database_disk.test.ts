@@ -6,7 +6,15 @@ import type { DatabaseServer } from '../../drivers/database';
 import { wallBytes } from '../../drivers/database/wall';
 import { tryMount } from '../../drivers/volume/trial';
 import { ctx } from '../support/database_server';
-import { asUser, openEngineTrial, postgresqlSpec, rows, untilDone, wholePostgresql, type EngineTrial } from '../support/engines';
+import {
+  asUser,
+  openEngineTrial,
+  postgresqlSpec,
+  rows,
+  untilDone,
+  wholePostgresql,
+  type EngineTrial,
+} from '../support/engines';
 
 jest.setTimeout(240_000);
 
