@@ -1,7 +1,6 @@
 // Engines behind an access proxy: Redis, Valkey and MariaDB differ in their commands, not in how the process and the
 // directory of a server are observed and ensured. What they differ in are the steps given to proxiedEngine().
-import { recoveryBytes, wallBytes } from './wall';
-import { growServerDisk, isDiskFull } from '../hosted_server/server_disk';
+import { ensureRoom, wallBytes } from './wall';
 import path from 'node:path';
 import type { EngineFound } from '../../core/host_facts';
 import {
@@ -165,7 +164,7 @@ export async function ensureProxiedServer<Client>(
           wallBytes(engine, server),
         )
       : await requireServerDirectory(engine, server.id);
-  await ensureDisk(engine, steps, serverDirectory, server, ctx);
+  await ensureRoom(engine, serverDirectory, server, () => steps.stop(server.id, ctx), ctx);
   if (await isReplacing(serverDirectory)) {
     await steps.stop(server.id, ctx);
     await restorePreviousData(serverDirectory, ctx);
@@ -181,23 +180,6 @@ export async function ensureProxiedServer<Client>(
     if (error instanceof NotReady) return { requeueMs: error.retryAfterMs };
     throw error;
   }
-}
-
-// A server that has met the end of its disk may not start, or hang, without some room: that it gets once.
-async function ensureDisk<Client>(
-  engine: ProxiedContext,
-  steps: ProxiedSteps<Client>,
-  serverDirectory: ServerDirectory,
-  server: DatabaseServer,
-  ctx: DriverContext,
-): Promise<void> {
-  const wall = wallBytes(engine, server);
-  const stop = (): Promise<void> => steps.stop(server.id, ctx);
-  await growServerDisk(serverDirectory, wall, stop, ctx);
-  const most = wall + recoveryBytes(engine, server);
-  if (!(await isDiskFull(serverDirectory, most))) return;
-  await stop();
-  await growServerDisk(serverDirectory, most, stop, ctx);
 }
 
 /** Series of the engine on this host, each once, newest first. */

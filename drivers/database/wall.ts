@@ -1,6 +1,8 @@
 // How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
 // refused with a clear error, and what goes on to grow between two looks meets the end of the disk.
-import type { EngineContext } from '../hosted_server/server_directory';
+import type { DriverContext } from '../driver';
+import { growServerDisk, isAtItsEnd } from '../hosted_server/server_disk';
+import type { EngineContext, ServerDirectory } from '../hosted_server/server_directory';
 import type { DatabaseServer } from '../database';
 
 type Sized = Pick<DatabaseServer, 'storage_gb' | 'replica_of'>;
@@ -35,4 +37,23 @@ export function recoveryBytes(engine: EngineContext, server: Sized): number {
 /** Room for the data twice, while others take their place. A disk does not shrink afterwards. */
 export function roomForBoth(engine: EngineContext, server: Sized): number {
   return 2 * wallBytes(engine, server);
+}
+
+/**
+ * The disk is as large as the package asks for. A server that has met its end may not start, or hang, without some
+ * room: that it gets once.
+ */
+export async function ensureRoom(
+  engine: EngineContext,
+  serverDirectory: ServerDirectory,
+  server: Sized,
+  stop: () => Promise<void>,
+  ctx: DriverContext,
+): Promise<void> {
+  const wall = wallBytes(engine, server);
+  await growServerDisk(serverDirectory, wall, stop, ctx);
+  const most = wall + recoveryBytes(engine, server);
+  if (!(await isAtItsEnd(serverDirectory, most))) return;
+  await stop();
+  await growServerDisk(serverDirectory, most, stop, ctx);
 }

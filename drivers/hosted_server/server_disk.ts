@@ -73,7 +73,7 @@ export async function growServerDisk(
 }
 
 /** Next to nothing is free on a disk of less than `bytes`: the server may not start any more. */
-export async function isDiskFull({ path: home }: ServerDirectory, bytes: number): Promise<boolean> {
+export async function isAtItsEnd({ path: home }: ServerDirectory, bytes: number): Promise<boolean> {
   const point = diskOf(home);
   if (point === null || (await stat(path.join(home, 'disk.ext4'))).size >= bytes) return false;
   const { bavail, bsize } = await statfs(point);
