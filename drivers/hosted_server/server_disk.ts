@@ -1,15 +1,12 @@
 // The disk of a server, where its storage is hard: an image in the server directory, in which the data are. Servers
 // from before have none, and neither has a host that cannot mount images.
 import { chmod, stat, statfs } from 'node:fs/promises';
-import path from 'node:path';
 import { driverContext, type DriverContext } from '../driver';
-import { diskOf, growClosedDisk, growDisk, makeDisk, openDisk } from '../volume/limited_disk';
+import { diskOf, growClosedDisk, growDisk, makeDisk, openDisk, sizeOfDisk } from '../volume/limited_disk';
 import { tryMount } from '../volume/trial';
 import type { EngineContext, ServerDirectory } from './server_directory';
 
 const mountWithinMs = 30_000;
-// ext4 takes some of the image for itself.
-const usableShare = 0.88;
 const fullBelowBytes = 48 * 2 ** 20;
 const atWork = new Map<string, Promise<void>>();
 const mountable = new Set<string>();
@@ -56,18 +53,12 @@ export async function growServerDisk(
   stop: () => Promise<void>,
   ctx: DriverContext,
 ): Promise<void> {
-  const point = diskOf(home);
-  if (point === null) return;
-  const image = await stat(path.join(home, 'disk.ext4'));
-  const { blocks, bsize } = await statfs(point);
-  // An interrupted call has grown the image alone.
-  if (image.size >= bytes && blocks * bsize >= image.size * usableShare) return;
-  const wanted = Math.max(bytes, image.size);
-  if ((await growDisk(home, wanted, ctx)) === 'grown') return;
+  if (diskOf(home) === null || ((await sizeOfDisk(home)) ?? 0) >= bytes) return;
+  if ((await growDisk(home, bytes, ctx)) === 'grown') return;
   await stop();
   // Nobody mounts it in between.
   await alone(home, async () => {
-    await growClosedDisk(home, wanted, ctx);
+    await growClosedDisk(home, bytes, ctx);
     await openDisk(home, ctx);
   });
 }
@@ -75,7 +66,7 @@ export async function growServerDisk(
 /** Next to nothing is free on a disk of less than `bytes`: the server may not start any more. */
 export async function isAtItsEnd({ path: home }: ServerDirectory, bytes: number): Promise<boolean> {
   const point = diskOf(home);
-  if (point === null || (await stat(path.join(home, 'disk.ext4'))).size >= bytes) return false;
+  if (point === null || ((await sizeOfDisk(home)) ?? 0) >= bytes) return false;
   const { bavail, bsize } = await statfs(point);
   return bavail * bsize < fullBelowBytes;
 }

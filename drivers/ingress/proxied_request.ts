@@ -1,5 +1,4 @@
-// One request on its way to an instance and its answer on the way back. Nothing is stored: bytes are forwarded as they
-// arrive, and the slower side sets the pace.
+// One request and its answer. Nothing is stored: bytes are forwarded as they come; the slower side sets the pace.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';

@@ -22,7 +22,7 @@ import {
   type Unit,
 } from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
-import { makeDiskFor, removeRunTree, requireRoom, unboundedContext } from './unit_disk';
+import { makeDiskFor, removeRunTree, requireRoomOnDisk, unboundedContext } from './unit_disk';
 
 const handleWithinMs = 10_000;
 
@@ -183,7 +183,7 @@ async function copyFiles(
   };
   const modern = process.platform === 'linux';
   await copy(modern ? ['-a', '--reflink=auto'] : ['-pPR']).catch((error: unknown) => {
-    if (disk !== draft) requireRoom(error, limits);
+    if (disk !== draft) requireRoomOnDisk(error, limits);
     if (!(error instanceof CommandFailed)) throw error;
     requireReadable(error, from);
     // busybox knows no --reflink.

@@ -35,7 +35,7 @@ export function removeRunTree(tree: string): Promise<void> {
 }
 
 /** @throws DriverError invalid where a copy into a disk has failed for want of room */
-export function requireRoom(error: unknown, { disk_mb }: UnitSpec['limits']): void {
+export function requireRoomOnDisk(error: unknown, { disk_mb }: UnitSpec['limits']): void {
   if (!(error instanceof DriverError) || error.reason !== 'capacity') return;
   throw new DriverError(
     'invalid',

@@ -2,7 +2,7 @@
 // A home may be renamed while its disk is mounted: the mount goes with it. Everything may be repeated after an
 // interruption; a home that was being made is closed and removed by whoever finds it.
 import { existsSync } from 'node:fs';
-import { mkdir, stat, truncate } from 'node:fs/promises';
+import { mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
@@ -57,14 +57,22 @@ export async function isDiskOpen(home: string, ctx: DriverContext): Promise<bool
   return !existsSync(image.file) || (await deviceAt(image, ctx)) !== null;
 }
 
-/** Grows the disk while it is mounted; one that is as large stays. @throws DriverError conflict, transient */
+/** Bytes of the disk; null where growing it was interrupted, or where there is none. */
+export async function sizeOfDisk(home: string): Promise<number | null> {
+  if (existsSync(growingMark(home))) return null;
+  return (await stat(imageIn(home).file).catch(absentIsNull))?.size ?? null;
+}
+
+/** Grows the disk while it is mounted; where that is refused, growClosedDisk does. @throws DriverError */
 export async function growDisk(home: string, bytes: number, ctx: DriverContext): Promise<'grown' | 'refused'> {
   const image = imageIn(home);
   await waitForEarlierStep(image, ctx);
   const device = await deviceAt(image, ctx);
   if (device === null) throw new DriverError('conflict', 'The disk is not mounted.');
-  if ((await stat(image.file)).size < bytes) await truncate(image.file, bytes);
-  return growOnline(image, device, ctx);
+  await growImage(home, bytes);
+  const result = await growOnline(image, device, ctx);
+  if (result === 'grown') await rm(growingMark(home));
+  return result;
 }
 
 /**
@@ -73,9 +81,16 @@ export async function growDisk(home: string, bytes: number, ctx: DriverContext):
  */
 export async function growClosedDisk(home: string, bytes: number, ctx: DriverContext): Promise<void> {
   await closeDisk(home, ctx);
-  const image = imageIn(home);
-  if ((await stat(image.file)).size < bytes) await truncate(image.file, bytes);
-  await growOffline(image, ctx);
+  await growImage(home, bytes);
+  await growOffline(imageIn(home), ctx);
+  await rm(growingMark(home));
+}
+
+// The mark stays until the file system is as large as the image.
+async function growImage(home: string, bytes: number): Promise<void> {
+  const { file } = imageIn(home);
+  await writeFile(growingMark(home), '', { flush: true });
+  if ((await stat(file)).size < bytes) await truncate(file, bytes);
 }
 
 /** Unmounts it; the image stays. Absent is success. @throws DriverError transient while a program uses it */
@@ -88,6 +103,8 @@ export async function closeDisk(home: string, ctx: DriverContext): Promise<void>
     throw error;
   });
 }
+
+const growingMark = (home: string): string => path.join(home, '.disk.growing');
 
 function imageIn(home: string): Image {
   return { file: path.join(home, 'disk.ext4'), point: path.join(home, 'disk'), lock: path.join(home, '.disk.lock') };

@@ -6,10 +6,13 @@ import { openMariadb } from '../../drivers/database/mariadb/driver';
 import { openPostgresql } from '../../drivers/database/postgresql/driver';
 import { openRedis } from '../../drivers/database/redis/driver';
 import type { EngineDriver } from '../../drivers/database';
+import { driverContext } from '../../drivers/driver';
 import type { HostParts } from '../declarations';
 import type { HostDrivers } from '../job';
 import { openSpreader } from '../../drivers/endpoint/haproxy';
 import { openPooler } from '../../drivers/endpoint/pgbouncer';
+
+const TRIAL_MS = 10_000;
 
 /** One driver for each engine that was found. An engine that is installed later is there after the next start. */
 export async function openEngines({ config, runtime, facts }: HostParts): Promise<Pick<HostDrivers, 'databases'>> {
@@ -18,7 +21,8 @@ export async function openEngines({ config, runtime, facts }: HostParts): Promis
   makeDirectory(directory, 0o711);
   const engines: EngineDriver[] = [];
   const store = openBackupStore(config);
-  const disks = config.volumeDriver !== 'directory';
+  // Where instances have disks of their own, so have servers.
+  const disks = (await runtime.fingerprint(driverContext(TRIAL_MS))).facts.disk_limit === 'hard';
   if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql, store, disks }));
   for (const engine of ['redis', 'valkey'] as const)
     if (found[engine].length)

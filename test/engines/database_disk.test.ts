@@ -1,6 +1,6 @@
 // The storage of a server whose data are on a disk of their own: its end is hard, and the server comes back from it.
 import { spawnSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseServer } from '../../drivers/database';
 import { wallBytes } from '../../drivers/database/wall';
@@ -75,6 +75,20 @@ describe('the disk of a PostgreSQL server', () => {
     await untilDone((context) => one!.driver.ensure(spec, context));
     await rows(spec, 'insert into kept values (43)');
     expect(await one!.driver.observe(spec, ctx())).toMatchObject({ state: 'running', full: false });
+  });
+
+  test('a growth that was interrupted is completed', async () => {
+    if (!can) return;
+    spec = { ...spec, storage_gb: 33 };
+    const wall = wallBytes({ ...engineOf(one!), gigabyteBytes }, spec);
+    const { blocks } = statfsSync(path.join(home(), 'disk'));
+    // Killed between the image and its file system.
+    writeFileSync(path.join(home(), '.disk.growing'), '');
+    truncateSync(image(), wall);
+    await untilDone((context) => one!.driver.ensure(spec, context));
+    expect(statfsSync(path.join(home(), 'disk')).blocks).toBeGreaterThan(blocks);
+    expect(existsSync(path.join(home(), '.disk.growing'))).toBe(false);
+    expect(await rows(spec, 'select answer from kept order by 1')).toEqual([{ answer: 42 }, { answer: 43 }]);
   });
 
   test('after a start of the host the disk is mounted before the server runs', async () => {
