@@ -190,7 +190,7 @@ async function isolation({ sandbox, tenantUidBase, volumeDriver }: Config): Prom
       `system calls ${found.seccomp ? 'filtered' : 'not filtered'}`,
       `limits ${found.groups ? 'control groups' : 'by the monitor, once a second'}`,
       `users ${found.users}`,
-      `disks of instances ${found.hardDisks ? 'limited' : 'measured'}`,
+      `disks of instances and databases ${found.hardDisks ? 'limited' : 'measured'}`,
       `process_limit ${BOUNDS[limit]}`,
     ];
     if (found.unsupportedReason) return { check: 'isolation', status: 'failed', detail: found.unsupportedReason };

@@ -187,7 +187,7 @@ test('doctor finds everything in order beside the running service', async () => 
     migrations: { status: 'ok' },
     isolation: {
       detail: expect.stringMatching(
-        /^sandbox \w+, .*, disks of instances (limited|measured), process_limit (unit|user|monitor) \(/,
+        /^sandbox \w+, .*, disks of instances and databases (limited|measured), process_limit (unit|user|monitor) \(/,
       ),
     },
     'networks of projects': {
