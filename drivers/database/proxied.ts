@@ -1,6 +1,5 @@
 // Engines behind an access proxy: Redis, Valkey and MariaDB differ in their commands, not in how the process and the
 // directory of a server are observed and ensured. What they differ in are the steps given to proxiedEngine().
-import { ensureRoom, wallBytes } from './wall';
 import path from 'node:path';
 import type { EngineFound } from '../../core/host_facts';
 import {
@@ -20,7 +19,7 @@ import { hostedServer, type Inspected } from '../hosted_server/driver';
 import { NotReady } from '../hosted_server/readiness';
 import { isReplacing, restorePreviousData } from '../hosted_server/replacement';
 import {
-  findServerDirectory,
+  openServerDirectory,
   makeServerDirectory,
   requireServerDirectory,
   type ServerDirectory,
@@ -28,6 +27,7 @@ import {
 import { endReasonOf, killTask, stateOf, unitOf } from '../hosted_server/unit';
 import type { RuntimeDriver } from '../runtime';
 import { serverFingerprint, requireProgram, startedDifference, type Started } from './proxied_server';
+import { ensureRoom, diskBytes } from './disk_size';
 
 export interface ProxiedOptions {
   runtime: RuntimeDriver;
@@ -152,7 +152,7 @@ export async function ensureProxiedServer<Client>(
 ): Promise<{ requeueMs?: number }> {
   requireProgram(engine, server.version);
   steps.requireValid(server);
-  const found = await findServerDirectory(engine, server.id);
+  const found = await openServerDirectory(engine, server.id);
   if (found === 'absent') await killTask(engine, server.id, 'setup', ctx);
   const serverDirectory =
     found === 'absent'
@@ -161,7 +161,7 @@ export async function ensureProxiedServer<Client>(
           server.id,
           (temporary) => steps.setUp(server, temporary.data, ctx),
           ctx,
-          wallBytes(engine, server),
+          diskBytes(engine, server),
         )
       : await requireServerDirectory(engine, server.id);
   await ensureRoom(engine, serverDirectory, server, () => steps.stop(server.id, ctx), ctx);

@@ -1,6 +1,5 @@
 // What the processes of engines behind an access proxy have in common: their program, what they were started with, the
 // files of their certificate, and data that take the place of others.
-import { wallBytes } from './wall';
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -12,7 +11,7 @@ import type { DriverContext, Fingerprint } from '../driver';
 import { retryUntilReady } from '../hosted_server/readiness';
 import { isReplacing, replaceData } from '../hosted_server/replacement';
 import {
-  findServerDirectory,
+  openServerDirectory,
   makeServerDirectory,
   ownerOf,
   readNote,
@@ -23,6 +22,7 @@ import {
   type EngineContext,
   type ServerDirectory,
 } from '../hosted_server/server_directory';
+import { diskBytes } from './disk_size';
 
 /** Digests of what a process was started with. */
 export interface Started {
@@ -57,7 +57,7 @@ export async function hasProxiedData(
   id: string,
   isData: (name: string) => boolean,
 ): Promise<boolean> {
-  const found = await findServerDirectory(engine, id);
+  const found = await openServerDirectory(engine, id);
   // Something else in its place is said elsewhere.
   if (typeof found === 'string') return found === 'foreign';
   const entries = (await readdir(found.data).catch(absentIsNull)) ?? [];
@@ -75,7 +75,7 @@ export async function requireRestorable<Engine extends EngineContext>(
   if (await make.hasData(engine, id)) return requireServerDirectory(engine, id);
   for (const purpose of ['setup', 'server']) await engine.runtime.destroy(`${id}.${purpose}`, ctx);
   await removeServerDirectory(engine, id, ctx);
-  return makeServerDirectory(engine, id, ({ data }) => make.setUp(data), ctx, wallBytes(engine, server));
+  return makeServerDirectory(engine, id, ({ data }) => make.setUp(data), ctx, diskBytes(engine, server));
 }
 
 export function serverFingerprint(product: string, series: string[]): Fingerprint {

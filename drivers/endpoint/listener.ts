@@ -9,7 +9,7 @@ import type { EndpointDriver, ListenerSpec, ObservedListener } from '../endpoint
 import { ensureProxy, networkProxy, proxiedListener, proxyDifference, stopProxy } from '../hosted_server/access_proxy';
 import { hostedServer, shellQuoted, type Inspected } from '../hosted_server/driver';
 import {
-  findServerDirectory,
+  openServerDirectory,
   makeServerDirectory,
   ownerOf,
   readNote,
@@ -171,7 +171,7 @@ async function ensureServerDirectory<S extends ListenerSpec>(
   { id, spec }: Desired<S>,
   ctx: DriverContext,
 ): Promise<ServerDirectory> {
-  if ((await findServerDirectory(engine, id)) !== 'absent') return requireServerDirectory(engine, id);
+  if ((await openServerDirectory(engine, id)) !== 'absent') return requireServerDirectory(engine, id);
   await killTask(engine, id, 'setup', ctx);
   return makeServerDirectory(
     engine,

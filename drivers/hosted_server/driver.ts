@@ -4,9 +4,9 @@ import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '
 import type { HostedServerDriver, HostedServerSpec, ObservedHostedServer } from '../hosted_server';
 import type { LogChunk } from '../runtime';
 import {
-  findServerDirectory,
+  openServerDirectory,
   listServerDirectories,
-  lookForServerDirectory,
+  findServerDirectory,
   removeServerDirectory,
   type EngineContext,
   type ServerDirectory,
@@ -60,7 +60,7 @@ async function observe<S extends HostedServerSpec, O extends ObservedHostedServe
   ctx: DriverContext,
 ): Promise<Observation<O>> {
   checkpoint(ctx);
-  const serverDirectory = await findServerDirectory(steps.context, r.id);
+  const serverDirectory = await openServerDirectory(steps.context, r.id);
   if (serverDirectory === 'absent') return { state: 'absent' };
   if (serverDirectory === 'foreign') return { state: 'foreign', detail: 'Something else has the name of this server.' };
   try {
@@ -91,7 +91,7 @@ async function remove<S extends HostedServerSpec, O extends ObservedHostedServer
   ctx: DriverContext,
 ): Promise<void> {
   checkpoint(ctx);
-  if ((await lookForServerDirectory(context, id)) === 'foreign') return;
+  if ((await findServerDirectory(context, id)) === 'foreign') return;
   await stop(id, ctx);
   await removeServerDirectory(context, id, ctx);
 }

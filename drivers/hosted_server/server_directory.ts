@@ -66,17 +66,17 @@ export function serverDirectoryOf(engine: Pick<EngineContext, 'directory'>, id: 
 }
 
 /** What is at the name of this server, with its disk mounted. @throws DriverError where that cannot be mounted */
-export async function findServerDirectory(
+export async function openServerDirectory(
   engine: EngineContext,
   id: string,
 ): Promise<ServerDirectory | 'absent' | 'foreign'> {
-  const found = await lookForServerDirectory(engine, id);
+  const found = await findServerDirectory(engine, id);
   if (typeof found !== 'string') await openServerDisk(found.path);
   return found;
 }
 
 /** What is at the name of this server, for who needs none of its data: its disk may not be mounted. Reads only. */
-export async function lookForServerDirectory(
+export async function findServerDirectory(
   engine: EngineContext,
   id: string,
 ): Promise<ServerDirectory | 'absent' | 'foreign'> {
@@ -88,7 +88,7 @@ export async function lookForServerDirectory(
 
 /** The directory of a server that must be there. @throws DriverError conflict */
 export async function requireServerDirectory(engine: EngineContext, id: string): Promise<ServerDirectory> {
-  const serverDirectory = await findServerDirectory(engine, id);
+  const serverDirectory = await openServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string') return serverDirectory;
   throw new DriverError(
     'conflict',
@@ -142,7 +142,7 @@ export async function makeServerDirectory(
 
 /** Takes a directory and its left-overs away. Absent is success, and so is foreign, which is left alone. */
 export async function removeServerDirectory(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
-  const serverDirectory = await lookForServerDirectory(engine, id);
+  const serverDirectory = await findServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string')
     await rename(serverDirectory.path, path.join(engine.directory, temporaryName(engine, 'trash', id)));
   await clearLeftOvers(engine, id, ctx);

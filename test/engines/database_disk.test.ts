@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseServer } from '../../drivers/database';
-import { wallBytes } from '../../drivers/database/wall';
+import { diskBytes } from '../../drivers/database/disk_size';
 import { tryMount } from '../../drivers/volume/trial';
 import { ctx } from '../support/database_server';
 import {
@@ -50,16 +50,16 @@ describe('the disk of a PostgreSQL server', () => {
   const image = () => path.join(home(), 'disk.ext4');
   const mounts = () => spawnSync('findmnt', ['-n', '-o', 'TARGET'], { encoding: 'utf8' }).stdout;
 
-  test('filled as fast as it goes, it ends at the wall, and comes back', async () => {
+  test('filled as fast as it goes, it ends where its disk ends, and comes back', async () => {
     if (!can) return console.warn('skipped: images cannot be mounted here, or no PostgreSQL');
-    const wall = wallBytes({ ...engineOf(one!), gigabyteBytes }, spec);
-    expect(statSync(image()).size).toBe(wall);
+    const size = diskBytes({ ...engineOf(one!), gigabyteBytes }, spec);
+    expect(statSync(image()).size).toBe(size);
     await rows(other, 'create table kept as select 1 as one');
     await rows(spec, 'create table kept as select 42 as answer');
     await rows(spec, 'create unlogged table flood (filler text)');
     const error = await flood(spec);
     expect(error).toMatch(/No space left on device|Connection terminated|recovery/);
-    expect(statSync(image()).blocks * 512).toBeLessThanOrEqual(wall + (1 << 20));
+    expect(statSync(image()).blocks * 512).toBeLessThanOrEqual(size + (1 << 20));
     expect(await rows(other, 'select one from kept')).toEqual([{ one: 1 }]);
     await untilDone((context) => one!.driver.ensure(spec, context));
     expect(await rows(spec, 'select answer from kept')).toEqual([{ answer: 42 }]);
@@ -70,7 +70,7 @@ describe('the disk of a PostgreSQL server', () => {
     if (!can) return;
     spec = { ...spec, storage_gb: 32 };
     await untilDone((context) => one!.driver.ensure(spec, context));
-    expect(statSync(image()).size).toBe(wallBytes({ ...engineOf(one!), gigabyteBytes }, spec));
+    expect(statSync(image()).size).toBe(diskBytes({ ...engineOf(one!), gigabyteBytes }, spec));
     await rows(spec, 'truncate flood');
     await untilDone((context) => one!.driver.ensure(spec, context));
     await rows(spec, 'insert into kept values (43)');
@@ -80,11 +80,11 @@ describe('the disk of a PostgreSQL server', () => {
   test('a growth that was interrupted is completed', async () => {
     if (!can) return;
     spec = { ...spec, storage_gb: 33 };
-    const wall = wallBytes({ ...engineOf(one!), gigabyteBytes }, spec);
+    const size = diskBytes({ ...engineOf(one!), gigabyteBytes }, spec);
     const { blocks } = statfsSync(path.join(home(), 'disk'));
     // Killed between the image and its file system.
     writeFileSync(path.join(home(), '.disk.growing'), '');
-    truncateSync(image(), wall);
+    truncateSync(image(), size);
     await untilDone((context) => one!.driver.ensure(spec, context));
     expect(statfsSync(path.join(home(), 'disk')).blocks).toBeGreaterThan(blocks);
     expect(existsSync(path.join(home(), '.disk.growing'))).toBe(false);

@@ -1,6 +1,4 @@
 // Backups are dumps of the database in one transaction, compressed. A dump is read by any newer server.
-import { roomForBoth } from '../wall';
-import { growServerDisk } from '../../hosted_server/server_disk';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import path from 'node:path';
@@ -18,6 +16,8 @@ import type { ProxiedContext } from '../proxied';
 import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
 import { waitUntilReady, hasData, install, start, stop, toolOf } from './server';
 import { databaseOf } from './reconcile';
+import { roomForBoth } from '../disk_size';
+import { growServerDisk } from '../../hosted_server/server_disk';
 
 const dumpName = 'dump.sql.gz';
 const dumpOptions = [

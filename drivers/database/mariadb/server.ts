@@ -7,7 +7,7 @@ import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { shellQuoted } from '../../hosted_server/driver';
 import {
-  lookForServerDirectory,
+  findServerDirectory,
   writeFileFor,
   ownerOf,
   readNote,
@@ -99,7 +99,7 @@ export async function start(
 }
 
 export async function stop(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
-  const serverDirectory = await lookForServerDirectory(engine, id);
+  const serverDirectory = await findServerDirectory(engine, id);
   const hasAnswered = typeof serverDirectory !== 'string' && (await readNote(serverDirectory, 'answered')) !== null;
   await stopServer(engine, id, hasAnswered ? graceMs : 0, ctx);
 }

@@ -15,7 +15,7 @@ import { DOWNLOAD_WITHIN_MS } from '../../hosted_server/backups';
 import {
   exists,
   removeServerTree,
-  findServerDirectory,
+  openServerDirectory,
   requireName,
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
@@ -72,7 +72,7 @@ export async function removeBackup(
   await removeStoredBackup(engine, { serverId, backupId }, ctx);
   await rename(path.join(directory, backupId), temporaryDirectoryOf(directory, backupId)).catch(absentIsNull);
   await clearTemporary(directory, backupId, ctx);
-  const serverDirectory = await findServerDirectory(engine, serverId);
+  const serverDirectory = await openServerDirectory(engine, serverId);
   if (typeof serverDirectory !== 'string') await pruneArchive(engine, serverDirectory);
   await pruneStored(engine, serverId, ctx);
   await clearStaleLock(directory);

@@ -1,6 +1,5 @@
 // What a server is told: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Written anew from the spec
 // each time, tried by the server itself before they take the place of the old ones.
-import { walMegabytes } from '../wall';
 import { isIP } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -12,6 +11,7 @@ import { CommandFailed } from '../../command';
 import { writeFileFor, type Owner } from '../../hosted_server/server_directory';
 import { archiveDirectory, logDirectory, roles, socketDirectory, type Cluster } from './cluster';
 import { runTool } from './programs';
+import { walMegabytes } from '../disk_size';
 
 /**
  * open: takes clients. private: the platform alone, at its socket. recovery: private, and fetches its log from `fetch`.

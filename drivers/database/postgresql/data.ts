@@ -6,7 +6,7 @@ import { DriverError, checkpoint } from '../../driver';
 import type { DriverContext } from '../../driver';
 import {
   exists,
-  findServerDirectory,
+  openServerDirectory,
   writeFileFor,
   serverDirectoryOf,
   makeServerDirectory,
@@ -22,7 +22,7 @@ import { initdbUser, requireTools, runTool, type Programs } from './programs';
 import { assignOwner, stopPostgres } from './server';
 import { inSession } from './session';
 import type { DatabaseServer } from '../../database';
-import { wallBytes } from '../wall';
+import { diskBytes } from '../disk_size';
 
 // A segment a minute is archived where something is written: small ones cost less.
 const segmentMb = 4;
@@ -34,7 +34,7 @@ export async function ensureServerDirectory(
   ctx: DriverContext,
 ): Promise<ServerDirectory> {
   const { id } = server;
-  if ((await findServerDirectory(engine, id)) !== 'absent') return requireServerDirectory(engine, id);
+  if ((await openServerDirectory(engine, id)) !== 'absent') return requireServerDirectory(engine, id);
   return makeServerDirectory(
     engine,
     id,
@@ -43,7 +43,7 @@ export async function ensureServerDirectory(
       await makeDirectories(temporary);
     },
     ctx,
-    wallBytes(engine, server),
+    diskBytes(engine, server),
   );
 }
 
@@ -90,7 +90,7 @@ export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<
 
 /** As EngineCapabilities.hasData. */
 export async function hasData(engine: PostgresqlContext, id: string): Promise<boolean> {
-  const found = await findServerDirectory(engine, id);
+  const found = await openServerDirectory(engine, id);
   // Something else in its place is said elsewhere.
   if (typeof found === 'string') return found === 'foreign';
   if ((await readNote(found, 'made')) === null) return false;

@@ -6,11 +6,7 @@ import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../dr
 import type { Desired, DriverContext } from '../../driver';
 import type { BackedUp, Measurable, Upgradable } from '../../hosted_server';
 import { hostedServer, type ServerSteps } from '../../hosted_server/driver';
-import {
-  lookForServerDirectory,
-  requireServerDirectory,
-  serverDirectoryOf,
-} from '../../hosted_server/server_directory';
+import { findServerDirectory, requireServerDirectory, serverDirectoryOf } from '../../hosted_server/server_directory';
 import type { RuntimeDriver } from '../../runtime';
 import { serverFingerprint } from '../proxied_server';
 import { cancelWork, runInBackground } from './background_work';
@@ -115,7 +111,7 @@ async function presentCluster(engine: PostgresqlContext, r: Desired<ServerSpec>)
 async function stop(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<void> {
   for (const holder of [serverDirectoryOf(engine, id).path, backupDirectoryOf(engine, id)])
     await cancelWork(engine, holder, ctx);
-  const serverDirectory = await lookForServerDirectory(engine, id);
+  const serverDirectory = await findServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string')
     for (const which of ['staging', 'server'] as const) await stopPostgres({ engine, serverDirectory }, which, ctx);
   checkpoint(ctx);

@@ -18,7 +18,7 @@ import { ensureRights, ensureUsers } from './roles';
 import { needsRestart, isPostgresRunning, stopPostgres, startPostgres, whenReady } from './server';
 import { inSession } from './session';
 import { pruneLog } from './log';
-import { recoveryBytes, wallBytes } from '../wall';
+import { recoveryBytes, diskBytes } from '../disk_size';
 import { growServerDisk } from '../../hosted_server/server_disk';
 import { reviewStorage, type Stage } from './storage';
 
@@ -58,8 +58,8 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
     throw new DriverError('conflict', `The data are of version ${major}. Upgrade the server to ${spec.version}.`);
   await beginToApply(cluster);
   const stage = await reviewStorage(cluster, ctx);
-  const wall = wallBytes(cluster.engine, spec) + (stage === 'hard' ? recoveryBytes(cluster.engine, spec) : 0);
-  await growServerDisk(serverDirectory, wall, () => stopPostgres(cluster, 'server', ctx), ctx);
+  const size = diskBytes(cluster.engine, spec) + (stage === 'hard' ? recoveryBytes(cluster.engine, spec) : 0);
+  await growServerDisk(serverDirectory, size, () => stopPostgres(cluster, 'server', ctx), ctx);
   await noteArchiveEnds(cluster);
   const changed = await configure(
     cluster,

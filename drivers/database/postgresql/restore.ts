@@ -29,7 +29,7 @@ import { readLog } from './log';
 import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
 import { endOf, assignOwner, stopPostgres, startPostgres } from './server';
 import { inSession, isUnavailable } from './session';
-import { roomForBoth } from '../wall';
+import { roomForBoth } from '../disk_size';
 import { growServerDisk } from '../../hosted_server/server_disk';
 import { planOf } from './restore_plan';
 import { noteTimeline } from './timelines';

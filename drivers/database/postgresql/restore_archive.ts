@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { absentIsNull } from '../../files';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { exists, findServerDirectory, readNote, type ServerDirectory } from '../../hosted_server/server_directory';
+import { exists, openServerDirectory, readNote, type ServerDirectory } from '../../hosted_server/server_directory';
 import { orderOf, type Manifest } from './known_backups';
 import { archiveDirectory, systemIdentifierOf, type Cluster } from './cluster';
 import { fetchStored, hasStored, type History } from './stored_archive';
@@ -31,7 +31,7 @@ export async function completeArchive(
   { until, source, backup }: RestorePlan,
   ctx: DriverContext,
 ): Promise<void> {
-  if (until === null || typeof (await findServerDirectory(cluster.engine, source.id)) === 'string') return;
+  if (until === null || typeof (await openServerDirectory(cluster.engine, source.id)) === 'string') return;
   if (!(await exists(source.data)) || (await systemIdentifierOf(source.data)) !== backup.system_identifier) return;
   const launched = await readNote<{ port: number }>(source, 'launched');
   const origin: Cluster = {

@@ -5,7 +5,7 @@ import { lstat, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../files';
 import { checkpoint, type DriverContext } from '../../driver';
-import { findServerDirectory, listServerDirectories, type ServerDirectory } from '../../hosted_server/server_directory';
+import { openServerDirectory, listServerDirectories, type ServerDirectory } from '../../hosted_server/server_directory';
 import { archivedSince } from './archiving';
 import { backupsFound, isLogFile, orderOf, type Manifest } from './known_backups';
 import { archiveDirectory, systemIdentifierOf, type PostgresqlContext } from './cluster';
@@ -26,7 +26,7 @@ export async function storeArchives(engine: PostgresqlContext, ctx: DriverContex
   if (!engine.store) return 0;
   let stored = 0;
   for (const id of await listServerDirectories(engine)) {
-    const serverDirectory = await findServerDirectory(engine, id);
+    const serverDirectory = await openServerDirectory(engine, id);
     if (typeof serverDirectory !== 'string') stored += await storeArchive(engine, serverDirectory, ctx);
   }
   return stored;
@@ -165,7 +165,7 @@ export async function pruneStored(engine: PostgresqlContext, serverId: string, c
   for await (const systemIdentifier of store.listFolders(`${serverId}/archive/`, ctx)) {
     const needed = neededOf(backups, systemIdentifier);
     const folder = folderOf(serverId, systemIdentifier);
-    const isGone = typeof (await findServerDirectory(engine, serverId)) === 'string';
+    const isGone = typeof (await openServerDirectory(engine, serverId)) === 'string';
     for await (const { name, modified_at } of store.list(folder, ctx)) {
       const file = name.slice(folder.length);
       const isOld = isGone || Date.now() - Date.parse(modified_at) > UNCLAIMED_MS;

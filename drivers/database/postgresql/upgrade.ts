@@ -12,7 +12,7 @@ import { connectionOf, makeDirectories, initialize } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './restore';
-import { roomForBoth } from '../wall';
+import { roomForBoth } from '../disk_size';
 import { growServerDisk } from '../../hosted_server/server_disk';
 import { startPostgres, whenReady } from './server';
 import { inSession, sqlIdentifier, sqlString } from './session';

@@ -2,7 +2,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { driverContext, type DriverContext } from '../../driver';
-import { findServerDirectory, serverDirectoryOf, type ServerDirectory } from '../../hosted_server/server_directory';
+import { openServerDirectory, serverDirectoryOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { stateOf } from '../../hosted_server/unit';
 import { archivedSince, leadingOn } from './archiving';
 import { backupsFound, backupsHere, type Manifest } from './known_backups';
@@ -20,7 +20,7 @@ interface Window {
 
 /** null where there is none. */
 export async function windowOf(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<Window | null> {
-  const found = await findServerDirectory(engine, id);
+  const found = await openServerDirectory(engine, id);
   if (found === 'foreign') return null;
   const serverDirectory = found === 'absent' ? serverDirectoryOf(engine, id) : found;
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(() => null);

@@ -1,6 +1,4 @@
 // Backups are snapshots that the server writes itself (RDB).
-import { roomForBoth } from '../wall';
-import { growServerDisk } from '../../hosted_server/server_disk';
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,6 +12,8 @@ import { dataOwner } from '../../hosted_server/replacement';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
 import { hasData, setUp, waitUntilReady, start, stop, type RedisContext } from './server';
+import { roomForBoth } from '../disk_size';
+import { growServerDisk } from '../../hosted_server/server_disk';
 
 const snapshotName = 'dump.rdb';
 const pollEveryMs = 100;

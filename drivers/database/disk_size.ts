@@ -1,7 +1,7 @@
 // How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
-// refused with a clear error, and what goes on to grow between two looks meets the end of the disk.
+// refused with a clear error, and what grows on between two measurements meets the end of the disk.
 import type { DriverContext } from '../driver';
-import { growServerDisk, isAtItsEnd } from '../hosted_server/server_disk';
+import { growServerDisk, isDiskFull } from '../hosted_server/server_disk';
 import type { EngineContext, ServerDirectory } from '../hosted_server/server_directory';
 import type { DatabaseServer } from '../database';
 
@@ -20,23 +20,23 @@ export function walMegabytes({ gigabyteBytes }: EngineContext, { storage_gb }: S
  * Bytes of the disk of a server. Beside the data PostgreSQL has its log, which may be twice as large for a moment;
  * MariaDB its own logs and temporary tables; Redis a second copy, when it writes its file anew or takes a snapshot.
  */
-export function wallBytes(engine: EngineContext, server: Sized): number {
+export function diskBytes(engine: EngineContext, server: Sized): number {
   const storage = server.storage_gb * engine.gigabyteBytes;
   if (engine.name === 'mariadb') return Math.ceil(storageShare * storage + 1024 * megabyte);
   if (engine.name !== 'postgresql') return Math.ceil(2 * storageShare * storage + 128 * megabyte);
-  const wall = Math.ceil(storageShare * storage + (2 * walMegabytes(engine, server) + 256) * megabyte);
+  const bytes = Math.ceil(storageShare * storage + (2 * walMegabytes(engine, server) + 256) * megabyte);
   // It follows a primary that may be full.
-  return server.replica_of === null ? wall : wall + recoveryBytes(engine, server);
+  return server.replica_of === null ? bytes : bytes + recoveryBytes(engine, server);
 }
 
-/** What a server gets beyond the wall to recover from meeting it, once. PostgreSQL refuses all writes from then on. */
+/** What a server whose disk is full gets once, to start again. PostgreSQL refuses all writes from then on. */
 export function recoveryBytes(engine: EngineContext, server: Sized): number {
   return (walMegabytes(engine, server) + 64) * megabyte;
 }
 
 /** Room for the data twice, while others take their place. A disk does not shrink afterwards. */
 export function roomForBoth(engine: EngineContext, server: Sized): number {
-  return 2 * wallBytes(engine, server);
+  return 2 * diskBytes(engine, server);
 }
 
 /**
@@ -50,10 +50,10 @@ export async function ensureRoom(
   stop: () => Promise<void>,
   ctx: DriverContext,
 ): Promise<void> {
-  const wall = wallBytes(engine, server);
-  await growServerDisk(serverDirectory, wall, stop, ctx);
-  const most = wall + recoveryBytes(engine, server);
-  if (!(await isAtItsEnd(serverDirectory, most))) return;
+  const size = diskBytes(engine, server);
+  await growServerDisk(serverDirectory, size, stop, ctx);
+  const most = size + recoveryBytes(engine, server);
+  if (!(await isDiskFull(serverDirectory, most))) return;
   await stop();
   await growServerDisk(serverDirectory, most, stop, ctx);
 }
