@@ -54,7 +54,17 @@ async function startGate(text = gateProgram(koffiFile())): Promise<Gate> {
 }
 
 function open(gate: string, to = port): Promise<Socket> {
-  return new Promise((onConnected, onFailed) => connectInto({ gate }, to, { onConnected, onFailed }));
+  return new Promise((resolve, onFailed) =>
+    connectInto({ gate }, to, { onConnected: (socket) => resolve(received(socket)), onFailed }),
+  );
+}
+
+const texts = new WeakMap<Socket, string>();
+
+/** Keeps what comes from now on, for readUntil. */
+function received(socket: Socket): Socket {
+  texts.set(socket, '');
+  return socket.on('data', (bytes: Buffer) => texts.set(socket, texts.get(socket) + bytes.toString('latin1')));
 }
 
 async function failureOf(gate: string, to = port): Promise<string | undefined> {
@@ -64,16 +74,17 @@ async function failureOf(gate: string, to = port): Promise<string | undefined> {
   );
 }
 
-/** All that comes until it ends with `last`. */
+/** All that has come once it ends with `last`. */
 function readUntil(socket: Socket, last: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    let text = '';
-    socket.on('error', reject);
-    socket.on('close', () => reject(new Error(`closed after ${text}`)));
-    socket.on('data', (bytes: Buffer) => {
-      text += bytes.toString('latin1');
+    const check = (): void => {
+      const text = texts.get(socket) ?? '';
       if (text.endsWith(last)) resolve(text);
-    });
+    };
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error(`closed after ${texts.get(socket)?.slice(0, 100)}`)));
+    socket.on('data', check);
+    check();
   });
 }
 
@@ -159,7 +170,7 @@ test('without koffi, the gate passes the bytes on', async () => {
 
 test('a caller of before is served as before: the port, the answer, then bytes', async () => {
   const { gate } = await startGate();
-  const socket = connect({ path: gate });
+  const socket = received(connect({ path: gate }));
   const answer = readUntil(socket, 'early');
   socket.write(`${port}\nearly`);
   expect(await answer).toMatch(/^\+(first early|first early)$/);

@@ -27,25 +27,29 @@ export interface EngineTrial {
 }
 
 export async function openEngineTrial(
-  more: { gigabyteBytes?: number; disks?: boolean; variant?: Variant; store?: BackupStore } = {},
+  more: { gigabyteBytes?: number; variant?: Variant; store?: BackupStore } = {},
 ): Promise<EngineTrial> {
   const { postgresql: found } = await hostFacts();
   const trial = await openTrial(more.variant ?? { sandbox: 'auto' });
   const directory = `${trial.root}/databases`;
   const ports = await claimPorts();
+  const { disk_limit } = (await trial.runtime.fingerprint(driverContext(patienceMs))).facts;
+  const driver = postgresqlServers({
+    ...{ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes, disks: disk_limit === 'hard' },
+    store: more.store ?? null,
+  });
   return {
     trial,
     directory,
     found,
     firstPort: ports.first,
     close: async () => {
+      // Their disks have to be unmounted.
+      for (const id of await driver.list(driverContext(patienceMs))) await driver.remove(id, driverContext(patienceMs));
       await trial.close();
       await ports.release();
     },
-    driver: postgresqlServers({
-      ...{ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes, disks: more.disks },
-      store: more.store ?? null,
-    }),
+    driver,
   };
 }
 
