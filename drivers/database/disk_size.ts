@@ -1,7 +1,7 @@
 // How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
 // refused with a clear error, and what grows on between two measurements meets the end of the disk.
 import type { DriverContext } from '../driver';
-import { growServerDisk, isDiskFull } from '../hosted_server/server_disk';
+import { growServerDisk, isServerDiskFull } from '../hosted_server/server_disk';
 import type { EngineContext, ServerDirectory } from '../hosted_server/server_directory';
 import type { DatabaseServer } from '../database';
 
@@ -53,7 +53,7 @@ export async function ensureRoom(
   const size = diskBytes(engine, server);
   await growServerDisk(serverDirectory, size, stop, ctx);
   const most = size + recoveryBytes(engine, server);
-  if (!(await isDiskFull(serverDirectory, most))) return;
+  if (!(await isServerDiskFull(serverDirectory, most))) return;
   await stop();
   await growServerDisk(serverDirectory, most, stop, ctx);
 }

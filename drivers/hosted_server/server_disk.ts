@@ -64,7 +64,7 @@ export async function growServerDisk(
 }
 
 /** Next to nothing is free on a disk of less than `bytes`: the server may not start any more. */
-export async function isDiskFull({ path: home }: ServerDirectory, bytes: number): Promise<boolean> {
+export async function isServerDiskFull({ path: home }: ServerDirectory, bytes: number): Promise<boolean> {
   const point = diskOf(home);
   if (point === null || ((await sizeOfDisk(home)) ?? 0) >= bytes) return false;
   const { bavail, bsize } = await statfs(point);

@@ -8,7 +8,7 @@ import { postgresqlContext, systemIdentifierOf, type Cluster } from '../../drive
 import { configure } from '../../drivers/database/postgresql/configuration';
 import { clusterOf } from '../../drivers/database/postgresql/ensure';
 import { startPostgres, stopPostgres } from '../../drivers/database/postgresql/server';
-import { ownerOf } from '../../drivers/hosted_server/server_directory';
+import { ownerOf, serverDirectoryOf } from '../../drivers/hosted_server/server_directory';
 import { ctx } from '../support/database_server';
 import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../support/engines';
 import { kill, processesWith, spawnProgram } from '../support/processes';
@@ -115,7 +115,7 @@ const isThere = existsSync(`/usr/lib/postgresql/${version}/bin/pg_basebackup`);
       'driverContext(30000))';
     for (const ms of [200, 700, 1_300, 1_900]) {
       await killedAfter(call, spec, ms);
-      for (const { pid } of processesWith(`${one.directory}/${spec.id}/data`)) spawnSync('kill', ['-9', String(pid)]);
+      for (const { pid } of processesWith(serverDirectoryOf(one, spec.id).data)) spawnSync('kill', ['-9', String(pid)]);
     }
     await restore(spec, 'rst_killed', { until });
     expect(await notes(spec)).toEqual(['kept']);

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../drivers/database';
 import { parseLogLine } from '../../drivers/database/postgresql/log';
+import { serverDirectoryOf } from '../../drivers/hosted_server/server_directory';
 import { ctx } from '../support/database_server';
 import {
   asUser,
@@ -179,7 +180,7 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     });
     expect(await refusal(spec, {})).toBe('ECONNREFUSED');
     await one.driver.ensure(spec, ctx());
-    const [postmaster] = processesWith(`${one.directory}/${spec.id}/data`).filter(
+    const [postmaster] = processesWith(serverDirectoryOf(one, spec.id).data).filter(
       ({ args }) => /bin\/postgres -D/.test(args) && !args.includes('sh -c') && !args.includes('bwrap'),
     );
     process.kill(postmaster!.pid, 'SIGKILL');
@@ -255,7 +256,8 @@ describe.each(offered)('PostgreSQL %s', (version) => {
     const lost = { ...spec, id: 'db_lost', port: port + 51 };
     await untilDone((context) => one.driver.ensure(lost, context));
     await one.driver.ensure({ ...lost, running: false }, ctx());
-    spawnSync('mv', [path.join(one.directory, 'db_lost/data'), path.join(one.directory, 'db_lost/elsewhere')]);
+    const { data } = serverDirectoryOf(one, 'db_lost');
+    spawnSync('mv', [data, path.join(path.dirname(data), 'elsewhere')]);
     await expect(one.driver.ensure(lost, ctx())).rejects.toMatchObject({ reason: 'conflict' });
     await one.driver.remove('db_lost', ctx());
     await one.driver.remove('db_lost', ctx());
