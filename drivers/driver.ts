@@ -104,6 +104,9 @@ export class DriverError extends Error {
   }
 }
 
+/** For the copy or the removal of a tree, which must not begin anew with each step of a job: it goes on meanwhile. */
+export const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
+
 /** A context that ends after `milliseconds`, or earlier when `parent` is aborted. */
 export function driverContext(milliseconds: number, parent?: AbortSignal): DriverContext {
   const end = AbortSignal.timeout(milliseconds);

@@ -1,9 +1,6 @@
 // Removes directories that programs of tenants may have written, or still write.
 import { CommandFailed, run } from './command';
-import type { DriverContext } from './driver';
-
-// The removal of a large tree must not start over with each step of a job: it goes on while the steps come and go.
-const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
+import { unboundedContext } from './driver';
 
 /**
  * Removes a tree, also one with directories that their owner may not write (Go's module cache), or deeper than a path

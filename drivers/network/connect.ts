@@ -67,7 +67,7 @@ export function connectInto(
   signal?.addEventListener('abort', onAbort, { once: true });
   if (signal?.aborted) process.nextTick(onAbort);
   if ('address' in location) dial(attempt, location.address);
-  else askForSocket(attempt, location.gate);
+  else requestSocket(attempt, location.gate);
   return abandon;
 }
 
@@ -113,7 +113,7 @@ function waitFor(attempt: Attempt, socket: Socket): void {
 }
 
 /** All bytes pass through the gate. */
-function askForRelay(attempt: Attempt, gate: string): void {
+function requestRelay(attempt: Attempt, gate: string): void {
   const socket = connect({ path: gate });
   waitFor(attempt, socket);
   socket.write(`${attempt.port}\n`);
@@ -131,12 +131,12 @@ function askForRelay(attempt: Attempt, gate: string): void {
 }
 
 /** The descriptor comes with the byte behind the answer, so node:net reads one byte and no more. */
-function askForSocket(attempt: Attempt, gate: string): void {
+function requestSocket(attempt: Attempt, gate: string): void {
   const calls = descriptors();
   const found = calls?.connect(path.join(path.dirname(gate), 'hand')) ?? null;
   // One that was started before there was this, one without koffi.
-  if (calls === null || found === null) return askForRelay(attempt, gate);
-  if (found === 'busy') return void setTimeout(() => attempt.isOver || askForSocket(attempt, gate), RETRY_MS);
+  if (calls === null || found === null) return requestRelay(attempt, gate);
+  if (found === 'busy') return void setTimeout(() => attempt.isOver || requestSocket(attempt, gate), RETRY_MS);
   const onAnswer = (_: number, [answer]: Uint8Array): boolean => {
     if (answer === TAKEN) takeSocket(attempt, calls, found, gate);
     else attempt.fail(refusal('ECONNREFUSED', attempt.port));
@@ -155,7 +155,7 @@ function takeSocket(attempt: Attempt, calls: Descriptors, connection: number, ga
   if (received === null) return void setTimeout(() => takeSocket(attempt, calls, connection, gate), RETRY_MS);
   attempt.socket.removeAllListeners('end').destroy();
   // This process may have none left, or a security module forbids it.
-  if (received === 'none') return askForRelay(attempt, gate);
+  if (received === 'none') return requestRelay(attempt, gate);
   let given: Socket;
   try {
     given = socketOf(received, attempt.onread).setNoDelay(true);

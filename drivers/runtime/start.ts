@@ -5,7 +5,7 @@ import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/pro
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run } from '../command';
-import { DriverError } from '../driver';
+import { DriverError, unboundedContext } from '../driver';
 import type { EnteredNetwork } from '../network';
 import { isDiskOpen } from '../volume/limited_disk';
 import type { Handle, UnitSpec } from '../runtime';
@@ -22,7 +22,7 @@ import {
   type Unit,
 } from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
-import { makeDiskFor, removeRunTree, requireRoomOnDisk, unboundedContext } from './unit_disk';
+import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './unit_disk';
 
 const handleWithinMs = 10_000;
 

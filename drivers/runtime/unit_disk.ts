@@ -2,14 +2,11 @@
 // one. Else what it writes is measured (monitor.ts).
 import { symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, unboundedContext } from '../driver';
 import { removeTree } from '../remove_tree';
 import type { UnitSpec } from '../runtime';
 import { closeDisk, makeDisk } from '../volume/limited_disk';
 import type { RuntimeHost } from './host_probe';
-
-/** What has begun must not begin anew with each step of a job: it goes on while the steps come and go. */
-export const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
 /** @returns the directory for its copy and its /tmp: the mount point of a new disk, or `draft`. @throws DriverError */
 export async function makeDiskFor(host: RuntimeHost, draft: string, spec: UnitSpec): Promise<string> {
