@@ -79,6 +79,9 @@ export interface HealthReport {
   age_ms: number;
 }
 
+/** Twice as many as mke2fs(8) gives a file system of this size. */
+export const FILES_PER_MB = 128;
+
 export interface UnitLimits {
   memory_mb: number;
   /** Cores, e.g. 0.5. Builds may take what is free, at low priority: null. */
@@ -89,8 +92,9 @@ export interface UnitLimits {
   /** A task that prints more is killed; of a service the oldest lines go. */
   output_bytes: number;
   /**
-   * A unit whose files grow beyond this is killed; null = not watched. Measured every few seconds, of a service every
-   * half minute.
+   * A unit whose files grow beyond this is killed, and one with more than FILES_PER_MB files for each megabyte; null =
+   * not watched. Measured every few seconds, of a service every half minute, and at once where the file system has lost
+   * as much.
    */
   disk_mb: number | null;
 }

@@ -70,7 +70,7 @@ export const hostingSettings = {
     default: '4096',
     min: 16,
     max: 1_048_576,
-    description: 'Disk limit of a build in megabytes.',
+    description: 'Disk limit of a build in megabytes; it may have 128 files for each of them.',
   }),
   BUILD_OUTPUT_MB: integer({
     default: '16',

@@ -90,6 +90,18 @@ export async function killControlGroup(group: Group): Promise<boolean> {
   return processesIn(group).length === 0;
 }
 
+/** Its processes are held still, until thawGroup. A group that is gone is success. */
+export async function freezeGroup({ version, directories }: Group): Promise<void> {
+  if (version === 1) await setIfThere(directories.freezer, 'freezer.state', 'FROZEN');
+  else await setIfThere(directories.freezer, 'cgroup.freeze', '1');
+}
+
+/** Its processes go on. A group that is gone is success. */
+export async function thawGroup({ version, directories }: Group): Promise<void> {
+  if (version === 1) await setIfThere(directories.freezer, 'freezer.state', 'THAWED');
+  else await setIfThere(directories.freezer, 'cgroup.freeze', '0');
+}
+
 /** Takes the group away. False while processes (or zombies) are in it. */
 export async function removeGroup(group: Group): Promise<boolean> {
   for (let round = 0; round < 20; round++) {
@@ -137,10 +149,10 @@ async function killOnce(group: Group): Promise<void> {
     if (await setIfThere(group.directories.pids, 'cgroup.kill', '1')) return;
     return killAll(group);
   }
-  await setIfThere(group.directories.freezer, 'freezer.state', 'FROZEN');
+  await freezeGroup(group);
   killAll(group);
   // A frozen process dies when it thaws.
-  await setIfThere(group.directories.freezer, 'freezer.state', 'THAWED');
+  await thawGroup(group);
 }
 
 function killAll(group: Group): void {

@@ -3,10 +3,10 @@
 import { appendFile, statfs } from 'node:fs/promises';
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { CommandFailed, run } from '../command';
-import { driverContext } from '../driver';
 import type { Handle, Killed } from '../runtime';
 import { diskOf } from '../volume/limited_disk';
+import { freezeGroup, thawGroup } from './cgroup';
+import { openDiskMeter, type DiskMeter, type MeterTiming } from './disk_meter';
 import { printedBytes, trimToSize } from './log';
 import { killUnit, processesOfUnit } from './unit_processes';
 import { allProcesses, type Proc } from './processes';
@@ -34,6 +34,8 @@ interface Watched {
   handle: Handle;
   runDirectory: string;
   began: number;
+  /** Of a unit without a disk of its own. */
+  meter: DiskMeter | null;
   diskDue: number;
   isDiskFull: boolean;
   busy: boolean;
@@ -45,12 +47,10 @@ const checkTasksEveryMs = 250;
 // A process id may be another process's by now; and units may have been started by another control plane.
 const scanEvery = 10;
 const logEvery = 4;
-/**
- * How often files are measured, and how many times longer than the measuring the pause is: a large tree is measured
- * less often.
- */
-const measuring = { task: { everyMs: 3_000, pauses: 10 }, service: { everyMs: 30_000, pauses: 100 } };
-const measureWithinMs = 120_000;
+const measuring: Record<Unit['kind'], MeterTiming> = {
+  task: { everyMs: 3_000, pauses: { regular: 10, suspicion: 1 } },
+  service: { everyMs: 30_000, pauses: { regular: 100, suspicion: 10 } },
+};
 const watchDisksEveryMs = 2_000;
 const FULL_BELOW_BYTES = 2 ** 20;
 /** Of a disk that was full: the next time is news again. */
@@ -125,7 +125,10 @@ async function discover(options: MonitorOptions, watched: Map<string, Watched>):
     const runDirectory = path.join(directory, unitId);
     const handle = readHandle(runDirectory, unitId);
     const unit = handle && (await readUnit(runDirectory));
-    if (unit !== null && !watched.has(unitId)) watched.set(unitId, watchedUnit(options, unit, handle as Handle));
+    if (unit === null || watched.has(unitId)) continue;
+    // A control plane that was killed while it measured has left it frozen.
+    if (unit.group !== null) await thawGroup(unit.group);
+    watched.set(unitId, watchedUnit(options, unit, handle as Handle));
   }
 }
 
@@ -137,7 +140,8 @@ function watchedUnit(options: MonitorOptions, unit: Unit, handle: Handle): Watch
     handle,
     runDirectory,
     began,
-    diskDue: diskOf(runDirectory) ? 0 : Date.now() + measureIntervalMs(unit.kind, options),
+    meter: diskOf(runDirectory) === null ? meterOf(unit, runDirectory, options) : null,
+    diskDue: 0,
     isDiskFull: false,
     busy: false,
     ended: false,
@@ -183,7 +187,7 @@ function checkService(one: Watched, options: MonitorOptions): void {
   const bytes = one.unit.limits.output_bytes;
   if (printedBytes(one.runDirectory) > bytes)
     return runInBackground(one, options, () => trimToSize(one.runDirectory, bytes, options.fallocate));
-  if (isMeasuringDue(one)) runInBackground(one, options, () => measure(one, options));
+  runInBackground(one, options, () => checkFiles(one));
 }
 
 function checkTask(one: Watched, options: MonitorOptions): void {
@@ -191,22 +195,20 @@ function checkTask(one: Watched, options: MonitorOptions): void {
   if (limits.time_ms !== null && Date.now() - one.began > limits.time_ms) return killFor(one, 'time', options);
   runInBackground(one, options, async () => {
     if (printedBytes(one.runDirectory) > limits.output_bytes) return killNow(one, 'output');
-    if (isMeasuringDue(one)) await measure(one, options);
+    await checkFiles(one);
   });
 }
 
-function isMeasuringDue({ unit, diskDue }: Watched): boolean {
-  return unit.limits.disk_mb !== null && Date.now() >= diskDue;
+async function checkFiles(one: Watched): Promise<void> {
+  const disk = one.meter === null ? diskOf(one.runDirectory) : null;
+  if (disk !== null && Date.now() >= one.diskDue) return watchDisk(one, disk);
+  if (await one.meter?.isBeyondLimit((measure) => whileFrozen(one.unit, measure))) await killNow(one, 'disk');
 }
 
-async function measure(one: Watched, options: MonitorOptions): Promise<void> {
-  const { kind, directory, caches = [], limits } = one.unit;
-  const disk = diskOf(one.runDirectory);
-  if (disk !== null) return watchDisk(one, disk);
-  const began = Date.now();
-  const used = await diskUsed([directory, path.join(one.runDirectory, 'tmp'), ...caches]);
-  one.diskDue = Date.now() + Math.max(measureIntervalMs(kind, options), measuring[kind].pauses * (Date.now() - began));
-  if (used !== null && used > (limits.disk_mb ?? Infinity) * 1024 * 1024) await killNow(one, 'disk');
+async function whileFrozen<T>({ group }: Unit, work: () => Promise<T>): Promise<T> {
+  if (group === null) return work();
+  await freezeGroup(group);
+  return work().finally(() => thawGroup(group));
 }
 
 // Its writes fail: the tenant should know why.
@@ -253,19 +255,11 @@ function runInBackground(one: Watched, options: MonitorOptions, work: () => Prom
     .finally(() => (one.busy = false));
 }
 
-function measureIntervalMs(kind: Unit['kind'], { measureServicesEveryMs }: MonitorOptions): number {
-  return kind === 'service' && measureServicesEveryMs !== undefined ? measureServicesEveryMs : measuring[kind].everyMs;
-}
-
-async function diskUsed(directories: string[]): Promise<number | null> {
-  try {
-    return sumOf(await run('du', ['-skx', '--', ...directories], driverContext(measureWithinMs)));
-  } catch (error) {
-    // A file that went away meanwhile makes du complain, but it counts on.
-    return error instanceof CommandFailed ? sumOf(error.stdout) : null;
-  }
-}
-
-function sumOf(lines: string): number {
-  return lines.split('\n').reduce((sum, line) => sum + (parseInt(line, 10) || 0), 0) * 1024;
+function meterOf(unit: Unit, runDirectory: string, { measureServicesEveryMs }: MonitorOptions): DiskMeter | null {
+  const { kind, directory, caches = [], limits } = unit;
+  if (limits.disk_mb === null) return null;
+  const timing = measuring[kind];
+  const everyMs = (kind === 'service' ? measureServicesEveryMs : undefined) ?? timing.everyMs;
+  const directories = [directory, path.join(runDirectory, 'tmp'), ...caches];
+  return openDiskMeter(directories, limits.disk_mb, { ...timing, everyMs });
 }

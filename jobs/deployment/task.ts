@@ -1,6 +1,6 @@
 // The commands of a deployment, which run as units: the build and the release command. Started once, looked at until
 // they have ended, and found again after a crash.
-import type { UnitSpec, UnitState } from '../../drivers/runtime';
+import { FILES_PER_MB, type UnitSpec, type UnitState } from '../../drivers/runtime';
 import { type JobContext, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
 import {
@@ -72,11 +72,11 @@ function taskFailureReason(task: Task, { code, signal, killed }: Exited, ctx: Jo
       `${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`
     );
   if (killed === 'output') return `${task.name} was ended because it printed more than ${buildOutputMb} MB.`;
-  if (killed === 'disk')
-    return (
-      `${task.name} was ended because its files${task.step === 'build' ? ' and its cache' : ''} grew beyond ` +
-      `${buildDiskMb} MB.${task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : ''}`
-    );
+  if (killed === 'disk') {
+    const grown = `files${task.step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB`;
+    const advice = task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : '';
+    return `${task.name} was ended because its ${grown} or ${buildDiskMb * FILES_PER_MB} files.${advice}`;
+  }
   return code === null
     ? `${task.name} was ended by ${signal ?? 'a signal'}.`
     : `${task.name} failed with exit code ${code}.`;

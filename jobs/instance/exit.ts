@@ -1,5 +1,5 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
-import type { Handle, RuntimeDriver, UnitState } from '../../drivers/runtime';
+import { FILES_PER_MB, type Handle, type RuntimeDriver, type UnitState } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
 import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
@@ -80,6 +80,7 @@ export function exitReasonOf(
   { code, signal, killed, at }: Exited,
   { exposesPorts }: Pick<RuntimeDriver, 'exposesPorts'>,
 ): string {
+  const diskMb = process?.disk_mb ?? 0;
   if (killed === 'memory')
     return (
       `The app was ended because it used more than ${process?.memory_mb ?? 0} MB of memory. ` +
@@ -87,7 +88,7 @@ export function exitReasonOf(
     );
   if (killed === 'disk')
     return (
-      `The app was ended because its files grew beyond ${process?.disk_mb ?? 0} MB. ` +
+      `The app was ended because its files grew beyond ${diskMb} MB or ${diskMb * FILES_PER_MB} files. ` +
       'Keep lasting files on a volume, choose a larger size, or delete files that are not needed.'
     );
   if (killed !== null) return `The app was ended by the platform (${killed}).`;

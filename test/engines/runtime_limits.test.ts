@@ -1,11 +1,13 @@
 // What happens to units that want too much. With real processes, by control groups where the host has them, and
 // without.
 import { spawnSync } from 'node:child_process';
-import { chownSync, mkdirSync, readFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { driverContext } from '../../drivers/driver';
+import { freezeGroup } from '../../drivers/runtime/cgroup';
+import { readUnit } from '../../drivers/runtime/run_directory';
 import { firstOutput, processesWith, spawnProgram, unprivileged } from '../support/processes';
 import { openTrial, until, withinMs, type Trial, type Variant } from '../support/runtime';
 
@@ -97,6 +99,32 @@ describe.each(possible)('limits in %s', (_name, variant) => {
       { ...task('disk'), limits: { disk_mb: 40 } },
     );
     expect((await trial.run(spec)).killed).toBe('disk');
+  });
+
+  test('disk, by a file that is gone again soon', async () => {
+    const spec = trial.spec('dep_burst.build', 'head -c 300000000 /dev/zero > large; sleep 2; rm large; exit 0', {
+      ...task('burst'),
+      limits: { disk_mb: 40 },
+    });
+    expect((await trial.run(spec)).killed).toBe('disk');
+  });
+
+  test('disk, by files without content', async () => {
+    const spec = trial.spec(
+      'dep_files.build',
+      'i=0; while i=$((i+1)); [ $i -lt 100000 ]; do : > file$i; done; sleep 60',
+      { ...task('files'), limits: { disk_mb: 16 } },
+    );
+    expect((await trial.run(spec)).killed).toBe('disk');
+    expect(readdirSync(spec.directory).length).toBeLessThan(90_000);
+  });
+
+  test('a unit that was left frozen goes on', async () => {
+    const handle = await trial.start(trial.spec('dep_frozen.build', 'sleep 1; exit 3', { ...task('frozen') }));
+    const unit = await readUnit(path.join(trial.options.directory, 'dep_frozen.build'));
+    if (unit?.group) await freezeGroup(unit.group);
+    await trial.reopen();
+    expect(await trial.ended(handle)).toMatchObject({ code: 3, killed: null });
   });
 
   test('a fork bomb is bounded, and gone', async () => {

@@ -1,0 +1,112 @@
+// What a unit without a disk of its own takes from the file systems of the host. It is measured from time to time, and
+// at once when they have lost so much that the unit may be beyond its limit: to ask them for their free space is cheap.
+import { statfsSync, statSync, type StatsFs } from 'node:fs';
+import { CommandFailed, run } from '../command';
+import { driverContext } from '../driver';
+import { FILES_PER_MB } from '../runtime';
+
+export interface DiskMeter {
+  /**
+   * Whether the unit is beyond its limit. Measures only where that is due.
+   * @param whileStill runs a measurement that somebody may be writing against, with the unit held still
+   */
+  isBeyondLimit(whileStill: (measure: () => Promise<boolean>) => Promise<boolean>): Promise<boolean>;
+}
+
+export interface MeterTiming {
+  everyMs: number;
+  /** How many times longer than a measurement the pause after it is: regularly, and before one on suspicion. */
+  pauses: { regular: number; suspicion: number };
+}
+
+/** Bytes or files. */
+interface Gauge {
+  limit: number;
+  freeOf: (all: StatsFs[]) => number;
+  /** Arguments of du(1), and what one of its numbers is. */
+  du: { args: string[]; unit: number };
+  onSuspicionOnly: boolean;
+  /** What the unit may still take, counted from when the file systems had `freeThen`. */
+  left: number;
+  freeThen: number;
+}
+
+const MEASURE_WITHIN_MS = 120_000;
+/** Of the limit. Below it a unit is not measured again and again for its last bytes, but goes a little beyond. */
+const LEAST_LEFT = 0.05;
+
+/** Of all that is in the directories. @param diskMb the limit in megabytes, and by FILES_PER_MB in files */
+export function openDiskMeter(directories: string[], diskMb: number, { everyMs, pauses }: MeterTiming): DiskMeter {
+  const gauges = gaugesFor(diskMb, fileSystemsOf(directories));
+  let dueAt = Date.now() + everyMs;
+  let notBefore = 0;
+  return {
+    async isBeyondLimit(whileStill) {
+      const began = Date.now();
+      if (began < notBefore) return false;
+      const now = fileSystemsOf(directories);
+      const suspicious = gauges.filter((gauge) => gauge.freeThen - gauge.freeOf(now) > gauge.left);
+      const due = began < dueAt ? suspicious : gauges.filter((one) => !one.onSuspicionOnly || suspicious.includes(one));
+      if (due.length === 0) return false;
+      const measure = () => measureAll(due, directories, now);
+      const beyond = await (suspicious.length > 0 ? whileStill(measure) : measure());
+      const tookMs = Date.now() - began;
+      dueAt = Date.now() + Math.max(everyMs, pauses.regular * tookMs);
+      notBefore = Date.now() + pauses.suspicion * tookMs;
+      return beyond;
+    },
+  };
+}
+
+function gaugesFor(diskMb: number, now: StatsFs[]): Gauge[] {
+  const bytes = {
+    limit: diskMb * 2 ** 20,
+    freeOf: (all: StatsFs[]) => all.reduce((sum, { bavail, bsize }) => sum + bavail * bsize, 0),
+    du: { args: ['-skx'], unit: 1024 },
+    onSuspicionOnly: false,
+  };
+  const files = {
+    limit: diskMb * FILES_PER_MB,
+    freeOf: (all: StatsFs[]) => all.reduce((sum, { ffree }) => sum + ffree, 0),
+    du: { args: ['-sx', '--inodes'], unit: 1 },
+    onSuspicionOnly: true,
+  };
+  // What is there at the start is not known yet.
+  return [bytes, files].map((one) => ({ ...one, left: one.limit / 2, freeThen: one.freeOf(now) }));
+}
+
+async function measureAll(gauges: Gauge[], directories: string[], before: StatsFs[]): Promise<boolean> {
+  for (const gauge of gauges) {
+    const used = await sumOfDu(gauge.du.args, directories);
+    if (used === null) continue;
+    const taken = used * gauge.du.unit;
+    if (taken > gauge.limit) return true;
+    gauge.left = Math.max(gauge.limit - taken, gauge.limit * LEAST_LEFT);
+    // What was written during the measurement may not be in it.
+    gauge.freeThen = gauge.freeOf(before);
+  }
+  return false;
+}
+
+/** Each once. */
+function fileSystemsOf(directories: string[]): StatsFs[] {
+  const byDevice = new Map<number, string>();
+  for (const directory of directories) {
+    const found = statSync(directory, { throwIfNoEntry: false });
+    if (found !== undefined) byDevice.set(found.dev, directory);
+  }
+  return [...byDevice.values()].map((directory) => statfsSync(directory));
+}
+
+async function sumOfDu(args: string[], directories: string[]): Promise<number | null> {
+  try {
+    return sumOf(await run('du', [...args, '--', ...directories], driverContext(MEASURE_WITHIN_MS)));
+  } catch (error) {
+    // A file that went away meanwhile makes du complain, but it counts on.
+    return error instanceof CommandFailed ? sumOf(error.stdout) : null;
+  }
+}
+
+function sumOf(lines: string): number {
+  return lines.split('\n').reduce((sum, line) => sum + (parseInt(line, 10) || 0), 0);
+}
