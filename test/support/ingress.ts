@@ -165,9 +165,9 @@ export function raw(port: number, bytes: string | Buffer, withinMs = 5_000): Pro
   });
 }
 
-/** Waits until something holds; fails after two seconds. */
+/** Waits until something holds; fails after ten seconds. */
 export async function until(holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 2_000; !holds();) {
+  for (const end = Date.now() + 10_000; !holds();) {
     if (Date.now() > end) throw new Error(`still not: ${String(holds)}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
