@@ -1,7 +1,9 @@
 // How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
 // refused with a clear error, and what grows on between two measurements meets the end of the disk.
 import type { DriverContext } from '../driver';
+import type { NextDisk } from '../hosted_server/replacement';
 import { growServerDisk, isServerDiskFull } from '../hosted_server/server_disk';
+import { sizeOfDisk } from '../volume/limited_disk';
 import type { EngineContext, ServerDirectory } from '../hosted_server/server_directory';
 import type { DatabaseServer } from '../database';
 
@@ -34,9 +36,15 @@ export function recoveryBytes(engine: EngineContext, server: Sized): number {
   return (walMegabytes(engine, server) + 64) * megabyte;
 }
 
-/** Room for the data twice, while others take their place. A disk does not shrink afterwards. */
-export function roomForBoth(engine: EngineContext, server: Sized): number {
-  return 2 * diskBytes(engine, server);
+/** The disk for data that take the place of others. A server that was full keeps the room that it got. */
+export async function nextDisk(
+  engine: EngineContext,
+  { path: home }: ServerDirectory,
+  server: Sized,
+): Promise<NextDisk> {
+  const [bytes, present] = [diskBytes(engine, server), (await sizeOfDisk(home)) ?? 0];
+  const wasFull = present > bytes && present <= bytes + recoveryBytes(engine, server);
+  return { engine, bytes: wasFull ? present : bytes };
 }
 
 /**

@@ -9,7 +9,7 @@ import { absentIsNull } from '../files';
 import { DriverError } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
 import { retryUntilReady } from '../hosted_server/readiness';
-import { isReplacing, replaceData } from '../hosted_server/replacement';
+import { isReplacing, replaceData, type NextDisk } from '../hosted_server/replacement';
 import {
   openServerDirectory,
   makeServerDirectory,
@@ -119,8 +119,9 @@ export function digest(text: string): string {
 
 /** The server of the new data, that of the old ones, and how data come and processes go. */
 export interface ServerReplacement {
-  /** As Replacement.key. */
+  /** As those of Replacement. */
   key: string;
+  disk: NextDisk;
   now: DatabaseServer;
   before: DatabaseServer;
   fill(temporary: string): Promise<void>;
@@ -134,13 +135,14 @@ export interface ServerReplacement {
 /** As replaceData. A server that should not run is stopped again. */
 export async function replaceServerData(
   serverDirectory: ServerDirectory,
-  { key, now, before, fill, start, waitUntilReady, stop, load }: ServerReplacement,
+  { key, disk, now, before, fill, start, waitUntilReady, stop, load }: ServerReplacement,
   ctx: DriverContext,
 ): Promise<void> {
   await replaceData(
     serverDirectory,
     {
       key,
+      disk,
       fill,
       stop,
       // Past what a start usually takes: much data are read for minutes.

@@ -14,8 +14,7 @@ import type { BackupStore } from '../backup_store';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
 import type { RuntimeDriver } from '../runtime';
-import { closeDisk } from '../volume/limited_disk';
-import { makeServerDisk, openServerDisk, placeOfData } from './server_disk';
+import { closeServerDisks, makeServerDisk, openServerDisk, placeOfData } from './server_disk';
 
 /**
  * What a driver of hosted servers works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of
@@ -36,7 +35,8 @@ export interface EngineContext {
 export interface ServerDirectory {
   id: string;
   path: string;
-  data: string;
+  /** Where the data are now: on its disk, where it has one. */
+  readonly data: string;
   conf: string;
   run: string;
 }
@@ -59,7 +59,10 @@ export function serverDirectoryOf(engine: Pick<EngineContext, 'directory'>, id: 
   return {
     id,
     path: at,
-    data: path.join(placeOfData(at), 'data'),
+    // They come onto a disk, or another one, while their server is worked on.
+    get data() {
+      return path.join(placeOfData(at), 'data');
+    },
     conf: path.join(at, 'conf'),
     run: path.join(at, 'run'),
   };
@@ -258,7 +261,7 @@ async function isMarked(serverDirectory: ServerDirectory, engine: EngineContext)
 async function clearLeftOvers(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
   for (const entry of (await readdir(engine.directory).catch(absentIsNull)) ?? []) {
     if (leftOver(engine, entry) !== id) continue;
-    await closeDisk(path.join(engine.directory, entry), ctx);
+    await closeServerDisks(path.join(engine.directory, entry), ctx);
     await removeServerTree(path.join(engine.directory, entry), ctx);
   }
 }

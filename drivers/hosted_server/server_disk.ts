@@ -1,8 +1,25 @@
 // The disk of a server, where its storage is hard: an image in the server directory, in which the data are. Servers
 // from before have none, and neither has a host that cannot mount images.
-import { chmod, stat, statfs } from 'node:fs/promises';
+//   disk.ext4  mounted at disk/        next/  a directory with a disk for data that will take the place of the others
+//   disk.before.ext4  the disk of the others, until the new data are known to be good (replacement.ts)
+import { chmod, mkdir, rmdir, stat, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { run } from '../command';
 import { driverContext, type DriverContext } from '../driver';
-import { diskOf, growClosedDisk, growDisk, makeDisk, openDisk, sizeOfDisk } from '../volume/limited_disk';
+import {
+  closeDisk,
+  diskOf,
+  growClosedDisk,
+  growDisk,
+  hasDiskAside,
+  makeDisk,
+  openDisk,
+  removeDisk,
+  removeDiskAside,
+  sizeOfDisk,
+  takeBackDisk,
+  takeDisk,
+} from '../volume/limited_disk';
 import { tryMount } from '../volume/trial';
 import type { EngineContext, ServerDirectory } from './server_directory';
 
@@ -45,6 +62,60 @@ async function alone(home: string, work: () => Promise<void>): Promise<void> {
     if (atWork.get(home) === now) atWork.delete(home);
   });
 }
+
+/** A mounted disk for data that will take the place of others. @returns null where this host has none */
+export async function makeNextDisk(
+  engine: EngineContext,
+  home: string,
+  bytes: number,
+  ctx: DriverContext,
+): Promise<string | null> {
+  const next = nextOf(home);
+  await mkdir(next, { mode: 0o711 });
+  const point = await makeServerDisk(engine, next, bytes, ctx);
+  if (point !== next) return point;
+  await rmdir(next);
+  return null;
+}
+
+export function hasNextDisk(home: string): boolean {
+  return diskOf(nextOf(home)) !== null;
+}
+
+/** The next disk takes the place of the present one, if there is one, which is kept aside. No server runs. */
+export async function swapInNextDisk(home: string, ctx: DriverContext): Promise<void> {
+  await alone(home, async () => {
+    for (const one of [nextOf(home), home]) await closeDisk(one, ctx);
+    await takeDisk(home, nextOf(home));
+    await openDisk(home, ctx);
+  });
+}
+
+/** Undoes swapInNextDisk. @param hadDisk false: the server had none before, and has none again. No server runs. */
+export async function swapBackDisk(home: string, hadDisk: boolean, ctx: DriverContext): Promise<void> {
+  await alone(home, async () => {
+    if (!hadDisk) return removeDisk(home, ctx);
+    if (!hasDiskAside(home)) return;
+    await closeDisk(home, ctx);
+    await takeBackDisk(home);
+    await openDisk(home, ctx);
+  });
+}
+
+/** Deletes the next disk and the one aside. Absent is success. */
+export async function dropOtherDisks(home: string, ctx: DriverContext): Promise<void> {
+  const next = nextOf(home);
+  await removeDisk(next, ctx);
+  await run('rm', ['-rf', '--', next], ctx);
+  await removeDiskAside(home);
+}
+
+/** Unmounts all disks of a server that is to be removed. */
+export async function closeServerDisks(home: string, ctx: DriverContext): Promise<void> {
+  for (const one of [nextOf(home), home]) await closeDisk(one, ctx);
+}
+
+const nextOf = (home: string): string => path.join(home, 'next');
 
 /** To at least `bytes`; no disk is success. @param stop ends the server, where that is needed to grow its disk */
 export async function growServerDisk(

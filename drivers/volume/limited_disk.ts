@@ -2,7 +2,7 @@
 // A home may be renamed while its disk is mounted: the mount goes with it. Everything may be repeated after an
 // interruption; a home that was being made is closed and removed by whoever finds it.
 import { existsSync } from 'node:fs';
-import { mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { link, mkdir, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../driver';
 import type { DriverContext } from '../driver';
@@ -104,6 +104,41 @@ export async function closeDisk(home: string, ctx: DriverContext): Promise<void>
   });
 }
 
+/**
+ * The disk of another directory becomes that of `home`, whose own is kept aside. Both are closed. Absent is success:
+ * repeated after an interruption, it goes on.
+ */
+export async function takeDisk(home: string, from: string): Promise<void> {
+  const [{ file, point }, taken] = [imageIn(home), imageIn(from).file];
+  if (!existsSync(taken)) return;
+  if (existsSync(file) && !hasDiskAside(home)) await link(file, asideOf(home));
+  await mkdir(point, { recursive: true, mode: 0o711 });
+  await rename(taken, file);
+}
+
+export function hasDiskAside(home: string): boolean {
+  return existsSync(asideOf(home));
+}
+
+/** The disk that was kept aside is that of `home` again, and the present one is gone. Both are closed. */
+export async function takeBackDisk(home: string): Promise<void> {
+  await rename(asideOf(home), imageIn(home).file);
+  await rm(asideOf(home), { force: true }); // rename(2) leaves both where they are one file
+}
+
+export async function removeDiskAside(home: string): Promise<void> {
+  await rm(asideOf(home), { force: true });
+}
+
+/** Closes it and deletes it with its content. Absent is success. @throws DriverError transient while it is used */
+export async function removeDisk(home: string, ctx: DriverContext): Promise<void> {
+  await closeDisk(home, ctx);
+  const { file, point } = imageIn(home);
+  await rm(file, { force: true });
+  await rmdir(point).catch(absentIsNull);
+}
+
+const asideOf = (home: string): string => path.join(home, 'disk.before.ext4');
 const growingMark = (home: string): string => path.join(home, '.disk.growing');
 
 function imageIn(home: string): Image {

@@ -16,8 +16,7 @@ import type { ProxiedContext } from '../proxied';
 import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
 import { waitUntilReady, hasData, install, start, stop, toolOf } from './server';
 import { databaseOf } from './reconcile';
-import { roomForBoth } from '../disk_size';
-import { growServerDisk } from '../../hosted_server/server_disk';
+import { nextDisk } from '../disk_size';
 
 const dumpName = 'dump.sql.gz';
 const dumpOptions = [
@@ -73,11 +72,11 @@ export async function restore(
   const id = { serverId: from.server_id, backupId };
   const replaceWith = async (file: string): Promise<void> => {
     await killTask(engine, spec.id, 'setup', ctx);
-    await growServerDisk(serverDirectory, roomForBoth(engine, spec), () => stop(engine, spec.id, ctx), ctx);
     await replaceServerData(
       serverDirectory,
       {
         key: `restore ${from.id}`,
+        disk: await nextDisk(engine, serverDirectory, spec),
         now: spec,
         before: spec,
         fill: setUp,

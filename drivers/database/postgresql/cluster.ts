@@ -1,6 +1,7 @@
 // What all parts of the driver know of one server. Beside what server_directory.ts lays out, a server directory has
-//   socket/   the socket of the platform: nobody else gets there        log/   what the server says
+//   socket/   the socket of the platform: nobody else gets there        log/   what the server says, on its disk
 //   archive/<system identifier>/   its write-ahead log, compressed, once it `archive`s
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../files';
@@ -8,6 +9,7 @@ import type { PostgresqlFound } from '../../../core/host_facts';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../driver';
 import { serverDirectoryOf, type EngineContext, type ServerDirectory } from '../../hosted_server/server_directory';
+import { placeOfData } from '../../hosted_server/server_disk';
 import type { Programs } from './programs';
 
 /**
@@ -70,8 +72,10 @@ export function socketDirectory(serverDirectory: ServerDirectory): string {
   );
 }
 
-export function logDirectory(serverDirectory: ServerDirectory): string {
-  return path.join(serverDirectory.path, 'log');
+/** On the disk of the server: its tenant fills it. Servers from before the disks, and those aside, have it beside. */
+export function logDirectory({ path: home }: ServerDirectory): string {
+  const beside = path.join(home, 'log');
+  return existsSync(beside) ? beside : path.join(placeOfData(home), 'log');
 }
 
 export function archiveDirectory(serverDirectory: ServerDirectory, systemIdentifier: string): string {

@@ -17,7 +17,7 @@ import {
   type ServerDirectory,
 } from '../../hosted_server/server_directory';
 import { isReplacing, restorePreviousData, replaceData } from '../../hosted_server/replacement';
-import { dataMajorOf, roles, socketDirectory, type Cluster, type PostgresqlContext } from './cluster';
+import { dataMajorOf, logDirectory, roles, socketDirectory, type Cluster, type PostgresqlContext } from './cluster';
 import { initdbUser, requireTools, runTool, type Programs } from './programs';
 import { assignOwner, stopPostgres } from './server';
 import { inSession } from './session';
@@ -52,8 +52,9 @@ export async function ensureServerDirectory(
  * tools.
  */
 export async function makeDirectories(serverDirectory: ServerDirectory): Promise<void> {
-  for (const one of ['conf', 'run', 'socket', 'log', 'archive'])
+  for (const one of ['conf', 'run', 'socket', 'archive'])
     await mkdir(path.join(serverDirectory.path, one), { recursive: true, mode: 0o700 });
+  await mkdir(logDirectory(serverDirectory), { recursive: true, mode: 0o700 });
   for (const one of [serverDirectory.path, serverDirectory.conf]) await chmod(one, 0o711);
   await chmod(path.join(serverDirectory.path, 'socket'), 0o770);
 }
@@ -79,6 +80,7 @@ export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<
     serverDirectory,
     {
       key: making,
+      disk: null,
       fill: (temporary) => (making === 'init' ? initialize(cluster, temporary, ctx) : clone(cluster, temporary, ctx)),
       stop: () => stopPostgres(cluster, 'server', ctx),
       verify: () => writeNote(serverDirectory, 'made', { version: cluster.spec.version }),

@@ -3,6 +3,7 @@ import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
+import { placeOfData } from '../../hosted_server/server_disk';
 import { logDirectory, roles } from './cluster';
 
 const chunkBytes = 256 * 1024;
@@ -27,7 +28,7 @@ export async function readLog(serverDirectory: ServerDirectory, position: string
   // A file that is gone was older than all that are there.
   const file = known ? given : files.find((one) => one > given);
   if (file === undefined) return { lines: [], position: position ?? '', more: false };
-  const { lines, next, isAll } = await readPart(path.join(logDirectory(serverDirectory), file), known ? Number(at) : 0);
+  const { lines, next, isAll } = await readPart(serverDirectory, file, known ? Number(at) : 0);
   const later = files.find((one) => one > file);
   if (isAll && later !== undefined) return { lines, position: `${later}:0`, more: true };
   return { lines, position: `${file}:${next}`, more: !isAll };
@@ -76,10 +77,12 @@ function objectOf(text: string): Record<string, unknown> | null {
 }
 
 async function readPart(
-  file: string,
+  serverDirectory: ServerDirectory,
+  name: string,
   from: number,
 ): Promise<{ lines: LogChunk['lines']; next: number; isAll: boolean }> {
-  const handle = await open(file, 'r');
+  const handle = await open(path.join(logDirectory(serverDirectory), name), 'r');
+  const place = placeOfData(serverDirectory.path);
   try {
     const { size } = await handle.stat();
     const start = Math.min(from, size);
@@ -96,7 +99,7 @@ async function readPart(
     return {
       lines: lines.map((text) => ({
         stream: 'stderr' as const,
-        text: text.replaceAll('\0', '').replaceAll(path.dirname(path.dirname(file)), ''),
+        text: text.replaceAll('\0', '').replaceAll(place, '').replaceAll(serverDirectory.path, ''),
       })),
       next: start + end,
       isAll: start + bytesRead >= size,

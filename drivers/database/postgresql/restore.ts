@@ -29,8 +29,7 @@ import { readLog } from './log';
 import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
 import { endOf, assignOwner, stopPostgres, startPostgres } from './server';
 import { inSession, isUnavailable } from './session';
-import { roomForBoth } from '../disk_size';
-import { growServerDisk } from '../../hosted_server/server_disk';
+import { nextDisk } from '../disk_size';
 import { planOf } from './restore_plan';
 import { noteTimeline } from './timelines';
 
@@ -42,12 +41,13 @@ export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverCo
   const plan = await planOf(cluster, from, ctx);
   if ((await readNote(serverDirectory, 'made')) === null)
     await writeNote(serverDirectory, 'restoring', { id: from.id });
-  await growServerDisk(serverDirectory, roomForBoth(cluster.engine, spec), () => stopAll(cluster, ctx), ctx);
+  const disk = await nextDisk(cluster.engine, serverDirectory, spec);
   await rollBackOnFailure(cluster, ctx, () =>
     replaceData(
       serverDirectory,
       {
         key: `restore-${from.id}`,
+        disk,
         fill: (temporary) => replay(cluster, plan, temporary, ctx),
         stop: () => stopAll(cluster, ctx),
         verify: async () => {

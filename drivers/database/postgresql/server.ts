@@ -1,6 +1,6 @@
 // The server's process as a unit of the runtime, and servers aside that work on data which are not in place yet.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { chown } from 'node:fs/promises';
+import { chown, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
@@ -41,6 +41,7 @@ export async function startPostgres(cluster: Cluster, which: Which, data: string
   const id = nameOf(cluster, which);
   await engine.runtime.destroy(id, ctx);
   if (which === 'server') await writeNote(serverDirectory, 'launched', launchOf(cluster));
+  await mkdir(logDirectory(serverDirectory), { recursive: true, mode: 0o700 }); // the disk may be a new one
   await openSocket(serverDirectory, data);
   await engine.runtime.start(unitSpec(cluster, id, data), ctx);
 }

@@ -12,8 +12,7 @@ import { connectionOf, makeDirectories, initialize } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
 import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './restore';
-import { roomForBoth } from '../disk_size';
-import { growServerDisk } from '../../hosted_server/server_disk';
+import { nextDisk } from '../disk_size';
 import { startPostgres, whenReady } from './server';
 import { inSession, sqlIdentifier, sqlString } from './session';
 import { firstTimeline } from './timelines';
@@ -32,12 +31,13 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
     programs: await programsOf(engine, fromVersion),
   };
   const bin = toolsOf(cluster.programs, old.programs);
-  await growServerDisk(serverDirectory, roomForBoth(cluster.engine, spec), () => stopAll(cluster, ctx), ctx);
+  const disk = await nextDisk(engine, serverDirectory, spec);
   await rollBackOnFailure(old, ctx, () =>
     replaceData(
       serverDirectory,
       {
         key: `upgrade-${spec.version}`,
+        disk,
         fill: (temporary) => copyContent(cluster, old, { temporary, bin }, ctx).catch(toDriverError),
         stop: () => stopAll(cluster, ctx),
         verify: async () => {

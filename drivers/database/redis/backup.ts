@@ -12,8 +12,7 @@ import { dataOwner } from '../../hosted_server/replacement';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
 import { hasData, setUp, waitUntilReady, start, stop, type RedisContext } from './server';
-import { roomForBoth } from '../disk_size';
-import { growServerDisk } from '../../hosted_server/server_disk';
+import { nextDisk } from '../disk_size';
 
 const snapshotName = 'dump.rdb';
 const pollEveryMs = 100;
@@ -107,8 +106,8 @@ async function replace(
     waitUntilReady: (server: DatabaseServer) => waitUntilReady(engine, serverDirectory, server, ctx),
     stop: () => stop(engine, change.now.id, ctx),
   };
-  await growServerDisk(serverDirectory, roomForBoth(engine, change.now), () => stop(engine, change.now.id, ctx), ctx);
-  await replaceServerData(serverDirectory, { ...change, ...steps }, ctx);
+  const disk = await nextDisk(engine, serverDirectory, change.now);
+  await replaceServerData(serverDirectory, { ...change, ...steps, disk }, ctx);
 }
 
 // With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a
