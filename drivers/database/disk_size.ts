@@ -47,6 +47,13 @@ export async function nextDisk(
   return { engine, bytes: wasFull ? present : bytes };
 }
 
+/** What the engine does for room. */
+export interface RoomSteps {
+  stop(id: string, ctx: DriverContext): Promise<void>;
+  /** The server goes on on this disk, without a stop. Answers false where it does not run. */
+  move?(serverDirectory: ServerDirectory, server: DatabaseServer, disk: NextDisk, ctx: DriverContext): Promise<boolean>;
+}
+
 /**
  * The disk is as large as the package asks for. A server that has met its end may not start, or hang, without some
  * room: that it gets once.
@@ -54,14 +61,16 @@ export async function nextDisk(
 export async function ensureRoom(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
-  server: Sized,
-  stop: () => Promise<void>,
+  server: DatabaseServer,
+  steps: RoomSteps,
   ctx: DriverContext,
 ): Promise<void> {
+  const stop = () => steps.stop(server.id, ctx);
   const size = diskBytes(engine, server);
   await growServerDisk(serverDirectory, size, stop, ctx);
   const most = size + recoveryBytes(engine, server);
   if (!(await isServerDiskFull(serverDirectory, most))) return;
+  if (await steps.move?.(serverDirectory, server, { engine, bytes: most }, ctx)) return;
   await stop();
   await growServerDisk(serverDirectory, most, stop, ctx);
 }

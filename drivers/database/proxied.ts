@@ -27,7 +27,7 @@ import {
 import { endReasonOf, killTask, stateOf, unitOf } from '../hosted_server/unit';
 import type { RuntimeDriver } from '../runtime';
 import { serverFingerprint, requireProgram, startedDifference, type Started } from './proxied_server';
-import { ensureRoom, diskBytes } from './disk_size';
+import { ensureRoom, diskBytes, type RoomSteps } from './disk_size';
 
 export interface ProxiedOptions {
   runtime: RuntimeDriver;
@@ -64,13 +64,12 @@ export interface ServerState {
 export type MeasuredUsage = Pick<ServerMetrics, 'memory_bytes' | 'cpu_seconds'> | undefined;
 
 /** `Client`: sends commands to a running server. */
-export interface ProxiedSteps<Client> {
+export interface ProxiedSteps<Client> extends RoomSteps {
   /** @throws DriverError invalid, unsupported for what the engine cannot be */
   requireValid(server: DatabaseServer): void;
   /** Fills the data directory of a new server, in the task `setup`. */
   setUp(server: DatabaseServer, data: string, ctx: DriverContext): Promise<void>;
   start(serverDirectory: ServerDirectory, server: DatabaseServer, ctx: DriverContext): Promise<void>;
-  stop(id: string, ctx: DriverContext): Promise<void>;
   /** What the process would be started with now. */
   startedWith(serverDirectory: ServerDirectory, server: DatabaseServer): Promise<Started>;
   /** @throws NotReady @throws DriverError conflict where another server answers */
@@ -164,7 +163,7 @@ export async function ensureProxiedServer<Client>(
           diskBytes(engine, server),
         )
       : await requireServerDirectory(engine, server.id);
-  await ensureRoom(engine, serverDirectory, server, () => steps.stop(server.id, ctx), ctx);
+  await ensureRoom(engine, serverDirectory, server, steps, ctx);
   if (await isReplacing(serverDirectory)) {
     await steps.stop(server.id, ctx);
     await restorePreviousData(serverDirectory, ctx);

@@ -1,15 +1,17 @@
 // The storage of a server whose data are on a disk of their own: its end is hard, and the server comes back from it.
 import { spawnSync } from 'node:child_process';
-import { existsSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { DatabaseServer } from '../../drivers/database';
+import type { DatabaseServer, RestoreFrom } from '../../drivers/database';
 import { diskBytes } from '../../drivers/database/disk_size';
 import { tryMount } from '../../drivers/volume/trial';
 import { ctx } from '../support/database_server';
+import { postgresqlServers } from '../support/hosted_servers';
 import {
   asUser,
   openEngineTrial,
   postgresqlSpec,
+  refusal,
   rows,
   untilDone,
   wholePostgresql,
@@ -112,6 +114,50 @@ describe('the disk of a PostgreSQL server', () => {
     expect(await rows(spec, 'select answer from kept order by 1')).toEqual([{ answer: 42 }, { answer: 43 }]);
   });
 
+  test('its log is on it', async () => {
+    if (!can) return;
+    const logs = readdirSync(path.join(home(), 'disk/log'));
+    expect(logs.length).toBeGreaterThan(0);
+    expect(existsSync(path.join(home(), 'log'))).toBe(false);
+    await refusal(spec, {}, 'select no_such_column');
+    expect(await linesOf(one!, spec)).toContainEqual(expect.stringContaining('no_such_column'));
+  });
+
+  test('a restore leaves one disk, as large as the package asks for', async () => {
+    if (!can) return;
+    // A disk does not shrink by itself.
+    await untilDone((context) => one!.driver.ensure({ ...spec, storage_gb: 66 }, context));
+    await untilDone((context) => one!.driver.ensure(spec, context));
+    const size = diskBytes({ ...engineOf(one!), gigabyteBytes }, spec);
+    expect(statSync(image()).size).toBeGreaterThan(size);
+    await untilDone((context) => one!.driver.backup(spec, 'bkp_one', context));
+    await rows(spec, 'insert into kept values (44)');
+    await untilDone((context) => one!.driver.restore(spec, restoreOf(spec, 'rst_one'), context));
+    expect(await rows(spec, 'select answer from kept order by 1')).toEqual([{ answer: 42 }, { answer: 43 }]);
+    expect(statSync(image()).size).toBe(size);
+    expect(mountsBelow(home())).toEqual([path.join(home(), 'disk')]);
+    expect(readdirSync(home()).filter((name) => /^(next|data|disk\.before)/.test(name))).toEqual([]);
+    expect(readdirSync(path.join(home(), 'disk/log')).length).toBeGreaterThan(0);
+  });
+
+  test('a server from before the disks gets one by a restore', async () => {
+    if (!can) return;
+    const older = postgresqlSpec(version!, one!.firstPort + 2);
+    const plain = postgresqlServers({
+      ...{ runtime: one!.trial.runtime, directory: one!.directory, found: one!.found, gigabyteBytes, disks: false },
+      store: null,
+    });
+    const at = path.join(one!.directory, older.id);
+    await untilDone((context) => plain.ensure(older, context));
+    await rows(older, 'create table kept as select 7 as answer');
+    await untilDone((context) => plain.backup(older, 'bkp_one', context));
+    expect(existsSync(path.join(at, 'disk.ext4'))).toBe(false);
+    await untilDone((context) => one!.driver.restore(older, restoreOf(older, 'rst_one'), context));
+    expect(await rows(older, 'select answer from kept')).toEqual([{ answer: 7 }]);
+    expect(mountsBelow(at)).toEqual([path.join(at, 'disk')]);
+    expect(existsSync(path.join(at, 'data'))).toBe(false);
+  });
+
   test('a removed server leaves no mount and no loop device', async () => {
     if (!can) return;
     const at = image();
@@ -125,6 +171,25 @@ describe('the disk of a PostgreSQL server', () => {
 
 function engineOf(one: EngineTrial) {
   return { name: 'postgresql', directory: one.directory, runtime: one.trial.runtime };
+}
+
+const restoreOf = ({ id }: DatabaseServer, restore: string): RestoreFrom => ({
+  ...{ id: restore, server_id: id, backup_id: 'bkp_one', until: null },
+});
+
+function mountsBelow(home: string): string[] {
+  const { stdout } = spawnSync('findmnt', ['-n', '-r', '-o', 'TARGET'], { encoding: 'utf8' });
+  return stdout.split('\n').filter((line) => line.startsWith(`${home}/`));
+}
+
+async function linesOf({ driver }: EngineTrial, { id }: DatabaseServer): Promise<string[]> {
+  const lines: string[] = [];
+  for (let position: string | null = null, more = true; more;) {
+    const chunk = await driver.readLog(id, position);
+    lines.push(...chunk.lines.map(({ text }) => text));
+    ({ position, more } = chunk);
+  }
+  return lines;
 }
 
 async function flood(spec: DatabaseServer): Promise<string> {

@@ -8,7 +8,7 @@ import { DriverError, checkpoint } from '../../driver';
 import type { DriverContext } from '../../driver';
 import { copyFile, makeBackup, withBackupFile } from '../../hosted_server/backups';
 import { requireServerDirectory, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';
-import { dataOwner } from '../../hosted_server/replacement';
+import { dataOwner, type NextDisk } from '../../hosted_server/replacement';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
 import { replaceServerData, requireProgram, requireRestorable } from '../proxied_server';
 import { hasData, setUp, waitUntilReady, start, stop, type RedisContext } from './server';
@@ -57,8 +57,9 @@ export async function restore(
   const owner = await dataOwner(serverDirectory);
   const id = { serverId: from.server_id, backupId };
   const replaceWith = (file: string): Promise<void> => {
-    const fill = (temporary: string) => writeAppendOnlyFile(temporary, file, version, owner, ctx);
-    return replace(engine, serverDirectory, { key: `restore ${from.id}`, now: spec, before: spec, fill }, ctx);
+    const copy = (to: string) => copyFile(file, to, owner, ctx);
+    const fill = (temporary: string) => writeAppendOnlyFile(temporary, copy, version, owner);
+    return replaceRedisData(engine, serverDirectory, { key: `restore ${from.id}`, now: spec, before: spec, fill }, ctx);
   };
   await withBackupFile(engine, serverDirectory, id, replaceWith, ctx);
 }
@@ -80,7 +81,7 @@ export async function upgrade(
     await stop(engine, spec.id, ctx);
     await run('cp', ['-a', '--', `${serverDirectory.data}/.`, temporary], ctx);
   };
-  await replace(
+  await replaceRedisData(
     engine,
     serverDirectory,
     { key: `upgrade ${fromVersion} ${spec.version}`, now: spec, before, fill },
@@ -88,14 +89,16 @@ export async function upgrade(
   );
 }
 
-interface Change {
+/** As ServerReplacement. Without `disk` it is as large as the package asks for. */
+export interface Change {
   key: string;
+  disk?: NextDisk;
   now: DatabaseServer;
   before: DatabaseServer;
   fill: (temporary: string) => Promise<void>;
 }
 
-async function replace(
+export async function replaceRedisData(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
   change: Change,
@@ -106,23 +109,24 @@ async function replace(
     waitUntilReady: (server: DatabaseServer) => waitUntilReady(engine, serverDirectory, server, ctx),
     stop: () => stop(engine, change.now.id, ctx),
   };
-  const disk = await nextDisk(engine, serverDirectory, change.now);
+  const disk = change.disk ?? (await nextDisk(engine, serverDirectory, change.now));
   await replaceServerData(serverDirectory, { ...change, ...steps, disk }, ctx);
 }
 
-// With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a
-// snapshot; before, a file that may begin with one.
-async function writeAppendOnlyFile(
+/**
+ * With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a
+ * snapshot; before, a file that may begin with one.
+ */
+export async function writeAppendOnlyFile(
   temporary: string,
-  file: string,
+  writeSnapshot: (to: string) => Promise<void>,
   version: string,
   owner: Owner,
-  ctx: DriverContext,
 ): Promise<void> {
   const isOld = Number(version.split('.')[0]) < 7;
   const directory = isOld ? temporary : path.join(temporary, 'appendonlydir');
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await copyFile(file, path.join(directory, isOld ? 'appendonly.aof' : 'appendonly.aof.1.base.rdb'), owner, ctx);
+  await writeSnapshot(path.join(directory, isOld ? 'appendonly.aof' : 'appendonly.aof.1.base.rdb'));
   const manifest = path.join(directory, 'appendonly.aof.manifest');
   if (!isOld) await writeFile(manifest, 'file appendonly.aof.1.base.rdb seq 1 type b\n', { mode: 0o600, flush: true });
   if (process.getuid?.() !== 0) return;

@@ -12,6 +12,7 @@ import {
 } from '../proxied';
 import { backup, restore, upgrade } from './backup';
 import { infoFieldsOf, withServer, type SendCommand } from './connection';
+import { moveToLargerDisk } from './larger_disk';
 import { ensureRole, ensureStorage, ensureUsers, inspectServer } from './reconcile';
 import { hasData, renewCertificate, setUp, start, startedWith, stop, type RedisContext } from './server';
 
@@ -44,6 +45,7 @@ function stepsOf(engine: RedisContext): ProxiedSteps<SendCommand> {
     setUp: (server, data, ctx) => setUp(engine, server, data, ctx),
     start: (serverDirectory, server, ctx) => start(engine, serverDirectory, server, ctx),
     stop: (id, ctx) => stop(engine, id, ctx),
+    move: (serverDirectory, server, disk, ctx) => moveToLargerDisk(engine, serverDirectory, server, disk, ctx),
     startedWith: (serverDirectory, server) => startedWith(engine, serverDirectory, server),
     withServer,
     inspect: (serverDirectory, server, send) => inspectServer(engine, serverDirectory, server, send),

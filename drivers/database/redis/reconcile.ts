@@ -1,4 +1,8 @@
 // What a running server is brought to without a restart: users, role, room on its disk.
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { absentIsNull } from '../../files';
+import { placeOfData } from '../../hosted_server/server_disk';
 import type { DatabaseServer } from '../../database';
 import {
   readNote,
@@ -26,6 +30,8 @@ interface RewriteNote {
 
 // Growth is refused: commands that take memory, by the server itself. Reads and deletions go on.
 const noGrowth = '1';
+// A block of ext4 at most is not written at the end of a file.
+const HOLE_BYTES = 4096;
 // From this part of the limit on, the file is written anew where the data have shrunk to that part of it.
 const rewriteShare = 0.5;
 const shrunkShare = 0.9;
@@ -44,6 +50,7 @@ export async function inspectServer(
     (await usersDiffer(serverDirectory, spec, send)) ? 'users' : null,
     (await roleDiffers(spec, role, send)) ? 'role' : null,
     closed === isOverStorage(engine, spec, used, closed) ? null : 'storage limit',
+    (await hasHole(serverDirectory)) ? 'zeros in its file' : null,
   ].filter((one) => one !== null);
   return {
     differs: differs.length === 0 ? null : differs.join(', '),
@@ -104,7 +111,10 @@ export async function ensureStorage(
   const closed = await isClosed(send);
   const close = isOverStorage(engine, spec, used, closed);
   if (close !== closed) await send('CONFIG', 'SET', 'maxmemory', close ? noGrowth : String(dataMemoryBytes(spec)));
-  if (used > spec.storage_gb * engine.gigabyteBytes * rewriteShare) await rewriteFile(serverDirectory, close, send);
+  if (await hasHole(serverDirectory))
+    await send('BGREWRITEAOF').catch(() => undefined); // one may be under way
+  else if (used > spec.storage_gb * engine.gigabyteBytes * rewriteShare)
+    await rewriteFile(serverDirectory, close, send);
 }
 
 /** The position of a replica behind its primary, null for a primary. */
@@ -133,6 +143,17 @@ async function rewriteFile(serverDirectory: ServerDirectory, closed: boolean, se
   if (!grown && !(closed && smaller)) return;
   await send('BGREWRITEAOF');
   await writeNote(serverDirectory, 'rewrite', { bytes } satisfies RewriteNote);
+}
+
+// On its disk, where all that is written takes blocks: see moveToLargerDisk.
+async function hasHole({ path: home, data }: ServerDirectory): Promise<boolean> {
+  if (placeOfData(home) === home) return false;
+  const directory = path.join(data, 'appendonlydir');
+  for (const name of await readdir(directory).catch(() => [])) {
+    const { size, blocks } = (await stat(path.join(directory, name)).catch(absentIsNull)) ?? { size: 0, blocks: 0 };
+    if (size - blocks * 512 > HOLE_BYTES) return true;
+  }
+  return false;
 }
 
 async function isClosed(send: SendCommand): Promise<boolean> {
