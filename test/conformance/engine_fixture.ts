@@ -28,6 +28,12 @@ export interface EngineUnderTest {
   network?: string;
 }
 
+/** Names of suites and networks: that of the host, and as root one of their own. */
+export function placesForSuite(engine: EngineId): [name: string, network: string | undefined][] {
+  const own: [string, string] = [`${engine} in a network of its own`, 'prj_suite'];
+  return [[engine, undefined], ...(process.getuid?.() === 0 ? [own] : [])];
+}
+
 export async function makeEngineFixture(under: EngineUnderTest): Promise<ResourceFixture<ServerSpec, ObservedServer>> {
   const directory = mkdtempSync(path.join(os.tmpdir(), `${under.engine}-`));
   chmodSync(directory, 0o711);
@@ -114,15 +120,17 @@ async function unitsOf(directory: string): Promise<string[]> {
   return (await readdir(directory)).filter((name) => !name.startsWith('.trial-')).sort();
 }
 
-// What the driver writes: notes and configuration. What the server itself does in its data is its own.
+// What the driver writes: notes and configuration. What the server itself does in its data is its own. Trials as above.
 async function ourFilesOf(servers: string): Promise<unknown> {
   const names = (await readdir(servers, { recursive: true })).sort();
-  const ours = names.filter((name) => !/^[^/]+\/(data|log|socket|archive|staging)\//.test(name));
+  const ours = names.filter((name) => !/^\.trial-|^[^/]+\/(data|disk|log|socket|archive|staging)\//.test(name));
   return Promise.all(
     ours.map(async (name) => {
       const { ino, mode, size, mtimeMs } = await lstat(path.join(servers, name));
       // The directories of the server change with what is in them.
-      return /^[^/]+(\/(data|log|socket|archive))?$/.test(name) ? [name, ino, mode] : [name, ino, mode, size, mtimeMs];
+      return /^[^/]+(\/(data|disk(\.ext4)?|log|socket|archive))?$/.test(name)
+        ? [name, ino, mode]
+        : [name, ino, mode, size, mtimeMs];
     }),
   );
 }

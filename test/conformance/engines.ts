@@ -4,12 +4,14 @@ import type { EngineDriver, EngineId, ObservedServer, ServerSpec } from '../../d
 import { openMariadb } from '../../drivers/database/mariadb/driver';
 import { openPostgresql } from '../../drivers/database/postgresql/driver';
 import { openRedis } from '../../drivers/database/redis/driver';
-import type { Desired, ResourceDriver } from '../../drivers/driver';
+import { driverContext, type Desired, type ResourceDriver } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import { openNetworks } from '../../drivers/network/open';
 import { openLocalRuntime, type LocalRuntimeOptions } from '../../drivers/runtime/local';
 import { memberOfNetwork } from '../../drivers/runtime/network_members';
+
+const fingerprintWithinMs = 10_000;
 
 export interface EngineOptions {
   engine: EngineId;
@@ -78,7 +80,8 @@ async function networksOf({ directory, network }: EngineOptions): Promise<LocalR
 
 async function engineOf({ engine, directory }: EngineOptions, runtime: RuntimeDriver): Promise<EngineDriver> {
   const facts = await hostFacts();
-  const options = { runtime, directory: path.join(directory, 'servers') };
+  const { disk_limit } = (await runtime.fingerprint(driverContext(fingerprintWithinMs))).facts;
+  const options = { runtime, directory: path.join(directory, 'servers'), disks: disk_limit === 'hard' };
   if (engine === 'postgresql') return openPostgresql({ ...options, found: facts.postgresql });
   if (engine === 'mariadb') return openMariadb({ ...options, found: facts.mariadb });
   return openRedis({ ...options, engine, found: facts[engine] });

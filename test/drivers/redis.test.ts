@@ -26,7 +26,9 @@ describeServer('%s', (engineName) => {
   beforeAll(async () => {
     trial = await openServerTrial();
     found = (await hostFacts())[engine];
-    driver = redisServers({ runtime: trial.runtime, directory: `${trial.root}/databases`, found, engine });
+    driver = redisServers({
+      ...{ runtime: trial.runtime, directory: `${trial.root}/databases`, found, engine, disks: trial.disks },
+    });
     spec = specOf(engine, found[0]!.series, 18001);
   });
   afterAll(async () => {

@@ -1,27 +1,30 @@
 // MariaDB by the rules of all drivers.
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
-import { makeEngineFixture } from '../conformance/engine_fixture';
+import { makeEngineFixture, placesForSuite } from '../conformance/engine_fixture';
 import { describeResourceDriver } from '../conformance/resource_driver';
 import type { Desired } from '../../drivers/driver';
 import type { ServerSpec } from '../../drivers/database';
 import { describeEngine } from '../support/database_hall';
 
-describeEngine('mariadb', () =>
-  describeResourceDriver('mariadb', () =>
-    makeEngineFixture({
-      engine: 'mariadb',
-      program: /^\S*\/mariadbd /,
-      database_name: 'app',
-      client: {
-        write: async (r) => {
-          await query(r, 'create table notes (id int)');
-          await query(r, 'insert into notes values (7)');
+for (const [name, network] of placesForSuite('mariadb')) {
+  describeEngine('mariadb', () =>
+    describeResourceDriver(name, () =>
+      makeEngineFixture({
+        engine: 'mariadb',
+        network,
+        program: /^\S*\/mariadbd /,
+        database_name: 'app',
+        client: {
+          write: async (r) => {
+            await query(r, 'create table notes (id int)');
+            await query(r, 'insert into notes values (7)');
+          },
+          check: async (r) => expect(await query(r, 'select id from notes')).toEqual([{ id: 7 }]),
         },
-        check: async (r) => expect(await query(r, 'select id from notes')).toEqual([{ id: 7 }]),
-      },
-    }),
-  ),
-);
+      }),
+    ),
+  );
+}
 
 async function query({ spec }: Desired<ServerSpec>, sql: string): Promise<RowDataPacket[]> {
   const [user] = spec.users;

@@ -1,24 +1,27 @@
 // PostgreSQL by the rules of all drivers.
-import { makeEngineFixture } from '../conformance/engine_fixture';
+import { makeEngineFixture, placesForSuite } from '../conformance/engine_fixture';
 import { describeResourceDriver } from '../conformance/resource_driver';
 import type { Desired } from '../../drivers/driver';
 import type { ServerSpec } from '../../drivers/database';
 import { describeEngine } from '../support/database_hall';
 import { asUser } from '../support/engines';
 
-describeEngine('postgresql', () =>
-  describeResourceDriver('postgresql', () =>
-    makeEngineFixture({
-      engine: 'postgresql',
-      program: /^\S*\/postgres /,
-      database_name: 'app',
-      client: {
-        write: (r) => query(r, 'create table notes as select 7 as id').then(() => undefined),
-        check: async (r) => expect(await query(r, 'select id from notes')).toEqual([{ id: 7 }]),
-      },
-    }),
-  ),
-);
+for (const [name, network] of placesForSuite('postgresql')) {
+  describeEngine('postgresql', () =>
+    describeResourceDriver(name, () =>
+      makeEngineFixture({
+        engine: 'postgresql',
+        network,
+        program: /^\S*\/postgres /,
+        database_name: 'app',
+        client: {
+          write: (r) => query(r, 'create table notes as select 7 as id').then(() => undefined),
+          check: async (r) => expect(await query(r, 'select id from notes')).toEqual([{ id: 7 }]),
+        },
+      }),
+    ),
+  );
+}
 
 function query({ id, spec }: Desired<ServerSpec>, sql: string): Promise<unknown[]> {
   return asUser({ ...spec, id }, {}, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);

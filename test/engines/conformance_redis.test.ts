@@ -1,17 +1,14 @@
 // Redis and Valkey by the rules of all drivers.
 import { createClient } from '@redis/client';
-import { makeEngineFixture } from '../conformance/engine_fixture';
+import { makeEngineFixture, placesForSuite } from '../conformance/engine_fixture';
 import { describeResourceDriver } from '../conformance/resource_driver';
 import type { Desired } from '../../drivers/driver';
 import type { ServerSpec } from '../../drivers/database';
 import { describeEngine } from '../support/database_hall';
 
-const isRoot = process.getuid?.() === 0;
-// One of them in a network of its own: what differs there is the same for all engines.
 const variants = [
-  ['redis', 'redis', undefined],
+  ...placesForSuite('redis').map((place) => ['redis', ...place] as const),
   ['valkey', 'valkey', undefined],
-  ...(isRoot ? [['redis', 'redis in a network of its own', 'prj_suite'] as const] : []),
 ] as const;
 
 for (const [engine, name, network] of variants) {

@@ -6,7 +6,6 @@ import { createClient } from '@redis/client';
 import type { DatabaseServer } from '../../drivers/database';
 import { diskBytes } from '../../drivers/database/disk_size';
 import { hostFacts } from '../../drivers/host';
-import { tryMount } from '../../drivers/volume/trial';
 import { claimPorts } from '../support/claimed_ports';
 import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
 import { mariadbServers, redisServers, type Servers } from '../support/hosted_servers';
@@ -22,17 +21,10 @@ const skipped = 'skipped: images cannot be mounted here';
 let trial: Trial;
 let directory: string;
 let ports: Awaited<ReturnType<typeof claimPorts>>;
-let can = false;
 beforeAll(async () => {
   trial = await openServerTrial();
   directory = `${trial.root}/databases`;
   ports = await claimPorts();
-  const canMount = () =>
-    tryMount(directory, ctx()).then(
-      () => true,
-      () => false,
-    );
-  can = process.getuid?.() === 0 && (await canMount());
 });
 afterAll(async () => {
   expect(processesWith(directory)).toEqual([]);
@@ -50,7 +42,7 @@ async function removeAll(driver: Servers): Promise<void> {
 }
 
 test('Redis', async () => {
-  if (!can) return console.warn(skipped);
+  if (!trial.disks) return console.warn(skipped);
   const found = (await hostFacts()).redis;
   const options = { runtime: trial.runtime, directory, found, gigabyteBytes, disks: true };
   const driver = redisServers({ ...options, engine: 'redis' });
@@ -74,7 +66,7 @@ test('Redis', async () => {
 });
 
 test('MariaDB', async () => {
-  if (!can) return console.warn(skipped);
+  if (!trial.disks) return console.warn(skipped);
   const found = (await hostFacts()).mariadb;
   const driver = mariadbServers({ runtime: trial.runtime, directory, found, gigabyteBytes, disks: true });
   const spec = specOf('mariadb', found[0]!.series, ports.first + 1, { storage_gb: 16, database_name: 'app' });

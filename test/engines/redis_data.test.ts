@@ -3,11 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import type { EngineFound } from '../../core/host_facts';
 import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
+import { serverDirectoryOf } from '../../drivers/hosted_server/server_directory';
 import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
 import { processesWith, spawnProgram } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
@@ -28,7 +30,8 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   beforeAll(async () => {
     trial = await openServerTrial();
     found = (await hostFacts()).redis;
-    driver = redisServers({ runtime: trial.runtime, directory: directory(), found, engine: 'redis' });
+    const { runtime, disks } = trial;
+    driver = redisServers({ runtime, disks, directory: directory(), found, engine: 'redis' });
     spec = specOf('redis', series(), 18011, { tenant: 12 });
     await settle(driver, spec);
   });
@@ -66,7 +69,11 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
   test('SLOWLOG shows the commands of the tenant, and none of the platform', async () => {
     const platform = createClient({
       ...{ username: `platform_${spec.id}`, password: spec.admin_password, disableClientInfo: true, RESP: 2 },
-      socket: { path: `${directory()}/${spec.id}/data/admin.sock`, tls: false, reconnectStrategy: false },
+      socket: {
+        path: path.join(serverDirectoryOf({ directory: directory() }, spec.id).data, 'admin.sock'),
+        tls: false,
+        reconnectStrategy: false,
+      },
     });
     await platform.connect();
     await app(spec, ['EVAL', 'for i = 1, 30000000 do end return 1', '0']);

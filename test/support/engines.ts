@@ -33,9 +33,8 @@ export async function openEngineTrial(
   const trial = await openTrial(more.variant ?? { sandbox: 'auto' });
   const directory = `${trial.root}/databases`;
   const ports = await claimPorts();
-  const { disk_limit } = (await trial.runtime.fingerprint(driverContext(patienceMs))).facts;
   const driver = postgresqlServers({
-    ...{ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes, disks: disk_limit === 'hard' },
+    ...{ runtime: trial.runtime, directory, found, gigabyteBytes: more.gigabyteBytes, disks: trial.disks },
     store: more.store ?? null,
   });
   return {

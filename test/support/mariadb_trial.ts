@@ -32,7 +32,7 @@ export async function openMariadbTrial(): Promise<MariadbTrial> {
   const trial = await openServerTrial();
   const found = (await hostFacts()).mariadb;
   const directory = `${trial.root}/databases`;
-  const driver = mariadbServers({ runtime: trial.runtime, directory, found });
+  const driver = mariadbServers({ runtime: trial.runtime, directory, found, disks: trial.disks });
   return {
     ...{ trial, driver, found, directory },
     async close() {

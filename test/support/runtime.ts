@@ -15,6 +15,8 @@ export interface Trial {
   /** Files of units lie below; others than the owner pass through. */
   root: string;
   errors: unknown[];
+  /** The host has disks with a hard limit. */
+  disks: boolean;
   /** A spec with small limits; its directory is `src`, which holds a file hello.txt. */
   spec(
     id: string,
@@ -51,8 +53,11 @@ export async function openTrial(variant: Variant): Promise<Trial> {
     measureServicesEveryMs: 1_000,
     log: (_message, error) => errors.push(error),
   };
+  const runtime = await openLocalRuntime(options);
+  const { disk_limit } = (await runtime.fingerprint(driverContext(withinMs))).facts;
   const trial: Trial = {
-    runtime: await openLocalRuntime(options),
+    runtime,
+    disks: disk_limit === 'hard',
     options,
     root,
     errors,
