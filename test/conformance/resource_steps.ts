@@ -64,8 +64,16 @@ export async function converged<S, O>(fixture: ResourceFixture<S, O>, r: Desired
   throw new Error(`not up to date: ${seen}. What failed on the way: ${[...failures].join('\n') || 'nothing'}`);
 }
 
+// As the loop does it: a program that a killed call has left may still be at work.
 export async function removed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
-  await fixture.driver.remove(r, await observe(fixture, r), driverContext(stepMs));
+  for (const end = Date.now() + stepMs; ;) {
+    try {
+      return await fixture.driver.remove(r, await observe(fixture, r), driverContext(stepMs));
+    } catch (error) {
+      if (!(error instanceof DriverError) || error.reason !== 'transient' || Date.now() > end) throw error;
+      await sleep(error.retryAfterMs ?? pauseMs);
+    }
+  }
 }
 
 export async function destroyed<S, O>(fixture: ResourceFixture<S, O>, r: Desired<S>): Promise<void> {
