@@ -1,6 +1,6 @@
 // Requests that two servers could read differently, and other protocols than HTTP.
 import { type Socket } from 'node:net';
-import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp } from '../support/ingress';
+import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until } from '../support/ingress';
 
 afterEach(closeAll);
 
@@ -121,6 +121,18 @@ describe('answers that break the protocol', () => {
     const last = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi';
     expect((await ask1(hints(20) + last)).body).toBe('hi');
     expect((await ask1(hints(21) + last)).status).toBe(502);
+  });
+
+  test('200,000 of them end with the twenty-first: the connection is reset', async () => {
+    const flood = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(200_000);
+    let ended = '';
+    const hostile = await startRawApp((socket) => {
+      socket.once('data', () => socket.write(flood));
+      socket.on('error', (error: NodeJS.ErrnoException) => (ended = String(error.code)));
+    });
+    expect((await ask(await openFront([routeOf([hostile])]))).status).toBe(502);
+    await until(() => ended !== '');
+    expect(['ECONNRESET', 'EPIPE']).toContain(ended);
   });
 
   test('204 has no length', async () => {

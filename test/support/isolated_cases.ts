@@ -1,12 +1,21 @@
 // Whole projects on networks of their own: built, released with a database, served under all of their host names, with
 // a preview and a bucket, and what another project reaches of that.
+import { connect } from 'node:net';
 import { hasWayOut } from '../../drivers/network/open';
 import { openDatabaseWorkshop, postgresqlVersions, type DatabaseWorkshop } from './database_hall';
-import { eventually, makeApplication, startDeployService, visitHost, type DeployService } from './deploy';
+import {
+  eventually,
+  makeApplication,
+  startDeployService,
+  visitHost,
+  type DeployService,
+  type TestApplication,
+} from './deploy';
 import { startDnsServer, type DnsServer } from './dns_server';
 import { domainsOf, INGRESS } from './domains';
 import { freePort } from './free_port';
-import { webCommand } from './repositories';
+import { HOSTILE_CALLS, HOSTILE_CALLS_ANSWERED } from './hostile_calls';
+import { lock, webCommand } from './repositories';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 
@@ -17,15 +26,24 @@ const ask = (port, host) => new Promise((resolve) => {
   socket.on('connect', () => socket.write(Buffer.from('0000000804d2162f', 'hex')));
   socket.on('data', (bytes) => (resolve(String(bytes)), socket.destroy()));
   socket.on('error', (error) => resolve(error.code));
+  socket.on('close', () => resolve('closed'));
 });
+const calls = () => require('child_process').execFileSync('perl', ['calls.pl'], { encoding: 'utf8' });
 const database = () => ask(process.env.DATABASE_PORT, process.env.DATABASE_HOST);
 `;
 
 const SERVER = `${ASK}
+let taken = '';
 const store = (method, body) => fetch(process.env[method + '_URL'], { method, body }).then((answer) => answer.text());
 const pages = {
   '/database': database,
   '/bucket': async () => (await store('PUT', 'kept')) + (await store('GET')),
+  '/calls': async () => calls(),
+  '/bind': () => new Promise((resolve) => {
+    const server = require('net').createServer((socket) => socket.on('data', (bytes) => (taken += bytes)).write('N'));
+    server.listen(Number(process.env.OTHER_PORTS.split(',')[0]), '0.0.0.0', () => resolve('listening'));
+  }),
+  '/taken': async () => 'taken: ' + taken,
   '/ports': async () =>
     (await Promise.all(process.env.OTHER_PORTS.split(',').map((port) => ask(port, '127.0.0.1')))).join(','),
 };
@@ -35,13 +53,19 @@ require('http').createServer(async (request, response) => {
 }).listen(process.env.PORT, '127.0.0.1');
 `;
 
-const RELEASE = `${ASK} database().then((answer) => console.log('the database says ' + answer));`;
+const RELEASE = `${ASK}
+console.log(calls());
+database().then((answer) => console.log('the database says ' + answer));
+`;
 
 const files = (version: string): Record<string, string> => ({
   ...webCommand('node server.js'),
   Procfile: 'web: node server.js\nrelease: node release.js\n',
+  'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { build: 'perl calls.pl' } }),
+  'package-lock.json': lock('app'),
   'server.js': SERVER.replace('VERSION', version),
   'release.js': RELEASE,
+  'calls.pl': HOSTILE_CALLS,
 });
 
 export function isolatedCases(block: string): void {
@@ -83,13 +107,14 @@ export function isolatedCases(block: string): void {
     const log = await application.log(deployment.id);
     if (deployment.status !== 'active') throw new Error(log.join('\n'));
     expect(log).toContain('the database says S');
+    await reachesNoKernel(application, log);
     expect(await application.visit()).toEqual({ status: 200, body: 'v1' });
     expect((await application.visit('/database')).body).toBe('S');
     expect((await application.visit('/bucket')).body).toBe('kept');
 
     await servedAtDomain(application.id);
     await servedAsPreview(application);
-    await refusedToOthers(database.port);
+    await refusedToOthers(database, application);
 
     for (const { id } of await service.sql<{ id: string }>('select id from database_attachments'))
       await expectStatus(204, 'DELETE', `/v2/databases/${database.id}/attachments/${id}`);
@@ -151,9 +176,18 @@ export function isolatedCases(block: string): void {
     await expectStatus(204, 'DELETE', `${path}/${id}`);
   }
 
+  // By build, release command and instance.
+  async function reachesNoKernel(application: TestApplication, log: string[]): Promise<void> {
+    if (process.arch !== 'x64') return;
+    expect(log.filter((line) => HOSTILE_CALLS_ANSWERED.includes(line))).toEqual([
+      ...[...HOSTILE_CALLS_ANSWERED, ...HOSTILE_CALLS_ANSWERED],
+    ]);
+    expect((await application.visit('/calls')).body.trim().split('\n')).toEqual(HOSTILE_CALLS_ANSWERED);
+  }
+
   // In the network of another project there is neither the port of the database, nor those of the platform: the API,
   // the admin port and its own database.
-  async function refusedToOthers(port: number): Promise<void> {
+  async function refusedToOthers({ id, port }: { id: string; port: number }, victim: TestApplication): Promise<void> {
     const own = [service.url, service.adminUrl, service.platform.databaseUrl].map((url) => Number(new URL(url).port));
     const ports = [port, ...own];
     expect(ports.filter((one) => one > 0)).toHaveLength(4);
@@ -168,8 +202,27 @@ export function isolatedCases(block: string): void {
     await setVariable(call, application.id, 'OTHER_PORTS', ports.join(','));
     expect((await application.deploy()).status).toBe('active');
     expect(await application.visit('/ports')).toEqual({ status: 200, body: ports.map(() => 'ECONNREFUSED').join(',') });
+    expect((await application.visit('/bind')).body).toBe('listening');
+    await expectStatus(202, 'POST', `/v2/databases/${id}/restart`, {});
+    const answers = new Set<string>();
+    await eventually('the restart', async () => {
+      answers.add((await victim.visit('/database')).body).add(await askedByHost(port));
+      return (await expectStatus(200, 'GET', `/v2/databases/${id}`)).status === 'available';
+    });
+    expect([...answers].filter((one) => !['S', 'closed', 'ECONNREFUSED', 'ECONNRESET'].includes(one))).toEqual([]);
+    expect((await application.visit('/taken')).body).toBe('taken: ');
     expect((await call('DELETE', `/v2/applications/${application.id}`)).status).toBe(204);
   }
+}
+
+/** Whether a database at this port of the host speaks TLS, or why it does not answer. */
+function askedByHost(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => void socket.write(Buffer.from('0000000804d2162f', 'hex')));
+    socket.on('data', (bytes) => (resolve(String(bytes)), socket.destroy()));
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(String(error.code)));
+    socket.on('close', () => resolve('closed'));
+  });
 }
 
 async function setVariable(

@@ -2,7 +2,7 @@
 // met.
 import type { GitFiles } from './git_server';
 
-const lock = (name: string): string =>
+export const lock = (name: string): string =>
   JSON.stringify({
     name,
     version: '1.0.0',
