@@ -2,6 +2,7 @@
 // programs of its engine, and what databases cost that do nothing.
 //   npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
 //   NETWORK=isolated npm run bench:databases -- --megabytes=0 --idle=0
+//   NETWORK=isolated npm run bench:databases -- --rounds=0 --megabytes=0 --idle=0 --queries=5
 // The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the
 // API.
 import { once } from 'node:events';
@@ -15,6 +16,7 @@ import { processesWith } from '../demo/traces';
 import { hostFacts } from '../drivers/host';
 import { backupTable } from './databases_backups';
 import { idleDatabases } from './databases_idle';
+import { queryTable } from './databases_queries';
 import { memoryOf, sizeOf, type EngineName } from './databases_server';
 import { printLine, runBench } from './run';
 
@@ -33,6 +35,8 @@ interface Options {
   rounds: number;
   megabytes: number;
   idle: number;
+  /** Seconds of each load; 0: none. */
+  queries: number;
   engines: EngineName[];
 }
 
@@ -62,15 +66,17 @@ async function optionsGiven(): Promise<Options> {
       rounds: { type: 'string', default: '5' },
       megabytes: { type: 'string', default: '256' },
       idle: { type: 'string', default: '50' },
+      queries: { type: 'string', default: '0' },
       engines: { type: 'string', default: 'postgresql,redis,mariadb' },
     },
   });
   const facts = await hostFacts();
   const engines = (values.engines.split(',') as EngineName[]).filter((engine) => facts[engine].length > 0);
-  return { rounds: Number(values.rounds), megabytes: Number(values.megabytes), idle: Number(values.idle), engines };
+  const [rounds, megabytes, idle, queries] = [values.rounds, values.megabytes, values.idle, values.queries].map(Number);
+  return { rounds: rounds!, megabytes: megabytes!, idle: idle!, queries: queries!, engines };
 }
 
-async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Options): Promise<void> {
+async function measure(stage: Stage, { rounds, megabytes, idle, queries, engines }: Options): Promise<void> {
   if (rounds > 0) {
     printLine(
       '| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n' +
@@ -80,6 +86,7 @@ async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Optio
     printLine('');
   }
   if (megabytes > 0) await backupTable(stage, engines, megabytes, printLine);
+  if (queries > 0) await queryTable(stage, engines, queries, printLine);
   if (idle > 0) await idleDatabases(stage, engines, idle, printLine);
 }
 

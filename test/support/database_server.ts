@@ -1,7 +1,7 @@
 // Database servers in a runtime of their own, with a certificate that clients verify.
 import { X509Certificate } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer, EngineId } from '../../drivers/database';
@@ -36,7 +36,9 @@ export function newCertificate(): { certificate: string; key: string } {
     'subjectAltName=DNS:localhost,IP:127.0.0.1',
   ]);
   if (made.status !== 0) throw new Error(String(made.stderr));
-  return { certificate: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8') };
+  const texts = { certificate: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8') };
+  rmSync(directory, { recursive: true });
+  return texts;
 }
 
 export function fingerprintOf(certificate: string): string {
