@@ -58,6 +58,20 @@ const OPEN = [at(PUBLIC), at(ALLOWED), at(RESOLVER, 53)];
 const answers = (targets: string[], answer: string): Record<string, string> =>
   Object.fromEntries(targets.map((one) => [one, answer]));
 
+function reachCases(trial: () => Pick<NetworkTrial, 'reach' | 'shell'>): void {
+  test('a project reaches public addresses, allowed ones and its resolver, and no others', async () => {
+    const all = [...OPEN, ...CLOSED];
+    // This host reaches all of them.
+    expect(await trial().reach('ins_host', undefined, all)).toEqual(answers(all, 'outside'));
+    const found = await trial().reach('ins_out', 'prj_out', all);
+    expect(found).toEqual({ ...answers(OPEN, 'outside'), ...answers(CLOSED, 'ECONNREFUSED') });
+  });
+
+  test('names are resolved through it', async () => {
+    expect(await trial().shell('ins_names', 'prj_out', `exec node -e '${ASK}'`)).toEqual(["[ '10.11.12.13' ]"]);
+  });
+}
+
 export function networkOutsideCases(): void {
   let world: ChildProcess;
   let one: NetworkTrial;
@@ -73,23 +87,13 @@ export function networkOutsideCases(): void {
     await removeWorld(world);
   }, 60_000);
 
-  test('a project reaches public addresses, allowed ones and its resolver, and no others', async () => {
-    const all = [...OPEN, ...CLOSED];
-    // This host reaches all of them.
-    expect(await one.reach('ins_host', undefined, all)).toEqual(answers(all, 'outside'));
-    const found = await one.reach('ins_out', 'prj_out', all);
-    expect(found).toEqual({ ...answers(OPEN, 'outside'), ...answers(CLOSED, 'ECONNREFUSED') });
-  });
+  reachCases(() => one);
 
   test('the host does not forward for others because of it', async () => {
     expect(before).toBe('outside');
     const forwards = readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8').trim() === '1';
     expect(fromNeighbour()).toBe(forwards ? 'outside' : 'nothing');
     expect(await one.reach('ins_still', 'prj_out', [at(PUBLIC)])).toEqual({ [at(PUBLIC)]: 'outside' });
-  });
-
-  test('names are resolved through it', async () => {
-    expect(await one.shell('ins_names', 'prj_out', `exec node -e '${ASK}'`)).toEqual(["[ '10.11.12.13' ]"]);
   });
 }
 
@@ -107,22 +111,13 @@ export function userNetworkOutsideCases(): void {
     await removeWorld(world);
   }, 60_000);
 
-  test('a project reaches public addresses, allowed ones and its resolver, and no others', async () => {
-    const all = [...OPEN, ...CLOSED];
-    expect(await one.reach('ins_host', undefined, all)).toEqual(answers(all, 'outside'));
-    const found = await one.reach('ins_out', 'prj_out', all);
-    expect(found).toEqual({ ...answers(OPEN, 'outside'), ...answers(CLOSED, 'ECONNREFUSED') });
-  });
+  reachCases(() => one);
 
   test('it does not reach the host, whatever listens there', async () => {
     const [near, wide] = [await one.listen('127.0.0.1'), await one.listen('0.0.0.0')];
     const targets = [at('127.0.0.1', near), at('127.0.0.1', wide), at(HERE, wide), at('0.0.0.0', wide)];
     expect(await one.reach('ins_beside', undefined, targets)).toEqual(answers(targets, 'the host'));
     expect(await one.reach('ins_inside', 'prj_out', targets)).toEqual(answers(targets, 'ECONNREFUSED'));
-  });
-
-  test('names are resolved through it', async () => {
-    expect(await one.shell('ins_names', 'prj_out', `exec node -e '${ASK}'`)).toEqual(["[ '10.11.12.13' ]"]);
   });
 
   test('a tenant changes neither its rules nor its interfaces', async () => {
