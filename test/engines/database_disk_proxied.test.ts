@@ -1,15 +1,16 @@
 // Redis and MariaDB at the end of their disk: it is hard, and they come back from it.
 import { spawnSync } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { createClient } from '@redis/client';
+import type { RowDataPacket } from 'mysql2/promise';
 import type { DatabaseServer } from '../../drivers/database';
 import { diskBytes } from '../../drivers/database/disk_size';
 import { hostFacts } from '../../drivers/host';
 import { claimPorts } from '../support/claimed_ports';
 import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
 import { mariadbServers, redisServers, type Servers } from '../support/hosted_servers';
-import { answersFor } from '../support/mariadb_trial';
+import { answersFor, connectAs } from '../support/mariadb_trial';
 import { processesWith } from '../support/processes';
 import type { Trial } from '../support/runtime';
 
@@ -88,6 +89,29 @@ test('MariaDB', async () => {
   expect(await app('INSERT INTO kept VALUES (43)')).toEqual(['ok']);
   await removeAll(driver);
 });
+
+test('temporary tables of MariaDB are on its disk', async () => {
+  if (!trial.disks) return console.warn(skipped);
+  const found = (await hostFacts()).mariadb;
+  const driver = mariadbServers({ runtime: trial.runtime, directory, found, gigabyteBytes, disks: true });
+  const spec = specOf('mariadb', found[0]!.series, ports.first + 2, { storage_gb: 16, database_name: 'app' });
+  await settle(driver, spec);
+  const connection = await connectAs(spec, 'app', spec.users[0]!.password);
+  const before = usedOf(path.join(directory, spec.id, 'disk'));
+  await connection.query('CREATE TEMPORARY TABLE flood (filler LONGTEXT) ENGINE=Aria');
+  await connection.query(`INSERT INTO flood VALUES (REPEAT('x', 8000000))`);
+  for (let i = 0; i < 3; i += 1) await connection.query('INSERT INTO flood SELECT * FROM flood');
+  expect(usedOf(path.join(directory, spec.id, 'disk')) - before).toBeGreaterThan(60_000_000);
+  const [shown] = await connection.query<RowDataPacket[]>('SHOW DATABASES');
+  expect(shown.map(({ Database }) => Database)).toEqual(['app', 'information_schema']);
+  connection.destroy();
+  await removeAll(driver);
+});
+
+function usedOf(place: string): number {
+  const { blocks, bfree, bsize } = statfsSync(place);
+  return (blocks - bfree) * bsize;
+}
 
 const FILLER = 'x'.repeat(1 << 20);
 

@@ -12,11 +12,19 @@ export const fileNames = {
   ...certificateFiles,
 } as const;
 
+// No database can have this name.
+const TEMPORARY = '.tmp';
+
 /**
  * The platform's own user, who comes by the socket only. Bears the id of the server: to log in is to know the server.
  */
 export function adminOf(id: string): string {
   return `platform_${id}`;
+}
+
+/** In the data, and no database. A start makes it as the user of the server, which removes what its last run left. */
+export function temporaryDirectory({ data }: ServerDirectory): string {
+  return path.join(data, TEMPORARY);
 }
 
 /**
@@ -31,6 +39,9 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory)
     `datadir=${quoted(serverDirectory.data)}`,
     `socket=${quoted(socketOf(serverDirectory))}`,
     `pid-file=${quoted(path.join(serverDirectory.data, 'server.pid'))}`,
+    // Temporary tables of all engines and files of sorts: they count, and end with the disk of the server.
+    `tmpdir=${quoted(temporaryDirectory(serverDirectory))}`,
+    `ignore_db_dirs=${TEMPORARY}`,
     `port=${spec.port}`,
     'bind-address=127.0.0.1',
     'skip-name-resolve',

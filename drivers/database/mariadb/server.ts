@@ -20,7 +20,15 @@ import { waitForAnswer } from '../../hosted_server/readiness';
 import { runServerTask, startServer, stopServer, type Program } from '../../hosted_server/unit';
 import type { ProxiedContext } from '../proxied';
 import { digest, hasProxiedData, noteStarted, requireProgram, writeCertificate, type Started } from '../proxied_server';
-import { clientConfiguration, configuration, fileNames, firstStatements, logFileMb, settings } from './config';
+import {
+  clientConfiguration,
+  configuration,
+  fileNames,
+  firstStatements,
+  logFileMb,
+  settings,
+  temporaryDirectory,
+} from './config';
 import { withServer, type Query } from './connection';
 
 // It writes its changed pages first; killed, it mends itself at the next start. Told to end before it takes
@@ -89,8 +97,9 @@ export async function start(
   for (const [name, content] of Object.entries(files))
     await writeFileFor(path.join(serverDirectory.conf, name), content, owner);
   await writeCertificate(serverDirectory, spec);
+  const temporary = shellQuoted(temporaryDirectory(serverDirectory));
   const command =
-    `exec ${shellQuoted(found.path)} ` +
+    `mkdir -p ${temporary} && exec ${shellQuoted(found.path)} ` +
     `${shellQuoted(`--defaults-file=${path.join(serverDirectory.conf, fileNames.config)}`)}`;
   const program: Program = { command, threads: serverThreads, readable: readableOf(found) };
   await startServer(engine, serverDirectory, spec, program, ctx);
