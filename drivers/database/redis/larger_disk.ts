@@ -1,6 +1,8 @@
 // A server goes on on a larger disk, with what it has in memory.
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chown } from 'node:fs/promises';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import { commandEnvironment } from '../../command';
 import type { DatabaseServer } from '../../database';
@@ -18,7 +20,7 @@ import type { RedisContext } from './server';
 /**
  * A server that met the end of its disk goes on on a larger one with what it has in memory. Its file does not always
  * load: after a write that was cut short Redis 7.0 truncates the file and writes on at the old position, which leaves
- * zeros in between. @returns false where it does not run
+ * zeros in between. @returns false where it does not run, or the host lacks the command line client of the engine
  */
 export async function moveToLargerDisk(
   engine: RedisContext,
@@ -29,12 +31,14 @@ export async function moveToLargerDisk(
 ): Promise<boolean> {
   if ((await stateOf(engine, spec.id)).state.state !== 'running') return false;
   const { path: program, version } = requireProgram(engine, spec.version);
+  const client = path.join(path.dirname(program), `${engine.name}-cli`);
+  if (!existsSync(client)) return false;
   const owner = await ownerOf(serverDirectory);
   const fill = (temporary: string) =>
     withWritesPaused(serverDirectory, spec, version, ctx, () =>
       writeAppendOnlyFile(
         temporary,
-        (to) => downloadSnapshot(serverDirectory, spec, program, to, owner, ctx),
+        (to) => downloadSnapshot(serverDirectory, spec, client, to, owner, ctx),
         version,
         owner,
       ),
@@ -72,14 +76,13 @@ async function withWritesPaused(
 async function downloadSnapshot(
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,
-  program: string,
+  client: string,
   to: string,
   owner: Owner,
   ctx: DriverContext,
 ): Promise<void> {
-  const tool = program.replace(/-server$/, '-cli');
   const env = { ...commandEnvironment, REDISCLI_AUTH: spec.admin_password };
-  await promisify(execFile)(tool, ['-s', socketOf(serverDirectory), '--user', adminOf(spec.id), '--rdb', to], {
+  await promisify(execFile)(client, ['-s', socketOf(serverDirectory), '--user', adminOf(spec.id), '--rdb', to], {
     ...{ env, signal: ctx.signal, killSignal: 'SIGKILL' },
   }).catch((cause: unknown) => {
     throw Object.assign(new DriverError('transient', 'The server could not be copied to a larger disk.', 5_000), {
