@@ -67,11 +67,19 @@ export function openEngine(options: EngineOptions): EngineForSuite {
   };
 }
 
-async function networksOf({ directory, network }: EngineOptions): Promise<LocalRuntimeOptions['networks']> {
+// Their suites run beside each other.
+const BLOCKS: Record<EngineId, string> = {
+  redis: '10.241.0.0/24',
+  postgresql: '10.241.1.0/24',
+  mariadb: '10.241.2.0/24',
+  valkey: '10.241.3.0/24',
+};
+
+async function networksOf({ engine, directory, network }: EngineOptions): Promise<LocalRuntimeOptions['networks']> {
   if (network === undefined) return undefined;
   const options = {
     directory: path.join(directory, 'networks'),
-    block: '10.241.0.0/24',
+    block: BLOCKS[engine],
     openings: { resolvers: [], loopbackResolver: null, services: [], databases: [1, 1] as const, allowed: [] },
     memberOf: (name: string) => memberOfNetwork(path.join(directory, 'units'), name),
   };
