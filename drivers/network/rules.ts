@@ -93,12 +93,19 @@ export function hostRules(
       ...services.map((ports) => `ct status dnat ip daddr 127.0.0.1 tcp dport ${ports} accept`),
       'goto refused',
     ]),
+    keptOnHost(block),
     ...services.map((ports) => serviceChain(`iifname "${interfaces}" ip daddr ${block} tcp dport ${ports}`)),
     chain('refused', '', REFUSED),
     chain('translated', 'type nat hook postrouting priority 100; policy accept;', [
       `ip saddr ${block} oifname != "${interfaces}" masquerade`,
     ]),
   ]);
+}
+
+// What is meant for a network that is gone would leave by the default route. Blocks of installations may overlap.
+function keptOnHost(block: string): string {
+  const rule = `ip daddr ${block} oifname != "lo" oifname != "pl*" goto refused`;
+  return chain('from_host', 'type filter hook output priority filter; policy accept;', [rule]);
 }
 
 function serviceChain(match: string): string {

@@ -66,7 +66,11 @@ export async function makeEngineFixture(under: EngineUnderTest): Promise<Resourc
       processes: processes().length,
     }),
     use: (_observed, r) => under.client.write(driver.placed(r)),
-    check: (_observed, r) => under.client.check(driver.placed(r)),
+    check: async (_observed, r) => {
+      // The one that was killed may have made its network anew; ports of the host lead there since the next one starts.
+      if (under.network !== undefined) await driver.reopen();
+      await under.client.check(driver.placed(r));
+    },
     drifts: {
       'its process was killed': async (id) => {
         signalAll(

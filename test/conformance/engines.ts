@@ -30,20 +30,23 @@ export interface EngineForSuite extends ResourceDriver<ServerSpec, ObservedServe
   /** Series of the engine on this host, newest first. */
   versions(): Promise<string[]>;
   closed(): Promise<void>;
+  /** As a control plane that follows one that was killed. */
+  reopen(): Promise<void>;
 }
 
 /** Opens its runtime with the first call; `closed` ends the watching of it. */
 export function openEngine(options: EngineOptions): EngineForSuite {
+  let networks: ReturnType<typeof networksOf> | undefined;
   let opened: Promise<RuntimeDriver> | undefined;
   let made: Promise<EngineDriver> | undefined;
   const runtime = () =>
-    (opened ??= networksOf(options).then((networks) =>
+    (opened ??= (networks ??= networksOf(options)).then((found) =>
       openLocalRuntime({
         directory: path.join(options.directory, 'units'),
         ports: [24_000, 24_001],
         sandbox: 'auto',
         tenantUidBase: 700_000,
-        networks,
+        networks: found,
       }),
     ));
   const driver = () => (made ??= runtime().then((unitRuntime) => engineOf(options, unitRuntime)));
@@ -51,12 +54,21 @@ export function openEngine(options: EngineOptions): EngineForSuite {
     ...r,
     spec: { ...r.spec, port: options.firstPort + (Number(/\d+$/.exec(r.id)?.[0] ?? 0) % options.ports) },
   });
+  const closed = async () => {
+    await (await runtime()).close();
+    await (await networks)?.driver.close();
+  };
   return {
     name: options.engine,
     runtime,
     placed,
+    async reopen() {
+      await closed();
+      networks = opened = made = undefined;
+      await runtime();
+    },
     versions: async () => (await driver()).versions(),
-    closed: async () => (await runtime()).close(),
+    closed,
     fingerprint: async (ctx) => (await driver()).fingerprint(ctx),
     observe: async (r, ctx) => (await driver()).observe(placed(r), ctx),
     ensure: async (r, obs, ctx) => (await driver()).ensure(placed(r), obs, ctx),

@@ -36,6 +36,15 @@ export function networkCases(): void {
     await one.destroy('ins_a', 'ins_b', 'dep_a.build', 'dep_b.build');
   });
 
+  test('what the host sends to a network that is gone does not leave the host', async () => {
+    const location = await one.serve('ins_gone', 'prj_gone', 5432);
+    await one.destroy('ins_gone');
+    if (!('address' in location)) return;
+    const target = `${location.address}:5432`;
+    await until(async () => UNREACHED.test((await one.reach('ins_late', undefined, [target]))[target] ?? ''));
+    await one.destroy('ins_late');
+  });
+
   test('a port is free in the network where nothing listens, whatever listens on the host', async () => {
     await one.serve('ins_first', 'prj_a', 24_000);
     const rest = new Set(Array.from({ length: 98 }, (_, index) => 24_002 + index));
