@@ -72,8 +72,13 @@ async function optionsGiven(): Promise<Options> {
   });
   const facts = await hostFacts();
   const engines = (values.engines.split(',') as EngineName[]).filter((engine) => facts[engine].length > 0);
-  const [rounds, megabytes, idle, queries] = [values.rounds, values.megabytes, values.idle, values.queries].map(Number);
-  return { rounds: rounds!, megabytes: megabytes!, idle: idle!, queries: queries!, engines };
+  return {
+    rounds: Number(values.rounds),
+    megabytes: Number(values.megabytes),
+    idle: Number(values.idle),
+    queries: Number(values.queries),
+    engines,
+  };
 }
 
 async function measure(stage: Stage, { rounds, megabytes, idle, queries, engines }: Options): Promise<void> {

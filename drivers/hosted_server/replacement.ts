@@ -156,7 +156,7 @@ async function clearStaging({ path: home }: ServerDirectory, ctx: DriverContext)
   if (place !== home) await removeServerTree(path.join(home, 'data'), ctx);
   for (const directory of new Set([home, place])) {
     for (const entry of await readdir(directory)) {
-      if (/^(data\.(next|before)|\.next-[0-9a-f]{12})$/.test(entry))
+      if (/^(next|data\.(next|before)|\.next-[0-9a-f]{12})$/.test(entry))
         await removeServerTree(path.join(directory, entry), ctx);
     }
   }

@@ -4,7 +4,6 @@
 //   disk.before.ext4  the disk of the others, until the new data are known to be good (replacement.ts)
 import { chmod, mkdir, rmdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { run } from '../command';
 import { driverContext, type DriverContext } from '../driver';
 import {
   closeDisk,
@@ -102,11 +101,9 @@ export async function swapBackDisk(home: string, hadDisk: boolean, ctx: DriverCo
   });
 }
 
-/** Deletes the next disk and the one aside. Absent is success. */
+/** Unmounts the next disk, whose directory next/ can be removed then, and deletes the one aside. Absent is success. */
 export async function dropOtherDisks(home: string, ctx: DriverContext): Promise<void> {
-  const next = nextOf(home);
-  await removeDisk(next, ctx);
-  await run('rm', ['-rf', '--', next], ctx);
+  await closeDisk(nextOf(home), ctx);
   await removeDiskAside(home);
 }
 

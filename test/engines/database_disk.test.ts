@@ -4,9 +4,10 @@ import { existsSync, readdirSync, statfsSync, statSync, truncateSync, writeFileS
 import path from 'node:path';
 import type { DatabaseServer, RestoreFrom } from '../../drivers/database';
 import { diskBytes } from '../../drivers/database/disk_size';
-import { tryMount } from '../../drivers/volume/trial';
+import { mountsUnder } from '../../drivers/volume/mounts';
 import { ctx } from '../support/database_server';
 import { postgresqlServers } from '../support/hosted_servers';
+import { linesOf } from '../support/runtime';
 import {
   asUser,
   openEngineTrial,
@@ -31,13 +32,7 @@ describe('the disk of a PostgreSQL server', () => {
   beforeAll(async () => {
     version = (await wholePostgresql())?.series;
     one = await openEngineTrial({ gigabyteBytes });
-    can =
-      process.getuid?.() === 0 &&
-      version !== undefined &&
-      (await tryMount(one.directory, ctx()).then(
-        () => true,
-        () => false,
-      ));
+    can = one.trial.disks && version !== undefined;
     if (!can) return;
     spec = postgresqlSpec(version!, one.firstPort);
     other = postgresqlSpec(version!, one.firstPort + 1);
@@ -120,7 +115,7 @@ describe('the disk of a PostgreSQL server', () => {
     expect(logs.length).toBeGreaterThan(0);
     expect(existsSync(path.join(home(), 'log'))).toBe(false);
     await refusal(spec, {}, 'select no_such_column');
-    expect(await linesOf(one!, spec)).toContainEqual(expect.stringContaining('no_such_column'));
+    expect(await linesOf(one!.driver, spec.id)).toContainEqual(expect.stringContaining('no_such_column'));
   });
 
   test('a restore leaves one disk, as large as the package asks for', async () => {
@@ -135,7 +130,7 @@ describe('the disk of a PostgreSQL server', () => {
     await untilDone((context) => one!.driver.restore(spec, restoreOf(spec, 'rst_one'), context));
     expect(await rows(spec, 'select answer from kept order by 1')).toEqual([{ answer: 42 }, { answer: 43 }]);
     expect(statSync(image()).size).toBe(size);
-    expect(mountsBelow(home())).toEqual([path.join(home(), 'disk')]);
+    expect(await mountsBelow(home())).toEqual([path.join(home(), 'disk')]);
     expect(readdirSync(home()).filter((name) => /^(next|data|disk\.before)/.test(name))).toEqual([]);
     expect(readdirSync(path.join(home(), 'disk/log')).length).toBeGreaterThan(0);
   });
@@ -154,7 +149,7 @@ describe('the disk of a PostgreSQL server', () => {
     expect(existsSync(path.join(at, 'disk.ext4'))).toBe(false);
     await untilDone((context) => one!.driver.restore(older, restoreOf(older, 'rst_one'), context));
     expect(await rows(older, 'select answer from kept')).toEqual([{ answer: 7 }]);
-    expect(mountsBelow(at)).toEqual([path.join(at, 'disk')]);
+    expect(await mountsBelow(at)).toEqual([path.join(at, 'disk')]);
     expect(existsSync(path.join(at, 'data'))).toBe(false);
   });
 
@@ -177,20 +172,7 @@ const restoreOf = ({ id }: DatabaseServer, restore: string): RestoreFrom => ({
   ...{ id: restore, server_id: id, backup_id: 'bkp_one', until: null },
 });
 
-function mountsBelow(home: string): string[] {
-  const { stdout } = spawnSync('findmnt', ['-n', '-r', '-o', 'TARGET'], { encoding: 'utf8' });
-  return stdout.split('\n').filter((line) => line.startsWith(`${home}/`));
-}
-
-async function linesOf({ driver }: EngineTrial, { id }: DatabaseServer): Promise<string[]> {
-  const lines: string[] = [];
-  for (let position: string | null = null, more = true; more;) {
-    const chunk = await driver.readLog(id, position);
-    lines.push(...chunk.lines.map(({ text }) => text));
-    ({ position, more } = chunk);
-  }
-  return lines;
-}
+const mountsBelow = async (home: string): Promise<string[]> => (await mountsUnder(home)).map(({ point }) => point);
 
 async function flood(spec: DatabaseServer): Promise<string> {
   try {

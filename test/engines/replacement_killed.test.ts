@@ -11,6 +11,7 @@ import {
   removeServerDirectory,
   type EngineContext,
 } from '../../drivers/hosted_server/server_directory';
+import { mountsUnder } from '../../drivers/volume/mounts';
 import { tryMount } from '../../drivers/volume/trial';
 
 /** Of each way; CONFORMANCE_KILLS=all kills at every continuation. */
@@ -60,8 +61,9 @@ function replace(id: string, outcome: 'good' | 'bad' | 'undo', killAt = 0): Prom
   );
 }
 
-const linesOf = (command: string, args: string[]) =>
-  spawnSync(command, args, { encoding: 'utf8' })
+const mountsHere = async (): Promise<string[]> => (await mountsUnder(directory)).map(({ point }) => point);
+const loopsHere = (): string[] =>
+  spawnSync('losetup', ['-l', '-n', '-O', 'BACK-FILE'], { encoding: 'utf8' })
     .stdout.split('\n')
     .filter((line) => line.includes(directory));
 
@@ -81,10 +83,10 @@ async function requireWhole(id: string, content: 'old' | 'new', hadDisk: boolean
     expect(statSync(path.join(home, 'disk.ext4')).size).toBe((content === 'new' ? 12 : 8) * MEGABYTE);
     expect(readdirSync(path.join(home, 'disk')).sort()).toEqual(['data', 'lost+found']);
   }
-  expect(linesOf('findmnt', ['-n', '-o', 'TARGET', '-r'])).toEqual(isOnDisk ? [path.join(home, 'disk')] : []);
-  expect(linesOf('losetup', ['-l', '-n', '-O', 'BACK-FILE'])).toHaveLength(isOnDisk ? 1 : 0);
+  expect(await mountsHere()).toEqual(isOnDisk ? [path.join(home, 'disk')] : []);
+  expect(loopsHere()).toHaveLength(isOnDisk ? 1 : 0);
   await removeServerDirectory(engineOf(true), id, ctx());
-  expect([...linesOf('findmnt', ['-n', '-o', 'TARGET', '-r']), ...readdirSync(directory)]).toEqual([]);
+  expect([...(await mountsHere()), ...readdirSync(directory)]).toEqual([]);
 }
 
 describe.each([

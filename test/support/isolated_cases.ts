@@ -206,7 +206,7 @@ export function isolatedCases(block: string): void {
     await expectStatus(202, 'POST', `/v2/databases/${id}/restart`, {});
     const answers = new Set<string>();
     await eventually('the restart', async () => {
-      answers.add((await victim.visit('/database')).body).add(await askedByHost(port));
+      answers.add((await victim.visit('/database')).body).add(await tlsReplyOnHost(port));
       return (await expectStatus(200, 'GET', `/v2/databases/${id}`)).status === 'available';
     });
     expect([...answers].filter((one) => !['S', 'closed', 'ECONNREFUSED', 'ECONNRESET'].includes(one))).toEqual([]);
@@ -215,8 +215,8 @@ export function isolatedCases(block: string): void {
   }
 }
 
-/** Whether a database at this port of the host speaks TLS, or why it does not answer. */
-function askedByHost(port: number): Promise<string> {
+/** What the server at this port of the host replies to PostgreSQL's request for TLS, or why it does not. */
+function tlsReplyOnHost(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => void socket.write(Buffer.from('0000000804d2162f', 'hex')));
     socket.on('data', (bytes) => (resolve(String(bytes)), socket.destroy()));

@@ -114,10 +114,11 @@ async function endOf(runtime: RuntimeDriver, handle: Handle, ms = 15_000): Promi
   throw new Error('the unit did not end');
 }
 
-async function linesOf(runtime: RuntimeDriver, unitId: string): Promise<string[]> {
+/** All that a unit, or a server by its driver, has said so far. */
+export async function linesOf(from: Pick<RuntimeDriver, 'readLog'>, id: string): Promise<string[]> {
   const all: string[] = [];
   for (let position: string | null = null, more = true; more;) {
-    const chunk = await runtime.readLog(unitId, position);
+    const chunk = await from.readLog(id, position);
     all.push(...chunk.lines.map(({ text }) => text));
     ({ position, more } = chunk);
   }

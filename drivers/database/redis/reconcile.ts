@@ -111,10 +111,9 @@ export async function ensureStorage(
   const closed = await isClosed(send);
   const close = isOverStorage(engine, spec, used, closed);
   if (close !== closed) await send('CONFIG', 'SET', 'maxmemory', close ? noGrowth : String(dataMemoryBytes(spec)));
-  if (await hasHole(serverDirectory))
-    await send('BGREWRITEAOF').catch(() => undefined); // one may be under way
-  else if (used > spec.storage_gb * engine.gigabyteBytes * rewriteShare)
-    await rewriteFile(serverDirectory, close, send);
+  const holed = await hasHole(serverDirectory);
+  if (holed || used > spec.storage_gb * engine.gigabyteBytes * rewriteShare)
+    await rewriteFile(serverDirectory, { closed: close, holed }, send);
 }
 
 /** The position of a replica behind its primary, null for a primary. */
@@ -130,17 +129,21 @@ export function lagOf(role: Map<string, string>): number | null {
 }
 
 /**
- * What was deleted leaves the file when that is written anew; a closed server grows by nothing that would make Redis do
- * so itself.
+ * What was deleted, and a hole, leave the file when that is written anew; a closed server grows by nothing that would
+ * make Redis do so itself.
  */
-async function rewriteFile(serverDirectory: ServerDirectory, closed: boolean, send: SendCommand): Promise<void> {
+async function rewriteFile(
+  serverDirectory: ServerDirectory,
+  { closed, holed }: { closed: boolean; holed: boolean },
+  send: SendCommand,
+): Promise<void> {
   const state = infoFieldsOf(await send('INFO', 'persistence'));
   if (state.get('aof_rewrite_in_progress') !== '0') return;
   const grown = Number(state.get('aof_current_size')) > 1.2 * Number(state.get('aof_base_size')) + (1 << 16);
   const bytes = Number(infoFieldsOf(await send('INFO', 'memory')).get('used_memory_dataset'));
   const before = (await readNote<RewriteNote>(serverDirectory, 'rewrite'))?.bytes ?? Infinity;
   const smaller = bytes < before * shrunkShare || state.get('aof_last_bgrewrite_status') === 'err';
-  if (!grown && !(closed && smaller)) return;
+  if (!grown && !holed && !(closed && smaller)) return;
   await send('BGREWRITEAOF');
   await writeNote(serverDirectory, 'rewrite', { bytes } satisfies RewriteNote);
 }
