@@ -23,6 +23,29 @@ export interface NetworkMember {
   reached_at: number;
 }
 
+/** Where each port of the host leads to. */
+export type PortLocations = ReadonlyMap<number, NetworkLocation>;
+
+/** A port of a network that is reached at the same port of the host. */
+export interface ForwardedPort {
+  network: string;
+  port: number;
+  /** CIDRs of IPv4. Who is none of them any more is disconnected with the next packet. */
+  sources: readonly string[];
+  /** Of the host, IPv4; null: all but those of the loopback interface. */
+  addresses: readonly string[] | null;
+}
+
+/** Ports of the host that the kernel leads into networks, without a program between. */
+export interface PortForwards {
+  /** What is forwarded for a unit. */
+  find(unitId: string): Promise<ForwardedPort | null>;
+  /** Repeatable. null: nothing. @throws DriverError */
+  set(unitId: string, port: ForwardedPort | null, ctx: DriverContext): Promise<void>;
+  /** At 127.0.0.1 for programs of the host: these ports and no others. @throws DriverError */
+  publish(ports: PortLocations, ctx: DriverContext): Promise<void>;
+}
+
 export interface NetworkDriver {
   readonly name: 'root' | 'user';
   /** In the names of all that the installation has on the host. */
@@ -38,6 +61,8 @@ export interface NetworkDriver {
    * this driver has none.
    */
   ensureMember?(name: string, member: NetworkMember, ctx: DriverContext): Promise<EnteredNetwork>;
+  /** Absent: programs lead ports of the host into networks of this driver. */
+  readonly forwards?: PortForwards;
   /** Where it is; null where there is none. */
   find(name: string): NetworkLocation | null;
   /** Absent is success. @throws DriverError */

@@ -2,7 +2,7 @@
 // control plane: it is found again by its id, its process id and the start time of that process.
 import type { ImageHealthCheck } from '../core/image_settings';
 import type { DriverContext, Fingerprint } from './driver';
-import type { NetworkLocation } from './network';
+import type { ForwardedPort, NetworkLocation } from './network';
 
 export interface UnitSpec {
   /**
@@ -140,6 +140,9 @@ export interface LogChunk {
   more: boolean;
 }
 
+/** At the same port of the host. */
+export type PortToForward = Omit<ForwardedPort, 'network'>;
+
 export interface RuntimeDriver {
   readonly name: string;
   /**
@@ -195,6 +198,13 @@ export interface RuntimeDriver {
   readonly exposesPorts: boolean;
   /** Where the ports of a unit are reached, by its id; of one that is not there: on the host. */
   locationOf(unitId: string): NetworkLocation;
+  /**
+   * Has the kernel lead connections of `sources` to the port of a unit in a network of its own, where it can; null: no
+   * longer. Repeatable. @throws DriverError
+   */
+  forwardPort(unitId: string, port: PortToForward | null, ctx: DriverContext): Promise<void>;
+  /** Whether `forwardPort` would change nothing. */
+  isForwarded(unitId: string, port: PortToForward | null): Promise<boolean>;
   /**
    * Whether a server could have the port: on the host, and where units have networks of their own, in that of the
    * name and at 127.0.0.1 of the host.

@@ -1,10 +1,11 @@
 // Public endpoints: the servers listen on the loopback interface only, that of the network of their project where it
-// has one of its own. Where a database has allowed sources, a small
-// program takes its port on the other addresses of the host, and lets connections from these networks through, as they
-// are: TLS ends in the server. It is a unit of its own, `<id>.proxy`, so it outlives the control plane as the server
-// does. New sources are read within a second, without a restart; who is no longer allowed is disconnected. Where all
-// connections are taken, an address that has few of them gets one of the youngest of the address that has most: so
-// nobody shuts others out by connections that show no password.
+// has one of its own. Where a database has allowed sources, a small program takes its port on the other addresses of
+// the host, and lets connections from these networks through, as they are: TLS ends in the server. Where few addresses
+// are allowed and the kernel can, it leads them to the server instead (forwarded_sources.ts). The program is a unit of
+// its own, `<id>.proxy`, so it outlives the control plane as the server does. New sources are read within a second,
+// without a restart; who is no longer allowed is disconnected. Where all connections are taken, an address that has few
+// of them gets one of the youngest of the address that has most: so nobody shuts others out by connections that show no
+// password.
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,6 +15,8 @@ import { DriverError } from '../driver';
 import { shellQuoted } from './driver';
 import type { DriverContext } from '../driver';
 import { HOST_NETWORK, type NetworkLocation } from '../network';
+import type { PortToForward } from '../runtime';
+import { portToForward } from './forwarded_sources';
 import { unitOf as serverUnitOf } from './unit';
 import {
   writeFileFor,
@@ -71,6 +74,7 @@ export async function proxyDifference(
 ): Promise<'access proxy' | null> {
   const desired = isDesired(engine, spec);
   if (desired !== (await isRunning(engine, spec.id))) return 'access proxy';
+  if (!(await engine.runtime.isForwarded(serverUnitOf(spec.id), forwardOf(engine, spec)))) return 'access proxy';
   return !desired || (await readNote<string>(serverDirectory, noteName)) === digestOf(engine, spec)
     ? null
     : 'access proxy';
@@ -85,6 +89,7 @@ export async function ensureProxy(
 ): Promise<void> {
   if ((await proxyDifference(engine, serverDirectory, spec)) === null) return;
   if (!isDesired(engine, spec)) return stopProxy(engine, spec.id, ctx);
+  await engine.runtime.forwardPort(serverUnitOf(spec.id), forwardOf(engine, spec), ctx);
   await removeNote(serverDirectory, noteName);
   await writeFileFor(
     path.join(serverDirectory.conf, fileName),
@@ -97,6 +102,7 @@ export async function ensureProxy(
 }
 
 export async function stopProxy(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
+  await engine.runtime.forwardPort(serverUnitOf(id), null, ctx);
   await engine.runtime.destroy(unitOf(id), ctx);
 }
 
@@ -157,17 +163,25 @@ function isDesired(engine: ProxyContext, spec: ProxiedServer): boolean {
   return spec.running && spec.allowed_sources.length > 0;
 }
 
+function forwardOf(engine: ProxyContext, spec: ProxiedServer): PortToForward | null {
+  return isDesired(engine, spec) ? portToForward(spec.port, sourcesOf(spec), engine.publicAddresses) : null;
+}
+
 function rulesOf(engine: ProxyContext, spec: ProxiedServer): Rules {
-  const wrong = spec.allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
-  if (wrong !== undefined)
-    throw new DriverError('invalid', `The source ${JSON.stringify(wrong)} is not a network in CIDR notation.`);
   return {
     port: spec.port,
     location: engine.runtime.locationOf(serverUnitOf(spec.id)),
     addresses: engine.publicAddresses,
-    sources: spec.allowed_sources,
+    sources: sourcesOf(spec),
     connections: spec.size.max_connections,
   };
+}
+
+function sourcesOf({ allowed_sources }: ProxiedServer): string[] {
+  const wrong = allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
+  if (wrong !== undefined)
+    throw new DriverError('invalid', `The source ${JSON.stringify(wrong)} is not a network in CIDR notation.`);
+  return allowed_sources;
 }
 
 function digestOf(engine: ProxyContext, spec: ProxiedServer): string {

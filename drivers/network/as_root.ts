@@ -9,6 +9,7 @@ import { run } from '../command';
 import { DriverError, driverContext } from '../driver';
 import type { DriverContext } from '../driver';
 import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
+import { forwardRules, openPortForwards, type RootForwards } from './forwarded_ports';
 import {
   installationTag,
   listNetworkDirectories,
@@ -17,7 +18,14 @@ import {
   removeNetworkDirectory,
   writeNetworkNote,
 } from './network_directory';
-import { NAMESPACES, linkPrefixOf, namespacePrefixOf, openHostTable, type HostTable } from './host_table';
+import {
+  NAMESPACES,
+  linkPrefixOf,
+  namespacePrefixOf,
+  openHostTable,
+  type HostTable,
+  type HostTableOptions,
+} from './host_table';
 import { entranceRules, memberRules, type Openings, type Peer } from './rules';
 
 export interface RootNetworkOptions {
@@ -33,6 +41,7 @@ export interface RootNetworkOptions {
 interface Root extends RootNetworkOptions {
   tag: string;
   table: HostTable;
+  forwards: RootForwards;
   /** Of all networks that have a directory; null: not read yet. */
   slots: Set<number> | null;
   /** Names of networks that are whole: made by this process, which starts units in them one after another. */
@@ -81,8 +90,9 @@ ip netns del "$1" 2>/dev/null || rm -f "${NAMESPACES}/$1"
 export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverContext): Promise<NetworkDriver> {
   if (slotsOf(options) < 1) throw new DriverError('invalid', 'NETWORK_BLOCK is too small.');
   const tag = installationTag(options.directory);
-  const table = await openHostTable({ ...options, tag, peers: () => peersOf(options) }, ctx);
-  const root: Root = { ...options, tag, table, slots: null, whole: new Set(), queue: Promise.resolve() };
+  const table = await openHostTable({ ...options, tag, contents: () => contentsOf(options) }, ctx);
+  const forwards = openPortForwards(options.directory, table, (name) => insideOf(options, name));
+  const root: Root = { ...options, tag, table, forwards, slots: null, whole: new Set(), queue: Promise.resolve() };
   return {
     name: 'root',
     tag: root.tag,
@@ -90,6 +100,10 @@ export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverC
     fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'root', way_out: true } }),
     ensure: (name, context) => inTurn(root, () => ensure(root, name, context)),
     ensureMember: (name, member, context) => inTurn(root, () => ensureMember(root, name, member, context)),
+    forwards: {
+      ...forwards,
+      set: (unitId, port, context) => inTurn(root, () => forwards.set(unitId, port, context)),
+    },
     find: (name) => find(root, name),
     remove: (name, context) => inTurn(root, () => remove(root, name, context)),
     list: () => list(root),
@@ -154,6 +168,11 @@ async function ensureMember(
   return enteredAt(namespace, ends.inside);
 }
 
+async function contentsOf(root: RootNetworkOptions): ReturnType<HostTableOptions['contents']> {
+  const forwards = await forwardRules(root.directory, (name) => insideOf(root, name));
+  return { peers: await peersOf(root), forwards };
+}
+
 /** Networks of units, and those of their projects. */
 async function peersOf(root: RootNetworkOptions): Promise<Peer[]> {
   const names = await listNetworkDirectories(root.directory);
@@ -196,6 +215,7 @@ function slotIn(file: string): number | null {
 
 async function remove(root: Root, name: string, ctx: DriverContext): Promise<void> {
   root.whole.delete(name);
+  await root.forwards.removeInto(name, ctx);
   const directory = networkDirectoryOf(root.directory, name);
   const [slot, within] = [await readNetworkNote(directory, SLOT), await readNetworkNote(directory, WITHIN)];
   const peer = within === null ? null : peerOf(root, name, within);

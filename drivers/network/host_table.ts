@@ -9,7 +9,8 @@ import { driverContext } from '../driver';
 import type { DriverContext } from '../driver';
 import { isAlive, processOf } from '../runtime/processes';
 import { hostRoutes, uplinksOf } from './host_routes';
-import { hostRules, withPeer, withoutPeer, withoutRules, type Openings, type Peer } from './rules';
+import { withForward, withPublished, withoutForward, type ForwardRule, type PublishedAddresses } from './forward_rules';
+import { hostRules, withPeer, withoutPeer, withoutRules, type HostContents, type Openings, type Peer } from './rules';
 
 export interface HostTableOptions {
   /** Of the installation. */
@@ -18,8 +19,8 @@ export interface HostTableOptions {
   block: string;
   openings: Openings;
   isTrial?: boolean;
-  /** Those that there are, as the disk has them. */
-  peers(): Promise<Peer[]>;
+  /** As the disk has it. */
+  contents(): Promise<Omit<HostContents, 'published'>>;
   /** How often it is looked whether another program has removed the rules. Default: ten seconds. */
   checkRulesEveryMs?: number;
 }
@@ -30,6 +31,11 @@ export interface HostTable {
   addPeer(peer: Peer, ctx: DriverContext): Promise<void>;
   /** Of a network that the disk knows no more; null: nobody knows which it was. */
   removePeer(peer: Peer | null, ctx: DriverContext): Promise<void>;
+  /** Adds what the disk knows by now, in place of what the port was. */
+  addForward(forward: ForwardRule, ctx: DriverContext): Promise<void>;
+  removeForward(port: number, ctx: DriverContext): Promise<void>;
+  /** These and no others. They are not on the disk. */
+  publish(published: PublishedAddresses, ctx: DriverContext): Promise<void>;
   /** Looks no longer. The rules stay. */
   close(): void;
   /** Removes the rules too. */
@@ -45,13 +51,14 @@ const CHECK_MS = 5_000;
 export async function openHostTable(options: HostTableOptions, ctx: DriverContext): Promise<HostTable> {
   const table = tableOf(options.tag);
   let queue: Promise<unknown> = Promise.resolve();
+  let published: PublishedAddresses = new Map();
   // What the disk has is read and loaded before or behind a change of one element, never around it.
   const inTurn = (work: () => Promise<void>): Promise<void> => {
     const result = queue.then(work);
     queue = result.catch(() => undefined);
     return result;
   };
-  const loadAll = (within: DriverContext): Promise<void> => load(options, within);
+  const loadAll = (within: DriverContext): Promise<void> => load(options, published, within);
   const ensure = (within: DriverContext): Promise<void> =>
     inTurn(async () => {
       if (!(await isLoaded(table, within))) await loadAll(within);
@@ -66,6 +73,9 @@ export async function openHostTable(options: HostTableOptions, ctx: DriverContex
     ensure,
     addPeer: (peer, within) => change(withPeer(table, peer), within),
     removePeer: (peer, within) => change(peer && withoutPeer(table, peer), within),
+    addForward: (forward, within) => change(withForward(table, forward), within),
+    removeForward: (port, within) => change(withoutForward(table, port), within),
+    publish: (addresses, within) => change(withPublished(table, (published = addresses)), within),
     close: () => clearInterval(timer),
     remove: (within) => inTurn(() => run('nft', [withoutRules(table)], within).then(noop)),
   };
@@ -87,7 +97,7 @@ export function namespacePrefixOf(tag: string): string {
   return `platform-${tag}-`;
 }
 
-async function load(options: HostTableOptions, ctx: DriverContext): Promise<void> {
+async function load(options: HostTableOptions, published: PublishedAddresses, ctx: DriverContext): Promise<void> {
   const { tag, directory, block, openings, isTrial } = options;
   const uplinks = isTrial ? [] : uplinksOf(hostRoutes());
   // A host that forwards by itself goes on doing so; else nobody but its networks has something of it.
@@ -95,7 +105,7 @@ async function load(options: HostTableOptions, ctx: DriverContext): Promise<void
   const names = { table: tableOf(tag), interfaces: `${linkPrefixOf(tag)}*`, block, closed, owner: ownerNow() };
   // An argument of a program has at most 128 KiB.
   const file = path.join(directory, `.rules.${process.pid}`);
-  await writeFile(file, hostRules(names, await options.peers(), openings), { mode: 0o600 });
+  await writeFile(file, hostRules(names, { ...(await options.contents()), published }, openings), { mode: 0o600 });
   await run('nft', ['-f', file], ctx).finally(() => rm(file, { force: true }));
   // What comes back from the world is forwarded only where the interface that it comes in by forwards.
   for (const link of uplinks) await writeFile(`/proc/sys/net/ipv4/conf/${link}/forwarding`, '1');

@@ -8,14 +8,11 @@ import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandEnvironment } from '../command';
-import { DriverError } from '../driver';
-import type { NetworkLocation } from '../network';
+import { DriverError, driverContext } from '../driver';
+import type { NetworkDriver, PortForwards, PortLocations } from '../network';
 import { isAlive, signalProcess } from '../runtime/processes';
 import { bootId } from '../runtime/run_directory';
 import { publishedProgram } from './published_program';
-
-/** Where each port of the host leads to. */
-export type PortLocations = ReadonlyMap<number, NetworkLocation>;
 
 export interface PublishedPorts {
   /** These and no others from now on; `desired` is called when it is their turn. Never rejects. */
@@ -30,6 +27,7 @@ type Log = (message: string, error: unknown) => void;
 
 interface Publisher {
   directory: string;
+  forwards: PortForwards | undefined;
   log: Log;
   ports: PortLocations;
   /** To the program, while it runs. */
@@ -41,14 +39,19 @@ interface Publisher {
 const START_MS = 10_000;
 const ADOPT_MS = 2_000;
 const ANSWER_MS = 10_000;
+const FORWARD_MS = 10_000;
 const POLL_MS = 10;
 const RESTART_MS = 500;
 const digest = createHash('sha256').update(publishedProgram).digest('hex').slice(0, 16);
 
-/** `networks`: the directory of the networks. Nothing is started before there is a port. */
-export function openPublishedPorts(networks: string, log: Log): PublishedPorts {
+/**
+ * A program takes the ports, so that no other one does, and leads to them where the kernel does not. Nothing is started
+ * before there is a port.
+ */
+export function openPublishedPorts({ directory, forwards }: NetworkDriver, log: Log): PublishedPorts {
   const publisher: Publisher = {
-    directory: path.join(networks, '.published'),
+    directory: path.join(directory, '.published'),
+    forwards,
     log,
     ports: new Map(),
     control: null,
@@ -77,12 +80,18 @@ async function send(publisher: Publisher, ports: PortLocations): Promise<void> {
   if (publisher.isClosed) return;
   const { directory } = publisher;
   publisher.control ??= await connectTo(publisher, ports.size > 0);
-  if (publisher.control === null) return;
-  const answer = await answerOf(publisher.control, JSON.stringify(Object.fromEntries(ports)));
-  for (const [port, code] of Object.entries(JSON.parse(answer) as Record<string, string>))
+  const failed = publisher.control === null ? {} : await askFor(ports, publisher.control);
+  for (const [port, code] of Object.entries(failed))
     publisher.log('A port of a database is taken on the host.', new Error(`Port ${port} is not led to it: ${code}.`));
+  const taken = [...ports].filter(([port]) => failed[port] === undefined);
+  await publisher.forwards?.publish(new Map(taken), driverContext(FORWARD_MS));
   // The program has ended.
   if (ports.size === 0) await rm(directory, { recursive: true, force: true });
+}
+
+/** Codes of errors by port. */
+async function askFor(ports: PortLocations, control: Socket): Promise<Record<string, string>> {
+  return JSON.parse(await answerOf(control, JSON.stringify(Object.fromEntries(ports)))) as Record<string, string>;
 }
 
 /** null: it does not run, and need not. */

@@ -1,8 +1,13 @@
 // Rules of nft(8), loaded as whole tables: a table that is there is replaced at once.
 import { isIPv4 } from 'node:net';
-
-// At once and always: the kernel sends only some of the ICMP messages that it should.
-const REFUSED = ['meta l4proto tcp reject with tcp reset', 'reject'];
+import {
+  answerFilter,
+  forwardFilter,
+  forwardObjects,
+  type ForwardRule,
+  type PublishedAddresses,
+} from './forward_rules';
+import { REFUSED, chain, replaced, setOf } from './rule_text';
 
 /** Of the tables within networks. */
 const TABLE = 'platform';
@@ -59,20 +64,29 @@ export interface HostNames {
   owner: string;
 }
 
+/** What comes and goes. */
+export interface HostContents {
+  peers: readonly Peer[];
+  forwards: readonly ForwardRule[];
+  published: PublishedAddresses;
+}
+
 /**
  * Of the host: from the interfaces of an installation to the world, and not to the host, to others or to what is not
  * public.
  */
 export function hostRules(
   { table, interfaces, block, closed, owner }: HostNames,
-  peers: readonly Peer[],
+  { peers, forwards, published }: HostContents,
   openings: Openings,
 ): string {
-  const services = portsOf(openings);
+  const services = setOf(openings.services);
   return replaced('inet', table, [
     peerSet(peers),
     chain(owner, '', []),
+    ...forwardObjects({ interfaces, block, arrivals: closed }, forwards, published),
     chain('forward', 'type filter hook forward priority filter; policy accept;', [
+      ...forwardFilter(interfaces),
       `iifname "${interfaces}" jump way_out`,
       `oifname "${interfaces}" ct state established,related accept`,
       `oifname "${interfaces}" drop`,
@@ -85,20 +99,27 @@ export function hostRules(
       ...destinations(openings),
       'accept',
     ]),
-    chain('to_host', 'type filter hook input priority filter; policy accept;', [
-      `iifname != "${interfaces}" accept`,
-      'ct state established,related accept',
-      ...resolverRules(openings),
-      ...services.map((ports) => `ip daddr != { ${block}, 127.0.0.0/8 } tcp dport ${ports} accept`),
-      ...services.map((ports) => `ct status dnat ip daddr 127.0.0.1 tcp dport ${ports} accept`),
-      'goto refused',
-    ]),
+    hostChain(interfaces, block, openings),
     keptOnHost(block),
     ...services.map((ports) => serviceChain(`iifname "${interfaces}" ip daddr ${block} tcp dport ${ports}`)),
     chain('refused', '', REFUSED),
     chain('translated', 'type nat hook postrouting priority 100; policy accept;', [
       `ip saddr ${block} oifname != "${interfaces}" masquerade`,
     ]),
+  ]);
+}
+
+/** What networks may ask of the host. */
+function hostChain(interfaces: string, block: string, openings: Openings): string {
+  const services = setOf(openings.services);
+  return chain('to_host', 'type filter hook input priority filter; policy accept;', [
+    `iifname != "${interfaces}" accept`,
+    answerFilter,
+    'ct state established,related accept',
+    ...resolverRules(openings),
+    ...services.map((ports) => `ip daddr != { ${block}, 127.0.0.0/8 } tcp dport ${ports} accept`),
+    ...services.map((ports) => `ct status dnat ip daddr 127.0.0.1 tcp dport ${ports} accept`),
+    'goto refused',
   ]);
 }
 
@@ -158,7 +179,7 @@ export function entranceRules({ host, inside }: { host: string; inside: string }
     ]),
     ...loopbackChains([
       ...resolverLines(openings),
-      ...portsOf(openings).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${host}`),
+      ...setOf(openings.services).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${host}`),
     ]),
   ]);
 }
@@ -188,7 +209,7 @@ export function memberRules(
     ...loopbackChains([
       `ip daddr 127.0.0.0/8 tcp dport ${port} accept`,
       ...resolverLines(openings),
-      ...portsOf(openings).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${ends.host}`),
+      ...setOf(openings.services).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${ends.host}`),
       `ip daddr 127.0.0.0/8 tcp dport ${rangeOf(openings)} dnat ip to ${ends.project}`,
     ]),
   ]);
@@ -233,11 +254,6 @@ function resolverLines({ loopbackResolver }: Openings): string[] {
   return [`ip daddr 127.0.0.0/8 meta l4proto { tcp, udp } th dport 53 dnat ip to ${loopbackResolver}`];
 }
 
-/** As nft writes a set; none where there are none. */
-function portsOf({ services }: Openings): string[] {
-  return services.length ? [`{ ${services.join(', ')} }`] : [];
-}
-
 export function withoutRules(table: string): string {
   return `table inet ${table} {}\ndelete table inet ${table}\n`;
 }
@@ -256,13 +272,4 @@ function resolverRules({ resolvers }: Openings): string[] {
   const reached = resolvers.filter((one) => isIPv4(one) && !one.startsWith('127.'));
   if (!reached.length) return [];
   return [`ip daddr { ${reached.join(', ')} } meta l4proto { tcp, udp } th dport 53 accept`];
-}
-
-function chain(name: string, hook: string, rules: string[]): string {
-  return [`  chain ${name} {`, ...[hook, ...rules].filter(Boolean).map((line) => `    ${line}`), '  }'].join('\n');
-}
-
-function replaced(family: string, table: string, chains: string[]): string {
-  const name = `table ${family} ${table}`;
-  return [`${name} {}`, `delete ${name}`, `${name} {`, ...chains, '}', ''].join('\n');
 }

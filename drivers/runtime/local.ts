@@ -22,6 +22,7 @@ import {
   readUnit,
   temporaryName,
 } from './run_directory';
+import { forwardPort, isForwarded, type UnitForwards } from './forwarded_ports';
 import { removeStaging, startUnit } from './start';
 import { portsOfUnit } from './listening';
 import { openUnitNetworks, type UnitNetworks } from './unit_networks';
@@ -58,6 +59,7 @@ interface Runtime {
   directory: string;
   monitor: Monitor;
   networks: UnitNetworks | null;
+  forwards: UnitForwards;
   isIsolated: boolean;
   starting: Map<string, Promise<Handle>>;
 }
@@ -88,6 +90,8 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
       freePort(options.ports, taken, runtime.isIsolated ? runtime.networks?.portCheck(network) : undefined),
     exposesPorts: exposesPorts(runtime, options),
     locationOf: (unitId) => locationOf(runDirectoryOf(directory, unitId)),
+    forwardPort: (unitId, port, ctx) => asDriverErrors(() => forwardPort(runtime.forwards, unitId, port, ctx)),
+    isForwarded: (unitId, port) => asDriverErrors(() => isForwarded(runtime.forwards, unitId, port)),
     isPortFree: (port, network) =>
       runtime.networks && runtime.isIsolated && network !== undefined
         ? runtime.networks.isFreeForServer(port, network)
@@ -115,6 +119,7 @@ async function runtimeOf(options: LocalRuntimeOptions): Promise<Runtime> {
     host,
     directory,
     networks: options.networks ? openUnitNetworks(directory, options.networks.driver, log) : null,
+    forwards: { directory, driver: options.networks?.driver.forwards },
     isIsolated: isolated === 'required' || (isolated === 'wanted' && host.bubblewrap !== null),
     starting: new Map(),
     monitor: startMonitor({ directory, measureServicesEveryMs, fallocate: host.fallocate, log }),
@@ -202,6 +207,7 @@ async function destroy(runtime: Runtime, unitId: string, ctx: DriverContext): Pr
     runtime.starting.get(unitId)?.catch(() => undefined),
   );
   checkpoint(ctx);
+  await forwardPort(runtime.forwards, unitId, null, ctx);
   monitor.remove(unitId);
   const unit = await readUnit(runDirectory);
   if (unit !== null) {

@@ -1,9 +1,8 @@
 // Units and the networks that they run in.
 import { readlinkSync } from 'node:fs';
 import path from 'node:path';
-import type { NetworkLocation } from '../network';
+import type { NetworkLocation, PortLocations } from '../network';
 import type { Handle } from '../runtime';
-import type { PortLocations } from '../network/published_ports';
 import { entriesOf, isRunning, readHandle, readUnit, runDirectoryOf, type Unit } from './run_directory';
 import type { Proc } from './processes';
 import { processesOfUnit } from './unit_processes';

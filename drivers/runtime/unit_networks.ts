@@ -50,7 +50,7 @@ export function openUnitNetworks(
   };
   const failed = (error: unknown): void => log('Networks that no unit uses could not be removed.', error);
   return {
-    ...portsOf(directory, driver, openPublishedPorts(driver.directory, log)),
+    ...portsOf(directory, driver, openPublishedPorts(driver, log)),
     async within(name, start, member) {
       starts += 1;
       note(name, 1);

@@ -1,4 +1,5 @@
 // Networks of projects, as root: by namespaces, pairs of interfaces and rules of the packet filter.
+import { forwardedPortCases } from '../support/forwarded_cases';
 import { networkCases } from '../support/network_cases';
 import { networkHostTableCases } from '../support/network_host_table';
 import { networkKillCases } from '../support/network_killed';
@@ -16,6 +17,7 @@ asRoot('networks of projects, as root', () => {
 
 asRoot('ports of databases in networks of projects, as root', () => {
   publishedPortCases();
+  describe('led to by the kernel', forwardedPortCases);
 });
 
 asRoot('rules of the host for networks of projects', () => {

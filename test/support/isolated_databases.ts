@@ -7,12 +7,26 @@ import { HOST_NETWORK } from '../../drivers/network';
 import { isPortTaken } from '../../drivers/network/connect';
 import { listNetworkDirectories } from '../../drivers/network/network_directory';
 import { locationOf } from '../../drivers/runtime/run_directory';
+import { processesWith, signalAll } from './processes';
+import type { Answer } from './service';
 import { connect, eventually, openHall, outsideAddress, verdict, type Hall } from './database_hall';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 const outside = outsideAddress();
 
 const psql = async (...args: string[]): Promise<string> => (await promisify(execFile)('psql', args)).stdout;
+
+/** The kernel leads few addresses to a server, so the program that would has nothing to do. */
+async function expectNoProxy(target: string, serverId: string): Promise<void> {
+  const proxy = processesWith(serverId).flatMap(({ pid, args }) => (args.includes('access_proxy.js') ? [pid] : []));
+  expect(proxy).not.toEqual([]);
+  signalAll(proxy, 'SIGSTOP');
+  try {
+    expect((await psql(target, '-Atc', 'select 1')).trim()).toBe('1');
+  } finally {
+    signalAll(proxy, 'SIGCONT');
+  }
+}
 
 /** @param block three octets of a network, with a dot behind */
 export function isolatedDatabaseCases(block: string): void {
@@ -48,6 +62,7 @@ export function isolatedDatabaseCases(block: string): void {
     expect(placeOf(`${pooled.id}.server`)).toEqual(inside);
 
     const at = (address: string, atPort: number): string => own.replace(`127.0.0.1:${port}`, `${address}:${atPort}`);
+    const refusal = (atPort: number): Promise<string | null> => verdict(at(outside!, atPort), outside);
     const places = [...('address' in inside ? [inside.address] : []), '127.0.0.1'].flatMap((one) =>
       [port, pooled.port].map((atPort) => [one, atPort] as const),
     );
@@ -65,8 +80,17 @@ export function isolatedDatabaseCases(block: string): void {
     );
     for (const target of [at('127.0.0.1', pooled.port), at(outside!, open.port)])
       expect((await psql(target, '-Atc', 'select 40 + 2')).trim()).toBe('42');
-    await hall.call('PATCH', `${place}/${open.id}`, { body: { allowed_sources: ['198.51.100.7/32'] } });
-    await eventually('the refusal', async () => (await verdict(at(outside!, open.port))) !== null || null);
+    const allow = (...allowed_sources: string[]): Promise<Answer> =>
+      hall.call('PATCH', `${place}/${open.id}`, { body: { allowed_sources } });
+    if ('address' in inside) await expectNoProxy(at(outside!, open.port), server!.server_id);
+    await allow('0.0.0.0/0');
+    await eventually('a connection of anybody', async () => ((await refusal(open.port)) === null ? true : null));
+    await connect(at(outside!, open.port), async (client) => {
+      client.on('error', () => undefined);
+      await allow('198.51.100.7/32');
+      await eventually('the refusal', () => refusal(open.port));
+      await expect(client.query('select 1')).rejects.toThrow();
+    });
 
     await hall.remove(id);
     expect(await isPortTaken(HOST_NETWORK, port)).toBe(false);

@@ -12,6 +12,9 @@ import { until } from './runtime';
 
 const PROGRAMS = ['ip', 'nft', 'unshare', 'pasta'];
 const NAME = 'prj_killed';
+const UNIT = 'dbs_killed.server';
+const PORT = 30_001;
+const FORWARD = { network: NAME, port: PORT, sources: ['198.51.100.0/24'], addresses: null };
 const STEPS_MAX = 100;
 const MS = 20_000;
 
@@ -24,7 +27,9 @@ const [options, victim, group] = process.argv.slice(1);
 writeFileSync(victim, (group ? '-' : '') + process.pid);
 async function work() {
   const networks = await openNetworks({ ...JSON.parse(options), memberOf: async () => null });
-  await networks.ensure('${NAME}', driverContext(${MS}));
+  const { location } = await networks.ensure('${NAME}', driverContext(${MS}));
+  await networks.forwards?.publish(new Map([[${PORT}, location]]), driverContext(${MS}));
+  await networks.forwards?.set('${UNIT}', ${JSON.stringify(FORWARD)}, driverContext(${MS}));
   await networks.remove('${NAME}', driverContext(${MS}));
 }
 work().then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });`;
@@ -106,6 +111,7 @@ async function succeed({ options }: Place, at: number): Promise<void> {
   }
   for (const name of await networks.list()) await networks.remove(name, driverContext(MS));
   expect(await networks.list()).toEqual([]);
+  expect((await networks.forwards?.find(UNIT)) ?? null).toBeNull();
   await networks.close();
   await until(() => leftOversOf(networks, options.directory).length === 0);
   if (process.getuid?.() === 0) expect(output('nft', 'list', 'tables')).not.toContain(networks.tag);

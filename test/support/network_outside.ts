@@ -6,6 +6,7 @@ import { run } from '../../drivers/command';
 import { driverContext } from '../../drivers/driver';
 import { openUserTrial, type UserTrial } from './network_as_user';
 import { openNetworkTrial, output, type NetworkTrial } from './network_trial';
+import { makePair } from './outside_host';
 import { firstOutput, kill } from './processes';
 
 /** Once the anycast address of relays, today nobody's. */
@@ -133,27 +134,6 @@ export function userNetworkOutsideCases(): void {
       [at(PUBLIC)]: 'outside',
     });
   });
-}
-
-/**
- * Makes a namespace that a pair of interfaces leads to, from this host or from the namespace `host`.
- * @param more further steps; $IP is ip(8) on that host
- */
-async function makePair({ name, link, here, address }: typeof NEIGHBOUR, more: string[], host?: string): Promise<void> {
-  const script = [
-    'set -e',
-    `IP="ip${host === undefined ? '' : ` -n ${host}`}"`,
-    `ip netns add ${name}`,
-    `$IP link add ${link} type veth peer name eth0 netns ${name}`,
-    `${host === undefined ? '' : `ip netns exec ${host} `}sh -c 'echo 1 > /proc/sys/net/ipv4/conf/${link}/forwarding'`,
-    `$IP addr add ${here}/24 dev ${link}`,
-    `$IP link set ${link} up`,
-    `ip -n ${name} link set lo up`,
-    `ip -n ${name} addr add ${address}/24 dev eth0`,
-    `ip -n ${name} link set eth0 up`,
-    ...more,
-  ];
-  await run('sh', ['-c', script.join('\n')], driverContext(20_000));
 }
 
 // While nothing forbids it, a host that forwards is a router for its neighbours.

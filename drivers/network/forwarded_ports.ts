@@ -1,0 +1,77 @@
+// What the host forwards into networks of root for public endpoints: a note for each unit, <networks>/.forwarded/<unit
+// id>, so that the rules can be loaded again. The note is there before the rule, and goes after it.
+import { readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { DriverContext } from '../driver';
+import type { ForwardedPort, PortForwards, PortLocations } from '../network';
+import type { ForwardRule } from './forward_rules';
+import type { HostTable } from './host_table';
+import { readNetworkNote, writeNetworkNote } from './network_directory';
+
+/** Of a network; null: it is not there. */
+type AddressOf = (network: string) => string | null;
+
+export interface RootForwards extends PortForwards {
+  /** Those into a network that is gone. */
+  removeInto(network: string, ctx: DriverContext): Promise<void>;
+}
+
+/** `networks`: the directory of the networks. */
+export function openPortForwards(networks: string, table: HostTable, addressOf: AddressOf): RootForwards {
+  const directory = directoryIn(networks);
+  const remove = async (unitId: string, port: number, ctx: DriverContext): Promise<void> => {
+    await table.removeForward(port, ctx);
+    await rm(path.join(directory, unitId), { force: true });
+  };
+  return {
+    find: (unitId) => noteOf(directory, unitId),
+    async set(unitId, wanted, ctx) {
+      const found = await noteOf(directory, unitId);
+      if (found !== null && found.port !== wanted?.port) await remove(unitId, found.port, ctx);
+      const rule = wanted && ruleOf(wanted, addressOf);
+      if (rule === null) return;
+      await writeNetworkNote(directory, unitId, JSON.stringify(wanted));
+      await table.addForward(rule, ctx).catch(async (error: unknown) => {
+        await rm(path.join(directory, unitId), { force: true });
+        throw error;
+      });
+    },
+    publish: (ports, ctx) => table.publish(addressesOf(ports), ctx),
+    async removeInto(network, ctx) {
+      for (const [unitId, { port, network: into }] of await notesIn(directory))
+        if (into === network) await remove(unitId, port, ctx);
+    },
+  };
+}
+
+/** What the rules are made of. */
+export async function forwardRules(networks: string, addressOf: AddressOf): Promise<ForwardRule[]> {
+  return (await notesIn(directoryIn(networks))).flatMap(([, port]) => ruleOf(port, addressOf) ?? []);
+}
+
+function directoryIn(networks: string): string {
+  return path.join(networks, '.forwarded');
+}
+
+async function notesIn(directory: string): Promise<[unitId: string, port: ForwardedPort][]> {
+  const names = (await readdir(directory).catch(() => [])).filter((name) => !name.endsWith('.new'));
+  const notes = await Promise.all(names.map(async (name) => [name, await noteOf(directory, name)] as const));
+  return notes.flatMap(([name, port]) => (port === null ? [] : [[name, port]]));
+}
+
+async function noteOf(directory: string, unitId: string): Promise<ForwardedPort | null> {
+  const text = await readNetworkNote(directory, unitId);
+  return text === null ? null : (JSON.parse(text) as ForwardedPort);
+}
+
+function ruleOf({ network, ...rest }: ForwardedPort, addressOf: AddressOf): ForwardRule | null {
+  const to = addressOf(network);
+  return to === null ? null : { ...rest, to };
+}
+
+function addressesOf(ports: PortLocations): Map<number, string> {
+  const all = [...ports].flatMap(([port, location]) =>
+    'address' in location ? [[port, location.address] as const] : [],
+  );
+  return new Map(all);
+}

@@ -1,0 +1,41 @@
+// Ports of units in networks of their own that the kernel leads to, where the networks have a driver that can.
+import { isDeepStrictEqual } from 'node:util';
+import type { DriverContext } from '../driver';
+import type { ForwardedPort, PortForwards } from '../network';
+import type { PortToForward } from '../runtime';
+import { readUnit, runDirectoryOf } from './run_directory';
+
+/** Of the units of a directory. */
+export interface UnitForwards {
+  directory: string;
+  /** undefined: nothing is forwarded. */
+  driver: PortForwards | undefined;
+}
+
+/** @throws DriverError */
+export async function forwardPort(
+  units: UnitForwards,
+  unitId: string,
+  port: PortToForward | null,
+  ctx: DriverContext,
+): Promise<void> {
+  if (await isForwarded(units, unitId, port)) return;
+  await units.driver?.set(unitId, await intoNetwork(units, unitId, port), ctx);
+}
+
+/** Whether it is as wanted; also where nothing can be forwarded. */
+export async function isForwarded(units: UnitForwards, unitId: string, port: PortToForward | null): Promise<boolean> {
+  if (!units.driver) return true;
+  const wanted = await intoNetwork(units, unitId, port);
+  return isDeepStrictEqual(await units.driver.find(unitId), wanted);
+}
+
+/** null: not in a network of its own, or not to be forwarded. */
+async function intoNetwork(
+  { directory }: UnitForwards,
+  unitId: string,
+  port: PortToForward | null,
+): Promise<ForwardedPort | null> {
+  const unit = port && (await readUnit(runDirectoryOf(directory, unitId)));
+  return port && unit?.network ? { network: unit.network.name, ...port } : null;
+}
