@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import type { Config } from '../core/config';
 import { makeDirectory } from '../core/directory';
+import { openLogBudget } from '../core/log_budget';
 import { openBuilder } from '../drivers/builder/buildpack';
 import type { ImageDriver } from '../drivers/image';
 import { openImages } from '../drivers/image/pull';
@@ -58,7 +59,8 @@ export async function openHost(platform: Platform): Promise<Host> {
 /** Pushes how to close each part as it opens it. */
 async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers> {
   const { config, database, databaseUrl, log, facts } = platform;
-  const lines = openRouterLines({ database, log });
+  const budget = openLogBudget(config.logBytesPerSecond);
+  const lines = openRouterLines({ database, log, budget });
   opened.push(() => lines.close());
   const units = join(config.runtimeDir, 'units');
   const { ingress: bare, cdn } = await openIngressOf(platform, lines, opened);
@@ -72,7 +74,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const toolchains = await openToolchains(toolchainDirectory(config));
   const runtime = await openRuntime(platform, opened);
   const source = await openSource(sourceOptions(config));
-  const shipper = startShipper({ database, runtime, log });
+  const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
   const sampler = startSampler({ database, runtime, ingress, log });
   opened.push(() => sampler.stop());
@@ -85,7 +87,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const programs = { source, builder: openBuilder(toolchains), runtime, images: openHostImages(config) };
   const own = { ...programs, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
-  const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log });
+  const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });
   opened.push(() => logShipper.stop());
   const backups = startBackupStore({ config, log, engines: drivers.databases.values() });
   if (backups) opened.push(() => backups.stop());

@@ -2,6 +2,7 @@
 // transaction, as those of applications (shipper.ts): the files are the buffer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../core/log';
+import { lossMessage, type LogBudget } from '../core/log_budget';
 import type { ControlDatabase } from '../db/control_database';
 import type { LogSource } from '../jobs/declarations';
 import { logPositions, moveLogPositions } from '../models/log_position';
@@ -11,6 +12,7 @@ export interface LogShipperParts {
   /** All logs that there are now. */
   sources(): Promise<LogSource[]>;
   log: Logger;
+  budget: LogBudget;
 }
 
 const POLL_MS = 2_000;
@@ -54,7 +56,7 @@ async function copyAll(parts: LogShipperParts, signal: AbortSignal): Promise<voi
 }
 
 async function copy(
-  { database, log }: LogShipperParts,
+  { database, log, budget }: LogShipperParts,
   { key, read, append }: LogSource,
   from: string | null,
   signal: AbortSignal,
@@ -64,9 +66,11 @@ async function copy(
     if (!chunk || chunk.position === (position ?? '')) return;
     const { lines, position: to, more } = chunk;
     const before = position;
+    const texts = lines.map(({ text }) => text).filter((text) => budget.take(key, Buffer.byteLength(text)));
+    const lost = budget.lost(key);
+    if (lost) texts.push(`WARNING: ${lossMessage(lost)}`);
     await database.transaction(async (sql) => {
       await moveLogPositions(sql, [{ unit_id: key, from: before, to }]);
-      const texts = lines.map(({ text }) => text);
       await append(sql, texts);
     });
     if (!more) return;

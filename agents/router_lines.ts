@@ -2,6 +2,7 @@
 // than can be stored they are left out and counted, rather than eat memory: serving goes before logging.
 import type { Logger } from '../core/log';
 import type { AccessLine } from '../drivers/ingress';
+import type { LogBudget } from '../core/log_budget';
 import type { ControlDatabase } from '../db/control_database';
 import { appendLogLines, type LogLineInput } from '../models/log_line';
 import { originsOfApplications, originsOfUnits, type LogOrigin } from '../models/log_origin';
@@ -19,13 +20,19 @@ const WRITE_EVERY_MS = 400;
  * count extra.
  */
 const LINES_PER_BATCH_MAX = 400;
+/** Of a line beside the path. */
+const REST_BYTES = 128;
 const BATCH = 2_000;
 const WAITING_MAX = 20_000;
 const ORIGINS_MAX = 10_000;
 
-interface State {
+export interface RouterLinesParts {
   database: ControlDatabase;
   log: Logger;
+  budget: LogBudget;
+}
+
+interface State extends RouterLinesParts {
   waiting: AccessLine[];
   /** Taken since the last batch, by application. */
   taken: Map<string, number>;
@@ -37,10 +44,9 @@ interface State {
 }
 
 /** Writes at least every half second. */
-export function openRouterLines({ database, log }: { database: ControlDatabase; log: Logger }): RouterLines {
+export function openRouterLines(parts: RouterLinesParts): RouterLines {
   const state: State = {
-    database,
-    log,
+    ...parts,
     waiting: [],
     taken: new Map(),
     lost: new Map(),
@@ -65,10 +71,12 @@ export function openRouterLines({ database, log }: { database: ControlDatabase; 
   };
 }
 
-function hasRoom({ waiting, taken }: State, { application_id, status }: AccessLine): boolean {
+function hasRoom({ waiting, taken, budget }: State, line: AccessLine): boolean {
+  const { application_id, status, path } = line;
   if (waiting.length >= WAITING_MAX) return false;
   const count = taken.get(application_id) ?? 0;
   if (count >= LINES_PER_BATCH_MAX && status < 500) return false;
+  if (!budget.take(`${application_id}.router`, path.length + REST_BYTES)) return false;
   taken.set(application_id, count + 1);
   return true;
 }

@@ -2,6 +2,7 @@
 // position in its files are written in one transaction, so each line is in the log once, whatever dies when. Nothing
 // here is needed to go on: a database that is away is waited for, and the files are the buffer.
 import type { Logger } from '../core/log';
+import { lossMessage, type LogBudget } from '../core/log_budget';
 import { levelOf } from '../core/log_line';
 import type { LogChunk, RuntimeDriver } from '../drivers/runtime';
 import type { ControlDatabase } from '../db/control_database';
@@ -24,6 +25,7 @@ export interface ShipperParts {
   database: ControlDatabase;
   runtime: Pick<RuntimeDriver, 'list' | 'readLog' | 'trimLog'>;
   log: Logger;
+  budget: LogBudget;
 }
 
 interface Unit {
@@ -182,15 +184,7 @@ async function readChunk({ runtime, log }: State, unit: Unit): Promise<Copied | 
 
 async function store(state: State, batch: readonly Copied[]): Promise<void> {
   const at = new Date();
-  const lines = batch.flatMap(({ unit, chunk }) =>
-    chunk.lines.map(({ text }): LogLineInput => ({
-      ...unit.origin,
-      at,
-      source: 'app',
-      level: levelOf(text),
-      message: text,
-    })),
-  );
+  const lines = batch.flatMap((one) => keptLines(state.budget, one, at));
   const moves = batch.map(({ unit, chunk }) => ({ unit_id: unit.id, from: unit.position, to: chunk.position }));
   try {
     await state.database.transaction(async (sql) => {
@@ -207,6 +201,21 @@ async function store(state: State, batch: readonly Copied[]): Promise<void> {
     unit.position = chunk.position;
     unit.bytes += chunk.lines.reduce((sum, { text }) => sum + text.length + 1, 0);
   }
+}
+
+/** Of builds and release commands all: their output is limited. */
+function keptLines(budget: LogBudget, { unit: { origin }, chunk }: Copied, at: Date): LogLineInput[] {
+  const key = origin.preview_id ?? origin.application_id;
+  const kept = origin.step ? chunk.lines : chunk.lines.filter(({ text }) => budget.take(key, Buffer.byteLength(text)));
+  const lines = kept.map(({ text }): LogLineInput => ({
+    ...origin,
+    at,
+    source: 'app',
+    level: levelOf(text),
+    message: text,
+  }));
+  const lost = origin.step ? 0 : budget.lost(key);
+  return lost ? [...lines, { ...origin, at, source: 'system', level: 'warning', message: lossMessage(lost) }] : lines;
 }
 
 async function trim({ runtime, log }: State, unit: Unit): Promise<void> {

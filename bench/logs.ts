@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../core/config';
 import { mintId } from '../core/ids';
 import { createLog } from '../core/log';
+import { openLogBudget } from '../core/log_budget';
 import { driverContext } from '../drivers/driver';
 import { openLocalRuntime } from '../drivers/runtime/local';
 import { named } from '../db/statement';
@@ -143,7 +144,8 @@ async function serve(directory: string): Promise<void> {
     sandbox: 'none',
     tenantUidBase: 700_000,
   });
-  const shipper = startShipper({ database: platform.database, runtime, log: platform.log });
+  const budget = openLogBudget(config.logBytesPerSecond);
+  const shipper = startShipper({ database: platform.database, runtime, log: platform.log, budget });
   process.on('message', (message: 'end' | { seconds: number }) => {
     if (message === 'end')
       void shipper

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { mintId } from '../core/ids';
 import { createLog } from '../core/log';
+import { openLogBudget } from '../core/log_budget';
 import { driverContext } from '../drivers/driver';
 import { openRouterLines } from '../agents/router_lines';
 import { startShipper, type Shipper } from '../agents/shipper';
@@ -10,6 +11,7 @@ import { openObserved, startShipperProcess, type Observed } from './support/obse
 import { until, withinMs } from './support/runtime';
 
 const log = createLog('silent');
+const budget = openLogBudget(1 << 20);
 let observed: Observed;
 let shipper: Shipper;
 
@@ -17,7 +19,7 @@ beforeAll(async () => {
   observed = await openObserved();
 });
 beforeEach(() => {
-  shipper = startShipper({ database: observed.database, runtime: observed.trial.runtime, log });
+  shipper = startShipper({ database: observed.database, runtime: observed.trial.runtime, log, budget });
 });
 afterEach(() => shipper.stop());
 afterAll(() => observed.close());
@@ -99,6 +101,30 @@ describe('lines', () => {
   });
 });
 
+describe('lines beyond the budget of a log', () => {
+  it('are dropped and counted, those of a build are not', async () => {
+    await shipper.stop();
+    shipper = startShipper({
+      ...{ database: observed.database, runtime: observed.trial.runtime, log },
+      budget: openLogBudget(1),
+    });
+    const id = await start(count(50));
+    await observed.trial.ended((await observed.trial.runtime.find(id))!);
+    await shipper.shipRemaining(id);
+    // 3600 bytes are 13 lines of 16 bytes and 256 more each.
+    expect(await observed.shipped(id)).toEqual([
+      ...counted(13),
+      '37 lines were not kept: more was printed than LOG_BYTES_PER_SECOND.',
+    ]);
+    const build = `${observed.application.deployment}.build`;
+    await observed.trial.runtime.destroy(build, driverContext(withinMs));
+    await observed.trial.run(observed.trial.spec(build, count(50), { kind: 'task', limits: { time_ms: 10_000 } }));
+    await shipper.shipRemaining(build);
+    const rows = await observed.sql(`select 1 from log_lines where step = 'build' and message like 'line % of %'`);
+    expect(rows).toHaveLength(50);
+  });
+});
+
 describe('the end of a unit', () => {
   it('is waited for: every line is there, once', async () => {
     const id = await start(count(20_000));
@@ -137,13 +163,13 @@ it('each line comes once, however often the shipper is killed', async () => {
   }
   expect(await known()).toBeLessThan(40_000);
   await observed.trial.ended((await observed.trial.runtime.find(id))!);
-  shipper = startShipper({ database: observed.database, runtime: observed.trial.runtime, log });
+  shipper = startShipper({ database: observed.database, runtime: observed.trial.runtime, log, budget });
   await shipper.shipRemaining(id);
   expect(await observed.shipped(id)).toEqual(counted(40_000));
 }, 60_000);
 
 it('two of them at once write no line twice', async () => {
-  const other = startShipper({ database: observed.database, runtime: observed.trial.runtime, log });
+  const other = startShipper({ database: observed.database, runtime: observed.trial.runtime, log, budget });
   const id = await start(count(10_000));
   await observed.trial.ended((await observed.trial.runtime.find(id))!);
   await until(async () => (await observed.shipped(id)).length >= 10_000);
@@ -200,7 +226,7 @@ describe('router lines', () => {
   beforeEach(() => observed.sql(`delete from log_lines where source <> 'app'`));
 
   it('say what was asked and answered', async () => {
-    const lines = openRouterLines({ database: observed.database, log });
+    const lines = openRouterLines({ database: observed.database, log, budget });
     const instance = await observed.instance();
     lines.line(access({ instance_id: instance }));
     lines.line(access({ status: 503, reason: 'no_target' }));
@@ -228,7 +254,7 @@ describe('router lines', () => {
   });
 
   it('are left out and counted where there are too many', async () => {
-    const lines = openRouterLines({ database: observed.database, log });
+    const lines = openRouterLines({ database: observed.database, log, budget });
     for (let turn = 0; turn < 20_003; turn += 1) lines.line(access({ status: 500 }));
     await lines.close();
     const all = (await written()) as { source: string; message: string }[];
@@ -238,8 +264,18 @@ describe('router lines', () => {
     ]);
   });
 
+  it('are left out beyond the budget of the log', async () => {
+    const lines = openRouterLines({ database: observed.database, log, budget: openLogBudget(1) });
+    for (let turn = 0; turn < 20; turn += 1) lines.line(access({ status: 500 }));
+    await lines.close();
+    const all = (await written()) as { source: string; message: string }[];
+    // 3600 bytes, 391 for each line.
+    expect(all.filter(({ source }) => source === 'router')).toHaveLength(9);
+    expect(all.find(({ source }) => source === 'system')?.message).toMatch(/^11 router lines were left out/);
+  });
+
   it('are a thousand a second of one application at most, failures apart', async () => {
-    const lines = openRouterLines({ database: observed.database, log });
+    const lines = openRouterLines({ database: observed.database, log, budget });
     for (let turn = 0; turn < 500; turn += 1) lines.line(access());
     lines.line(access({ status: 502 }));
     await lines.close();

@@ -48,6 +48,14 @@ export const hostingSettings = {
     max: 2_000_000_000,
     description: 'First user id for applications when the service runs as root. Each application has its own user id.',
   }),
+  LOG_BYTES_PER_SECOND: integer({
+    default: '32768',
+    min: 1024,
+    max: 1_000_000_000,
+    description:
+      'Bytes a second that are kept of the log of an application, preview or database server. A line counts 256 ' +
+      'bytes more than it has; the bytes of an hour may come at once. What is beyond is dropped and counted.',
+  }),
   BUILD_CONCURRENCY: integer({
     default: '2',
     min: 1,

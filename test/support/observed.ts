@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { mintId } from '../../core/ids';
 import { createLog } from '../../core/log';
+import { openLogBudget } from '../../core/log_budget';
 import { openLocalRuntime, type LocalRuntimeOptions } from '../../drivers/runtime/local';
 import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
 import { named } from '../../db/statement';
@@ -82,7 +83,8 @@ export async function startShipperProcess({ url, trial }: Observed): Promise<Shi
 
 async function main({ url, runtime }: { url: string; runtime: LocalRuntimeOptions }): Promise<void> {
   const database = openControlDatabase(url, { poolSize: 2 });
-  startShipper({ database, runtime: await openLocalRuntime(runtime), log: createLog('warn') });
+  const budget = openLogBudget(1 << 20);
+  startShipper({ database, runtime: await openLocalRuntime(runtime), log: createLog('warn'), budget });
   process.stdout.write('ready\n');
 }
 
