@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../database';
 import { DriverError, checkpoint, driverContext } from '../../driver';
 import type { DriverContext } from '../../driver';
+import { shortenArchive } from './archive_limit';
 import { ensureProxy, networkProxy, stopProxy } from '../../hosted_server/access_proxy';
 import { writeFileFor, ownerOf } from '../../hosted_server/server_directory';
 import { beginToApply, noteApplied } from './applied';
@@ -40,6 +41,7 @@ export async function ensure(
   }
   await requireIdle(serverDirectory.path);
   await ensureData(cluster, ctx);
+  await shortenArchive(cluster, ctx);
   return ensureServer(cluster, ctx);
 }
 

@@ -11,7 +11,8 @@ import { isApplied } from './applied';
 import { programsOf } from './programs';
 import { needsRestart } from './server';
 import { inSession, isUnavailable, type Session } from './session';
-import { nextStage, storageOf } from './storage';
+import { isArchiveTooLarge } from './archive_limit';
+import { nextStage, storageOf, type Stage } from './storage';
 
 const answerWithinMs = 4_000;
 const nothingObserved: Omit<ObservedServer, 'state'> = {
@@ -35,7 +36,7 @@ export async function inspect(
   const observed = { ...nothingObserved, storage_used_bytes: usedBytes, full: stage !== 'none' };
   const { state } = await stateOf(engine, spec.id);
   if (state.state === 'running')
-    return inspectRunning(cluster, observed, nextStage(cluster, usedBytes, stage) === stage);
+    return inspectRunning(cluster, observed, await limitDifference(cluster, usedBytes, stage, ctx));
   const diff = spec.running ? 'it does not run' : null;
   // It ends with 0 when it was told to.
   if (state.state === 'exited' && state.code !== 0)
@@ -65,12 +66,12 @@ export async function metrics(cluster: Cluster): Promise<ServerMetrics> {
 async function inspectRunning(
   cluster: Cluster,
   base: Omit<ObservedServer, 'state'>,
-  hasRightStage: boolean,
+  limitDiffers: string | null,
 ): Promise<Inspected<ObservedServer>> {
   const { spec } = cluster;
   try {
     const { follows, lag, listens } = await inSession(cluster, { statementMs: answerWithinMs }, positionOf);
-    const diff = (await differenceOf(cluster, follows, listens)) ?? (hasRightStage ? null : 'the limit of its storage');
+    const diff = (await differenceOf(cluster, follows, listens)) ?? limitDiffers;
     return { observed: { ...base, state: 'running', replication_lag_seconds: lag }, diff };
   } catch (error) {
     if (error instanceof DriverError) throw error;
@@ -81,6 +82,16 @@ async function inspectRunning(
     const reason = 'The server rejects the connection of the platform.';
     return { observed: { ...base, state: 'failed', reason }, diff: 'it cannot be asked' };
   }
+}
+
+async function limitDifference(
+  cluster: Cluster,
+  usedBytes: number | null,
+  stage: Stage,
+  ctx: DriverContext,
+): Promise<string | null> {
+  if (nextStage(cluster, usedBytes, stage) !== stage) return 'the limit of its storage';
+  return (await isArchiveTooLarge(cluster, ctx)) ? 'the limit of its archive' : null;
 }
 
 async function differenceOf(cluster: Cluster, follows: boolean, listens: boolean): Promise<string | null> {

@@ -20,7 +20,7 @@ const enoughRoom = 0.95;
 /** How full it is, and the stage of the last look. Reads only. */
 export async function storageOf(cluster: Cluster, ctx: DriverContext): Promise<Storage> {
   const stage = (await readNote<Stage>(cluster.serverDirectory, 'storage')) ?? 'none';
-  return { usedBytes: await usedBytes(cluster.serverDirectory.data, ctx), stage };
+  return { usedBytes: await bytesBelow(cluster.serverDirectory.data, ctx), stage };
 }
 
 /** Looks, and remembers the stage that follows. A replica is as full as its primary: nothing is refused there. */
@@ -47,9 +47,10 @@ export function stageFor(share: number, before: Stage): Stage {
   return share >= enoughRoom && before !== 'none' ? 'soft' : 'none';
 }
 
-async function usedBytes(data: string, ctx: DriverContext): Promise<number | null> {
+/** What a directory takes; null where it could not be measured. */
+export async function bytesBelow(directory: string, ctx: DriverContext): Promise<number | null> {
   // What goes away while it looks makes du end with 1; what it found counts all the same.
-  const out = await run('du', ['-sk', '--', data], ctx).catch((error: { stdout?: string }) => error.stdout ?? '');
+  const out = await run('du', ['-sk', '--', directory], ctx).catch((error: { stdout?: string }) => error.stdout ?? '');
   const kilobytes = Number(/^(\d+)/.exec(out)?.[1]);
   return Number.isNaN(kilobytes) ? null : kilobytes * 1024;
 }
