@@ -203,18 +203,13 @@ async function store(state: State, batch: readonly Copied[]): Promise<void> {
   }
 }
 
-/** Of builds and release commands all: their output is limited. */
 function keptLines(budget: LogBudget, { unit: { origin }, chunk }: Copied, at: Date): LogLineInput[] {
-  const key = origin.preview_id ?? origin.application_id;
-  const kept = origin.step ? chunk.lines : chunk.lines.filter(({ text }) => budget.take(key, Buffer.byteLength(text)));
-  const lines = kept.map(({ text }): LogLineInput => ({
-    ...origin,
-    at,
-    source: 'app',
-    level: levelOf(text),
-    message: text,
-  }));
-  const lost = origin.step ? 0 : budget.lost(key);
+  // Deployments are counted together: there may be any number of them.
+  const key = origin.step ? `${origin.application_id}.deployments` : (origin.preview_id ?? origin.application_id);
+  const lines = chunk.lines
+    .filter(({ text }) => budget.take(key, Buffer.byteLength(text)))
+    .map(({ text }): LogLineInput => ({ ...origin, at, source: 'app', level: levelOf(text), message: text }));
+  const lost = budget.lost(key);
   return lost ? [...lines, { ...origin, at, source: 'system', level: 'warning', message: lossMessage(lost) }] : lines;
 }
 

@@ -102,26 +102,23 @@ describe('lines', () => {
 });
 
 describe('lines beyond the budget of a log', () => {
-  it('are dropped and counted, those of a build are not', async () => {
+  it.each(['instance', 'build'])('are dropped and counted, those of a unit of the kind %s too', async (kind) => {
     await shipper.stop();
-    shipper = startShipper({
-      ...{ database: observed.database, runtime: observed.trial.runtime, log },
-      budget: openLogBudget(1),
-    });
-    const id = await start(count(50));
-    await observed.trial.ended((await observed.trial.runtime.find(id))!);
+    const { database, trial, application } = observed;
+    shipper = startShipper({ database, runtime: trial.runtime, log, budget: openLogBudget(1) });
+    const id = kind === 'build' ? `${application.deployment}.build` : await observed.instance();
+    await trial.runtime.destroy(id, driverContext(withinMs));
+    await observed.sql('delete from log_lines');
+    await trial.start(trial.spec(id, count(50), ROOM));
+    await trial.ended((await trial.runtime.find(id))!);
     await shipper.shipRemaining(id);
+    const rows = await observed.sql<{ message: string }>('select message from log_lines order by seq');
     // 3600 bytes are 13 lines of 16 bytes and 256 more each.
-    expect(await observed.shipped(id)).toEqual([
+    expect(rows.map(({ message }) => message)).toEqual([
       ...counted(13),
       '37 lines were not kept: more was printed than LOG_BYTES_PER_SECOND.',
     ]);
-    const build = `${observed.application.deployment}.build`;
-    await observed.trial.runtime.destroy(build, driverContext(withinMs));
-    await observed.trial.run(observed.trial.spec(build, count(50), { kind: 'task', limits: { time_ms: 10_000 } }));
-    await shipper.shipRemaining(build);
-    const rows = await observed.sql(`select 1 from log_lines where step = 'build' and message like 'line % of %'`);
-    expect(rows).toHaveLength(50);
+    await trial.runtime.destroy(id, driverContext(withinMs));
   });
 });
 
