@@ -26,8 +26,8 @@ const PUBLISHED = 'published';
 const FORWARDED = 'forwarded';
 const SOURCES = 'forwarded_sources';
 const OF_ENDPOINTS = 'ct status dnat ct original ip daddr != 127.0.0.0/8';
-/** Jumped to from filters: whether a packet of a public endpoint may go on. */
-export const ENDPOINT_PACKETS = 'endpoint_packets';
+/** Chain that filters go to: whether a packet of a public endpoint may go on. */
+const ENDPOINT_PACKETS = 'endpoint_packets';
 
 /** Maps and chains of the table of the host. */
 export function forwardObjects(
