@@ -52,7 +52,7 @@ test('it makes volumes until it is told to stop, and ends with 0', async () => {
   await until(
     'the volume is available',
     async () => (await workshop.row<{ status: string }>('volumes', id))?.status === 'available',
-    20_000,
+    45_000,
   );
   expect(existsSync(path.join(dataDir, 'volumes', id, 'data'))).toBe(true);
   worker.kill('SIGTERM');
