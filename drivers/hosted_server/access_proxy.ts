@@ -89,7 +89,6 @@ export async function ensureProxy(
 ): Promise<void> {
   if ((await proxyDifference(engine, serverDirectory, spec)) === null) return;
   if (!isDesired(engine, spec)) return stopProxy(engine, spec.id, ctx);
-  await engine.runtime.forwardPort(serverUnitOf(spec.id), forwardOf(engine, spec), ctx);
   await removeNote(serverDirectory, noteName);
   await writeFileFor(
     path.join(serverDirectory.conf, fileName),
@@ -98,6 +97,7 @@ export async function ensureProxy(
   );
   if (!(await isRunning(engine, spec.id)) || !(await isOfTarget(engine, serverDirectory, spec)))
     await startProxy(engine, serverDirectory, spec, ctx);
+  await engine.runtime.forwardPort(serverUnitOf(spec.id), forwardOf(engine, spec), ctx);
   await writeNote(serverDirectory, noteName, digestOf(engine, spec));
 }
 

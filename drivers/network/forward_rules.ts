@@ -68,9 +68,12 @@ export function forwardObjects(
   ];
 }
 
-/** For the chain of what is forwarded. */
+/** For the chain of what is forwarded. What leaves networks may be translated by others. */
 export function forwardFilter(interfaces: string): string[] {
-  return ['iifname', 'oifname'].map((way) => `${way} "${interfaces}" ct status dnat goto ${ENDPOINT_PACKETS}`);
+  return [
+    `oifname "${interfaces}" ct direction original ct status dnat goto ${ENDPOINT_PACKETS}`,
+    `iifname "${interfaces}" ct direction reply ct status dnat goto ${ENDPOINT_PACKETS}`,
+  ];
 }
 
 /** For the chain of what comes to the host from networks. */

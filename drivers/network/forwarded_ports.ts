@@ -19,29 +19,36 @@ export interface RootForwards extends PortForwards {
 /** `networks`: the directory of the networks. */
 export function openPortForwards(networks: string, table: HostTable, addressOf: AddressOf): RootForwards {
   const directory = directoryIn(networks);
-  const remove = async (unitId: string, port: number, ctx: DriverContext): Promise<void> => {
-    await table.removeForward(port, ctx);
+  const remove = async (unitId: string, found: ForwardedPort, ctx: DriverContext): Promise<void> => {
+    await writeNetworkNote(directory, unitId, unknown(found));
+    await table.removeForward(found.port, ctx);
     await rm(path.join(directory, unitId), { force: true });
   };
   return {
     find: (unitId) => noteOf(directory, unitId),
     async set(unitId, wanted, ctx) {
       const found = await noteOf(directory, unitId);
-      if (found !== null && found.port !== wanted?.port) await remove(unitId, found.port, ctx);
+      const isPlaced = found?.port === wanted?.port && found?.network === wanted?.network;
+      if (found !== null && !isPlaced) await remove(unitId, found, ctx);
       const rule = wanted && ruleOf(wanted, addressOf);
-      if (rule === null) return;
+      if (wanted === null || rule === null) return;
       await writeNetworkNote(directory, unitId, JSON.stringify(wanted));
       await table.addForward(rule, ctx).catch(async (error: unknown) => {
-        await rm(path.join(directory, unitId), { force: true });
+        await writeNetworkNote(directory, unitId, unknown(wanted));
         throw error;
       });
     },
     publish: (ports, ctx) => table.publish(addressesOf(ports), ctx),
     async removeInto(network, ctx) {
-      for (const [unitId, { port, network: into }] of await notesIn(directory))
-        if (into === network) await remove(unitId, port, ctx);
+      for (const [unitId, found] of await notesIn(directory))
+        if (found.network === network) await remove(unitId, found, ctx);
     },
   };
+}
+
+/** Nothing is loaded for it, and it differs from whatever is wanted: the rule may be there, or not. */
+function unknown(port: ForwardedPort): string {
+  return JSON.stringify({ ...port, sources: [] });
 }
 
 /** What the rules are made of. */
@@ -66,7 +73,7 @@ async function noteOf(directory: string, unitId: string): Promise<ForwardedPort 
 
 function ruleOf({ network, ...rest }: ForwardedPort, addressOf: AddressOf): ForwardRule | null {
   const to = addressOf(network);
-  return to === null ? null : { ...rest, to };
+  return to === null || !rest.sources.length ? null : { ...rest, to };
 }
 
 function addressesOf(ports: PortLocations): Map<number, string> {

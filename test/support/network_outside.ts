@@ -12,6 +12,8 @@ import { firstOutput, kill } from './processes';
 /** Once the anycast address of relays, today nobody's. */
 const PUBLIC = '192.88.99.2';
 const HERE = '192.88.99.1';
+/** As that of a service of a cluster: nobody has it. */
+const VIRTUAL = '192.88.99.77';
 const METADATA = '169.254.169.254';
 const RESOLVER = '10.98.76.53';
 const PRIVATE = ['10.98.76.54', '172.20.9.9', '192.168.77.7', '100.64.9.9'];
@@ -89,6 +91,17 @@ export function networkOutsideCases(): void {
   }, 60_000);
 
   reachCases(() => one);
+
+  test('an address that the host itself translates is reached as what it stands for', async () => {
+    const table = `test_${process.pid}`;
+    const hook = 'type nat hook prerouting priority -101;';
+    output('nft', `table ip ${table} {\n chain virtual {\n ${hook}\n ip daddr ${VIRTUAL} dnat to ${PUBLIC}\n }\n}`);
+    try {
+      expect(await one.reach('ins_virtual', 'prj_out', [at(VIRTUAL)])).toEqual({ [at(VIRTUAL)]: 'outside' });
+    } finally {
+      output('nft', 'delete', 'table', 'ip', table);
+    }
+  });
 
   test('the host does not forward for others because of it', async () => {
     expect(before).toBe('outside');
