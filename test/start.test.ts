@@ -15,6 +15,7 @@ import { processesWith } from './support/processes';
 import { startProgram } from './support/program';
 import { database, directory, setUpStarts, until } from './support/start_cases';
 
+jest.setTimeout(120_000);
 setUpStarts();
 
 const readFirstKey = (dir: string): { key: string; project_id: string; base_url: string } =>
@@ -90,7 +91,7 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   expect([await second.ended, second.err()]).toEqual([0, '']);
   await until(() => processesWith(path.join(dir, 'postgres')).length === 0);
   expect(processesWith(path.join(dir, 'postgres'))).toEqual([]);
-}, 60_000);
+});
 
 test('two first starts at once agree on one key, and nothing embedded starts beside DATABASE_URL', async () => {
   const url = await database(true);
@@ -111,7 +112,7 @@ test('two first starts at once agree on one key, and nothing embedded starts bes
   for (const dir of places) expect([existsSync(path.join(dir, 'postgres')), processesWith(dir)]).toEqual([false, []]);
   for (const program of both) program.signal('SIGTERM');
   expect(await Promise.all(both.map(({ ended }) => ended))).toEqual([0, 0]);
-}, 60_000);
+});
 
 test('a key that can not be written down is not made', async () => {
   const dir = directory('blocked');
@@ -164,7 +165,7 @@ test('a stopping process answers what is open, takes nothing new, and ends with 
   // Far below the grace time: the client's idle connection is not waited for.
   expect(performance.now() - released).toBeLessThan(15_000);
   expect(program.out()).toMatch(/"msg":"stopped"/);
-}, 60_000);
+});
 
 test('it can be stopped while it starts', async () => {
   const silent = createServer();
@@ -201,7 +202,7 @@ test('a worker of its own does the work of an API that has none', async () => {
   expect(await status()).toBe('available');
   for (const program of [worker, api]) program.signal('SIGTERM');
   expect(await Promise.all([worker.ended, api.ended])).toEqual([0, 0]);
-}, 60_000);
+});
 
 test('--help lists every setting', async () => {
   const help = startProgram({}, { words: ['--help'] });

@@ -12,7 +12,7 @@ export let home: string;
 export const databases: TestDatabase[] = [];
 
 export async function until(check: () => boolean | Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 300 && !(await check()); turn += 1) await sleep(50);
+  for (let turn = 0; turn < 1_200 && !(await check()); turn += 1) await sleep(50);
 }
 
 export async function database(empty: boolean): Promise<string> {
