@@ -1,6 +1,6 @@
 // The limit of what a PostgreSQL server archives: the window of points in time becomes shorter, backups stay.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DatabaseServer } from '../../drivers/database';
@@ -51,6 +51,15 @@ const gigabyteBytes = 2 ** 28;
     const file = path.join(archive(), `${walFile}.partial.gz`);
     expect(spawnSync('fallocate', ['-l', String(8 * gigabyteBytes + 1), file]).status).toBe(0);
   };
+  /** As from before an upgrade: its log, which would fit, is none of this archive. */
+  const addBackupOfAnother = (like: string): void => {
+    const all = path.join(one.directory, 'backups', spec.id);
+    cpSync(path.join(all, like), path.join(all, 'bkp_other'), { recursive: true });
+    const file = path.join(all, 'bkp_other', 'manifest.json');
+    const manifest = JSON.parse(readFileSync(file, 'utf8')) as object;
+    const other = { id: 'bkp_other', system_identifier: '1', wal_file: '0000000100000000000000F0' };
+    writeFileSync(file, JSON.stringify({ ...manifest, ...other, taken_at: new Date().toISOString() }));
+  };
   const logFiles = (): string[] => readdirSync(archive()).filter((file) => /^[0-9A-F]{24}/.test(file));
   const differs = async () => (await one.driver.observe(spec, ctx())).differs;
 
@@ -58,6 +67,7 @@ const gigabyteBytes = 2 ** 28;
     await add('one');
     const first = await backup('bkp_one');
     await add('two');
+    addBackupOfAnother('bkp_one');
     const second = await backup('bkp_two');
     await add('three');
     const moment = await now();

@@ -15,8 +15,7 @@ const ARCHIVE_STORAGES = 8;
 
 /** Whether `shortenArchive` has something to do. */
 export async function isArchiveTooLarge(cluster: Cluster, ctx: DriverContext): Promise<boolean> {
-  const archive = await archiveOf(cluster);
-  return archive !== null && ((await bytesBelow(archive, ctx)) ?? 0) > limitOf(cluster);
+  return (await largeArchiveOf(cluster, ctx)) !== null;
 }
 
 /**
@@ -24,17 +23,18 @@ export async function isArchiveTooLarge(cluster: Cluster, ctx: DriverContext): P
  * window begins anew with the next one. Repeatable.
  */
 export async function shortenArchive(cluster: Cluster, ctx: DriverContext): Promise<void> {
-  if (!(await isArchiveTooLarge(cluster, ctx))) return;
+  const found = await largeArchiveOf(cluster, ctx);
+  if (found === null) return;
   const { engine, serverDirectory, spec } = cluster;
-  const archive = (await archiveOf(cluster))!;
-  const files = await logFilesIn(archive);
-  const leading = leadingOn(await archivedSince(serverDirectory), await backupsHere(engine, spec.id));
+  const files = await logFilesIn(found.archive);
+  const own = (await backupsHere(engine, spec.id)).filter((one) => one.system_identifier === found.systemIdentifier);
+  const leading = leadingOn(await archivedSince(serverDirectory), own);
   const first = firstThatFits(files, leading, limitOf(cluster));
   // Before the files go: what a crash leaves of them is no part of the window.
   if (spec.archive) await noteArchivedSince(serverDirectory, first?.taken_at ?? new Date().toISOString());
   for (const { name } of files)
     if (first === undefined || orderOf(name) < orderOf(first.wal_file))
-      await rm(path.join(archive, name), { force: true });
+      await rm(path.join(found.archive, name), { force: true });
 }
 
 interface LogFile {
@@ -49,9 +49,16 @@ function firstThatFits(files: readonly LogFile[], leading: readonly Manifest[], 
   });
 }
 
-async function archiveOf({ serverDirectory }: Cluster): Promise<string | null> {
+/** null: there is none, or it fits. */
+async function largeArchiveOf(
+  cluster: Cluster,
+  ctx: DriverContext,
+): Promise<{ archive: string; systemIdentifier: string } | null> {
+  const { serverDirectory } = cluster;
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(absentIsNull);
-  return systemIdentifier === null ? null : archiveDirectory(serverDirectory, systemIdentifier);
+  if (systemIdentifier === null) return null;
+  const archive = archiveDirectory(serverDirectory, systemIdentifier);
+  return ((await bytesBelow(archive, ctx)) ?? 0) > limitOf(cluster) ? { archive, systemIdentifier } : null;
 }
 
 async function logFilesIn(archive: string): Promise<LogFile[]> {
