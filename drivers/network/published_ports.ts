@@ -80,7 +80,7 @@ async function send(publisher: Publisher, ports: PortLocations): Promise<void> {
   if (publisher.isClosed) return;
   const { directory } = publisher;
   publisher.control ??= await connectTo(publisher, ports.size > 0);
-  const failed = publisher.control === null ? {} : await askFor(ports, publisher.control);
+  const failed = publisher.control === null ? {} : await takePorts(ports, publisher.control);
   for (const [port, code] of Object.entries(failed))
     publisher.log('A port of a database is taken on the host.', new Error(`Port ${port} is not led to it: ${code}.`));
   const taken = [...ports].filter(([port]) => failed[port] === undefined);
@@ -89,8 +89,8 @@ async function send(publisher: Publisher, ports: PortLocations): Promise<void> {
   if (ports.size === 0) await rm(directory, { recursive: true, force: true });
 }
 
-/** Codes of errors by port. */
-async function askFor(ports: PortLocations, control: Socket): Promise<Record<string, string>> {
+/** Has the program take these ports and no others. @returns codes of errors by port */
+async function takePorts(ports: PortLocations, control: Socket): Promise<Record<string, string>> {
   return JSON.parse(await answerOf(control, JSON.stringify(Object.fromEntries(ports)))) as Record<string, string>;
 }
 

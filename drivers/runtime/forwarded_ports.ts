@@ -19,15 +19,15 @@ export async function forwardPort(
   port: PortToForward | null,
   ctx: DriverContext,
 ): Promise<void> {
-  if (await isForwarded(units, unitId, port)) return;
-  await units.driver?.set(unitId, await intoNetwork(units, unitId, port), ctx);
+  if (!units.driver) return;
+  const wanted = await intoNetwork(units, unitId, port);
+  if (!isDeepStrictEqual(await units.driver.find(unitId), wanted)) await units.driver.set(unitId, wanted, ctx);
 }
 
 /** Whether it is as wanted; also where nothing can be forwarded. */
 export async function isForwarded(units: UnitForwards, unitId: string, port: PortToForward | null): Promise<boolean> {
   if (!units.driver) return true;
-  const wanted = await intoNetwork(units, unitId, port);
-  return isDeepStrictEqual(await units.driver.find(unitId), wanted);
+  return isDeepStrictEqual(await units.driver.find(unitId), await intoNetwork(units, unitId, port));
 }
 
 /** null: not in a network of its own, or not to be forwarded. */
