@@ -71,7 +71,8 @@ test('nothing that was acknowledged is lost when the process is killed', async (
     };
     const senders = Array.from({ length: 8 }, send);
     await sleep(1_500 + round * 700);
-    while (acknowledged.length < 30 * (round + 1)) await sleep(20);
+    const enough = 30 * (round + 1);
+    await eventually(() => Promise.resolve(expect(acknowledged.length).toBeGreaterThan(enough)), 30_000);
     program.signal('SIGKILL');
     await program.ended;
     stopped = true;
@@ -79,6 +80,7 @@ test('nothing that was acknowledged is lost when the process is killed', async (
     client.close();
     await start();
   }
+  expect(acknowledged.length).toBeGreaterThan(50);
   await eventually(async () => {
     const arrived = new Set(receiver.mails.map(({ to }) => to));
     expect(acknowledged.filter((to) => !arrived.has(to))).toEqual([]);
