@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
-import { startSendingBody, bodyOf, type BodyState } from './request_body';
+import { startSendingBody, bodyOf, takeWholeBody, type BodyState } from './request_body';
 import { chooseUpstream, stickyCookie } from './load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from './ingress_state';
@@ -163,22 +163,14 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   proxied.attempts += 1;
   const connection = takeConnection(upstream, proxied, now, kind, ingress.limits.headerBytes);
   proxied.connection = connection;
-  const { target, authority, expects, body } = proxied;
+  const { target, authority, expects } = proxied;
+  const protocol = upgrade?.protocol ?? null;
+  const head = forwardedHead(request, { target, authority, caller, trustProxy: ingress.trustProxy, protocol, expects });
+  const body = takeWholeBody(proxied);
   // Head and the beginning of the body in one packet.
-  if (body === 'held' && connection.socket !== null) holdWrites(connection.socket);
-  sendHead(
-    connection,
-    request.method as string,
-    forwardedHead(request, {
-      target,
-      authority,
-      caller,
-      trustProxy: ingress.trustProxy,
-      protocol: upgrade?.protocol ?? null,
-      expects,
-    }),
-    body === 'none' && upgrade === null,
-  );
+  if (proxied.body === 'held' && connection.socket !== null) holdWrites(connection.socket);
+  const isWhole = proxied.body === 'none' || proxied.body === 'sent';
+  sendHead(connection, request.method as string, head + body, isWhole && upgrade === null);
   if (connection.socket !== null) startSendingBody(proxied);
 }
 

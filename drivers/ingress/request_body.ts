@@ -16,6 +16,18 @@ export function bodyOf(request: VisitorRequest): BodyState {
   return isChunked(request) || (length !== undefined && length !== '0') ? 'held' : 'none';
 }
 
+/**
+ * What goes out in one piece with the head: all of the body of a simple request. It is noted as sent, and counted once,
+ * also where the next instance gets it again because the one before refused the connection.
+ */
+export function takeWholeBody(proxied: ProxiedRequest): string {
+  const body = proxied.request.body ?? null;
+  if (body === null) return '';
+  proxied.body = 'sent';
+  proxied.receivedBytes = body.length;
+  return body.toString('latin1');
+}
+
 /** Begins to send the body, once. A client that waits for 100 gets it when the instance sends it: `invited`. */
 export function startSendingBody(proxied: ProxiedRequest, event: 'connected' | 'invited' = 'connected'): void {
   const { body, expects } = proxied;

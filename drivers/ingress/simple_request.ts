@@ -1,5 +1,6 @@
-// Parses the requests that most are: HTTP/1.1, a path, no body, and nothing that needs a second look. What is not one
-// of them goes to the parser of node:http with every byte: this one refuses nothing and repairs nothing.
+// Parses the requests that most are: HTTP/1.1, a path, no body or one that came whole with the head, and nothing that
+// needs a second look. What is not one of them goes to the parser of node:http with every byte: this one refuses
+// nothing and repairs nothing.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { EDGE_FIELD } from '../cdn';
@@ -18,10 +19,8 @@ export interface SimpleRequest extends VisitorRequest {
  * RFC 9112 §2 to §5 without all that is optional: no empty line in front, one space each, a path of visible characters
  * without `#`, CRLF alone, no folded line, no space before a colon, no control character but a tab in a value.
  */
-const SIMPLE =
-  /^(?:GET|HEAD|DELETE|OPTIONS) (\/[!"$-~]*) HTTP\/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)+\r\n$/;
-const CARRIAGE_RETURN = 0x0d;
-const LINE_FEED = 0x0a;
+const SIMPLE = /^([A-Z]{3,7}) (\/[!"$-~]*) HTTP\/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)+\r\n$/;
+const HEAD_END = Buffer.from('\r\n\r\n');
 /** `GET / HTTP/1.1` and the ends of its line and of its head. */
 const SHORTEST = 18;
 const VERSION_LENGTH = ' HTTP/1.1\r\n'.length;
@@ -29,36 +28,39 @@ const LINE_END = '\r\n';
 const SPACE = 0x20;
 const TAB = 0x09;
 const CLOSE_OR_KEEP = /^(?:close|keep-alive)$/i;
+const LENGTH = /^(?:0|[1-9]\d{0,8})$/;
+const WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS']);
+const WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
-/** A body, a change of what is spoken, or another name of `Connection`, which Node's parser follows too. */
-const UNUSUAL = new Set([
-  ...['content-length', 'transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection'],
-]);
+/** A body in chunks, a change of what is spoken, or another name of `Connection`, which Node's parser follows too. */
+const UNUSUAL = new Set(['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection']);
 /** Those that the ingress reads. Each may stand once. */
 const READ = new Set([
-  ...['host', 'connection', 'cookie', 'accept', EDGE_FIELD],
+  ...['host', 'connection', 'content-length', 'cookie', 'accept'],
   ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id'],
+  EDGE_FIELD,
 ]);
 
 const NO_TRAILERS: string[] = [];
 
 /** Null where the bytes are anything else than one whole simple request. */
 export function parseSimpleRequest(bytes: Buffer, socket: Socket, limits: IngressLimits): SimpleRequest | null {
-  const { length } = bytes;
-  if (length < SHORTEST || length > limits.headerBytes || !endsHead(bytes)) return null;
-  const text = bytes.toString('latin1');
-  const path = SIMPLE.exec(text)?.[1];
-  if (path === undefined) return null;
-  const pathAt = text.indexOf(' ') + 1;
+  const headLength = bytes.indexOf(HEAD_END) + HEAD_END.length;
+  if (headLength < SHORTEST || headLength > limits.headerBytes) return null;
+  const text = bytes.toString('latin1', 0, headLength);
+  const [, method, path] = SIMPLE.exec(text) ?? [];
+  if (method === undefined || path === undefined) return null;
+  const pathAt = method.length + 1;
   const rawHeaders: string[] = [];
   const headers = readHeaders(bytes, text, pathAt + path.length + VERSION_LENGTH, rawHeaders);
   if (headers?.host === undefined || rawHeaders.length > limits.headers * 2) return null;
   const { connection } = headers;
   if (connection !== undefined && !CLOSE_OR_KEEP.test(connection)) return null;
+  if (!isWhole(method, headers['content-length'], bytes.length - headLength)) return null;
   return {
     httpVersionMajor: 1,
     httpVersionMinor: 1,
-    method: text.slice(0, pathAt - 1),
+    method,
     // A copy: what notes it in a log must not hold the whole head.
     url: bytes.toString('latin1', pathAt, pathAt + path.length),
     authority: headers.host,
@@ -68,6 +70,7 @@ export function parseSimpleRequest(bytes: Buffer, socket: Socket, limits: Ingres
     rawTrailers: NO_TRAILERS,
     socket,
     complete: true,
+    body: bytes.length === headLength ? null : bytes.subarray(headLength),
     on: ignore,
     once: ignore,
     pause: ignore,
@@ -76,14 +79,13 @@ export function parseSimpleRequest(bytes: Buffer, socket: Socket, limits: Ingres
   };
 }
 
-function endsHead(bytes: Buffer): boolean {
-  const { length } = bytes;
-  return (
-    bytes[length - 1] === LINE_FEED &&
-    bytes[length - 2] === CARRIAGE_RETURN &&
-    bytes[length - 3] === LINE_FEED &&
-    bytes[length - 4] === CARRIAGE_RETURN
-  );
+/**
+ * Whether the bytes behind the head are the body, all of it and nothing else, of a method that is served here.
+ * RFC 9112 §6.3: no length is no body.
+ */
+function isWhole(method: string, length: string | undefined, bytes: number): boolean {
+  if (length === undefined) return bytes === 0 && (WITHOUT_BODY.has(method) || WITH_BODY.has(method));
+  return WITH_BODY.has(method) && LENGTH.test(length) && Number(length) === bytes;
 }
 
 /** Of a text that SIMPLE describes. Null where one of them makes the request no simple one. */
@@ -110,7 +112,7 @@ function isSpace(byte: number | undefined): boolean {
 }
 
 function ignore(): void {
-  // There is no body that could come.
+  // There is no body that is still to come.
 }
 
 function isNever(): boolean {

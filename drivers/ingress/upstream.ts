@@ -126,7 +126,7 @@ function isUsable({ socket }: UpstreamConnection): boolean {
   return socket !== null && !socket.destroyed && !socket.readableEnded;
 }
 
-/** Sends a request line and headers; `deferred`: they are all. */
+/** Sends a request line, headers and, in latin1, a body that came with them; `deferred`: they are all. */
 export function sendHead(connection: UpstreamConnection, method: string, head: string, deferred: boolean): void {
   expectResponse(connection.parser, method);
   if (connection.socket === null) connection.unsent = head;

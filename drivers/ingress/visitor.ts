@@ -13,6 +13,8 @@ export interface VisitorRequest {
   readonly rawTrailers: string[];
   /** Its body has come whole. */
   readonly complete: boolean;
+  /** Of a simple request: all of its body, which came with the head. Others give theirs with `on`. */
+  readonly body?: Buffer | null;
   readonly socket: { readonly remoteAddress?: string | undefined };
   on(event: 'data', listener: (chunk: Buffer) => void): unknown;
   on(event: 'end', listener: () => void): unknown;

@@ -20,6 +20,8 @@ test('an instance that refuses is passed over, also by a request with a body', a
   const front = await openFront([routeOf([gone, live])]);
   for (let index = 0; index < 6; index += 1)
     expect((await ask(front, { method: 'POST', body: Buffer.alloc(200_000) })).body).toBe('200000');
+  for (let index = 0; index < 6; index += 1)
+    expect((await ask(front, { method: 'POST', body: 'small' })).body).toBe('5');
   for (let index = 0; index < 6; index += 1) expect((await ask(front)).status).toBe(200);
   expect(front.lines.every((line) => line.instance_id === live.instance_id)).toBe(true);
 });

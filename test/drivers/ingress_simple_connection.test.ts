@@ -66,6 +66,42 @@ test('a connection goes on behind a request with a body, and behind one that com
   expect(bodiesOf(text)).toEqual(['/bytes']);
 });
 
+test('bodies that come with their head arrive as they were, and the connection serves on', async () => {
+  const app = await startApp((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => response.end(`${request.method} ${Buffer.concat(chunks).toString('base64')}`));
+  });
+  const front = await openFront([routeOf([app])], { limits: { bodyBytes: 70_000 } });
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const allBytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+  const bodies = [allBytes, Buffer.alloc(0), Buffer.from('\r\n\r\nGET / HTTP/1.1\r\n\r\n'), Buffer.alloc(60_000, 7)];
+  for (const body of bodies)
+    for (const method of ['POST', 'PUT', 'PATCH'])
+      expect((await ask(front, { method, agent, body })).body).toBe(`${method} ${body.toString('base64')}`);
+  expect((await ask(front, { agent })).body).toBe('GET ');
+  expect((await ask(front, { method: 'POST', agent, body: Buffer.alloc(70_001) })).status).toBe(413);
+  agent.destroy();
+  const bytes = 3 * bodies.reduce((sum, { length }) => sum + length, 0);
+  expect(front.ingress.takeTraffic()).toMatchObject([{ received_bytes: bytes }, { received_bytes: 0 }]);
+});
+
+test('a body in one piece with its head is answered on the connection of the requests around it', async () => {
+  const front = await openFront([routeOf([await echo()])]);
+  const socket = connect(front.port, '127.0.0.1').setNoDelay(true);
+  let text = '';
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+  const post = (path: string): string =>
+    `POST ${path} HTTP/1.1\r\nHost: app.example.com\r\nContent-Length: 2\r\n\r\nhi`;
+  for (const bytes of [post('/slow/1'), post('/2'), GET('/3'), post('/slow/4'), GET('/5', LAST)]) {
+    socket.write(bytes);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await closed;
+  expect(bodiesOf(text)).toEqual(['/slow/1', '/2', '/3', '/slow/4', '/5']);
+});
+
 test('behind a request that closes the connection nothing is served', async () => {
   const seen: string[] = [];
   const app = await startApp((request, response) => {

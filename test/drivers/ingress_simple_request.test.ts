@@ -32,6 +32,17 @@ test('what is taken is read', () => {
   expect(['close', 'Close', 'keep-alive', 'Keep-Alive'].map(isLast)).toEqual([true, true, false, false]);
 });
 
+test('a body that came whole with its head is taken', () => {
+  const withBody = (method: string, length: string, body: string) =>
+    parse(`${method} / HTTP/1.1\r\n${HOST}${length}\r\n${body}`)?.body;
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+  expect(withBody('POST', 'Content-Length: 256\r\n', bytes.toString('latin1'))).toEqual(bytes);
+  expect(withBody('PUT', 'content-length:4\r\n', '\r\n\r\n')).toEqual(Buffer.from('\r\n\r\n'));
+  expect(withBody('PATCH', 'Content-Length: 5000\r\n', 'x'.repeat(5_000))).toHaveLength(5_000);
+  expect(withBody('POST', 'Content-Length: 0\r\n', '')).toBeNull();
+  expect(withBody('POST', '', '')).toBeNull();
+});
+
 test.each([
   ['half a head', `GET / HTTP/1.1\r\n${HOST}`],
   ['no end of the head', `GET / HTTP/1.1\r\n${HOST}\r`],
@@ -55,6 +66,18 @@ test.each([
   ['a form feed in a value', `GET / HTTP/1.1\r\n${HOST}X-A: b\f\r\n\r\n`],
   ['a byte above ASCII in a name', `GET / HTTP/1.1\r\n${HOST}X-\u00c4: b\r\n\r\n`],
   ['a length', `GET / HTTP/1.1\r\n${HOST}Content-Length: 0\r\n\r\n`],
+  ['half a body', `POST / HTTP/1.1\r\n${HOST}Content-Length: 5\r\n\r\nhell`],
+  ['more than a body', `POST / HTTP/1.1\r\n${HOST}Content-Length: 5\r\n\r\nhello!`],
+  ['a body without a length', `POST / HTTP/1.1\r\n${HOST}\r\nhello`],
+  ['a body of no length', `POST / HTTP/1.1\r\n${HOST}Content-Length: 0\r\n\r\nhello`],
+  ['two lengths', `POST / HTTP/1.1\r\n${HOST}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`],
+  ['a list of lengths', `POST / HTTP/1.1\r\n${HOST}Content-Length: 5, 5\r\n\r\nhello`],
+  ['a length with a sign', `POST / HTTP/1.1\r\n${HOST}Content-Length: +5\r\n\r\nhello`],
+  ['a length with a zero in front', `POST / HTTP/1.1\r\n${HOST}Content-Length: 05\r\n\r\nhello`],
+  ['a length in other digits', `POST / HTTP/1.1\r\n${HOST}Content-Length: 0x5\r\n\r\nhello`],
+  ['an empty length', `POST / HTTP/1.1\r\n${HOST}Content-Length:\r\n\r\n`],
+  ['a body in chunks', `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+  ['a body of a method that has none', `DELETE / HTTP/1.1\r\n${HOST}Content-Length: 5\r\n\r\nhello`],
   ['a length in another case', `GET / HTTP/1.1\r\n${HOST}cONTENT-lENGTH: 5\r\n\r\n`],
   ['a coding', `GET / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`],
   ['both', `GET / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n`],
@@ -85,7 +108,6 @@ test.each([
   ['a fragment', `GET /a#b HTTP/1.1\r\n${HOST}\r\n`],
   ['a byte above ASCII in the path', `GET /\u00e4 HTTP/1.1\r\n${HOST}\r\n`],
   ['a tunnel', `CONNECT app.example.com:80 HTTP/1.1\r\n${HOST}\r\n`],
-  ['a method that has a body', `POST / HTTP/1.1\r\n${HOST}\r\n`],
   ['a method in lower case', `get / HTTP/1.1\r\n${HOST}\r\n`],
   ['a method that nobody knows', `GETS / HTTP/1.1\r\n${HOST}\r\n`],
   ['a large head', `GET / HTTP/1.1\r\n${HOST}X-A: ${'a'.repeat(4_096)}\r\n\r\n`],
@@ -105,20 +127,22 @@ test('a large head that is nearly right costs no more than its length', () => {
 
 test('what is taken is what Node reads', async () => {
   const random = randomFrom(SEED);
-  let taken = 0;
+  let [taken, bodies] = [0, 0];
   for (let number = 0; number < CASES; number += 1) {
     const bytes = hostileRequest(random);
     const ours = parse(bytes);
     if (ours === null) continue;
     taken += 1;
-    const { method, url, rawHeaders, isLast } = ours;
+    const { method, url, rawHeaders, isLast, body } = ours;
+    if (body) bodies += 1;
     expect({ number, requests: await readWithNode(bytes) }).toEqual({
       number,
-      requests: [{ method, url, rawHeaders, isLast, body: '' }],
+      requests: [{ method, url, rawHeaders, isLast, body: body?.toString('latin1') ?? '' }],
     });
   }
   expect(taken).toBeGreaterThan(CASES / 40);
   expect(taken).toBeLessThan(CASES / 2);
+  expect(bodies).toBeGreaterThan(CASES / 400);
 });
 
 /** What Node's server makes of the bytes; empty where it refuses them. */
@@ -144,18 +168,33 @@ async function readWithNode(bytes: Buffer): Promise<object[]> {
 
 const LINES = [
   ...Array<string>(8).fill('GET / HTTP/1.1'),
+  ...Array<string>(8).fill('POST / HTTP/1.1'),
   ...['HEAD /a HTTP/1.1', 'DELETE /a?b=c&d HTTP/1.1', 'OPTIONS /%00 HTTP/1.1', 'POST / HTTP/1.1', 'GET / HTTP/1.0'],
   ...['GET /a"<>\\^`{|}[]!$ HTTP/1.1', 'GET /#a HTTP/1.1', 'GET  / HTTP/1.1', 'GET /a b HTTP/1.1', 'GET / HTTP/1.2'],
   ...['GET //other.example.com HTTP/1.1', 'GET http://a/ HTTP/1.1', 'OPTIONS * HTTP/1.1', 'CONNECT a:80 HTTP/1.1', ''],
 ];
 const HEADERS = [
-  ...['Content-Length: 5', 'Content-Length: 0', 'Transfer-Encoding: chunked', 'Transfer-Encoding : chunked', 'TE: x'],
+  ...Array<string>(6).fill('Content-Length: 5'),
+  ...['Content-Length: 05', 'Content-Length: 0', 'Transfer-Encoding: chunked', 'Transfer-Encoding : chunked', 'TE: x'],
   ...['Host: other.example.com', 'Connection: close', 'Connection: keep-alive', 'Connection: close, X', 'Expect: x'],
   ...['Upgrade: websocket', 'Connection: upgrade', 'Cookie: a=b', 'Cookie: c=d', 'Accept: text/html', 'X-A:', 'X-B:b'],
   ...['X-C: \t c \t ', 'X-Bytes: \u00ff\u0080\u00a0', ' folded: line', '\tfolded', 'no colon', ': no name', 'X!#$%: y'],
   ...['X-Long: ' + 'a'.repeat(300), 'Keep-Alive: timeout=5', 'Proxy-Connection: close', '__proto__: x', 'Host:'],
 ];
-const ENDS = ['', '', '', '', '', '', 'hello', '0\r\n\r\n', 'GET /b HTTP/1.1\r\nHost: app.example.com\r\n\r\n'];
+const ENDS = [
+  '',
+  '',
+  '',
+  '',
+  '',
+  '',
+  'hello',
+  'hello',
+  'hello',
+  '\0\r\n\r\n',
+  '0\r\n\r\n',
+  'GET /b HTTP/1.1\r\nHost: app.example.com\r\n\r\n',
+];
 
 function hostileRequest(random: Random): Buffer {
   const headers = Array.from({ length: Math.floor(random() * 4) }, () => pick(random, HEADERS));
