@@ -8,6 +8,7 @@ import { diskOf } from '../volume/limited_disk';
 import { freezeGroup, thawGroup } from './cgroup';
 import { openDiskMeter, type DiskMeter, type MeterTiming } from './disk_meter';
 import { printedBytes, trimToSize } from './log';
+import { proportionalBytes, residentBytes } from './unit_memory';
 import { killUnit, processesOfUnit } from './unit_processes';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, hasEnded, isRunning, recordKilled, readHandle, readUnit, type Unit } from './run_directory';
@@ -37,6 +38,8 @@ interface Watched {
   /** Of a unit without a disk of its own. */
   meter: DiskMeter | null;
   diskDue: number;
+  /** When its memory may be measured again. */
+  memoryDue: number;
   isDiskFull: boolean;
   busy: boolean;
   ended: boolean;
@@ -55,6 +58,9 @@ const watchDisksEveryMs = 2_000;
 const FULL_BELOW_BYTES = 2 ** 20;
 /** Of a disk that was full: the next time is news again. */
 const AMPLE = 0.05;
+/** After the memory of a unit was measured, so many times as long not: many processes with many pages take a while. */
+const MEMORY_REST = 10;
+const NOT_ENFORCED = 'A limit of a unit could not be enforced.';
 
 /** Begins to check. What ended while nobody checked is reported at the first check. */
 export function startMonitor(options: MonitorOptions): Monitor {
@@ -142,6 +148,7 @@ function watchedUnit(options: MonitorOptions, unit: Unit, handle: Handle): Watch
     began,
     meter: diskOf(runDirectory) === null ? meterOf(unit, runDirectory, options) : null,
     diskDue: 0,
+    memoryDue: 0,
     isDiskFull: false,
     busy: false,
     ended: false,
@@ -227,13 +234,24 @@ async function watchDisk(one: Watched, disk: string): Promise<void> {
 function checkProcesses(one: Watched, table: Map<number, Proc>, options: MonitorOptions): void {
   const members = processesOfUnit(one.unit, one.handle, table);
   const { memory_mb, processes } = one.unit.limits;
-  if (members.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > memory_mb * 1024 * 1024)
-    return killFor(one, 'memory', options);
+  if (residentBytes(members) > memory_mb * 1024 * 1024 && Date.now() >= one.memoryDue)
+    void checkMemory(one, members).catch((error: unknown) => options.log(NOT_ENFORCED, error));
   if (members.length <= processes + 4) return;
   runInBackground(one, options, async () => {
     await appendFile(path.join(one.runDirectory, 'err'), `Ended: it had more than ${processes} processes.\n`);
     await killUnit(one.runDirectory, one.unit, one.handle);
   });
+}
+
+// Beside the other work for the unit, which it must not keep from its turn.
+async function checkMemory(one: Watched, members: Proc[]): Promise<void> {
+  one.memoryDue = Infinity;
+  const began = Date.now();
+  try {
+    if ((await proportionalBytes(members)) > one.unit.limits.memory_mb * 1024 * 1024) await killNow(one, 'memory');
+  } finally {
+    one.memoryDue = Date.now() + MEMORY_REST * (Date.now() - began);
+  }
 }
 
 function killFor(one: Watched, why: Killed, options: MonitorOptions): void {
@@ -251,7 +269,7 @@ function runInBackground(one: Watched, options: MonitorOptions, work: () => Prom
   if (one.busy) return;
   one.busy = true;
   void work()
-    .catch((error: unknown) => options.log('A limit of a unit could not be enforced.', error))
+    .catch((error: unknown) => options.log(NOT_ENFORCED, error))
     .finally(() => (one.busy = false));
 }
 

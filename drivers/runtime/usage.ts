@@ -5,6 +5,7 @@ import path from 'node:path';
 import { DriverError } from '../driver';
 import type { Handle, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
+import { proportionalBytes } from './unit_memory';
 import { processesOfUnit } from './unit_processes';
 import type { Proc } from './processes';
 import type { Unit } from './run_directory';
@@ -17,8 +18,8 @@ export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<numbe
   const counted = unit.group && (await groupUsage(unit.group));
   if (counted !== null) return { ...counted, network: null };
   const members = processesOfUnit(unit, handle, all());
-  const sum = (of: (one: Proc) => number) => members.reduce((total, one) => total + of(one), 0);
-  return { cpu_seconds: sum((one) => one.cpuSeconds), memory_bytes: sum((one) => one.memoryBytes), network: null };
+  const cpuSeconds = members.reduce((total, one) => total + one.cpuSeconds, 0);
+  return { cpu_seconds: cpuSeconds, memory_bytes: await proportionalBytes(members), network: null };
 }
 
 /**

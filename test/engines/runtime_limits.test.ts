@@ -51,6 +51,17 @@ describe.each(possible)('limits in %s', (_name, variant) => {
     });
   });
 
+  test('memory that processes share counts once, and that of their own is added', async () => {
+    const limits = { memory_mb: 200 };
+    const five = 'for (1 .. 4) { $child = fork or last }';
+    const shared = `perl -e 'my $n = 60 << 20; my $text = "x" x $n; ${five} sleep 4'`;
+    expect(await trial.run(trial.spec('ins_forks', shared, { limits }))).toMatchObject({ code: 0, killed: null });
+    // A control group ends one of them.
+    const end = '$child ? (wait, exit($? ? 137 : 0)) : sleep 20;';
+    const own = `perl -e '${five} my $n = 60 << 20; my $text = "x" x $n; ${end}'; exit $?`;
+    expect((await trial.run(trial.spec('ins_many', own, { limits }))).killed).toBe('memory');
+  });
+
   test('time', async () => {
     const began = Date.now();
     const end = await trial.run(
