@@ -15,7 +15,9 @@ import { DriverError } from '../driver';
 import { shellQuoted } from './driver';
 import type { DriverContext } from '../driver';
 import { HOST_NETWORK, type NetworkLocation } from '../network';
+import { koffiDirectories, koffiFile } from '../network/descriptors';
 import type { PortToForward } from '../runtime';
+import { accessProxyProgram } from './access_proxy_program';
 import { portToForward } from './forwarded_sources';
 import { unitOf as serverUnitOf } from './unit';
 import {
@@ -50,6 +52,7 @@ interface Rules {
 }
 
 const CLIENTS_MAX = 10_000;
+const program = accessProxyProgram(koffiFile());
 const noteName = 'access_proxy';
 const targetNoteName = 'access_proxy_target';
 const fileName = 'access_proxy.json';
@@ -135,7 +138,7 @@ async function startProxy(
       readable: [
         ...(node.startsWith('/usr/') ? [] : [path.dirname(path.dirname(node))]),
         ...(engine.onlyIntoNetworks ? [conf] : []),
-        ...('gate' in location ? [path.dirname(location.gate)] : []),
+        ...('gate' in location ? [path.dirname(location.gate), ...koffiDirectories()] : []),
       ],
     },
     ctx,
@@ -193,101 +196,3 @@ function digestOf(engine: ProxyContext, spec: ProxiedServer): string {
 function unitOf(id: string): string {
   return `${id}.proxy`;
 }
-
-// Addresses of the host come and go: they are looked for every ten seconds.
-const program = `'use strict';
-const fs = require('node:fs'), net = require('node:net'), os = require('node:os');
-const file = process.argv[2];
-const listeners = new Map(), clients = new Map();
-const YOUNG_MS = 11000, FREED_MS = 200;
-let rules, allowed;
-const familyOf = (address) => (net.isIPv6(address) ? 'ipv6' : 'ipv4');
-const plain = (address) => String(address).replace(/^::ffff:(?=\\d+\\.)/, '');
-const may = (address) => allowed.check(plain(address), familyOf(plain(address)));
-function read() {
-  try {
-    rules = JSON.parse(fs.readFileSync(file, 'utf8'));
-  } catch (error) {
-    return console.error(error.message);
-  }
-  allowed = new net.BlockList();
-  for (const source of rules.sources) {
-    const [address, bits] = source.split('/');
-    allowed.addSubnet(address, Number(bits), familyOf(address));
-  }
-  for (const client of clients.keys()) if (!may(client.remoteAddress)) client.destroy();
-}
-function listen() {
-  // Not those that lead into networks of projects.
-  const all = Object.entries(os.networkInterfaces()).filter(([name]) => !/^pl[0-9a-f]{6}/.test(name))
-    .flatMap(([, addresses]) => addresses)
-    .filter((one) => !one.internal && !one.address.startsWith('fe80:')).map((one) => one.address);
-  const desired = rules.addresses || all;
-  for (const [address, listener] of listeners) {
-    if (desired.includes(address)) continue;
-    listener.close();
-    listeners.delete(address);
-  }
-  for (const address of desired) {
-    if (listeners.has(address)) continue;
-    const listener = net.createServer({ pauseOnConnect: true, noDelay: true, keepAlive: true }, accept);
-    listeners.set(address, listener);
-    listener.on('error', (error) => { console.error(error.message); listeners.delete(address); });
-    listener.listen({ host: address, port: rules.port });
-  }
-}
-function accept(client) {
-  client.on('error', () => client.destroy());
-  const from = plain(client.remoteAddress);
-  if (!may(from)) return client.destroy();
-  const isFull = clients.size >= rules.connections;
-  if (isFull && !displace(from)) return client.destroy();
-  clients.set(client, { from, since: Date.now() });
-  client.on('close', () => clients.delete(client));
-  // The server needs a moment to see that the other one has gone.
-  if (isFull) setTimeout(() => client.destroyed || open(client), FREED_MS);
-  else open(client);
-}
-// The youngest of the address that has most: servers end a connection by themselves that shows no password in time.
-function displace(from) {
-  const counts = new Map(), now = Date.now();
-  for (const one of clients.values()) counts.set(one.from, (counts.get(one.from) || 0) + 1);
-  const most = Math.max(...counts.values());
-  if (most <= (counts.get(from) || 0) + 1) return false;
-  const young = [...clients].filter(([client, one]) =>
-    counts.get(one.from) === most && (now - one.since < YOUNG_MS || client.bytesRead === 0));
-  const last = young.pop();
-  if (last) last[0].destroy();
-  return last !== undefined;
-}
-function open(client) {
-  const { address, gate } = rules.location;
-  const server = gate
-    ? net.connect({ path: gate })
-    : net.connect({ host: address, port: rules.port, noDelay: true, keepAlive: true });
-  client.on('close', () => server.destroy());
-  server.on('error', () => client.destroy());
-  server.on('close', () => client.destroySoon());
-  if (!gate) return join(client, server);
-  // See drivers/network/gate.ts.
-  server.write(rules.port + '\\n');
-  server.on('readable', function answered() {
-    const answer = server.read(1);
-    if (answer === null) return;
-    server.off('readable', answered);
-    if (answer[0] === 43) join(client, server);
-    else server.destroy();
-  });
-}
-function join(client, server) {
-  server.pipe(client);
-  client.pipe(server);
-  client.resume();
-}
-read();
-if (rules === undefined) process.exit(1);
-listen();
-fs.watchFile(file, { interval: 500 }, () => { read(); listen(); });
-setInterval(listen, 10000);
-process.on('SIGTERM', () => process.exit(0));
-`;

@@ -1,6 +1,8 @@
 // Connected sockets that another process hands over: connect(2) and recvmsg(2) of Unix sockets, which node:net does not
 // offer, called through koffi. Layouts as Linux has them on processors of 64 bits, little-endian. No call waits.
+import { existsSync } from 'node:fs';
 import { arch, constants, platform } from 'node:os';
+import path from 'node:path';
 import type * as Koffi from 'koffi' with { 'resolution-mode': 'import' };
 
 export interface Descriptors {
@@ -54,6 +56,15 @@ export function koffiFile(): string | null {
   }
 }
 
+/** What a program in a sandbox must be able to read to use it. */
+export function koffiDirectories(): string[] {
+  const file = koffiFile();
+  if (file === null) return [];
+  const packages = file.slice(0, file.lastIndexOf('/node_modules/') + '/node_modules/'.length);
+  // Its compiled parts are packages of their own, one for each kind of processor.
+  return ['koffi', '@koromix'].map((name) => path.join(packages, name)).filter((directory) => existsSync(directory));
+}
+
 function open(): Descriptors | null {
   const file = koffiFile();
   if (file === null) return null;
@@ -70,14 +81,14 @@ function open(): Descriptors | null {
     };
     const piece: unknown = koffi.alloc('uint8_t', DATA_AT + 8);
     const [base, view] = [koffi.address(piece), new DataView(koffi.view(piece, DATA_AT + 8))];
-    return { connect: (path) => connect(calls, path), receive: (connection) => receive(calls, base, view, connection) };
+    return { connect: (file) => connect(calls, file), receive: (connection) => receive(calls, base, view, connection) };
   } catch {
     return null;
   }
 }
 
-function connect(calls: SystemCalls, path: string): number | 'busy' | null {
-  const address = Buffer.concat([Buffer.from([AF_UNIX, 0]), Buffer.from(path), Buffer.from([0])]);
+function connect(calls: SystemCalls, file: string): number | 'busy' | null {
+  const address = Buffer.concat([Buffer.from([AF_UNIX, 0]), Buffer.from(file), Buffer.from([0])]);
   const descriptor = calls.socket(AF_UNIX, STREAM, 0);
   if (descriptor < 0) return null;
   if (calls.connect(descriptor, address, address.length) === 0) return descriptor;

@@ -12,6 +12,7 @@ import { DriverError, driverContext } from '../driver';
 import type { NetworkDriver, PortForwards, PortLocations } from '../network';
 import { isAlive, signalProcess } from '../runtime/processes';
 import { bootId } from '../runtime/run_directory';
+import { koffiFile } from './descriptors';
 import { publishedProgram } from './published_program';
 
 export interface PublishedPorts {
@@ -42,7 +43,8 @@ const ANSWER_MS = 10_000;
 const FORWARD_MS = 10_000;
 const POLL_MS = 10;
 const RESTART_MS = 500;
-const digest = createHash('sha256').update(publishedProgram).digest('hex').slice(0, 16);
+const programText = publishedProgram(koffiFile());
+const digest = createHash('sha256').update(programText).digest('hex').slice(0, 16);
 
 /**
  * A program takes the ports, so that no other one does, and leads to them where the kernel does not. Nothing is started
@@ -126,7 +128,7 @@ async function startProgram(directory: string): Promise<Socket> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await rm(path.join(directory, 'process'), { force: true });
   const program = path.join(directory, 'published_ports.js');
-  await writeFile(program, publishedProgram);
+  await writeFile(program, programText);
   const fd = openSync(path.join(directory, 'log'), 'w', 0o600);
   const node = ['--max-old-space-size=64', program, directory, digest];
   const child = spawn(process.execPath, node, {

@@ -2,7 +2,13 @@
 // servers there, for programs of the host. One for an installation; it outlives the control plane, which connects to
 // its socket and writes all the ports as a line of JSON, { port: location }. It answers with those that it could not
 // take (published_ports.ts). It ends when no port is left, or its directory is gone.
-export const publishedProgram = `'use strict';
+import { connectInsideProgram } from './handed_socket';
+
+export function publishedProgram(koffi: string | null): string {
+  return PROGRAM + connectInsideProgram(koffi);
+}
+
+const PROGRAM = `'use strict';
 const fs = require('node:fs'), net = require('node:net');
 process.chdir(process.argv[2]);
 const here = fs.openSync('.'), stat = fs.readFileSync('/proc/self/stat', 'utf8');
@@ -76,25 +82,22 @@ async function open(port, one) {
   });
 }
 function accept(port, { location: { address, gate }, clients }, client) {
-  const inside = gate
-    ? net.connect({ path: gate, allowHalfOpen: true })
-    : net.connect({ host: address, port, allowHalfOpen: true, noDelay: true, keepAlive: true });
+  let inside = null;
   clients.add(client);
   client.on('error', () => client.resetAndDestroy());
-  client.on('close', () => { clients.delete(client); inside.destroy(); });
+  client.on('close', () => { clients.delete(client); inside?.destroy(); });
+  if (gate) return connectInside(gate, port, (found) => (found ? join(found) : client.resetAndDestroy()));
+  inside = net.connect({ host: address, port, allowHalfOpen: true, noDelay: true, keepAlive: true });
   inside.on('error', () => client.resetAndDestroy());
-  inside.on('close', () => client.destroySoon());
-  const join = () => { client.pipe(inside).pipe(client); client.resume(); };
-  if (!gate) return inside.on('connect', join);
-  // See drivers/network/gate.ts.
-  inside.write(port + '\\n');
-  inside.on('readable', function answered() {
-    const answer = inside.read(1);
-    if (answer === null) return;
-    inside.off('readable', answered);
-    if (answer[0] === 43) join();
-    else client.resetAndDestroy();
-  });
+  inside.on('connect', () => join(inside));
+  function join(found) {
+    inside = found;
+    if (client.destroyed) return inside.destroy();
+    inside.on('error', () => client.resetAndDestroy());
+    inside.on('close', () => client.destroySoon());
+    client.pipe(inside).pipe(client);
+    client.resume();
+  }
 }
 setInterval(() => {
   if (fs.fstatSync(here).nlink === 0) process.exit();

@@ -2,10 +2,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import net from 'node:net';
 import path from 'node:path';
+import { runInThisContext } from 'node:vm';
 import { connectInto, isAnswering, isPortTaken } from '../../drivers/network/connect';
 import { koffiFile } from '../../drivers/network/descriptors';
 import { gateProgram } from '../../drivers/network/gate';
+import { connectInsideProgram } from '../../drivers/network/handed_socket';
 import { eventually } from '../support/mail';
 
 const withKoffi = koffiFile() === null ? test.skip : test;
@@ -236,4 +239,50 @@ withKoffi('what is no socket is refused, and closed', async () => {
   const before = descriptorsOf(process.pid);
   for (let count = 0; count < 20; count += 1) expect(await failureOf(gate)).toBe('ERR_INVALID_FD_TYPE');
   await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before));
+});
+
+describe.each([
+  ['handed over', koffiFile()],
+  ['passed on', null],
+])('a program of its own, its connections %s', (_, koffi) => {
+  type ConnectInside = (gate: string, port: number, done: (socket: Socket | null) => void) => void;
+  const text = `(net, require) => { ${connectInsideProgram(koffi)}; return connectInside; }`;
+  const connectInside = (runInThisContext(text) as (...given: unknown[]) => ConnectInside)(net, require);
+  const inside = (gate: string, to = port): Promise<Socket | null> =>
+    new Promise((resolve) => connectInside(gate, to, (socket) => resolve(socket && received(socket))));
+
+  test('nothing of what both sides say is lost', async () => {
+    const { gate, program } = await startGate();
+    const socket = (await inside(gate)) as Socket;
+    const sent = 'x'.repeat(1_000_000);
+    const answer = readUntil(socket, 'end');
+    socket.write(`${sent}end`);
+    expect(await answer).toBe(`first ${sent}end`);
+    expect(socket.remotePort).toBe(koffi === null ? undefined : port);
+    const ended = new Promise((resolve) => socket.once('end', resolve).once('close', resolve));
+    program.kill('SIGKILL');
+    if (koffi === null) return void (await ended, socket.destroy());
+    const another = readUntil(socket, 'more');
+    socket.write('more');
+    await another;
+    socket.destroy();
+  });
+
+  test('a port that takes nothing, and a gate that is gone, give no connection', async () => {
+    const { gate, program } = await startGate();
+    expect(await inside(gate, await freePort())).toBeNull();
+    program.kill('SIGKILL');
+    await new Promise((resolve) => program.once('exit', resolve));
+    expect(await inside(gate)).toBeNull();
+  });
+
+  test('hundreds at once leave no descriptor behind', async () => {
+    const { gate, program } = await startGate();
+    const [own, ofGate] = [descriptorsOf(process.pid), descriptorsOf(program.pid)];
+    const sockets = await Promise.all(Array.from({ length: 300 }, () => inside(gate)));
+    for (const socket of sockets) socket?.destroy();
+    expect(sockets).not.toContain(null);
+    await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThan(own + 10));
+    await eventually(async () => expect(descriptorsOf(program.pid)).toBeLessThan(ofGate + 10));
+  });
 });
