@@ -8,7 +8,7 @@ import { diskOf } from '../volume/limited_disk';
 import { freezeGroup, thawGroup } from './cgroup';
 import { openDiskMeter, type DiskMeter, type MeterTiming } from './disk_meter';
 import { printedBytes, trimToSize } from './log';
-import { proportionalBytes, residentBytes } from './unit_memory';
+import { residentBytes, unitMemory } from './unit_memory';
 import { killUnit, processesOfUnit } from './unit_processes';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, hasEnded, isRunning, recordKilled, readHandle, readUnit, type Unit } from './run_directory';
@@ -248,7 +248,7 @@ async function checkMemory(one: Watched, members: Proc[]): Promise<void> {
   one.memoryDue = Infinity;
   const began = Date.now();
   try {
-    if ((await proportionalBytes(members)) > one.unit.limits.memory_mb * 1024 * 1024) await killNow(one, 'memory');
+    if ((await unitMemory(members)) > one.unit.limits.memory_mb * 1024 * 1024) await killNow(one, 'memory');
   } finally {
     one.memoryDue = Date.now() + MEMORY_REST * (Date.now() - began);
   }

@@ -3,23 +3,24 @@
 import { readFile } from 'node:fs/promises';
 import { processOf, type Proc } from './processes';
 
-/** Bytes; shared pages count for each process that has them. Never less than `proportionalBytes`, and free. */
+/** Bytes; shared pages count for each process that has them. Never less than `unitMemory`, and costs nothing. */
 export function residentBytes(members: Proc[]): number {
   return members.reduce((total, { memoryBytes }) => total + memoryBytes, 0);
 }
 
 /**
  * Bytes; of a page that several processes have, each has its part: Pss of /proc/PID/smaps_rollup (proc(5), Linux 4.14).
- * Where the kernel does not tell, it is as in `residentBytes`. The kernel visits each page: not for every second.
+ * What one process has counts whole, whatever it shares with those of other units. Where the kernel does not tell, it
+ * is as in `residentBytes`. The kernel visits each page: not for every second.
  */
-export async function proportionalBytes(members: Proc[]): Promise<number> {
-  if (process.platform !== 'linux') return residentBytes(members);
+export async function unitMemory(members: Proc[]): Promise<number> {
+  if (process.platform !== 'linux' || members.length < 2) return residentBytes(members);
   let total = 0;
-  for (const { pid } of members) total += await proportionalBytesOf(pid);
-  return total;
+  for (const { pid } of members) total += await proportionalBytes(pid);
+  return Math.max(total, ...members.map(({ memoryBytes }) => memoryBytes));
 }
 
-async function proportionalBytesOf(pid: number): Promise<number> {
+async function proportionalBytes(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
   const kibibytes = /^Pss:\s+(\d+) kB$/m.exec(text)?.[1];
   return kibibytes === undefined ? (processOf(pid)?.memoryBytes ?? 0) : Number(kibibytes) * 1024;

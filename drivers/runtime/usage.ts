@@ -5,7 +5,7 @@ import path from 'node:path';
 import { DriverError } from '../driver';
 import type { Handle, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
-import { proportionalBytes } from './unit_memory';
+import { unitMemory } from './unit_memory';
 import { processesOfUnit } from './unit_processes';
 import type { Proc } from './processes';
 import type { Unit } from './run_directory';
@@ -19,7 +19,7 @@ export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<numbe
   if (counted !== null) return { ...counted, network: null };
   const members = processesOfUnit(unit, handle, all());
   const cpuSeconds = members.reduce((total, one) => total + one.cpuSeconds, 0);
-  return { cpu_seconds: cpuSeconds, memory_bytes: await proportionalBytes(members), network: null };
+  return { cpu_seconds: cpuSeconds, memory_bytes: await unitMemory(members), network: null };
 }
 
 /**
