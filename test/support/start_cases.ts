@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from './database';
-import { processesWith } from './processes';
+import { processesWith, signalAll } from './processes';
 import { endPrograms } from './program';
 
 export let home: string;
@@ -33,6 +33,8 @@ export function setUpStarts(): void {
   afterAll(async () => {
     await endPrograms();
     for (const database of databases.splice(0)) await database.drop();
+    // Applications outlive the service.
+    signalAll(processesWith(`${home}/`).map(({ pid }) => pid));
     await until(() => processesWith(`${home}/`).length === 0);
     rmSync(home, { recursive: true, force: true });
   });
