@@ -52,7 +52,6 @@ interface Rules {
 }
 
 const CLIENTS_MAX = 10_000;
-const program = accessProxyProgram(koffiFile());
 const noteName = 'access_proxy';
 const targetNoteName = 'access_proxy_target';
 const fileName = 'access_proxy.json';
@@ -117,7 +116,7 @@ async function startProxy(
 ): Promise<void> {
   const directory = path.join(serverDirectory.path, 'proxy');
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await writeFileFor(path.join(directory, 'access_proxy.js'), program, await ownerOf(serverDirectory));
+  await writeFileFor(path.join(directory, 'access_proxy.js'), accessProxyProgram, await ownerOf(serverDirectory));
   await engine.runtime.destroy(unitOf(spec.id), ctx);
   const node = process.execPath;
   const location = engine.runtime.locationOf(serverUnitOf(spec.id));
@@ -130,7 +129,7 @@ async function startProxy(
       root_directory: '.',
       command:
         `exec ${shellQuoted(node)} --max-old-space-size=48 access_proxy.js ` +
-        `${shellQuoted(path.join(conf, fileName))}`,
+        `${shellQuoted(path.join(conf, fileName))} ${shellQuoted(koffiFile() ?? '')}`,
       mounts: engine.onlyIntoNetworks ? [] : [{ source: conf, target: conf }],
       env: {},
       tenant: spec.tenant,
@@ -189,7 +188,7 @@ function sourcesOf({ allowed_sources }: ProxiedServer): string[] {
 
 function digestOf(engine: ProxyContext, spec: ProxiedServer): string {
   return createHash('sha256')
-    .update(JSON.stringify([rulesOf(engine, spec), program]))
+    .update(JSON.stringify([rulesOf(engine, spec), accessProxyProgram]))
     .digest('hex');
 }
 

@@ -1,14 +1,11 @@
-// The program of an access proxy (access_proxy.ts). Its argument is a file of rules, which it reads again when it
-// changes. Addresses of the host come and go: they are looked for every ten seconds.
+// The program of an access proxy (access_proxy.ts). Its first argument is a file of rules, which it reads again when it
+// changes; the second is what handed_socket.ts needs. Addresses of the host come and go: they are looked for every ten
+// seconds.
 import { connectInsideProgram } from '../network/handed_socket';
 
-export function accessProxyProgram(koffi: string | null): string {
-  return PROGRAM + connectInsideProgram(koffi);
-}
-
-const PROGRAM = `'use strict';
+export const accessProxyProgram = `'use strict';
 const fs = require('node:fs'), net = require('node:net'), os = require('node:os');
-const file = process.argv[2];
+const [, , file, koffi] = process.argv;
 const listeners = new Map(), clients = new Map();
 const YOUNG_MS = 11000, FREED_MS = 200;
 let rules, allowed;
@@ -92,4 +89,4 @@ listen();
 fs.watchFile(file, { interval: 500 }, () => { read(); listen(); });
 setInterval(listen, 10000);
 process.on('SIGTERM', () => process.exit(0));
-`;
+${connectInsideProgram}`;

@@ -2,22 +2,18 @@
 // as connect.ts has it for the service. Where the gate hands the connected socket over, it has no part in its bytes.
 // Layouts are those of descriptors.ts.
 
-/** To be put into a program that has `net`. `koffi`: where it is; null = the gate passes the bytes on. */
-export function connectInsideProgram(koffi: string | null): string {
-  return PROGRAM.replace('KOFFI', () => JSON.stringify(koffi));
-}
-
-const PROGRAM = `
+/** To be put into a program that has `net` and `koffi`: the file of that package; '' = the gate passes the bytes on. */
+export const connectInsideProgram = `
 let handed;
 // done(socket), of which nothing has been read; done(null) where the port takes no connection.
 function connectInside(gate, port, done) {
   // Not before a gate is asked: a program that needs none may not see the file.
-  if (handed === undefined) handed = openHanded(KOFFI);
-  const asked = handed ? handed.connect(gate.replace(/gate$/, 'hand')) : null;
-  if (asked === 'busy') return void setTimeout(connectInside, 1, gate, port, done);
-  if (asked === null) return relay(gate, port, done);
+  if (handed === undefined) handed = openHanded(koffi);
+  const connection = handed ? handed.connect(gate.replace(/gate$/, 'hand')) : null;
+  if (connection === 'busy') return void setTimeout(connectInside, 1, gate, port, done);
+  if (connection === null) return relay(gate, port, done);
   const onread = { buffer: Buffer.alloc(1), callback: (_, [answer]) => (answer === 43 ? take() : finish(null), false) };
-  const socket = new net.Socket({ fd: asked, onread });
+  const socket = new net.Socket({ fd: connection, onread });
   let isOver = false;
   const late = setTimeout(() => finish(null), 10000);
   socket.on('error', () => finish(null));
@@ -25,7 +21,7 @@ function connectInside(gate, port, done) {
   socket.write(port + '\\n');
   function take() {
     if (isOver) return;
-    const received = handed.receive(asked);
+    const received = handed.receive(connection);
     if (received === null) return void setTimeout(take, 1);
     if (received === 'none') return finish(null, () => relay(gate, port, done));
     try {
@@ -59,14 +55,14 @@ function relay(gate, port, done) {
   });
 }
 function openHanded(file) {
-  if (file === null) return null;
+  if (!file) return null;
   try {
-    const koffi = require(file), libc = koffi.load(null);
+    const ffi = require(file), libc = ffi.load(null);
     const open = libc.func('int socket(int, int, int)'), close = libc.func('int close(int)');
     const connect = libc.func('int connect(int, void*, unsigned int)');
     const recvmsg = libc.func('int64_t recvmsg(int, void*, int)');
-    const memory = koffi.alloc('uint8_t', 104), base = koffi.address(memory);
-    const view = new DataView(koffi.view(memory, 104)), put = (at, value) => view.setBigUint64(at, BigInt(value), true);
+    const memory = ffi.alloc('uint8_t', 104), base = ffi.address(memory);
+    const view = new DataView(ffi.view(memory, 104)), put = (at, value) => view.setBigUint64(at, BigInt(value), true);
     const EAGAIN = 11;
     return {
       connect(file) {
@@ -74,7 +70,7 @@ function openHanded(file) {
         const fd = open(1, 1 | 0o4000 | 0o2000000, 0);
         if (fd < 0) return null;
         if (connect(fd, address, address.length) === 0) return fd;
-        const isBusy = koffi.errno() === EAGAIN;
+        const isBusy = ffi.errno() === EAGAIN;
         close(fd);
         return isBusy ? 'busy' : null;
       },
@@ -82,7 +78,7 @@ function openHanded(file) {
         for (let at = 0; at < 104; at += 8) put(at, 0);
         put(16, base + 56n), put(24, 1), put(32, base + 72n), put(40, 20);
         put(56, base + 96n), put(64, 1);
-        if (recvmsg(fd, base, 0x40 | 0x40000000) < 0) return koffi.errno() === EAGAIN ? null : 'none';
+        if (recvmsg(fd, base, 0x40 | 0x40000000) < 0) return ffi.errno() === EAGAIN ? null : 'none';
         const isDescriptor = view.getInt32(80, true) === 1 && view.getInt32(84, true) === 1;
         return view.getBigUint64(40, true) >= 20n && isDescriptor ? view.getInt32(88, true) : 'none';
       },

@@ -43,8 +43,7 @@ const ANSWER_MS = 10_000;
 const FORWARD_MS = 10_000;
 const POLL_MS = 10;
 const RESTART_MS = 500;
-const programText = publishedProgram(koffiFile());
-const digest = createHash('sha256').update(programText).digest('hex').slice(0, 16);
+const digest = createHash('sha256').update(publishedProgram).digest('hex').slice(0, 16);
 
 /**
  * A program takes the ports, so that no other one does, and leads to them where the kernel does not. Nothing is started
@@ -128,9 +127,9 @@ async function startProgram(directory: string): Promise<Socket> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await rm(path.join(directory, 'process'), { force: true });
   const program = path.join(directory, 'published_ports.js');
-  await writeFile(program, programText);
+  await writeFile(program, publishedProgram);
   const fd = openSync(path.join(directory, 'log'), 'w', 0o600);
-  const node = ['--max-old-space-size=64', program, directory, digest];
+  const node = ['--max-old-space-size=64', program, directory, digest, koffiFile() ?? ''];
   const child = spawn(process.execPath, node, {
     ...{ cwd: '/', env: commandEnvironment, detached: true, stdio: ['ignore', fd, fd] },
   });

@@ -4,12 +4,8 @@
 // take (published_ports.ts). It ends when no port is left, or its directory is gone.
 import { connectInsideProgram } from './handed_socket';
 
-export function publishedProgram(koffi: string | null): string {
-  return PROGRAM + connectInsideProgram(koffi);
-}
-
-const PROGRAM = `'use strict';
-const fs = require('node:fs'), net = require('node:net');
+export const publishedProgram = `'use strict';
+const fs = require('node:fs'), net = require('node:net'), koffi = process.argv[4];
 process.chdir(process.argv[2]);
 const here = fs.openSync('.'), stat = fs.readFileSync('/proc/self/stat', 'utf8');
 const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
@@ -103,4 +99,4 @@ setInterval(() => {
   if (fs.fstatSync(here).nlink === 0) process.exit();
   for (const [port, one] of ports) void listen(port, one);
 }, 2000);
-`;
+${connectInsideProgram}`;

@@ -182,18 +182,9 @@ const HEADERS = [
   ...['X-Long: ' + 'a'.repeat(300), 'Keep-Alive: timeout=5', 'Proxy-Connection: close', '__proto__: x', 'Host:'],
 ];
 const ENDS = [
-  '',
-  '',
-  '',
-  '',
-  '',
-  '',
-  'hello',
-  'hello',
-  'hello',
-  '\0\r\n\r\n',
-  '0\r\n\r\n',
-  'GET /b HTTP/1.1\r\nHost: app.example.com\r\n\r\n',
+  ...Array<string>(6).fill(''),
+  ...Array<string>(3).fill('hello'),
+  ...['\0\r\n\r\n', '0\r\n\r\n', 'GET /b HTTP/1.1\r\nHost: app.example.com\r\n\r\n'],
 ];
 
 function hostileRequest(random: Random): Buffer {

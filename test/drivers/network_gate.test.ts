@@ -246,8 +246,8 @@ describe.each([
   ['passed on', null],
 ])('a program of its own, its connections %s', (_, koffi) => {
   type ConnectInside = (gate: string, port: number, done: (socket: Socket | null) => void) => void;
-  const text = `(net, require) => { ${connectInsideProgram(koffi)}; return connectInside; }`;
-  const connectInside = (runInThisContext(text) as (...given: unknown[]) => ConnectInside)(net, require);
+  const text = `(net, require, koffi) => { ${connectInsideProgram}; return connectInside; }`;
+  const connectInside = (runInThisContext(text) as (...given: unknown[]) => ConnectInside)(net, require, koffi);
   const inside = (gate: string, to = port): Promise<Socket | null> =>
     new Promise((resolve) => connectInside(gate, to, (socket) => resolve(socket && received(socket))));
 
