@@ -2,7 +2,7 @@
 // programs of its engine, and what databases cost that do nothing.
 //   npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
 //   NETWORK=isolated npm run bench:databases -- --megabytes=0 --idle=0
-//   NETWORK=isolated npm run bench:databases -- --rounds=0 --megabytes=0 --idle=0 --queries=5
+//   npm run bench:databases -- --rounds=0 --megabytes=0 --idle=0 --queries=2    # on shared and on isolated networks
 // The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the
 // API.
 import { once } from 'node:events';
@@ -11,22 +11,15 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { openStage, type Stage } from '../demo/stage';
+import type { Stage } from '../demo/stage';
 import { processesWith } from '../demo/traces';
 import { hostFacts } from '../drivers/host';
 import { backupTable } from './databases_backups';
 import { idleDatabases } from './databases_idle';
 import { queryTable } from './databases_queries';
-import { memoryOf, sizeOf, type EngineName } from './databases_server';
+import { memoryOf, openDatabases, sizeOf, type EngineName } from './databases_server';
 import { printLine, runBench } from './run';
 
-const SETTINGS = {
-  NETWORK: process.env.NETWORK ?? 'shared',
-  RATE_LIMIT_READ: '10000000',
-  RATE_LIMIT_WRITE: '10000000',
-  DATABASE_PORTS: '29000-29199',
-  QUOTAS: '{"databases":null,"database_storage_gb":null}',
-};
 const POLL_MS = 20;
 const REST_MS = 5_000;
 const GIVE_UP_MS = 300_000;
@@ -48,15 +41,27 @@ async function main(): Promise<void> {
   );
   const facts = await hostFacts();
   printLine(`${options.engines.map((engine) => `${engine} ${facts[engine][0]?.version}`).join(', ')}\n`);
-  const stage = await openStage(SETTINGS);
   const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]).then(() =>
     Promise.reject(new Error('interrupted')),
   );
+  if (options.queries > 0)
+    await onStages(['shared', 'isolated'], stopped, (stages) => queryTable(stages, options, printLine));
+  if (options.rounds + options.megabytes + options.idle > 0)
+    await onStages([process.env.NETWORK ?? 'shared'], stopped, ([stage]) => measure(stage!, options));
+}
+
+/** Services, one for each network, until the work is done or `stopped` rejects. */
+async function onStages(
+  networks: string[],
+  stopped: Promise<never>,
+  work: (stages: Stage[]) => Promise<void>,
+): Promise<void> {
+  const stages: Stage[] = [];
   try {
-    await Promise.race([measure(stage, options), stopped]);
+    for (const [index, network] of networks.entries()) stages.push(await openDatabases(network, 29_000 + index * 200));
+    await Promise.race([work(stages), stopped]);
   } finally {
-    await removeAll(stage);
-    await stage.close();
+    for (const stage of stages) await removeAll(stage).finally(() => stage.close());
   }
 }
 
@@ -81,7 +86,7 @@ async function optionsGiven(): Promise<Options> {
   };
 }
 
-async function measure(stage: Stage, { rounds, megabytes, idle, queries, engines }: Options): Promise<void> {
+async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Options): Promise<void> {
   if (rounds > 0) {
     printLine(
       '| From POST to `available` | s, median | least | most | memory of the idle server, MiB | its disk, MiB |\n' +
@@ -91,7 +96,6 @@ async function measure(stage: Stage, { rounds, megabytes, idle, queries, engines
     printLine('');
   }
   if (megabytes > 0) await backupTable(stage, engines, megabytes, printLine);
-  if (queries > 0) await queryTable(stage, engines, queries, printLine);
   if (idle > 0) await idleDatabases(stage, engines, idle, printLine);
 }
 

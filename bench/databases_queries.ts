@@ -1,5 +1,5 @@
-// How fast a server answers its clients: in the network of its project, at 127.0.0.1 of the host, and at a public
-// endpoint, in turn. With NETWORK=shared the first two are one. The load are the programs of the engines themselves.
+// How fast a server answers its clients on the network of the host, and in a network of its project: there, from
+// 127.0.0.1 of the host, and at a public endpoint, in turn. The load are the programs of the engines themselves.
 import { execFile } from 'node:child_process';
 import { readlinkSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -8,8 +8,9 @@ import { promisify } from 'node:util';
 import type { Stage } from '../demo/stage';
 import { processesWith } from '../demo/traces';
 import type { EngineName, Login } from './databases_server';
+import { median } from './measure';
 
-const ROUNDS = 3;
+const ROUNDS = 8;
 const CLIENTS = 16;
 const REDIS_REQUESTS_PER_SECOND = 20_000;
 const CREATED_WITHIN_MS = 120_000;
@@ -22,37 +23,52 @@ interface Target {
   within(): string[];
 }
 
-/** Prints requests a second, the best of some rounds, and their part of those in its network. */
-export async function queryTable(
-  stage: Stage,
-  engines: EngineName[],
-  seconds: number,
-  print: (line: string) => void,
-): Promise<void> {
-  print(`| ${CLIENTS} clients, requests/s | in its network | 127.0.0.1 of the host | | public endpoint | |`);
-  print('|---|--:|--:|--:|--:|--:|');
-  for (const engine of engines.filter((one) => one !== 'mariadb')) print(await queryRow(stage, engine, seconds));
+interface Server {
+  stage: Stage;
+  id: string;
+  login: Login;
+  targets: [Way, Target][];
 }
 
-async function queryRow(stage: Stage, engine: EngineName, seconds: number): Promise<string> {
+/** Prints requests a second on each stage, and those of the last one as a part of those of the first. */
+export async function queryTable(
+  stages: Stage[],
+  { engines, queries: seconds }: { engines: EngineName[]; queries: number },
+  print: (line: string) => void,
+): Promise<void> {
+  print(`| ${CLIENTS} clients, requests/s, median of ${ROUNDS} | shared | isolated | ratio |\n|---|--:|--:|--:|`);
+  for (const engine of engines.filter((one) => one !== 'mariadb'))
+    for (const row of await queryRows(stages, engine, seconds)) print(row);
+  print('');
+}
+
+async function queryRows(stages: Stage[], engine: EngineName, seconds: number): Promise<string[]> {
+  const servers: Server[] = [];
+  for (const stage of stages) servers.push(await createServer(stage, engine));
+  const ways = servers[0]!.targets.map(([way]) => way);
+  const found = new Map<string, number[]>();
+  for (let round = 0; round < ROUNDS; round += 1)
+    for (const [at, way] of ways.entries())
+      for (const [side, { stage, login, targets }] of servers.entries()) {
+        const key = `${way} ${side}`;
+        const [, target] = targets[at]!;
+        const requests = await (engine === 'redis' ? redisLoad : postgresqlLoad)(stage, login, target, seconds);
+        found.set(key, [...(found.get(key) ?? []), requests]);
+      }
+  for (const { stage, id } of servers) await stage.api.call('DELETE', `/v2/databases/${id}`);
+  return ways.map((way) => {
+    const sides = servers.map((_, side) => median(found.get(`${way} ${side}`) ?? []));
+    const cells = sides.map((requests) => requests.toFixed(0)).join(' | ');
+    return `| ${engine}, ${way} | ${cells} | ${(sides.at(-1)! / sides[0]!).toFixed(2)} |`;
+  });
+}
+
+async function createServer(stage: Stage, engine: EngineName): Promise<Server> {
   const { api } = stage;
   const { id } = await api.call('POST', '/v2/databases', { name: `queries-${engine}`, engine });
   await api.until<{ status: string }>(`/v2/databases/${id}`, ({ status }) => status === 'available', CREATED_WITHIN_MS);
   const login = await api.call<Login>('GET', `/v2/databases/${id}/credentials`);
-  const targets = await targetsOf(stage, id, login);
-  const best = new Map<Way, number>();
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const [way, target] of targets) {
-      const found = await (engine === 'redis' ? redisLoad : postgresqlLoad)(stage, login, target, seconds);
-      best.set(way, Math.max(best.get(way) ?? 0, found));
-    }
-  }
-  await api.call('DELETE', `/v2/databases/${id}`);
-  const own = best.get('in its network') ?? NaN;
-  const cells = [...best].map(([way, found]) =>
-    way === 'in its network' ? found.toFixed(0) : `${found.toFixed(0)} | ${(found / own).toFixed(2)}`,
-  );
-  return `| ${engine} | ${cells.join(' | ')} |`;
+  return { stage, id, login, targets: await targetsOf(stage, id, login) };
 }
 
 async function targetsOf({ api, directory }: Stage, id: string, login: Login): Promise<[Way, Target][]> {

@@ -1,6 +1,7 @@
-// What a bench sees of a server of a database from outside.
+// A service that has nothing but databases, and what a bench sees of their servers from outside.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { openStage, type Stage } from '../demo/stage';
 import { processesWith } from '../demo/traces';
 
 export type EngineName = 'postgresql' | 'redis' | 'mariadb';
@@ -9,6 +10,19 @@ export interface Login {
   username: string;
   password: string;
   endpoints: { host: string; port: number }[];
+}
+
+/** @param network the setting NETWORK; @param firstPort of two hundred */
+export function openDatabases(network: string, firstPort: number): Promise<Stage> {
+  return openStage({
+    NETWORK: network,
+    RATE_LIMIT_READ: '10000000',
+    RATE_LIMIT_WRITE: '10000000',
+    DATABASE_PORTS: `${firstPort}-${firstPort + 199}`,
+    QUOTAS: '{"databases":null,"database_storage_gb":null}',
+    // More than one may run at a time.
+    ...{ S3_PORT: '0', REGISTRY_PORT: '0', SMTP_PORTS: '0', MX_PORT: '0', DNS_PORT: '0' },
+  });
 }
 
 /** MiB of all processes of a server; a page that several share counts once (proc_pid_smaps_rollup(5), Pss). */
