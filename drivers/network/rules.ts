@@ -15,6 +15,12 @@ const TABLE = 'platform';
 /** Set of the pairs of addresses of peers. */
 const PEERS = 'peers';
 
+/**
+ * Drops what a network opens too fast (docs/decisions/0156): the kernel keeps the connections of the whole host in one
+ * table, many for two minutes after their last packet. Clients of TCP and DNS try again.
+ */
+const NOT_TOO_MANY = 'update @opened { ip saddr limit rate over 200/second burst 4000 packets } drop';
+
 /** Where no program of a tenant may connect to: private, shared, link-local (metadata), reserved, multicast. */
 const NOT_PUBLIC = [
   '0.0.0.0/8',
@@ -83,6 +89,7 @@ export function hostRules(
   const services = setOf(openings.services);
   return replaced('inet', table, [
     peerSet(peers),
+    '  set opened { type ipv4_addr; flags dynamic, timeout; timeout 1m; size 65535; }',
     chain(owner, '', []),
     ...forwardObjects({ interfaces, block, arrivals: closed }, forwards, published),
     chain('forward', 'type filter hook forward priority filter; policy accept;', [
@@ -94,6 +101,7 @@ export function hostRules(
     ]),
     chain('way_out', '', [
       'ct state established,related accept',
+      NOT_TOO_MANY,
       `oifname "${interfaces}" ip saddr . ip daddr @${PEERS} tcp dport ${rangeOf(openings)} accept`,
       `oifname "${interfaces}" goto refused`,
       ...destinations(openings),
@@ -116,6 +124,7 @@ function hostChain(interfaces: string, block: string, openings: Openings): strin
     `iifname != "${interfaces}" accept`,
     answerFilter,
     'ct state established,related accept',
+    NOT_TOO_MANY,
     ...resolverRules(openings),
     ...services.map((ports) => `ip daddr != { ${block}, 127.0.0.0/8 } tcp dport ${ports} accept`),
     ...services.map((ports) => `ct status dnat ip daddr 127.0.0.1 tcp dport ${ports} accept`),

@@ -54,6 +54,14 @@ const { Resolver } = require("node:dns").promises, resolver = new Resolver({ tim
 resolver.setServers(["${RESOLVER}"]);
 resolver.resolve4("name.example").then(console.log, (error) => console.log(error.code));`;
 
+/** A datagram is a connection for the kernel that has to remember where answers go. */
+const OPENED = 12_000;
+const OPEN_MANY = `
+const socket = require("node:dgram").createSocket("udp4");
+let left = ${OPENED};
+for (let port = 20000; port < 20000 + ${OPENED}; port++)
+  socket.send("", port, "${PUBLIC}", () => --left || (console.log("sent"), socket.close()));`;
+
 const OPENINGS = { resolvers: [RESOLVER], allowed: ['10.98.77.0/24'] };
 const at = (address: string, port = PORT): string => `${address}:${port}`;
 const CLOSED = [at(METADATA, 80), at(RESOLVER), ...PRIVATE.map((one) => at(one))];
@@ -91,6 +99,17 @@ export function networkOutsideCases(): void {
   }, 60_000);
 
   reachCases(() => one);
+
+  test('a project that opens connections without end is slowed down, and no other one', async () => {
+    const sent = (): number => Number(readFileSync(`/sys/class/net/${LINK}/statistics/tx_packets`, 'utf8'));
+    const [start, begin] = [sent(), Date.now()];
+    expect(await one.shell('ins_many', 'prj_many', `exec node -e '${OPEN_MANY}'`)).toEqual(['sent']);
+    const seconds = (Date.now() - begin) / 1000;
+    expect(sent() - start).toBeGreaterThan(3900);
+    expect(sent() - start).toBeLessThan(Math.min(OPENED, 4500 + 250 * seconds));
+    expect(await one.reach('ins_other', 'prj_other', [at(PUBLIC)])).toEqual({ [at(PUBLIC)]: 'outside' });
+    expect(await one.reach('ins_again', 'prj_many', [at(PUBLIC)])).toEqual({ [at(PUBLIC)]: 'outside' });
+  });
 
   test('an address that the host itself translates is reached as what it stands for', async () => {
     const table = `test_${process.pid}`;
