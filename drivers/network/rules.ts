@@ -16,10 +16,14 @@ const TABLE = 'platform';
 const PEERS = 'peers';
 
 /**
- * Drops what a network opens too fast (docs/decisions/0156): the kernel keeps the connections of the whole host in one
- * table, many for two minutes after their last packet. Clients of TCP and DNS try again.
+ * Drops what a network opens too fast, and what it opens beside too much that is open (docs/decisions/0156): the kernel
+ * keeps the connections of the whole host in one table, many for two minutes after their last packet. Clients of TCP
+ * and DNS try again.
  */
-const NOT_TOO_MANY = 'update @opened { ip saddr limit rate over 200/second burst 4000 packets } drop';
+const NOT_TOO_MANY = [
+  'update @opened { ip saddr limit rate over 200/second burst 4000 packets } drop',
+  'add @counted { ip saddr ct count over 8000 } drop',
+];
 
 /** Where no program of a tenant may connect to: private, shared, link-local (metadata), reserved, multicast. */
 const NOT_PUBLIC = [
@@ -90,6 +94,7 @@ export function hostRules(
   return replaced('inet', table, [
     peerSet(peers),
     '  set opened { type ipv4_addr; flags dynamic, timeout; timeout 1m; size 65535; }',
+    '  set counted { type ipv4_addr; flags dynamic; size 65535; }',
     chain(owner, '', []),
     ...forwardObjects({ interfaces, block, arrivals: closed }, forwards, published),
     chain('forward', 'type filter hook forward priority filter; policy accept;', [
@@ -101,7 +106,7 @@ export function hostRules(
     ]),
     chain('way_out', '', [
       'ct state established,related accept',
-      NOT_TOO_MANY,
+      ...NOT_TOO_MANY,
       `oifname "${interfaces}" ip saddr . ip daddr @${PEERS} tcp dport ${rangeOf(openings)} accept`,
       `oifname "${interfaces}" goto refused`,
       ...destinations(openings),
@@ -124,7 +129,7 @@ function hostChain(interfaces: string, block: string, openings: Openings): strin
     `iifname != "${interfaces}" accept`,
     answerFilter,
     'ct state established,related accept',
-    NOT_TOO_MANY,
+    ...NOT_TOO_MANY,
     ...resolverRules(openings),
     ...services.map((ports) => `ip daddr != { ${block}, 127.0.0.0/8 } tcp dport ${ports} accept`),
     ...services.map((ports) => `ct status dnat ip daddr 127.0.0.1 tcp dport ${ports} accept`),

@@ -62,6 +62,15 @@ let left = ${OPENED};
 for (let port = 20000; port < 20000 + ${OPENED}; port++)
   socket.send("", port, "${PUBLIC}", () => --left || (console.log("sent"), socket.close()));`;
 
+/** Twice in a row, 8,800 of them are not too fast. */
+const OPEN_MORE = `
+const socket = require("node:dgram").createSocket("udp4"), end = Date.now() + 12000;
+let port = 20000;
+const open = (count) => { for (; count > 0; count--) socket.send("", port++, "${PUBLIC}"); };
+open(6000);
+const more = setInterval(() => Date.now() < end ? open(5) : (clearInterval(more), socket.close()), 20);
+socket.on("close", () => console.log("sent"));`;
+
 const OPENINGS = { resolvers: [RESOLVER], allowed: ['10.98.77.0/24'] };
 const at = (address: string, port = PORT): string => `${address}:${port}`;
 const CLOSED = [at(METADATA, 80), at(RESOLVER), ...PRIVATE.map((one) => at(one))];
@@ -83,6 +92,11 @@ function reachCases(trial: () => Pick<NetworkTrial, 'reach' | 'shell'>): void {
   });
 }
 
+/** Packets to the world. */
+function sent(): number {
+  return Number(readFileSync(`/sys/class/net/${LINK}/statistics/tx_packets`, 'utf8'));
+}
+
 export function networkOutsideCases(): void {
   let world: ChildProcess;
   let one: NetworkTrial;
@@ -101,7 +115,6 @@ export function networkOutsideCases(): void {
   reachCases(() => one);
 
   test('a project that opens connections without end is slowed down, and no other one', async () => {
-    const sent = (): number => Number(readFileSync(`/sys/class/net/${LINK}/statistics/tx_packets`, 'utf8'));
     const [start, begin] = [sent(), Date.now()];
     expect(await one.shell('ins_many', 'prj_many', `exec node -e '${OPEN_MANY}'`)).toEqual(['sent']);
     const seconds = (Date.now() - begin) / 1000;
@@ -110,6 +123,15 @@ export function networkOutsideCases(): void {
     expect(await one.reach('ins_other', 'prj_other', [at(PUBLIC)])).toEqual({ [at(PUBLIC)]: 'outside' });
     expect(await one.reach('ins_again', 'prj_many', [at(PUBLIC)])).toEqual({ [at(PUBLIC)]: 'outside' });
   });
+
+  test('a project that keeps connections open opens no more of them, and others do', async () => {
+    const start = sent();
+    for (const id of ['ins_first', 'ins_second'])
+      expect(await one.shell(id, 'prj_open', `exec node -e '${OPEN_MORE}'`)).toEqual(['sent']);
+    expect(sent() - start).toBeGreaterThan(7900);
+    expect(sent() - start).toBeLessThan(8100);
+    expect(await one.reach('ins_beside_it', 'prj_other', [at(PUBLIC)])).toEqual({ [at(PUBLIC)]: 'outside' });
+  }, 60_000);
 
   test('an address that the host itself translates is reached as what it stands for', async () => {
     const table = `test_${process.pid}`;
