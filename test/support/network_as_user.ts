@@ -15,8 +15,9 @@ export interface UserTrial extends Pick<NetworkTrial, 'reach' | 'shell' | 'close
   listen(address: string): Promise<number>;
 }
 
-// $1 directory, $2 sources, $3 Node.js, $4 program
+// $1 directory, $2 sources, $3 Node.js, $4 program. Disks of other suites would stay mounted here as long as it runs.
 const ENTER = `set -e
+for point in $(awk '$1 ~ "^/dev/loop" { print $2 }' /proc/mounts); do umount "$point" || :; done
 mount -t tmpfs -o mode=755 tmpfs "$1"
 mknod "$1/tun" c 10 200
 chmod 666 "$1/tun"

@@ -218,7 +218,8 @@ async function makeWorld(host?: string): Promise<ChildProcess> {
   ]);
   if (host !== undefined) steps.push('$IP link set lo up', `$IP route add default via ${PUBLIC}`);
   await makePair({ name: NAME, link: LINK, here: HERE, address: PUBLIC }, steps, host);
-  const world = spawn('ip', ['netns', 'exec', NAME, process.execPath, '-e', SERVER]);
+  // With `ip netns exec` it would keep the disks of other suites mounted.
+  const world = spawn('nsenter', [`--net=/run/netns/${NAME}`, process.execPath, '-e', SERVER]);
   expect(await firstOutput(world)).toBe('listens');
   return world;
 }
