@@ -26,7 +26,8 @@ import {
   type HostTable,
   type HostTableOptions,
 } from './host_table';
-import { entranceRules, memberRules, type Openings, type Peer } from './rules';
+import type { Peer } from './peer_rules';
+import { entranceRules, memberRules, type Openings } from './rules';
 
 export interface RootNetworkOptions {
   directory: string;

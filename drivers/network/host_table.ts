@@ -10,7 +10,8 @@ import type { DriverContext } from '../driver';
 import { isAlive, processOf } from '../runtime/processes';
 import { hostRoutes, uplinksOf } from './host_routes';
 import { withForward, withPublished, withoutForward, type ForwardRule, type PublishedAddresses } from './forward_rules';
-import { hostRules, withPeer, withoutPeer, withoutRules, type HostContents, type Openings, type Peer } from './rules';
+import { withPeer, withoutPeer, type Peer } from './peer_rules';
+import { hostRules, withoutRules, type HostContents, type Openings } from './rules';
 
 export interface HostTableOptions {
   /** Of the installation. */

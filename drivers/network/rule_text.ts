@@ -18,3 +18,7 @@ export function replaced(family: string, table: string, objects: readonly string
 export function setOf(elements: readonly (string | number)[]): string[] {
   return elements.length ? [`{ ${elements.join(', ')} }`] : [];
 }
+
+export function portsBetween([first, last]: readonly [number, number]): string {
+  return `${first}-${last}`;
+}

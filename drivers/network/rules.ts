@@ -7,13 +7,11 @@ import {
   type ForwardRule,
   type PublishedAddresses,
 } from './forward_rules';
-import { REFUSED, chain, replaced, setOf } from './rule_text';
+import { betweenPeers, peerSet, untrackedChain, type Peer } from './peer_rules';
+import { REFUSED, chain, portsBetween, replaced, setOf } from './rule_text';
 
 /** Of the tables within networks. */
 const TABLE = 'platform';
-
-/** Set of the pairs of addresses of peers. */
-const PEERS = 'peers';
 
 /**
  * Drops what a network opens too fast, and what it opens beside too much that is open (docs/decisions/0156): the kernel
@@ -53,12 +51,6 @@ export interface Openings {
   databases: readonly [number, number];
   /** Addresses or CIDRs that are reached although they are not public. */
   allowed: readonly string[];
-}
-
-/** The network at `from` may open connections to databases in the one at `to`. */
-export interface Peer {
-  from: string;
-  to: string;
 }
 
 /**
@@ -106,12 +98,13 @@ export function hostRules(
     ]),
     chain('way_out', '', [
       'ct state established,related accept',
+      ...betweenPeers(openings.databases).map((packets) => `oifname "${interfaces}" ${packets} accept`),
       ...NOT_TOO_MANY,
-      `oifname "${interfaces}" ip saddr . ip daddr @${PEERS} tcp dport ${rangeOf(openings)} accept`,
       `oifname "${interfaces}" goto refused`,
       ...destinations(openings),
       'accept',
     ]),
+    untrackedChain(interfaces, openings.databases),
     hostChain(interfaces, block, openings),
     keptOnHost(block),
     ...services.map((ports) => serviceChain(`iifname "${interfaces}" ip daddr ${block} tcp dport ${ports}`)),
@@ -146,25 +139,6 @@ function keptOnHost(block: string): string {
 function serviceChain(match: string): string {
   const rule = `${match} dnat ip to 127.0.0.1`;
   return chain('services', 'type nat hook prerouting priority -100; policy accept;', [rule]);
-}
-
-function peerSet(peers: readonly Peer[]): string {
-  const elements = peers.length ? `elements = { ${peers.map(pairOf).join(', ')} }; ` : '';
-  return `  set ${PEERS} { type ipv4_addr . ipv4_addr; ${elements}}`;
-}
-
-function pairOf({ from, to }: Peer): string {
-  return `${from} . ${to}`;
-}
-
-/** Added to the rules of the host; repeatable. Fails where there are none. */
-export function withPeer(table: string, peer: Peer): string {
-  return `add element inet ${table} ${PEERS} { ${pairOf(peer)} }\n`;
-}
-
-/** Repeatable too. */
-export function withoutPeer(table: string, peer: Peer): string {
-  return `${withPeer(table, peer)}delete element inet ${table} ${PEERS} { ${pairOf(peer)} }\n`;
 }
 
 function closingLines(links: readonly string[]): string[] {
@@ -224,13 +198,9 @@ export function memberRules(
       `ip daddr 127.0.0.0/8 tcp dport ${port} accept`,
       ...resolverLines(openings),
       ...setOf(openings.services).map((ports) => `ip daddr 127.0.0.0/8 tcp dport ${ports} dnat ip to ${ends.host}`),
-      `ip daddr 127.0.0.0/8 tcp dport ${rangeOf(openings)} dnat ip to ${ends.project}`,
+      `ip daddr 127.0.0.0/8 tcp dport ${portsBetween(openings.databases)} dnat ip to ${ends.project}`,
     ]),
   ]);
-}
-
-function rangeOf({ databases: [first, last] }: Openings): string {
-  return `${first}-${last}`;
 }
 
 /** Of a network whose way out is a program with the rights of its user. */

@@ -11,6 +11,16 @@ require("net")
   .createServer((socket) => socket.on("error", () => {}).end(process.argv[1] + " " + socket.remoteAddress))
   .listen(Number(process.argv[2]), "0.0.0.0", () => console.log("listens"))`;
 
+/** More than a network may open elsewhere while the unit runs. */
+const CONNECT_MANY = `
+let begun = 0, answered = 0;
+const next = () => {
+  if (begun++ >= 9000) return;
+  require("net").connect(Number(process.argv[1]), "127.0.0.1")
+    .on("data", () => ++answered === 9000 && console.log("9000")).on("error", () => {}).on("close", next);
+};
+for (let i = 0; i < 50; i++) next();`;
+
 export function networkMemberCases(): void {
   let one: NetworkTrial;
   let service: { port: number };
@@ -21,6 +31,15 @@ export function networkMemberCases(): void {
     const exposed = { port: EXPOSED, reached_at: reachedAt };
     await one.trial.start(one.trial.spec(unitId, command, { network, exposed }));
     await one.trial.printed(unitId, 'listens');
+  };
+
+  /** A program without a pool of connections, as in many languages. */
+  const connectsWithoutLimit = async (unitId: string): Promise<void> => {
+    const command = `exec node -e '${CONNECT_MANY}' ${DATABASE}`;
+    await one.trial.run(
+      one.trial.spec(unitId, command, { network: 'prj_own', exposed: { port: 80, reached_at: 24_005 } }),
+    );
+    expect(await one.trial.lines(unitId)).toEqual(['9000']);
   };
 
   test('two units of a project listen on port 80, and each is reached at a port of its own alone', async () => {
@@ -64,6 +83,7 @@ export function networkMemberCases(): void {
       [platform]: 'the host',
       ...Object.fromEntries(refused.map((target) => [target, 'ECONNREFUSED'])),
     });
+    await connectsWithoutLimit('ins_busy');
     // Nor does its project reach it, but by the ingress.
     const [port, gate] = [`${neighbour}:24003`, `${neighbour}:80`];
     const back = await one.reach('ins_back', 'prj_own', [port, gate, '127.0.0.1:24003']);
@@ -71,7 +91,7 @@ export function networkMemberCases(): void {
     expect(await ask(database, DATABASE)).toBe('db_own 127.0.0.1');
 
     // The network of the project stays as long as a unit within it.
-    await one.destroy('db_own', 'ins_worker', 'db_foreign', 'ins_reach', 'ins_back');
+    await one.destroy('db_own', 'ins_worker', 'db_foreign', 'ins_reach', 'ins_busy', 'ins_back');
     expect((await one.networks.list()).sort()).toEqual(['ins_neighbour', 'prj_own']);
     await one.destroy('ins_neighbour');
     expect(await one.networks.list()).toEqual([]);
