@@ -4,7 +4,7 @@ import { createClient } from '@redis/client';
 import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
 import type { EngineFound } from '../../core/host_facts';
-import { ctx, newCertificate, openServerTrial, removeServers, settle, specOf } from '../support/database_server';
+import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
 import { processesWith } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
 import { redisServers, type Servers } from '../support/hosted_servers';
@@ -32,7 +32,7 @@ describeServer('%s', (engineName) => {
     spec = specOf(engine, found[0]!.series, 18001);
   });
   afterAll(async () => {
-    await removeServers(driver);
+    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
     await trial.close();
     expect(trial.errors).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
-import { ctx, openServerTrial, removeServers, settle, specOf } from '../support/database_server';
+import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
 import { until, type Trial } from '../support/runtime';
 import { redisServers, type Servers } from '../support/hosted_servers';
 
@@ -36,7 +36,7 @@ describeServer(there ? 'allowed sources' : 'allowed sources (redis-server is not
   });
   afterAll(async () => {
     opened.forEach((socket) => socket.destroy());
-    await removeServers(driver);
+    await driver.remove(spec.id, ctx());
     expect(await trial.runtime.list()).toEqual([]);
     await trial.close();
     expect(trial.errors).toEqual([]);

@@ -8,7 +8,7 @@ import type { DatabaseServer } from '../../drivers/database';
 import { diskBytes } from '../../drivers/database/disk_size';
 import { hostFacts } from '../../drivers/host';
 import { claimPorts } from '../support/claimed_ports';
-import { ctx, openServerTrial, removeServers, settle, specOf } from '../support/database_server';
+import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
 import { mariadbServers, redisServers, type Servers } from '../support/hosted_servers';
 import { answersFor, connectAs } from '../support/mariadb_trial';
 import { processesWith } from '../support/processes';
@@ -38,7 +38,7 @@ const sizeOf = ({ id }: DatabaseServer) => statSync(path.join(directory, id, 'di
 const engineOf = (name: string) => ({ name, directory, runtime: trial.runtime, gigabyteBytes });
 
 async function removeAll(driver: Servers): Promise<void> {
-  await removeServers(driver);
+  for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
   expect(spawnSync('findmnt', ['-n', '-o', 'TARGET'], { encoding: 'utf8' }).stdout).not.toContain(directory);
 }
 

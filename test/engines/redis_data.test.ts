@@ -10,7 +10,7 @@ import type { EngineFound } from '../../core/host_facts';
 import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
 import { serverDirectoryOf } from '../../drivers/hosted_server/server_directory';
-import { ctx, newCertificate, openServerTrial, removeServers, settle, specOf } from '../support/database_server';
+import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
 import { processesWith, spawnProgram } from '../support/processes';
 import { until, type Trial } from '../support/runtime';
 import { redisServers, type Servers } from '../support/hosted_servers';
@@ -36,7 +36,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
     await settle(driver, spec);
   });
   afterAll(async () => {
-    await removeServers(driver);
+    for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
     expect(processesWith(directory())).toEqual([]);
     await trial.close();
     expect(trial.errors).toEqual([]);

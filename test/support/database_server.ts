@@ -84,19 +84,6 @@ export async function settle(driver: Servers, spec: DatabaseServer): Promise<See
   }
 }
 
-/** All of them. Again while a disk is in use: sandboxes of other suites that start have it mounted for a moment. */
-export async function removeServers(driver: Servers): Promise<void> {
-  for (const end = Date.now() + withinMs; ;) {
-    try {
-      for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
-      return;
-    } catch (error) {
-      if ((error as { reason?: string }).reason !== 'transient' || Date.now() > end) throw error;
-    }
-    await sleep(200);
-  }
-}
-
 /** A trial whose servers are taken away at its end. */
 export async function openServerTrial(): Promise<Trial> {
   return openTrial({ sandbox: 'auto' });

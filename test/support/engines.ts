@@ -11,7 +11,7 @@ import type { DatabaseServer } from '../../drivers/database';
 import { driverContext, type DriverContext } from '../../drivers/driver';
 import { hostFacts } from '../../drivers/host';
 import { claimPorts } from './claimed_ports';
-import { removeServers, specOf } from './database_server';
+import { specOf } from './database_server';
 import { openTrial, type Trial, type Variant } from './runtime';
 import { postgresqlServers, type Servers } from './hosted_servers';
 
@@ -44,7 +44,7 @@ export async function openEngineTrial(
     firstPort: ports.first,
     close: async () => {
       // Their disks have to be unmounted.
-      await removeServers(driver);
+      for (const id of await driver.list(driverContext(patienceMs))) await driver.remove(id, driverContext(patienceMs));
       await trial.close();
       await ports.release();
     },

@@ -4,7 +4,7 @@ import { createConnection, type Connection } from 'mysql2/promise';
 import type { EngineFound } from '../../core/host_facts';
 import type { DatabaseServer } from '../../drivers/database';
 import { hostFacts } from '../../drivers/host';
-import { openServerTrial, removeServers } from './database_server';
+import { ctx, openServerTrial } from './database_server';
 import { mariadbServers, type Servers } from './hosted_servers';
 import { processesWith } from './processes';
 import type { Trial } from './runtime';
@@ -36,7 +36,7 @@ export async function openMariadbTrial(): Promise<MariadbTrial> {
   return {
     ...{ trial, driver, found, directory },
     async close() {
-      await removeServers(driver);
+      for (const id of await driver.list(ctx())) await driver.remove(id, ctx());
       expect(processesWith(directory)).toEqual([]);
       await trial.close();
       expect(trial.errors).toEqual([]);
