@@ -33,13 +33,11 @@ export function networkMemberCases(): void {
     await one.trial.printed(unitId, 'listens');
   };
 
-  /** A program without a pool of connections, as in many languages. */
-  const connectsWithoutLimit = async (unitId: string): Promise<void> => {
-    const command = `exec node -e '${CONNECT_MANY}' ${DATABASE}`;
-    await one.trial.run(
-      one.trial.spec(unitId, command, { network: 'prj_own', exposed: { port: 80, reached_at: 24_005 } }),
-    );
-    expect(await one.trial.lines(unitId)).toEqual(['9000']);
+  /** What a command prints in a unit with a network of its own. */
+  const shell = async (unitId: string, network: string, command: string): Promise<string[]> => {
+    const exposed = { port: EXPOSED, reached_at: 24_004 };
+    await one.trial.run(one.trial.spec(unitId, command, { network, exposed }));
+    return one.trial.lines(unitId);
   };
 
   test('two units of a project listen on port 80, and each is reached at a port of its own alone', async () => {
@@ -75,15 +73,14 @@ export function networkMemberCases(): void {
       ...[`${foreign}:${DATABASE + 1}`, `${neighbour}:24003`, `${neighbour}:80`, `${addressOf(worker)}:7001`],
     ];
     const reach = `exec node -e '${REACH}' ${[own, platform, ...refused].join(' ')}`;
-    const exposed = { port: EXPOSED, reached_at: 24_004 };
-    await one.trial.run(one.trial.spec('ins_reach', reach, { network: 'prj_own', exposed }));
-    const found = JSON.parse((await one.trial.lines('ins_reach')).join('\n')) as Record<string, string>;
+    const found = JSON.parse((await shell('ins_reach', 'prj_own', reach)).join('\n')) as Record<string, string>;
     expect(found).toEqual({
       [own]: 'db_own 127.0.0.1',
       [platform]: 'the host',
       ...Object.fromEntries(refused.map((target) => [target, 'ECONNREFUSED'])),
     });
-    await connectsWithoutLimit('ins_busy');
+    // A program without a pool of connections, as in many languages.
+    expect(await shell('ins_busy', 'prj_own', `exec node -e '${CONNECT_MANY}' ${DATABASE}`)).toEqual(['9000']);
     // Nor does its project reach it, but by the ingress.
     const [port, gate] = [`${neighbour}:24003`, `${neighbour}:80`];
     const back = await one.reach('ins_back', 'prj_own', [port, gate, '127.0.0.1:24003']);
