@@ -1,5 +1,7 @@
 // As it runs for users: graphql-js checks more, and more slowly, elsewhere.
 process.env.NODE_ENV = 'production';
+// Which test files run: test/support/selection.ts. `npm test` runs each that is named.
+process.env.TEST_TIER ??= 'every';
 
 module.exports = {
   testEnvironment: 'node',
@@ -8,13 +10,7 @@ module.exports = {
   testSequencer: '<rootDir>/test/support/sequencer.js',
   runtime: '<rootDir>/test/support/node_runtime.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
-  // A run of their own, by jest.engines.config.js.
-  testPathIgnorePatterns: [
-    '/node_modules/',
-    '<rootDir>/test/clients/',
-    '<rootDir>/test/engines/',
-    '<rootDir>/test/starters/',
-  ],
+  filter: '<rootDir>/test/support/tier_filter.js',
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   transform: {
     '^.+\\.ts$': [
@@ -29,6 +25,8 @@ module.exports = {
     '<rootDir>/test/starters/[^/]+/',
   ],
   reporters: ['default', '<rootDir>/test/support/reporter.js'],
+  // The seconds of each file in its line.
+  slowTestThreshold: 0,
   testTimeout: 60000,
   // More than the cores of a small machine: many tests wait for processes.
   maxWorkers: 4,

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers rest/console */
 // The console and GraphiQL in a real browser. Needs Debian's chromium and `npm ci --prefix tools`; CI must have both.
 import { existsSync } from 'node:fs';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers demo */
 // npm run demo: it ends well, it says so when it does not, and it leaves nothing behind either way.
 import { spawn, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';

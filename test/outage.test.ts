@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers db platform/expiring_cache.ts */
 // The database goes away in the middle: killed, stopped, frozen, locked. Requests get 503 in time, and all comes back
 // by itself.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';

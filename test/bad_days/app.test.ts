@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/ingress jobs/instance */
 // Apps that leak, and hosts that have no room: no port, no connection, no disk.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

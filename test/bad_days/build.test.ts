@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/builder jobs/deployment */
 // Builds that want too much: each is ended at its limit and says so, the version before goes on, and nothing stays
 // behind.
 import { nothingOrphaned } from '../support/bad_days';

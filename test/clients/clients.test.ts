@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers jobs/database/trust.ts */
 // Clients of databases that nobody adapted: the address as it is injected, and the environment of a sandbox, must be
 // enough to connect, encrypted and verified. npm run test:clients installs the clients of npm; those of Python are used
 // where the host has them, and skipped by name where it has not.

@@ -9,6 +9,7 @@ import type { EngineId, ObservedServer, ServerSpec } from '../../drivers/databas
 import type { Desired } from '../../drivers/driver';
 import { claimPorts } from '../support/claimed_ports';
 import { newCertificate } from '../support/database_server';
+import { isHeavyRun } from '../support/kills';
 import { processesWith, signalAll } from '../support/processes';
 import { openEngine } from './engines';
 import type { ResourceFixture } from './resource_driver';
@@ -28,10 +29,11 @@ export interface EngineUnderTest {
   network?: string;
 }
 
-/** Names of suites and networks: that of the host, and as root one of their own. */
+/** Names of suites and networks: as root one of their own, and in the heavy tier that of the host too. */
 export function placesForSuite(engine: EngineId): [name: string, network: string | undefined][] {
   const own: [string, string] = [`${engine} in a network of its own`, 'prj_suite'];
-  return [[engine, undefined], ...(process.getuid?.() === 0 ? [own] : [])];
+  if (process.getuid?.() !== 0) return [[engine, undefined]];
+  return isHeavyRun ? [[engine, undefined], own] : [own];
 }
 
 export async function makeEngineFixture(under: EngineUnderTest): Promise<ResourceFixture<ServerSpec, ObservedServer>> {

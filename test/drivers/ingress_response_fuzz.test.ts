@@ -1,3 +1,4 @@
+/** @tier both @quarter 2 @covers drivers/ingress */
 // The ingress's parser of responses against hostile instances: thousands of responses from a seed, whole and in pieces,
 // beside Node's own parser. FUZZ_SEED and FUZZ_CASES choose others.
 import http from 'node:http';
@@ -9,10 +10,11 @@ import {
   responseParser,
   type ResponseSink,
 } from '../../drivers/ingress/response_parser';
-import { pick, randomFrom, type Random } from '../support/seeded_random';
+import { isHeavyRun } from '../support/kills';
+import { fuzzSeed, pick, randomFrom, type Random } from '../support/seeded_random';
 
-const SEED = Number(process.env.FUZZ_SEED ?? 20_260_101);
-const CASES = Number(process.env.FUZZ_CASES ?? 2_000);
+const SEED = fuzzSeed(20_260_101);
+const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 20_000 : 2_000));
 const HEAD_BYTES = 2_048;
 const METHODS = ['GET', 'HEAD', 'POST'];
 

@@ -1,3 +1,4 @@
+/** @tier both @quarter 3 @covers drivers/ingress */
 // The ingress's parser of simple requests against hostile visitors: thousands of requests from a seed. What it takes,
 // Node's own parser reads in the same way; what it does not take is Node's. FUZZ_SEED and FUZZ_CASES choose others.
 import http from 'node:http';
@@ -5,10 +6,11 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { INGRESS_LIMITS } from '../../drivers/ingress/limits';
 import { parseSimpleRequest } from '../../drivers/ingress/simple_request';
-import { pick, randomFrom, type Random } from '../support/seeded_random';
+import { isHeavyRun } from '../support/kills';
+import { fuzzSeed, pick, randomFrom, type Random } from '../support/seeded_random';
 
-const SEED = Number(process.env.FUZZ_SEED ?? 20_260_201);
-const CASES = Number(process.env.FUZZ_CASES ?? 6_000);
+const SEED = fuzzSeed(20_260_201);
+const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 60_000 : 6_000));
 
 const socket = {} as Socket;
 const parse = (bytes: string | Buffer) => parseSimpleRequest(Buffer.from(bytes as string, 'latin1'), socket, LIMITS);

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/image jobs/deployment */
 // Applications from images that other programs made and pushed, and a control plane that is killed while it pulls.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/image jobs/instance */
 // What applications can do holds for those from images: scaling, logs, volumes, limits, files of each instance alone.
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';

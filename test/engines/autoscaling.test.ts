@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers agents/autoscaler.ts jobs/instance */
 // A step of the load is answered by more instances within seconds.
 import { eventually, startDeployService, type DeployService } from '../support/deploy';
 import { nodeApp } from '../support/repositories';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/backup_store agents/backup_store.ts */
 // Backups in a bucket: restored on another machine, killed in the middle, refused, swept. The bucket is one of the
 // embedded S3 endpoint; a machine is a runtime with a directory of its own.
 import { spawnSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/cdn agents/cdn.ts */
 // A CDN zone before an application: what the application sees of its visitors, and custom domains with records in the
 // zone of the project and certificates of pebble.
 import http, { type IncomingHttpHeaders } from 'node:http';

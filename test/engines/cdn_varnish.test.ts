@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/cdn */
 // Varnish of Debian as the engine of CDN zones: by the rules of all engines, over the API, and with a node that dies.
 import { openVarnish } from '../../drivers/cdn/varnish/driver';
 import { purgedNodes } from '../../models/cdn_purge/work';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/cdn */
 // The configuration of Varnish: nothing of a zone gets into it, and one that Varnish refuses changes nothing.
 import { readFileSync } from 'node:fs';
 import type { CdnEngine } from '../../drivers/cdn/edge/edge';

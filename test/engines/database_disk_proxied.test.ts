@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/hosted_server drivers/volume */
 // Redis and MariaDB at the end of their disk: it is hard, and they come back from it.
 import { spawnSync } from 'node:child_process';
 import { statfsSync, statSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/endpoint jobs/database_endpoint */
 // Endpoints with a port of their own: pools before a server, and connections spread over replicas.
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers docs/DATABASES.md jobs/database */
 // docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
 import { openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
 import { processesWith, signalAll } from '../support/processes';

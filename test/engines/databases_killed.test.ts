@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/database drivers/hosted_server jobs/database */
 // The control plane is killed with -9 while databases are made, backed up, restored, resized, upgraded, promoted and
 // deleted: it goes on where it was, and nothing is left.
 import { existsSync, readdirSync } from 'node:fs';

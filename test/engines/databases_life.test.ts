@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/database/postgresql jobs/database */
 // What happens around a PostgreSQL server: networks that may come in, its log, its metrics, a newer version, its last
 // backup.
 import { spawnSync } from 'node:child_process';

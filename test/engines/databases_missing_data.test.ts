@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/database drivers/hosted_server jobs/database */
 // A host whose disk of databases is not mounted, or lost: nothing is begun anew in its place, no backup is made or
 // expires, and everything comes back with the disk, or from the store of backups. The service is a program that is
 // killed and started again.

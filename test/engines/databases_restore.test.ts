@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers jobs/database_backup.ts drivers/database/postgresql */
 // What must not be lost: backups, points in time, copies, and a server that somebody kills.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

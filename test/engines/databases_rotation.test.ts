@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers jobs/database models/database */
 // A password is rotated while an application uses it: what the application has is valid at every moment.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/nameserver/powerdns */
 // DNS zones over the API, with PowerDNS as the name server.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

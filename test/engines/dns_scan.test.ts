@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers models/dns_zone */
 // Taking over a domain: its present name server is asked for a transfer, and where it refuses, for common names.
 import { startDnsParent, type DnsParent } from '../support/dns_parent';
 import { startDnsServer, type DnsServer } from '../support/dns_server';

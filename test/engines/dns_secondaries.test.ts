@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/nameserver/embedded */
 // Transfers to secondaries: BIND and NSD take signed zones with TSIG, follow NOTIFY, and what they answer validates.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/nameserver/embedded core/dnssec */
 // A signed zone judged by resolvers that we did not write: unbound and BIND with a trust anchor, and delv. Every kind
 // of answer is secure, and bogus once one bit of a signature is flipped on the way.
 import { createSocket, type Socket } from 'node:dgram';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/certificates jobs/certificate.ts */
 // Certificates of wildcards by DNS-01 through the zone of the project: ordered of pebble, which asks our name server.
 import { X509Certificate } from 'node:crypto';
 import { findServedCertificate } from '../../models/certificate';

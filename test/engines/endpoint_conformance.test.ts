@@ -1,3 +1,4 @@
+/** @tier both @quarter 4 @covers drivers/endpoint */
 // What listens for endpoints, by the rules of all drivers. Both kinds have drivers/endpoint/listener.ts in common.
 import { chmodSync, existsSync, mkdtempSync } from 'node:fs';
 import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';

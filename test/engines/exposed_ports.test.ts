@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/image drivers/network */
 // EXPOSE of an image: a program that knows nothing of PORT answers at the port that its image exposes, where instances
 // have networks of their own. Where they share one, the reason of the deployment says what to do.
 import { eventually } from '../support/deploy';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/git_provider drivers/source */
 // The token of a Git provider, and secrets that come of it: in nothing that the service prints or leaves on disk.
 import { execFileSync } from 'node:child_process';
 import { startPlant, type Plant } from '../support/bad_days_program';

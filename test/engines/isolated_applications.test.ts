@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/network drivers/runtime */
 // Projects on networks of their own, as root. As an ordinary user see test/isolated_applications.test.ts.
 import { spawnSync } from 'node:child_process';
 import { isolatedCases } from '../support/isolated_cases';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/network drivers/hosted_server */
 // Databases in networks of projects, as root. As an ordinary user see test/isolated_databases.test.ts.
 import { existsSync } from 'node:fs';
 import { describeEngine } from '../support/database_hall';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers agents/mail_certificate.ts drivers/certificates */
 // The certificate of the mail server: ordered of pebble for SMTP_HOST, or files that an operator replaces.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/mail agents/mail.ts */
 // Mail straight to the servers of its recipients, from submission on: found by MX, judged as receivers do.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

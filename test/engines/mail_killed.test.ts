@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/mail agents/mail.ts agents/mail_loop.ts */
 // Mail under SIGKILL, and from clients of others.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

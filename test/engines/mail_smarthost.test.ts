@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/mail agents/mail_loop.ts */
 // Postfix of Debian as the smarthost: what the platform hands over, and what comes back from it.
 import { createTransport } from 'nodemailer';
 import { freePort } from '../support/free_port';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/database/mariadb */
 // What a real server holds: backed up, restored, over its storage; and what is killed in the middle.
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';

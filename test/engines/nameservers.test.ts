@@ -1,3 +1,4 @@
+/** @tier both @quarter 1 @covers drivers/nameserver */
 // Name servers by the rules of all drivers: the embedded one, and PowerDNS of Debian. Killed at every step.
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -12,6 +13,7 @@ import { driverContext, type Desired } from '../../drivers/driver';
 import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
 import { openPowerdns } from '../../drivers/nameserver/powerdns/driver';
 import { describeResourceDriver, type ResourceFixture } from '../conformance/resource_driver';
+import { isHeavyRun } from '../support/kills';
 import { openFiles } from '../support/nameservers';
 import { hasPowerdns, startPowerdns, type Powerdns } from '../support/powerdns';
 
@@ -113,8 +115,11 @@ describeResourceDriver<ZoneSpec, ZoneObserved>('embedded', async () => {
   return fixture;
 });
 
-if (hasPowerdns) describeResourceDriver<ZoneSpec, ZoneObserved>('powerdns', makePowerdnsFixture);
-else test.skip('PowerDNS (needs: pdns-server and pdns-backend-sqlite3)', () => {});
+const runsPowerdns = hasPowerdns && isHeavyRun;
+const needs = isHeavyRun ? 'needs: pdns-server and pdns-backend-sqlite3' : 'in the heavy tier';
+
+if (runsPowerdns) describeResourceDriver<ZoneSpec, ZoneObserved>('powerdns', makePowerdnsFixture);
+else test.skip(`PowerDNS by the rules of all drivers (${needs})`, () => {});
 
 async function makePowerdnsFixture(): Promise<ResourceFixture<ZoneSpec, ZoneObserved>> {
   const server: Powerdns = await startPowerdns();
@@ -161,9 +166,7 @@ async function makePowerdnsFixture(): Promise<ResourceFixture<ZoneSpec, ZoneObse
   };
 }
 
-const described = hasPowerdns ? describe : describe.skip;
-
-described('PowerDNS', () => {
+(runsPowerdns ? describe : describe.skip)(`PowerDNS (${needs})`, () => {
   let server: Powerdns;
   let driver: NameserverDriver;
   const r = { id: 'res_bad', spec: specOf(SPEC, 'res_bad') };

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/object_storage models/bucket_object */
 // Programs of others against the S3 endpoint: s3cmd, rclone, the command line of AWS, curl, restic; forms of browsers,
 // and chunks that are not as they were signed.
 import { execFile, spawnSync } from 'node:child_process';

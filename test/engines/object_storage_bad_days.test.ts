@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/object_storage models/bucket_object */
 // A full disk, a database that goes away, every length of a key, and objects larger than memory.
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

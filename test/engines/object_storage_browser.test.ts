@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/object_storage/embedded models/bucket_object */
 // A page in a real browser that uploads a file with a presigned form, across origins, and what its origin may not do.
 import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';

@@ -1,3 +1,4 @@
+/** @tier both @quarter 1 @covers drivers/object_storage */
 // Engines of object storage by the rules of all drivers: the embedded one, and a Ceph RADOS Gateway. Killed at every
 // step.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { openRgwApi, type RgwApi } from '../../drivers/object_storage/rgw/api';
 import { openRgwBuckets, openRgwKeys } from '../../drivers/object_storage/rgw/driver';
 import { describeResourceDriver, type ResourceFixture } from '../conformance/resource_driver';
 import { hasCeph, startCeph, type Ceph } from '../support/ceph';
+import { isHeavyRun } from '../support/kills';
 
 type BucketFixture = ResourceFixture<BucketSpec, BucketObserved>;
 
@@ -86,7 +88,10 @@ describeResourceDriver<BucketSpec, BucketObserved>('embedded', async (): Promise
   };
 });
 
-(hasCeph ? describe : describe.skip)('a RADOS Gateway (needs: radosgw, ceph-mon and ceph-osd)', () => {
+const runsCeph = hasCeph && isHeavyRun;
+const needs = isHeavyRun ? 'needs: radosgw, ceph-mon and ceph-osd' : 'in the heavy tier';
+
+(runsCeph ? describe : describe.skip)(`a RADOS Gateway (${needs})`, () => {
   let ceph: Ceph;
   let api: RgwApi;
   const ctx = () => driverContext(20_000);

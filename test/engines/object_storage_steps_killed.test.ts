@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/object_storage models/bucket_object */
 // SIGKILL within one PUT, one completion of an upload, one DELETE (of an object, of a version, of several keys at once)
 // and one pass of the lifecycle, at continuations of each. What was acknowledged stays, the rest is there as a whole or
 // not at all, usage is exact, and the sweep leaves no file without a row and no row without a file.
@@ -12,10 +13,10 @@ import { named } from '../../db/statement';
 import { openBlobStore } from '../../drivers/object_storage/embedded/blobs';
 import { freePort } from '../support/free_port';
 import { startS3, type S3Service } from '../support/s3';
+import { killsAll } from '../support/kills';
 
 /** Of each step; CONFORMANCE_KILLS=all kills at every one. */
 const KILLS = 6;
-const killsAll = process.env.CONFORMANCE_KILLS === 'all';
 const WITHIN_MS = killsAll ? 3_600_000 : 120_000;
 const PART = 'p'.repeat(5 * 2 ** 20);
 

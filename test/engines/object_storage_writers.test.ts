@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/object_storage models/bucket_object */
 // Many writers of one bucket at once, and clients that go away in the middle of what they write.
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers agents/check_loop.ts agents/check_store.ts agents/observers.ts */
 // Workers that are killed in the middle of a storm: every target fails at once, then every one recovers. Incidents and
 // messages are counted to the last one.
 import type { ChildProcess } from 'node:child_process';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/database/postgresql */
 // The control plane and the server, killed in the middle of what they do.
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';

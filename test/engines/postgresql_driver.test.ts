@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/database/postgresql */
 // Real servers, real clients: every PostgreSQL of this host.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, mkdirSync } from 'node:fs';

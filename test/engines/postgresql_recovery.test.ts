@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/database/postgresql */
 // Backups and points in time of real PostgreSQL servers.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/database/postgresql */
 // Replicas and upgrades of real PostgreSQL servers.
 import { existsSync } from 'node:fs';
 import type { DatabaseServer } from '../../drivers/database';

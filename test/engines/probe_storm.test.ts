@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers agents/probe.ts agents/probe_store.ts server/probe.ts */
 // Two regions over real processes: a worker here and a probe elsewhere, which is killed in the middle of a storm.
 // Incidents and messages are counted to the last one. Then it stays away, which is no outage of what it checked.
 // Workers that are killed: observer_storm.test.ts.

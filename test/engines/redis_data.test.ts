@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/database/redis */
 // Backups, restores, replicas and storage of real servers; and what is killed in the middle.
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -52,8 +53,7 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
         host: '127.0.0.1',
         port: of.port,
         tls: true,
-        ca: of.tls.certificate,
-        servername: 'localhost',
+        ...{ ca: of.tls.certificate, servername: 'localhost' },
         reconnectStrategy: false,
         connectTimeout: 2_000,
       },

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/registry models/registry */
 // The container registry as skopeo sees it, and killed while layers come in.
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

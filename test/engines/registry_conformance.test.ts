@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/registry models/registry */
 // What holds for every engine of container registries: the embedded one, and Debian's docker-registry with our tokens.
 import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/registry drivers/object_storage */
 // Debian's docker-registry as the engine of container registries, with its layers in our own object storage.
 import { createHash, randomBytes } from 'node:crypto';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/registry models/registry */
 // SIGKILL within one push of a layer, one end of an upload in chunks, one push of a tag, one deletion and one garbage
 // collection of the embedded registry, at continuations of each. What was acknowledged stays, the rest is there as a
 // whole or not at all, the counts are exact, and the sweep leaves no file without a row.
@@ -13,10 +14,10 @@ import { freePort } from '../support/free_port';
 import { sha256 } from '../support/images';
 import { startRegistryClient, type RegistryClient } from '../support/registry_client';
 import { startService, type TestService } from '../support/service';
+import { killsAll } from '../support/kills';
 
 /** Of each step; CONFORMANCE_KILLS=all kills at every one. */
 const KILLS = 10;
-const killsAll = process.env.CONFORMANCE_KILLS === 'all';
 const WITHIN_MS = killsAll ? 3_600_000 : 180_000;
 const NAME = 'acme/app';
 const MANIFEST = 'application/vnd.oci.image.manifest.v1+json';

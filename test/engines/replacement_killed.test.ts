@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/hosted_server drivers/volume */
 // SIGKILL while data take the place of others on a disk of their own: the same call goes on, or the old data come back,
 // and nothing is left mounted or lying beside.
 import { execFile, spawnSync } from 'node:child_process';
@@ -13,10 +14,10 @@ import {
 } from '../../drivers/hosted_server/server_directory';
 import { mountsUnder } from '../../drivers/volume/mounts';
 import { tryMount } from '../../drivers/volume/trial';
+import { killsAll } from '../support/kills';
 
 /** Of each way; CONFORMANCE_KILLS=all kills at every continuation. */
 const KILLS = 12;
-const killsAll = process.env.CONFORMANCE_KILLS === 'all';
 const MEGABYTE = 2 ** 20;
 const ctx = () => driverContext(30_000);
 const program = path.join(__dirname, '../support/replacement_killed_child.js');

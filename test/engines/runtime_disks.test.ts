@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/runtime drivers/volume */
 // The disk of an instance: hard where the host can mount images, measured elsewhere. With real processes.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

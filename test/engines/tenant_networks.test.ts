@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers drivers/network */
 // Networks of projects, as root: by namespaces, pairs of interfaces and rules of the packet filter.
 import { forwardedPortCases } from '../support/forwarded_cases';
 import { networkCases } from '../support/network_cases';

@@ -1,3 +1,4 @@
+/** @tier both @quarter 1 @covers drivers/volume */
 import { randomBytes } from 'node:crypto';
 import {
   chmod,

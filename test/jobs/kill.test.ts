@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers jobs/loop.ts jobs/step.ts */
 // Real workers, killed with SIGKILL in the middle of what they do.
 import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

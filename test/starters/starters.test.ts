@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/builder drivers/toolchain */
 // Applications in the style of public starters, deployed untouched through the API of a started service. Their packages
 // come from the registries, so this is a run of its own: npm run test:starters, or one of them: -- -t nextjs
 import { spawnSync } from 'node:child_process';

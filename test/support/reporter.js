@@ -1,5 +1,10 @@
-// The last lines of a test run, for people and for plain rules: what was not run, and "N passed, N failed, N skipped".
+// The last lines of a test run, for people and for plain rules: the slowest files, what was not run, and
+// "N passed, N failed, N skipped".
 const { writeSync } = require('node:fs');
+const path = require('node:path');
+
+const ROOT = path.join(__dirname, '../..');
+const SLOWEST = 20;
 
 module.exports = function closingReporter() {
   // Jest puts its own summary after all reporters, so these lines wait for the end of the process. By then a forced
@@ -14,7 +19,23 @@ function closingLines(results) {
   const counts = [`${numPassedTests} passed`, `${numFailedTests + numRuntimeErrorTestSuites} failed`];
   const skipped = numPendingTests + numTodoTests;
   if (skipped) counts.push(`${skipped} skipped`);
-  return ['', ...skippedIn(results), counts.join(', '), ''];
+  return ['', ...slowestIn(results), ...skippedIn(results), counts.join(', '), ''];
+}
+
+/** Seconds as they passed, so those of files that ran beside each other add up to more than the run took. */
+function slowestIn({ testResults }) {
+  if (testResults.length < 2) return [];
+  const files = testResults
+    .map(({ testFilePath, perfStats }) => ({
+      name: path.relative(ROOT, testFilePath),
+      seconds: perfStats.runtime / 1000,
+    }))
+    .sort((a, b) => b.seconds - a.seconds);
+  const total = files.reduce((sum, { seconds }) => sum + seconds, 0);
+  return [
+    `seconds of ${files.length} files: ${total.toFixed(0)}, of the slowest:`,
+    ...files.slice(0, SLOWEST).map(({ name, seconds }) => `${seconds.toFixed(1).padStart(7)} ${name}`),
+  ];
 }
 
 function skippedIn({ testResults }) {

@@ -1,0 +1,182 @@
+// Which test files a run takes (CONTRIBUTING.md): marks that are honoured, nothing that no run takes, and quarters that
+// go round with the commits.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { readSource, repositoryFiles, ROOT } from '../support/repository';
+import {
+  differsByUser,
+  everyRun,
+  heavyFiles,
+  heavyTurn,
+  marksOf,
+  QUARTERS,
+  testFiles,
+  touchesOf,
+  TOUCHED_MAX,
+  USER_ROOMS,
+  userFiles,
+} from '../support/tiers';
+
+const files = repositoryFiles();
+const sources = files.filter((file) => /\.(ts|mjs|js)$/.test(file) && !/^(test|bench)\//.test(file));
+const isIn = (file: string, place: string): boolean =>
+  file === place || file === `${place}.ts` || file.startsWith(place.replace(/\/?$/, '/'));
+
+describe('marks of tiers', () => {
+  it('stand in the first line and are well-formed', () => {
+    expect(testFiles.length).toBeGreaterThan(300);
+    const elsewhere = testFiles.filter((file) => /^.*@tier /m.test(readSource(file).replace(/^\/\*\* @tier .*\n/, '')));
+    expect(elsewhere.filter((file) => file !== 'test/contract/tiers.test.ts')).toEqual([]);
+    for (const file of testFiles) expect(() => marksOf(file)).not.toThrow();
+  });
+
+  it('cover sources that exist', () => {
+    const lost = heavyFiles().flatMap((file) =>
+      marksOf(file)
+        .covers.filter((place) => !files.some((one) => isIn(one, place)))
+        .map((place) => `${file}: ${place}`),
+    );
+    expect(lost).toEqual([]);
+  });
+
+  it('fill quarters of like size', () => {
+    const sizes = QUARTERS.map((quarter) => heavyFiles().filter((file) => marksOf(file).quarter === quarter).length);
+    expect(Math.min(...sizes)).toBeGreaterThan(Math.max(...sizes) / 2);
+  });
+});
+
+describe('runs', () => {
+  it('take each file in every run, in the heavy tier, or in both', () => {
+    expect([...new Set([...everyRun(), ...heavyFiles()])].sort()).toEqual([...testFiles].sort());
+  });
+
+  it('have taken all heavy files after four quarters', () => {
+    const taken = QUARTERS.flatMap((quarter) => heavyTurn(quarter, []).files);
+    expect(taken.sort()).toEqual(heavyFiles().sort());
+  });
+
+  it('take no packages of registries in every run', () => {
+    expect(everyRun().filter((file) => /^test\/(clients|starters)\//.test(file))).toEqual([]);
+  });
+
+  it('take heavy files that a change touches', () => {
+    const conformance = 'test/engines/conformance_redis.test.ts';
+    const touched = (changed: string): string[] => heavyFiles().filter((file) => touchesOf(file, [changed]) > 0);
+    expect(touched(conformance)).toEqual([conformance]);
+    // By an import through files of the tests, and by what a test covers over HTTP.
+    expect(touched('drivers/database/redis/driver.ts')).toContain(conformance);
+    expect(touched('test/conformance/resource_driver.ts')).toContain(conformance);
+    expect(touched('test/support/s3_killed_child.js')).toContain('test/engines/object_storage_steps_killed.test.ts');
+    expect(touched('jobs/database/port.ts')).toContain('test/engines/databases_killed.test.ts');
+    expect(touched('drivers/nameserver/embedded/responder.ts')).not.toContain(conformance);
+    expect(touched('docs/DNS.md')).toEqual([]);
+  });
+
+  it('take of many touched files those that are changed themselves, and those that the change is about', () => {
+    const everywhere = ['test/support/service.ts', 'test/support/program.ts', 'test/support/deploy.ts'];
+    const first = heavyTurn(1, everywhere);
+    expect([first.touched.length, first.left.length > 0]).toEqual([TOUCHED_MAX, true]);
+    expect(first.touched.filter((file) => marksOf(file).quarter === 1)).toEqual([]);
+    const last = first.left.at(-1) as string;
+    expect(heavyTurn(1, [...everywhere, last]).touched[0]).toBe(last);
+    const [room] = marksOf(last).covers;
+    const inside = files.filter((file) => isIn(file, room as string)).slice(0, 4);
+    expect(inside.length).toBeGreaterThan(0);
+    expect(touchesOf(last, [...everywhere, ...inside])).toBe(touchesOf(last, everywhere) + inside.length);
+  });
+});
+
+describe('the run as an ordinary user', () => {
+  it('takes what drives runtimes, networks, disks, databases and starts', () => {
+    const taken = userFiles(heavyFiles());
+    for (const name of ['drivers/runtime', 'drivers/network_gate', 'deploy/serving', 'databases/postgresql', 'start'])
+      expect(taken).toContain(`test/${name}.test.ts`);
+    for (const name of ['embedded', 'tenant_networks', 'isolated_databases', 'hostile', 'drivers/builder'])
+      expect(taken).toContain(`test/${name}.test.ts`);
+    expect(taken.filter((file) => /^test\/(contract|dashboard|engines)\/|openapi|graphql/.test(file))).toEqual([]);
+    expect(taken.length).toBeLessThan(everyRun().length / 2);
+    // Heavy files come with their quarter.
+    expect(userFiles([]).filter((file) => marksOf(file).tier === 'heavy')).toEqual([]);
+    expect(taken).toContain('test/demo.test.ts');
+  });
+
+  // Settings and the numbers of tenants' users are read at the start, and starts are among the tests above.
+  const AT_START = ['core/config.ts', 'agents/tenant_user_ids.ts'];
+
+  it('knows all sources that ask who the user is', () => {
+    const asking = sources.filter((file) => /\bgete?uid\b/.test(readSource(file)));
+    expect(asking.length).toBeGreaterThan(10);
+    const strange = asking.filter((file) => !USER_ROOMS.some((room) => isIn(file, room)) && !AT_START.includes(file));
+    expect(strange).toEqual([]);
+    for (const room of [...USER_ROOMS, ...AT_START])
+      expect([room, sources.some((file) => isIn(file, room))]).toEqual([room, true]);
+  });
+
+  it('takes each test that asks it', () => {
+    const asking = everyRun().filter(
+      (file) => /\bgete?uid\b/.test(readSource(file)) && !/^test\/(engines|contract)\//.test(file),
+    );
+    expect(asking.filter((file) => !differsByUser(file))).toEqual([]);
+  });
+});
+
+const hasGit = Boolean(process.env.CI) || spawnSync('git', ['--version']).status === 0;
+
+(hasGit ? describe : describe.skip)('what git knows (needs git)', () => {
+  let directory: string;
+  beforeEach(() => void (directory = mkdtempSync(path.join(tmpdir(), 'landing-'))));
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+  const git = (...args: string[]): string =>
+    execFileSync('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', ...args], {
+      cwd: directory,
+      encoding: 'utf8',
+    }).trim();
+  const commit = (count = 1): string => {
+    for (let number = 0; number < count; number += 1) git('commit', '--quiet', '--allow-empty', '--message=Change');
+    return git('rev-parse', 'HEAD');
+  };
+  const select = (word: string, env: Record<string, string> = {}, cwd = directory): { out: string; err: string } => {
+    const hook = path.join(ROOT, 'test/support/typescript.js');
+    const program = path.join(ROOT, 'test/support/selection.ts');
+    const { CI_BASE: _base, TEST_QUARTER: _quarter, ...usual } = process.env;
+    const words = ['--require', hook, program, word];
+    const ran = spawnSync(process.execPath, words, { cwd, env: { ...usual, ...env }, encoding: 'utf8' });
+    return { out: ran.stdout.trim(), err: ran.stderr };
+  };
+
+  it('the change begins where the branch left what has landed', () => {
+    git('init', '--quiet', '--initial-branch=main');
+    const landed = commit(15);
+    git('update-ref', 'refs/remotes/origin/main', landed);
+    // Nothing but what has landed: the last commits stand for the last landing.
+    expect(select('base').out).toBe(git('rev-parse', 'HEAD~12'));
+    const first = commit();
+    commit();
+    expect(select('base').out).toBe(landed);
+    expect(select('base', { CI_BASE: first.slice(0, 9) }).out).toBe(first);
+    expect(select('base', { CI_BASE: 'nowhere' })).toMatchObject({ out: '', err: expect.stringContaining('nowhere') });
+  });
+
+  it('the quarter goes on with each commit', () => {
+    git('init', '--quiet');
+    const quarters = [0, 1, 2, 3, 4].map(() => {
+      commit();
+      return select('quarter').out;
+    });
+    expect(quarters).toEqual(['2', '3', '4', '1', '2']);
+    expect(select('quarter', { TEST_QUARTER: '3' }).out).toBe('3');
+    expect(select('quarter', { TEST_QUARTER: '5' }).err).toContain('TEST_QUARTER is "5" (expected 1 to 4)');
+    expect(select('base').out).toBe(git('rev-parse', 'HEAD~4'));
+  });
+
+  it('a shallow clone is refused, since its commits cannot be counted', () => {
+    git('init', '--quiet');
+    commit(3);
+    const shallow = path.join(directory, 'shallow');
+    git('clone', '--quiet', '--depth=1', `file://${directory}`, shallow);
+    expect(select('quarter', {}, shallow).err).toContain('git fetch --unshallow');
+  });
+});

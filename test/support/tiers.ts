@@ -1,0 +1,144 @@
+// Which test files a run takes: docs/decisions/0160. A file that is too slow for every run says so in its first line:
+//   /** @tier heavy @quarter 2 @covers drivers/database jobs/database */
+import path from 'node:path';
+import { importsOf, resolveImport } from './imports';
+import { readSource, repositoryFiles } from './repository';
+
+/** `both`: in every run with few kills and inputs of a fixed seed, in the heavy tier with more of them. */
+export type Tier = 'every' | 'both' | 'heavy';
+export const QUARTERS = [1, 2, 3, 4];
+/** Heavy files that a run takes beside its quarter: a change of the foundations touches nearly all of them. */
+export const TOUCHED_MAX = 12;
+
+export interface Marks {
+  tier: Tier;
+  /** 1 to 4, null where the file is no heavy one. */
+  quarter: number | null;
+  /** Sources that the file tests over HTTP: files, or folders with all below them. */
+  covers: string[];
+}
+
+/** What differs for an ordinary user: users of tenants, sandboxes, mounts, networks, low ports, and a whole start. */
+export const USER_ROOMS = [
+  ...['drivers/runtime', 'drivers/network', 'drivers/volume', 'drivers/database', 'drivers/hosted_server'],
+  ...['drivers/endpoint', 'drivers/builder', 'drivers/toolchain', 'platform/embedded/', 'server/main.ts'],
+  'scripts/start.mjs',
+];
+
+const files = repositoryFiles();
+const known = new Set(files);
+/** Run by the first user only: engines and programs of others, and what looks at the sources. */
+const isOfOneUser = (file: string): boolean => /^test\/(clients|contract|engines|starters)\//.test(file);
+
+/** All test files, but those inside of the starters' applications. */
+export const testFiles: readonly string[] = files.filter(
+  (file) => /^test\/.*\.test\.ts$/.test(file) && !/^test\/(starters|clients)\/[^/]+\//.test(file),
+);
+
+/** @throws Error where the first line of the file is malformed */
+export function marksOf(file: string): Marks {
+  const [, text] = /^\/\*\* (@tier .*) \*\/\n/.exec(readSource(file)) ?? [];
+  if (text === undefined) return { tier: 'every', quarter: null, covers: [] };
+  const [, tier, quarter, covers] =
+    /^@tier (heavy|both) @quarter ([1-4]) @covers (\S+(?: [^@\s]+)*)$/.exec(text) ?? malformed(file);
+  return { tier: tier as Tier, quarter: Number(quarter), covers: (covers as string).split(' ') };
+}
+
+export const everyRun = (): string[] => testFiles.filter((file) => marksOf(file).tier !== 'heavy');
+
+export const heavyFiles = (): string[] => testFiles.filter((file) => marksOf(file).tier !== 'every');
+
+/** Files that can differ for an ordinary user, of those of every run and of these heavy ones. */
+export function userFiles(heavy: readonly string[]): string[] {
+  const taken = new Set([...everyRun(), ...heavy]);
+  return [...taken].filter((file) => !isOfOneUser(file) && differsByUser(file));
+}
+
+export function differsByUser(file: string): boolean {
+  return (
+    readSource(file).includes('getuid') ||
+    reachOf(file).some((source) => USER_ROOMS.some((room) => isWithin(source, room)))
+  );
+}
+
+export interface Turn {
+  files: string[];
+  /** Outside of the quarter, run because of what is changed. */
+  touched: string[];
+  /** Touched, and left to the runs that follow. */
+  left: string[];
+}
+
+/**
+ * The heavy files of one run: those of the quarter, and of the others up to TOUCHED_MAX that the change touches: those
+ * that are changed themselves, then those that most of the changed files touch.
+ */
+export function heavyTurn(quarter: number, changed: readonly string[]): Turn {
+  const heavy = heavyFiles();
+  const others = heavy
+    .filter((file) => marksOf(file).quarter !== quarter)
+    .map((file) => ({ file, weight: changed.includes(file) ? Infinity : touchesOf(file, changed) }))
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => (a.weight === b.weight ? 0 : b.weight - a.weight))
+    .map(({ file }) => file);
+  const touched = others.slice(0, TOUCHED_MAX);
+  return {
+    files: heavy.filter((file) => marksOf(file).quarter === quarter || touched.includes(file)),
+    touched,
+    left: others.slice(TOUCHED_MAX),
+  };
+}
+
+/** How many of the changed files are the test, files of the tests that it uses, or lie where what it tests does. */
+export function touchesOf(file: string, changed: readonly string[]): number {
+  const reach = reachOf(file);
+  const rooms = [...marksOf(file).covers, ...reach.filter((source) => !source.startsWith('test/')).map(roomOf)];
+  return changed.filter((one) => reach.includes(one) || rooms.some((room) => isWithin(one, room))).length;
+}
+
+/** A source stands for its folder; one of the top of a layer for itself and the folder of its name. */
+function roomOf(source: string): string {
+  const folder = path.dirname(source);
+  return folder.includes('/') ? `${folder}/` : source.replace(/\.\w+$/, '');
+}
+
+/** `drivers/volume` is drivers/volume.ts and all below drivers/volume/. */
+function isWithin(file: string, room: string): boolean {
+  return file === room || file.startsWith(room.endsWith('/') ? room : `${room}/`) || file === `${room}.ts`;
+}
+
+const reaches = new Map<string, string[]>();
+
+/** The test and what it imports or starts as a program, through files of the tests, up to the first sources. */
+function reachOf(file: string): string[] {
+  const found = reaches.get(file) ?? [...walk(file)];
+  reaches.set(file, found);
+  return found;
+}
+
+function walk(start: string): Set<string> {
+  const seen = new Set<string>();
+  const waiting = [start];
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    if (/^test\/.*\.(ts|js)$/.test(file)) waiting.push(...neighboursOf(file));
+  }
+  return seen;
+}
+
+function neighboursOf(file: string): string[] {
+  const imported = importsOf(file)
+    .filter(({ target, typeOnly }) => target.startsWith('.') && !typeOnly)
+    .map(({ target }) => resolveImport(file, target, known));
+  // Programs that a test starts are named by their path, from the root or from the file.
+  const named = [...readSource(file).matchAll(/'([\w./-]+\.(?:ts|js|mjs))'/g)].flatMap(([, name = '']) => [
+    path.normalize(name),
+    path.join(path.dirname(file), name),
+  ]);
+  return [...imported, ...named].flatMap((one) => [one, `${one}.js`].filter((candidate) => known.has(candidate)));
+}
+
+function malformed(file: string): never {
+  throw new Error(`${file}: its first line is malformed (expected "/** @tier heavy @quarter 2 @covers PATH... */")`);
+}
