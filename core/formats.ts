@@ -1,7 +1,7 @@
 // The formats of text fields. Each gives the value in its normal form, or null if the text does not fit.
 // Lengths of single fields are bounds of the SDL; lengths here belong to the format itself.
 import { isIPv4, isIPv6 } from 'node:net';
-import { domainToASCII } from 'node:url';
+import { domainToASCII, domainToUnicode } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
 
@@ -71,8 +71,15 @@ function hostname(text: string): string | null {
   // domainToASCII also decodes percents and reads numbers as IPv4 addresses, so ASCII must be clean before it.
   if (/[^a-zA-Z0-9.\u0080-\u{10ffff}-]/u.test(text)) return null;
   const ascii = /^[a-zA-Z0-9.-]*$/.test(text) && !/xn--/i.test(text) ? text.toLowerCase() : domainToASCII(text);
-  if (ascii.length > HOSTNAME_MAX) return null;
+  if (ascii.length > HOSTNAME_MAX || !ascii.split('.').every(isConvertible)) return null;
   return matching(ascii, /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
+}
+
+/** Whether an A-label is that of a name (RFC 5890 §2.3.2.1). Node 24 passes on whatever begins with `xn--`. */
+function isConvertible(label: string): boolean {
+  if (!label.startsWith('xn--')) return true;
+  const unicode = domainToUnicode(label);
+  return unicode !== label && domainToASCII(unicode) === label;
 }
 
 /** Canonical (RFC 5952 for IPv6), host bits zero; a bare address is a network of one. */
