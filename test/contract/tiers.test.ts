@@ -162,14 +162,14 @@ const hasGit = Boolean(process.env.CI) || spawnSync('git', ['--version']).status
 
   it('the quarter goes on with each commit', () => {
     git('init', '--quiet');
-    const quarters = [0, 1, 2, 3, 4].map(() => {
-      commit();
+    const quarters = [2, 1, 1].map((count) => {
+      commit(count);
       return select('quarter').out;
     });
-    expect(quarters).toEqual(['2', '3', '4', '1', '2']);
+    expect(quarters).toEqual(['3', '4', '1']);
     expect(select('quarter', { TEST_QUARTER: '3' }).out).toBe('3');
     expect(select('quarter', { TEST_QUARTER: '5' }).err).toContain('TEST_QUARTER is "5" (expected 1 to 4)');
-    expect(select('base').out).toBe(git('rev-parse', 'HEAD~4'));
+    expect(select('base').out).toBe(git('rev-parse', 'HEAD~3'));
   });
 
   it('a shallow clone is refused, since its commits cannot be counted', () => {

@@ -9,7 +9,7 @@ const SOURCES = [
   ...['core', 'server', 'migrations', 'cli', 'bench', 'demo', 'scripts', 'test/support', 'test/conformance'],
   'tools/package.json',
 ];
-const SETTINGS = [...['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js']];
+const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js', '.gitignore'];
 
 /** The generator of resolver types is a development tool of its own; the service and its tests do without it. */
 export const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/node_modules'));
