@@ -77,9 +77,9 @@ export function heavyTurn(quarter: number, changed: readonly string[]): Turn {
   const heavy = heavyFiles();
   const others = heavy
     .filter((file) => marksOf(file).quarter !== quarter)
-    .map((file) => ({ file, weight: changed.includes(file) ? Infinity : touchesOf(file, changed) }))
-    .filter(({ weight }) => weight > 0)
-    .sort((a, b) => (a.weight === b.weight ? 0 : b.weight - a.weight))
+    .map((file) => ({ file, isChanged: Number(changed.includes(file)), touches: touchesOf(file, changed) }))
+    .filter(({ touches }) => touches > 0)
+    .sort((a, b) => b.isChanged - a.isChanged || b.touches - a.touches)
     .map(({ file }) => file);
   const touched = others.slice(0, TOUCHED_MAX);
   return {
