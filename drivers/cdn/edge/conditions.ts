@@ -1,8 +1,12 @@
 // Conditions of visitors, held against a stored response.
 import type { IncomingMessage } from 'node:http';
+import { parseHttpDate } from '../../../core/http_date';
 import type { HeaderFields } from './headers';
 
-/** RFC 9110 §13.2.2: If-None-Match before If-Modified-Since. */
+/**
+ * If-None-Match before If-Modified-Since (RFC 9110 §13.2.2). A date that is none is ignored (§13.1.3), and so is one
+ * where the response has no date of its own.
+ */
 export function isNotModified(
   { headers: asked }: IncomingMessage,
   { status, headers }: { status: number; headers: HeaderFields },
@@ -11,12 +15,24 @@ export function isNotModified(
   const etags = asked['if-none-match'];
   if (etags !== undefined) {
     const own = opaque(String(headers.etag ?? ''));
-    return own !== '' && (etags.trim() === '*' || etags.split(',').some((etag) => opaque(etag) === own));
+    return own !== '' && (etags.trim() === '*' || listed(etags).some((etag) => opaque(etag) === own));
   }
-  const [since, modified] = [asked['if-modified-since'], headers['last-modified']].map((text) =>
-    Date.parse(String(text)),
-  );
-  return since !== undefined && modified !== undefined && modified <= since;
+  return parseHttpDate(String(headers['last-modified'])) <= parseHttpDate(asked['if-modified-since']);
+}
+
+/**
+ * If-Range needs the same strong validator (RFC 9110 §13.1.5): a weak entity tag never holds, and a date only where it
+ * is that of the response.
+ */
+export function holdsIfRange(condition: string | undefined, headers: HeaderFields): boolean {
+  if (condition === undefined) return true;
+  if (condition.startsWith('W/')) return false;
+  return condition === headers.etag || condition === headers['last-modified'];
+}
+
+/** Commas may be a part of an entity tag. Some clients and origins leave its quotes out. */
+function listed(etags: string): string[] {
+  return etags.match(/(?:W\/)?"[^"]*"|[^\s,]+/g) ?? [];
 }
 
 function opaque(etag: string): string {

@@ -107,11 +107,17 @@ function driverOf(state: EdgeState, engine: EngineParts, stored?: StoredZones): 
       for (const node of engine.nodes()) await engine.purge(id, { type: 'all', values: [] }, node, ctx);
     },
     nodes: () => engine.nodes(),
-    purge: (id, purge, node, ctx) => engine.purge(id, purge, node, ctx),
+    purge: (id, purge, node, ctx) => engine.purge(id, asKept(state.zones.get(id)?.spec, purge), node, ctx),
     takeTraffic() {
       const taken = [...state.traffic.values()];
       state.traffic.clear();
       return taken;
     },
   };
+}
+
+/** Where query strings are no part of an address, no object has one. */
+function asKept(spec: CdnZoneSpec | undefined, { type, values }: PurgeSpec): PurgeSpec {
+  const hasQueries = spec?.cache.query_string !== 'ignore' || (type !== 'urls' && type !== 'prefixes');
+  return { type, values: hasQueries ? values : values.map((value) => value.split('?', 1)[0] as string) };
 }

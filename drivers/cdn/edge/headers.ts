@@ -83,10 +83,13 @@ function pick(headers: IncomingHttpHeaders, keeps: (name: string) => boolean): H
   return fields;
 }
 
+/** Of what has more, some would be left out of a purge: it is not kept. */
+export const TAGS_MAX = 1000;
+
 /** Words of `Surrogate-Key` and `Cache-Tag`. */
 export function tagsOf(headers: IncomingHttpHeaders): string[] {
   const words = [headers['surrogate-key'], headers['cache-tag']]
     .flat()
     .flatMap((text) => String(text ?? '').split(/[\s,]+/));
-  return [...new Set(words.filter(Boolean))].slice(0, 1000);
+  return [...new Set(words.filter(Boolean))];
 }

@@ -1,9 +1,11 @@
 // What may be stored and how long it is fresh (RFC 9111), decided by http-cache-semantics. What that library takes
-// otherwise is put right before: names of directives are lower-cased, of a repeated max-age the least counts,
-// CDN-Cache-Control wins over Cache-Control (RFC 9213), and must-revalidate forbids stale responses.
+// otherwise is put right before: it gets the directives that count (RFC 9213), dates only in the forms of HTTP, and an
+// age that is a number. must-revalidate forbids stale responses.
 import CachePolicy from 'http-cache-semantics';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { parseHttpDate } from '../../../core/http_date';
 import type { CdnCacheRules } from '../../cdn';
+import { formatDirectives, parseAge, parseCacheControl, parseTargeted, secondsOf, type Directives } from './directives';
 
 export interface Decision extends Freshness {
   isStorable: boolean;
@@ -32,7 +34,6 @@ interface Exchange {
   response: IncomingHttpHeaders;
 }
 
-const SECONDS_MAX = 2 ** 31;
 const CLOCK_TOLERANCE_SECONDS = 60;
 const NOT_FOUND_TTL_SECONDS = 60;
 const CACHEABLE = new Set([200, 203, 204, 300, 301, 308, 404, 410]);
@@ -49,11 +50,8 @@ const LIVE = /^(?:text\/event-stream|multipart\/x-mixed-replace)/i;
 export function decide({ key, request, status, response }: Exchange, rules: CdnCacheRules): Decision {
   const { directives, isSaid } = effectiveDirectives(status, response, rules);
   const vary = varyNames(response.vary);
-  const headers: Record<string, string> = { 'cache-control': formatDirectives(directives) };
-  for (const name of ['date', 'age', 'etag', 'last-modified', 'vary'] as const)
-    if (response[name] !== undefined) headers[name] = String(response[name]);
-  if (rules.respect_origin_headers && response.expires !== undefined && !directives.has('max-age'))
-    headers.expires = response.expires;
+  const isExpiring = rules.respect_origin_headers && !directives.has('max-age');
+  const headers = libraryHeaders(response, directives, isExpiring);
   const policy = new CachePolicy(cacheRequest(key, request), { status, headers }, { shared: true, cacheHeuristic: 0 });
   // What says nothing of its life is not kept for long on behalf of somebody, whatever its address ends with.
   const isPersonal = isRecognised(request) && !(isSaid && FOR_EVERYBODY.some((name) => directives.has(name)));
@@ -66,6 +64,26 @@ export function decide({ key, request, status, response }: Exchange, rules: CdnC
     policy.storable() &&
     (policy.timeToLive() > 0 || response.etag !== undefined || response['last-modified'] !== undefined);
   return { isStorable, isPersonal, vary, ...freshnessOf(policy, directives, response.date) };
+}
+
+/** What the library is told. It reads dates as `Date.parse` does, and the beginning of a number as the number. */
+function libraryHeaders(
+  response: IncomingHttpHeaders,
+  directives: Directives,
+  isExpiring: boolean,
+): Record<string, string> {
+  const { date, age, expires, vary } = response;
+  const sentAt = parseHttpDate(date);
+  const expiresAt = parseHttpDate(expires);
+  return {
+    'cache-control': formatDirectives(directives),
+    ...(!Number.isNaN(sentAt) && { date: new Date(sentAt).toUTCString() }),
+    ...(age !== undefined && { age: String(parseAge(age)) }),
+    ...(vary !== undefined && { vary }),
+    // What is no date is in the past (RFC 9111 §5.3).
+    ...(isExpiring &&
+      expires !== undefined && { expires: Number.isNaN(expiresAt) ? '0' : new Date(expiresAt).toUTCString() }),
+  };
 }
 
 function isRecognised(request: IncomingHttpHeaders): boolean {
@@ -85,15 +103,15 @@ function freshnessOf(policy: CachePolicy, directives: Directives, date: string |
   return {
     born_at: now - age * 1000,
     fresh_until: now + (policy.maxAge() - age) * 1000,
-    stale_while_revalidate: is_strict ? 0 : seconds(directives, 'stale-while-revalidate'),
-    stale_if_error: is_strict ? 0 : seconds(directives, 'stale-if-error'),
+    stale_while_revalidate: is_strict ? 0 : secondsOf(directives, 'stale-while-revalidate'),
+    stale_if_error: is_strict ? 0 : secondsOf(directives, 'stale-if-error'),
     is_strict,
   };
 }
 
 /** RFC 9111 §4.2.3. Clocks differ: less than the tolerance is none. */
 function apparentAge(now: number, date: string | undefined): number {
-  const seconds = (now - Date.parse(date ?? '')) / 1000;
+  const seconds = (now - parseHttpDate(date)) / 1000;
   return seconds > CLOCK_TOLERANCE_SECONDS ? seconds : 0;
 }
 
@@ -120,8 +138,6 @@ function cacheRequest(key: string, request: IncomingHttpHeaders): CachePolicy.Ht
   return { method: 'GET', url: key, headers };
 }
 
-type Directives = Map<string, string>;
-
 /** `isSaid`: the response itself says something of its life. */
 function effectiveDirectives(
   status: number,
@@ -132,10 +148,10 @@ function effectiveDirectives(
     ? Math.min(rules.default_ttl_seconds, NOT_FOUND_TTL_SECONDS)
     : rules.default_ttl_seconds;
   if (!rules.respect_origin_headers) return { directives: new Map([['max-age', String(ttl)]]), isSaid: false };
-  const targeted = response['cdn-cache-control'] || undefined;
-  const directives = parseDirectives(String(targeted ?? response['cache-control'] ?? ''));
+  const targeted = parseTargeted(fieldOf(response, 'cdn-cache-control'));
+  const directives = targeted ?? parseCacheControl(response['cache-control']);
   const isSaid =
-    isExplicit(directives, targeted === undefined ? response : {}) ||
+    isExplicit(directives, targeted === null ? response : {}) ||
     ['no-store', 'no-cache', 'private'].some((name) => directives.has(name));
   if (!isSaid) directives.set('max-age', String(ttl));
   return { directives, isSaid };
@@ -145,32 +161,8 @@ function isExplicit(directives: Directives, { expires }: IncomingHttpHeaders): b
   return directives.has('max-age') || directives.has('s-maxage') || expires !== undefined;
 }
 
-function parseDirectives(text: string): Directives {
-  const directives: Directives = new Map();
-  for (const part of text.match(/[^\s,;=]+(?:\s*=\s*(?:"[^"]*"|[^\s,;]*))?/g) ?? []) {
-    const [name = '', value = ''] = part.split('=', 2).map((word) => word.trim().replaceAll('"', ''));
-    const key = name.toLowerCase();
-    const known = directives.get(key);
-    // Of two the shorter life; what is no number is stale at once (RFC 9111 §4.2.1).
-    const isAge = key === 'max-age' || key === 's-maxage';
-    const clean = isAge ? deltaSeconds(value) : value;
-    directives.set(key, isAge && known !== undefined ? String(Math.min(Number(known), Number(clean))) : clean);
-  }
-  return directives;
-}
-
-/** What is too large counts as the largest (RFC 9111 §1.2.2). */
-function deltaSeconds(value: string): string {
-  return /^\d+$/.test(value) ? String(Math.min(Number(value), SECONDS_MAX)) : '0';
-}
-
-function formatDirectives(directives: Directives): string {
-  return [...directives].map(([name, value]) => (value === '' ? name : `${name}=${value}`)).join(', ');
-}
-
-function seconds(directives: Directives, name: string): number {
-  const value = directives.get(name) ?? '';
-  return Number(deltaSeconds(value));
+function fieldOf(response: IncomingHttpHeaders, name: string): string | undefined {
+  return response[name] === undefined ? undefined : String(response[name]);
 }
 
 function varyNames(vary: string | undefined): string[] {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { EmbeddedState, Fetch } from './state';
 import type { ObjectRequest } from '../edge/visit';
 import { startFlight, type Flight } from './flight';
-import { renewedFields, responseFields, tagsOf, withoutCacheFields } from '../edge/headers';
+import { renewedFields, responseFields, TAGS_MAX, tagsOf, withoutCacheFields } from '../edge/headers';
 import { conditionalFields, decide, isEndKnown, type Decision } from '../edge/policy';
 import type { Description, StoredObject } from './store';
 
@@ -74,8 +74,9 @@ async function request(
     { key, request: headers as IncomingHttpHeaders, status, response: response.headers },
     zone.spec.cache,
   );
-  const announced = Number(response.headers['content-length'] ?? 0);
-  if (!decision.isStorable || !isEndKnown(response) || fetch.isCancelled || announced > state.objectBytesMax) {
+  const isLarge = Number(response.headers['content-length'] ?? 0) > state.objectBytesMax;
+  const fits = !isLarge && fetch.tags.length <= TAGS_MAX;
+  if (!decision.isStorable || !isEndKnown(response) || fetch.isCancelled || !fits) {
     if (!fetch.isCancelled && !decision.isPersonal) markPassed(state, wanted);
     return { kind: 'passed', response };
   }
@@ -91,10 +92,13 @@ function renewed(
   response.resume();
   const fields = renewedFields(response.headers);
   const merged = { ...stale.headers, ...fields } as IncomingHttpHeaders;
-  const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decide(
+  const decision = decide(
     { key, request: headers as IncomingHttpHeaders, status: stale.status, response: merged },
     zone.spec.cache,
   );
+  // The body still holds for the one who asked, and what was said beside it is for nobody else.
+  if (!decision.isStorable) return { kind: 'renewed', object: stale };
+  const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decision;
   state.store.renew(stale, fields, { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict });
   return { kind: 'renewed', object: stale };
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import { parseByteRange, type ByteRange } from '../../../core/byte_range';
 import { isCompressible } from '../edge/compression';
-import { isNotModified } from '../edge/conditions';
+import { holdsIfRange, isNotModified } from '../edge/conditions';
 import type { HeaderFields } from '../edge/headers';
 import type { Coding } from './forms';
 
@@ -117,8 +117,7 @@ function rangeOf(
   { headers, size }: Whole,
 ): ByteRange | 'unsatisfiable' | null {
   if (method !== 'GET' || size === null || asked.range === undefined) return null;
-  const condition = asked['if-range'];
-  if (condition !== undefined && condition !== headers.etag && condition !== headers['last-modified']) return null;
+  if (!holdsIfRange(asked['if-range'] as string | undefined, headers)) return null;
   const range = parseByteRange(asked.range, size);
   return range === 'reversed' ? null : range;
 }

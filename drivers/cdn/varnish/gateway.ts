@@ -10,6 +10,7 @@ import {
   renewedFields,
   requestFields,
   responseFields,
+  TAGS_MAX,
   tagsOf,
   withoutCacheFields,
   type HeaderFields,
@@ -154,18 +155,21 @@ function describe(
   const status = origin.statusCode ?? 502;
   const fieldsOf = status === 304 ? renewedFields : responseFields;
   const fields = withoutInternal(fieldsOf(origin.headers)) as HeaderFields;
-  const tags = tagsOf(origin.headers).join(',');
+  const words = tagsOf(origin.headers);
+  const tags = words.join(',');
   const visible = withoutCacheFields(fields);
   if (fields.via !== undefined) visible[FIELD.via] = [fields.via].flat().join(', ');
   delete visible.via;
+  // Varnish fails where a whole response has it.
+  if (status !== 206 && status !== 416) delete visible['content-range'];
   const isRenewal = status === 304;
   const { key } = fetch;
   const isLarge = Number(origin.headers['content-length'] ?? 0) > objectBytesMax;
   const isStored = !fetch.isCancelled && !isLarge && isEndKnown(origin);
-  const isKept = isStored && key.length <= KEY_LENGTH_MAX && tags.length <= TAGS_LENGTH_MAX;
+  const isKept = isStored && key.length <= KEY_LENGTH_MAX && tags.length <= TAGS_LENGTH_MAX && words.length <= TAGS_MAX;
   if (!isKept) return notKept(visible, isRenewal);
   // Varnish takes over what a 304 does not say from the object that it has.
-  if (isRenewal && !saysLife(origin.headers)) return visible;
+  if (isRenewal && origin.headers['set-cookie'] === undefined && !saysLife(origin.headers)) return visible;
   const decision = decide(
     { key, request: asked as IncomingHttpHeaders, status: isRenewal ? 200 : status, response: origin.headers },
     zone.spec.cache,
@@ -194,9 +198,14 @@ function storingFields(decision: Decision, { zone_id, key }: Fetch, tags: string
   };
 }
 
-/** What Varnish has revalidated stays, and is asked for again each time. */
+/**
+ * What Varnish has revalidated stays, and is asked for again each time. It would keep the fields of the 304: those that
+ * are for one visitor go to none.
+ */
 function notKept(fields: HeaderFields, isRenewal: boolean): HeaderFields {
-  return isRenewal ? { ...fields, [FIELD.ttl]: TTL_MIN } : fields;
+  if (!isRenewal) return fields;
+  const { 'set-cookie': _, ...others } = fields;
+  return { ...others, [FIELD.ttl]: TTL_MIN, [FIELD.whileRevalidate]: '0s', [FIELD.ifError]: '0s' };
 }
 
 function sizeOf({ headers }: IncomingMessage): number | null {

@@ -2,6 +2,7 @@
 import http, { type IncomingMessage } from 'node:http';
 import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream';
+import { parseByteRange } from '../../../core/byte_range';
 import { isNotModified } from '../edge/conditions';
 import { responseFields, type HeaderFields } from '../edge/headers';
 import {
@@ -68,6 +69,9 @@ function ask(front: Front, node: VarnishNode, visit: Visit, wanted: ObjectReques
   const { host, port } = node;
   const headers: HeaderFields = { ...(withoutInternal(wanted.headers) as HeaderFields), host: HOST };
   for (const name of CONDITIONS) if (request.headers[name] !== undefined) headers[name] = String(request.headers[name]);
+  const range = rangeOf(request);
+  if (range === null) delete headers.range;
+  else headers.range = range;
   delete headers['accept-encoding'];
   if (zone.spec.compression && acceptsGzip(request)) headers['accept-encoding'] = 'gzip';
   Object.assign(headers, {
@@ -87,6 +91,16 @@ function ask(front: Front, node: VarnishNode, visit: Visit, wanted: ObjectReques
     response.once('close', () => asked.destroy());
     asked.end();
   });
+}
+
+/**
+ * Varnish answers 416 to what is no range, which is to be ignored (RFC 9110 §14.2), and to an end that its numbers do
+ * not hold.
+ */
+function rangeOf({ headers }: IncomingMessage): string | null {
+  const parsed = parseByteRange(headers.range, Number.MAX_SAFE_INTEGER);
+  if (parsed === null || parsed === 'reversed') return null;
+  return String(headers.range).replace(/^(bytes=\d+-)\d{16,}$/, '$1');
 }
 
 function acceptsGzip({ headers }: IncomingMessage): boolean {
