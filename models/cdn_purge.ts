@@ -50,15 +50,18 @@ function mistakesOf(type: CdnPurgeType, values: readonly string[] | null | undef
   if (type === 'all')
     return values == null ? [] : [{ field: 'values', code: 'depends_on', detail: 'is not for the type all' }];
   if (values == null) return [{ field: 'values', code: 'required', detail: `is required for the type ${type}` }];
-  if (type === 'tags')
-    return values.flatMap((tag, index) =>
-      /^[!-~]{1,256}$/.test(tag)
-        ? []
-        : [{ field: `values.${index}`, code: 'invalid_format', detail: 'must be one word of visible characters' }],
-    );
-  return values.flatMap((path, index) =>
-    path.startsWith('/')
-      ? []
-      : [{ field: `values.${index}`, code: 'invalid_format', detail: 'must begin with a slash' }],
+  const { fits, detail } = type === 'tags' ? TAG : PATH;
+  return values.flatMap((value, index) =>
+    fits(value) ? [] : [{ field: `values.${index}`, code: 'invalid_format', detail }],
   );
 }
+
+/** What no object can have would be purged without any effect. */
+const TAG = {
+  fits: (tag: string): boolean => /^[!-+\--~]{1,256}$/.test(tag),
+  detail: 'must be one word of at most 256 visible characters without a comma',
+};
+const PATH = {
+  fits: (path: string): boolean => /^\/[!"$->@-[\]-~]*(?:\?[!"$-~]*)?$/.test(path),
+  detail: 'must begin with a slash, and be written as it is requested: percent-encoded, without a fragment',
+};

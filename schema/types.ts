@@ -4536,7 +4536,10 @@ export type CdnPurgeStatus =
 /** Objects to remove from the cache. */
 export type CreateCdnPurgeInput = {
   type: CdnPurgeType;
-  /** 1 to 100 paths or prefixes that begin with `/`, or tags. Not for the type `all`. */
+  /**
+   * 1 to 100 paths or prefixes that begin with `/`, percent-encoded as they are requested, or tags. Query strings count
+   * only where they do in the zone. Not for the type `all`.
+   */
   values?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 
@@ -4663,7 +4666,7 @@ export type CdnOriginInput = {
   url?: InputMaybe<Scalars['String']['input']>;
   bucket_id?: InputMaybe<Scalars['ID']['input']>;
   application_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Header `Host` of requests to the origin. Defaults to the host of the origin. */
+  /** Header `Host` of requests to the origin. Defaults to the host of the origin. Not for the type `bucket`. */
   host_header?: InputMaybe<Scalars['String']['input']>;
 };
 

@@ -50,6 +50,36 @@ describe('a purge', () => {
     }
   });
 
+  it('by address without its query string, where that is no part of the address', async () => {
+    const zone = await activeZone({ cache: { query_string: 'ignore', default_ttl_seconds: 600 } });
+    for (const body of [
+      { type: 'urls', values: ['/whole?version=2'] },
+      { type: 'prefixes', values: ['/whole?version='] },
+    ]) {
+      for (let turn = 0; turn < 2; turn += 1) await visit(zone.hostname, '/whole?version=1');
+      expect((await visit(zone.hostname, '/whole')).headers['cache-status']).toBe('edge; hit');
+      await purge(zone, body);
+      expect((await visit(zone.hostname, '/whole')).headers['cache-status']).toBe('edge; fwd=uri-miss; stored');
+    }
+  });
+
+  it('of what no object can have is refused', async () => {
+    const zone = await activeZone();
+    const path = `/v2/cdn_zones/${String(zone.id)}/purges`;
+    const refused: [string, string][] = [
+      ...['/a b', '/ä', '/a#b', '/a\\b', 'https://example.com/a', '', 'a'].map((value): [string, string] => [
+        'urls',
+        value,
+      ]),
+      ...['/a b', '/ä', '//a#', `/a${'?'.repeat(1000)}\u00e4`].map((value): [string, string] => ['prefixes', value]),
+      ...['a,b', 'a b', 'ä', '', 'x'.repeat(257)].map((value): [string, string] => ['tags', value]),
+    ];
+    for (const [type, value] of refused) {
+      const { status, body } = await service.call('POST', path, { body: { type, values: [value] } });
+      expect([value, status, body.errors]).toMatchObject([value, 422, [{ field: 'values.0' }]]);
+    }
+  });
+
   it('is refused while the zone is switched off', async () => {
     const zone = await activeZone({ name: 'off' });
     await service.call('PATCH', `/v2/cdn_zones/${String(zone.id)}`, {
