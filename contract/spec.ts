@@ -2,6 +2,7 @@
 import { getDirective } from '@graphql-tools/utils';
 import type { GraphQLArgument, GraphQLField, GraphQLInputField, GraphQLNamedType, GraphQLSchema } from 'graphql';
 import type { FieldError } from '../core/errors';
+import { patternDetail } from '../core/format_details';
 import { formats, type FormatName, formatMistake } from '../core/formats';
 
 export interface Spec {
@@ -60,6 +61,7 @@ function pageSizeCheck(largest: number): Check {
 export function stringCheck(spec: Spec): Check {
   const pattern = spec.pattern ? new RegExp(spec.pattern, 'u') : null;
   const format = spec.format && spec.format in formats ? formats[spec.format as FormatName] : null;
+  const detail = patternDetail(spec.pattern ?? '') ?? 'is not of the form that this field has';
   const bounds = { ...(LENGTHS[spec.format ?? ''] ?? {}), ...spec };
   return (value, report) => {
     const text = value as string;
@@ -70,7 +72,7 @@ export function stringCheck(spec: Spec): Check {
     if (!normal) return report('invalid_format', formatMistake(spec.format ?? '', text));
     if (spec.sorts && !spec.sorts.includes(normal.value.replace(/^-/, '')))
       report('not_in_enum', `must be one of ${spec.sorts.join(', ')}, with - in front for descending`);
-    if (pattern && !pattern.test(normal.value)) report('invalid_format', `must match ${spec.pattern}`);
+    if (pattern && !pattern.test(normal.value)) report('invalid_format', detail);
     return normal.value;
   };
 }

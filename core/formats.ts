@@ -3,6 +3,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII, domainToUnicode } from 'node:url';
 import ipaddr from 'ipaddr.js';
+import { formatDetail } from './format_details';
 import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
 
 export type Format = (text: string) => { value: string } | null;
@@ -48,7 +49,9 @@ export function formatMistake(format: string, text: string): string {
       'contains a credential. Remove the user name and the password or token before the host: everybody who may ' +
       'read the application would see them'
     );
-  return `is not a valid ${format.replaceAll('_', ' ')}`;
+  if (format === 'wildcard_hostname' && text.startsWith('*'))
+    return 'must be a host name after the *. at its beginning, such as *.example.com';
+  return formatDetail(format) ?? 'is not of the form that this field has';
 }
 
 function safe(normal: (text: string) => string | null): Format {
@@ -132,9 +135,11 @@ function mountPath(text: string): string | null {
   return segmentsFit(text.slice(1)) ? text : null;
 }
 
-/** `.` alone is the folder itself. */
+/** Without what changes nothing: `./apps//web/` is `apps/web`. `.` is the folder itself. */
 function relativePath(text: string): string | null {
-  return text.length <= PATH_MAX && (text === '.' || segmentsFit(text)) ? text : null;
+  const segments = text.split('/').filter((segment) => segment !== '' && segment !== '.');
+  if (text === '' || text.length > PATH_MAX || text.startsWith('/') || segments.includes('..')) return null;
+  return segments.join('/') || '.';
 }
 
 function segmentsFit(path: string): boolean {

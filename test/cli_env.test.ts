@@ -25,7 +25,7 @@ test('variables are set together, from the command line and from a file, and lis
   const worse = await run(['env', 'set', id, '1C=hush', 'A=1', 'A=2']);
   expect([worse.code, worse.err]).toEqual([
     1,
-    expect.stringMatching(/^platform: A occurs more than once; 1C must match /),
+    expect.stringMatching(/^platform: A occurs more than once; 1C must consist of letters/),
   ]);
   const answer = await fetch(`${first.base_url}/v2/applications/${id}/env`, {
     headers: { ...headers, 'X-Svc-Project': first.project_id },

@@ -30,5 +30,5 @@ test('what is no address at all is told as before', async () => {
   const { body } = await service.call('POST', '/v2/applications', {
     body: { name: 'shop', source: { type: 'git', repository_url: 'ext::sh -c id' } },
   });
-  expect(body.errors[0].detail).toMatch(/is not a valid git url/);
+  expect(body.errors[0].detail).toMatch(/must be the address of a Git repository/);
 });

@@ -199,9 +199,9 @@ export const cases: Record<FormatName, [string, string | null][]> = {
     ['/a', null],
     ['..', null],
     ['a/../b', null],
-    ['./a', null],
-    ['a/', null],
-    ['a//b', null],
+    ['./a//b/./', 'a/b'],
+    ['./', '.'],
+    ['./..', null],
     [a(256), null],
   ],
   url: [
