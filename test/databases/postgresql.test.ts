@@ -1,8 +1,8 @@
 // PostgreSQL from the first request to the last trace: a real worker, a real server, real clients.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { connect, describeEngine, openHall, refusal, testWhere, type Hall } from '../support/database_hall';
+import { connect, describeEngine, eventually, openHall, refusal, testWhere, type Hall } from '../support/database_hall';
 
 describeEngine('postgresql', () => {
   let hall: Hall;
@@ -87,6 +87,69 @@ describeEngine('postgresql', () => {
     expect(existsSync(path.join(hall.databaseDir, 'backups', database.id))).toBe(false);
     expect(await hall.service.sql('select * from database_ports where owner_id = $1', [database.id])).toEqual([]);
   }, 180_000);
+
+  test('no setting, view or function tells a path or a password of the host', async () => {
+    const { id } = await hall.create({ name: 'curious', engine: 'postgresql' });
+    const address = await addressOf(id);
+    await connect(address, async (client) => {
+      for (const role of ['', 'set role none']) {
+        if (role) await client.query(role);
+        const { rows } = await client.query<{ name: string; setting: string }>('select name, setting from pg_settings');
+        expect(
+          rows.filter(({ setting }) => /\/(?!dev\/shm)[a-z]+\/.*/.test(setting) && setting.startsWith('/')),
+        ).toEqual([]);
+        expect(JSON.stringify(rows)).not.toContain(hall.databaseDir);
+        expect(JSON.stringify(rows)).not.toMatch(/password='/);
+      }
+      for (const name of ['archive_command', 'restore_command', 'ssl_cert_file', 'ssl_key_file', 'ssl_ca_file']) {
+        const { rows } = await client.query(`show ${name}`);
+        expect([name, JSON.stringify(rows)]).toEqual([name, expect.not.stringMatching(/"\/|\s\/|\\"\//)]);
+      }
+      for (const name of [
+        'data_directory',
+        'config_file',
+        'hba_file',
+        'ident_file',
+        'external_pid_file',
+        'log_directory',
+      ])
+        await expect([name, await client.query(`show ${name}`).catch(({ message }: Error) => message)]).toEqual([
+          name,
+          expect.stringMatching(/permission denied|must be superuser|pg_read_all_settings/),
+        ]);
+      const secret = [
+        ...['unix_socket_directories', 'primary_conninfo', 'shared_preload_libraries', 'dynamic_library_path'].map(
+          (name) => `show ${name}`,
+        ),
+        ...['pg_file_settings', 'pg_hba_file_rules', 'pg_authid', 'pg_shadow'].map((view) => `select * from ${view}`),
+        ...["pg_ls_dir('.')", "pg_read_file('postgresql.conf')", 'pg_ls_logdir()', "pg_stat_file('.')"].map(
+          (call) => `select ${call}`,
+        ),
+        ...['pg_current_logfile()', "pg_read_binary_file('x')", "lo_import('/etc/passwd')"].map(
+          (call) => `select ${call}`,
+        ),
+        "copy pg_class to program 'id'",
+        "copy pg_class to '/tmp/x'",
+        "alter system set archive_command = 'id'",
+        "load '/tmp/x'",
+      ];
+      for (const statement of secret)
+        expect([statement, await client.query(statement).catch(({ message }: Error) => message)]).toEqual([
+          statement,
+          expect.stringMatching(/permission denied|must be superuser|privilege|pg_read_all_settings|access to library/),
+        ]);
+    });
+    // The command works where it stands.
+    const archive = path.join(hall.databaseDir, id, 'archive');
+    await eventually(
+      'a file of the archive',
+      async () =>
+        (existsSync(archive) && readdirSync(archive, { recursive: true }).some((name) => /\.gz$/.test(String(name)))) ||
+        null,
+      150_000,
+    );
+    await hall.remove(id);
+  }, 240_000);
 
   const hasPsql = spawnSync('psql', ['--version']).status === 0;
   const withPsql = testWhere(hasPsql || Boolean(process.env.CI), 'this machine has no psql');

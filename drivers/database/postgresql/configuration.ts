@@ -47,7 +47,7 @@ export async function configure(
   ctx: DriverContext,
 ): Promise<'same' | 'changed'> {
   const { conf } = cluster.serverDirectory;
-  const settings = Object.entries({ ...settingsOf(cluster, systemIdentifier, mode), ...mode.settings });
+  const settings = Object.entries({ ...settingsOf(cluster, data, systemIdentifier, mode), ...mode.settings });
   const main = settings.map(([name, value]) => `${name} = ${quoted(value)}\n`).join('');
   const files: [string, string][] = [
     ['server.crt', cluster.spec.tls.certificate],
@@ -72,7 +72,16 @@ export function serverArguments(cluster: Cluster, data: string): string[] {
   return ['-D', data, '-c', `config_file=${path.join(cluster.serverDirectory.conf, configurationFile)}`];
 }
 
-function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Record<string, string | number> {
+/**
+ * Settings that every user may read hold no path of the host: they are relative to the directory of the data, in which
+ * the server and its commands run.
+ */
+function settingsOf(
+  cluster: Cluster,
+  data: string,
+  systemIdentifier: string,
+  mode: Mode,
+): Record<string, string | number> {
   const { spec, serverDirectory, programs } = cluster;
   const { conf } = serverDirectory;
   return {
@@ -82,8 +91,8 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
     hba_file: path.join(conf, 'pg_hba.conf'),
     ident_file: path.join(conf, 'pg_ident.conf'),
     ssl: 'on',
-    ssl_cert_file: path.join(conf, 'server.crt'),
-    ssl_key_file: path.join(conf, 'server.key'),
+    ssl_cert_file: path.relative(data, path.join(conf, 'server.crt')),
+    ssl_key_file: path.relative(data, path.join(conf, 'server.key')),
     ssl_min_protocol_version: 'TLSv1.2',
     password_encryption: 'scram-sha-256',
     cluster_name: spec.id,
@@ -100,7 +109,7 @@ function settingsOf(cluster: Cluster, systemIdentifier: string, mode: Mode): Rec
       mode.kind === 'recovery'
         ? ''
         : spec.archive
-          ? archiveCommand(archiveDirectory(serverDirectory, systemIdentifier))
+          ? archiveCommand(path.relative(data, archiveDirectory(serverDirectory, systemIdentifier)))
           : 'true',
     default_transaction_read_only: mode.limit === 'none' || mode.limit === undefined ? 'off' : 'on',
   };
