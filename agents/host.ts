@@ -82,8 +82,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => feed.close());
   const counting = startCdnCounting(cdn, database, log);
   opened.push(() => counting.stop());
-  const gitProviders = openGitProviders(outboundOf(config));
-  const served = { cdn, gitProviders, ...(await openServers(platform, opened)) };
+  const outbound = outboundOf(config);
+  const gitProviders = openGitProviders(outbound);
+  const served = { cdn, outbound, gitProviders, ...(await openServers(platform, opened)) };
   const programs = { source, builder: openBuilder(toolchains), runtime, images: openHostImages(config) };
   const own = { ...programs, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };

@@ -13,22 +13,26 @@ export function isPublicAddress(address: string): boolean {
   return parsed.kind() === 'ipv4' || (parsed as ipaddr.IPv6).match(GLOBAL_IPV6);
 }
 
+/** Names that only a machine or a network of one's own knows (RFC 6761, RFC 6762, RFC 8375, and ICANN of 2024). */
+const PRIVATE_NAMES = /(?:^|\.)(?:localhost|localdomain|local|internal|home\.arpa)$/;
+
 /**
- * Whether a host of a URL, or of host:port, can already be seen not to be public. Names have to be resolved for the
- * rest.
+ * Whether a host of a URL, or of host:port, can already be seen not to be public, in any way of writing an address.
+ * Names have to be resolved for the rest, when they are connected to.
  */
 export function isPrivateHost(host: string): boolean {
-  const name = bareHost(host);
+  const given = bareHost(host);
+  const name = isIP(given) ? given : (normalHost(given) ?? given);
   if (isIP(name)) return !isPublicAddress(name);
-  return name === 'localhost' || name.endsWith('.localhost');
+  return !name.includes('.') || PRIVATE_NAMES.test(name);
 }
 
-/** Without brackets and the dot at the end, in lower case. */
+/** Without brackets and dots at the end, in lower case. */
 export function bareHost(host: string): string {
   return host
     .toLowerCase()
     .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '');
+    .replace(/\.+$/, '');
 }
 
 /** The normal form of a host as browsers read it: `0x7f.1` is 127.0.0.1. Null where it is none. */

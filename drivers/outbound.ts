@@ -18,22 +18,37 @@ export interface OutboundRules {
   caFile: string | null;
 }
 
+const NAME_WITHIN_MS = 1_000;
+
 export interface Outbound {
   readonly names: Names;
   /** @throws OutboundError where one of the addresses of a host may not be connected to */
   requireAllowed(host: string, addresses: readonly string[]): void;
+  /**
+   * The same of what the DNS says of a host, as long as that takes a second at most: for states that are shown. Each
+   * connection is judged by itself. @throws OutboundError
+   */
+  requireAllowedName(host: string): Promise<void>;
   /** Shared by all connections: to make one reads every root. */
   secureContext(): SecureContext;
 }
 
 export function openOutbound({ isAllowed, hostsFile, resolvers, caFile }: OutboundRules): Outbound {
   let context: SecureContext | undefined;
+  const names = openNames({ resolvers, hostsFile });
+  const requireAllowed = (host: string, addresses: readonly string[]): void => {
+    if (addresses.every(isAllowed)) return;
+    const what = isIP(bareHost(host)) ? 'is' : 'leads to';
+    throw new OutboundError('dns', `${host} ${what} an address that is not public. Such targets are refused.`, false);
+  };
   return {
-    names: openNames({ resolvers, hostsFile }),
-    requireAllowed(host, addresses) {
-      if (addresses.every(isAllowed)) return;
-      const what = isIP(bareHost(host)) ? 'is' : 'leads to';
-      throw new OutboundError('dns', `${host} ${what} an address that is not public. Such targets are refused.`, false);
+    names,
+    requireAllowed,
+    async requireAllowedName(host) {
+      const late = new Promise<string[]>((resolve) => setTimeout(resolve, NAME_WITHIN_MS, []).unref());
+      // Without an answer nobody can tell.
+      const known = names.resolve(host).catch(() => []);
+      requireAllowed(host, await Promise.race([known, late]));
     },
     secureContext: () =>
       (context ??= createSecureContext(caFile ? { ca: [...rootCertificates, readFileSync(caFile, 'utf8')] } : {})),

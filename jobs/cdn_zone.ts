@@ -2,6 +2,7 @@
 import { isIPv6 } from 'node:net';
 import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../drivers/cdn';
 import { DriverError } from '../drivers/driver';
+import type { Outbound } from '../drivers/outbound';
 import { spreadRows } from '../db/loop_rows';
 import { CdnZone } from '../models/cdn_zone';
 import { endpointOf } from '../models/bucket/endpoint';
@@ -38,11 +39,22 @@ export const job: Job<ZoneRow> = {
 };
 
 async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
-  const { cdn } = requireHost(ctx);
-  await cdn.ensureZone(row.id, await specOf(row, ctx), ctx);
+  const { cdn, outbound } = requireHost(ctx);
+  const spec = await specOf(row, ctx);
+  await cdn.ensureZone(row.id, spec, ctx);
+  if (!spec.origin.is_internal) await requireAllowedOrigin(outbound, spec.origin.url);
   await forgetOldPurges(ctx.sql, row.id);
   const columns = { driver: cdn.name, ref: { driver: cdn.name, name: row.id }, status_reason: null };
   return settled({ ...columns, status: row.enabled ? 'active' : 'disabled' }, jittered(RECHECK_MS));
+}
+
+/** Where its name leads is judged again at each connection: this is for the one who reads the state of the zone. */
+async function requireAllowedOrigin(outbound: Outbound, url: string): Promise<void> {
+  try {
+    await outbound.requireAllowedName(new URL(url).hostname);
+  } catch (error) {
+    throw new DriverError('invalid', `The origin cannot be used: ${(error as Error).message}`);
+  }
 }
 
 async function specOf(row: ZoneRow, ctx: JobContext): Promise<CdnZoneSpec> {

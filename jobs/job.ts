@@ -16,6 +16,7 @@ import type { GitProviders } from '../drivers/git_provider';
 import type { ImageDriver } from '../drivers/image';
 import type { IngressDriver } from '../drivers/ingress';
 import type { NameserverDriver } from '../drivers/nameserver';
+import type { Outbound } from '../drivers/outbound';
 import type { RegistryDriver } from '../drivers/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
@@ -53,6 +54,8 @@ export interface HostDrivers {
   nameserver: NameserverDriver | null;
   /** What caches for CDN zones. */
   cdn: CdnDriver;
+  /** To what users name. */
+  outbound: Outbound;
   /** What keeps container images; null where REGISTRY_PORT is 0 or its port is taken. */
   registry: RegistryDriver | null;
   /** What pulls the images that applications run. */

@@ -1,3 +1,4 @@
+import { isPrivateHost } from '../core/addresses';
 import type { Context } from '../core/context';
 import { validationFailed, type FieldError } from '../core/errors';
 import { defineStates } from '../core/states';
@@ -96,10 +97,13 @@ function given(cache: CdnCacheInput | null | undefined): Partial<CdnCache> {
 
 const FIELD_OF_TYPE = { url: 'url', bucket: 'bucket_id', application: 'application_id' } as const;
 
-/** @throws validation_failed for a field of another type or a URL with a path, reference_not_found */
+/**
+ * @throws validation_failed for a field of another type, a URL with a path or an address that is not public,
+ * reference_not_found
+ */
 async function checkedOrigin(ctx: Context, input: CdnOriginInput): Promise<CdnOrigin> {
   const { type, url = null, bucket_id = null, application_id = null, host_header = null } = input;
-  const mistakes = originMistakes(input);
+  const mistakes = [...originMistakes(input), ...addressMistakes(ctx, input)];
   if (mistakes.length) throw validationFailed(mistakes);
   if (application_id !== null) await Application.referenced(ctx, application_id, 'origin.application_id');
   if (bucket_id !== null) await Bucket.referenced(ctx, bucket_id, 'origin.bucket_id');
@@ -115,9 +119,17 @@ function originMistakes(input: CdnOriginInput): FieldError[] {
       code: 'depends_on',
       detail: `is not for the type ${input.type}`,
     }));
+  if (input.type === 'bucket' && input.host_header != null)
+    mistakes.push({ field: 'origin.host_header', code: 'depends_on', detail: 'is not for the type bucket' });
   if (input[needed] == null)
     mistakes.push({ field: `origin.${needed}`, code: 'required', detail: `is required for the type ${input.type}` });
   if (input.url != null && !/^https?:\/\/[^/?#@]+\/?$/i.test(input.url))
     mistakes.push({ field: 'origin.url', code: 'invalid_format', detail: 'must have no path, query or credentials' });
   return mistakes;
+}
+
+/** What a name leads to is judged when the cache connects to it. */
+function addressMistakes({ config }: Context, { url }: CdnOriginInput): FieldError[] {
+  if (url == null || config.allowPrivateAddresses || !isPrivateHost(new URL(url).hostname)) return [];
+  return [{ field: 'origin.url', code: 'invalid_format', detail: 'must have a public address' }];
 }

@@ -1,5 +1,5 @@
 import type { Context } from '../core/context';
-import { problem } from '../core/errors';
+import { problem, validationFailed } from '../core/errors';
 import { defineStates } from '../core/states';
 import type {
   CreateDeploymentInput,
@@ -10,6 +10,7 @@ import type {
 } from '../schema/types';
 import { actorOf } from './activity';
 import { Application } from './application';
+import { imageMistakes } from './application/image_address';
 import type { Source } from './application/source';
 import { hydrate, Resource } from './base/resource';
 import {
@@ -104,6 +105,8 @@ export class Deployment extends Resource {
     const source = asked?.source ?? application.source;
     requireDeployable(source, input);
     if (source.type === 'image') await requireImages(ctx);
+    const mistakes = input.image == null ? [] : imageMistakes(ctx, 'image', input.image);
+    if (mistakes.length) throw validationFailed(mistakes);
     const head = source.type === 'git' ? requireCommit(asked?.answer, input) : { branch: null, sha: null };
     return queued(ctx, application, {
       source,

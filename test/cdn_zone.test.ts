@@ -28,6 +28,11 @@ describe('zones', () => {
     const refused: [object, string, string][] = [
       [{ type: 'url', url: origin.url, bucket_id: 'bkt_00000000000000000000000000' }, 'origin.bucket_id', 'depends_on'],
       [{ type: 'application' }, 'origin.application_id', 'required'],
+      [
+        { type: 'bucket', bucket_id: 'bkt_00000000000000000000000000', host_header: 'www.example.com' },
+        'origin.host_header',
+        'depends_on',
+      ],
       [{ type: 'url', url: 'https://example.com/path' }, 'origin.url', 'invalid_format'],
     ];
     for (const [wrong, field, code] of refused) {

@@ -1,6 +1,6 @@
 // Which Git addresses an operator allows (docs/decisions/rules.md §28). The name is not resolved here: whoever fetches
 // checks the address it got.
-import ipaddr from 'ipaddr.js';
+import { isPrivateHost } from '../../core/addresses';
 import type { Config } from '../../core/config';
 
 type GitSettings = Pick<Config, 'allowHttpGit' | 'allowLocalGit' | 'allowPrivateAddresses'>;
@@ -10,22 +10,14 @@ export function validateGitAddress(address: string, settings: GitSettings): stri
   const scheme = /^([a-z]+):\/\//i.exec(address)?.[1]?.toLowerCase() ?? 'ssh';
   if (scheme === 'file') return settings.allowLocalGit ? null : 'must be an https or ssh address';
   if (scheme === 'http' && !settings.allowHttpGit) return 'must be an https or ssh address';
-  if (!settings.allowPrivateAddresses && isPrivate(gitHostOf(address))) return 'must lead to a public address';
+  if (!settings.allowPrivateAddresses && isPrivateHost(gitHostOf(address))) return 'must lead to a public address';
   return null;
 }
 
-/** The host in its plain form: 0x7f.1, 2130706433 and 127.0.0.1 are the same. */
 function gitHostOf(address: string): string {
   const authority = /^[a-z]+:\/\//i.test(address)
     ? address.replace(/^[a-z]+:\/\//i, '').split(/[/?#]/, 1)[0]
     : address.split(':', 1)[0];
   const host = (authority ?? '').replace(/^.*@/, '');
-  return URL.canParse(`http://${host}/`)
-    ? new URL(`http://${host}/`).hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
-    : '';
-}
-
-function isPrivate(host: string): boolean {
-  if (ipaddr.isValid(host)) return ipaddr.process(host).range() !== 'unicast';
-  return !host.includes('.') || /\.(localhost|local|internal|home\.arpa)$/.test(host);
+  return URL.canParse(`http://${host}/`) ? new URL(`http://${host}/`).hostname : '';
 }

@@ -9,6 +9,7 @@ import type {
 } from '../../schema/types';
 import { Registry } from '../registry';
 import { validateGitAddress } from './git_address';
+import { imageMistakes } from './image_address';
 import { requireRepository } from './repository';
 
 export interface Source {
@@ -71,7 +72,7 @@ function given(input: UpdateApplicationSourceInput): Partial<Source> {
 }
 
 async function checked(ctx: Context, source: Source, current: Source | null): Promise<Source> {
-  const mistakes = [...foreignFields(source), ...missingFields(source), ...addressMistakes(ctx, source)];
+  const mistakes = [...foreignFields(source), ...missingFields(source), ...addressMistakes(ctx, source, current)];
   if (mistakes.length) throw validationFailed(mistakes);
   await requireReferences(ctx, source, current);
   return source;
@@ -113,9 +114,11 @@ function required(field: SourceField, detail: string): FieldError {
   return { field: `source.${field}`, code: 'required', detail };
 }
 
-function addressMistakes(ctx: Context, source: Source): FieldError[] {
-  const detail = source.repository_url === null ? null : validateGitAddress(source.repository_url, ctx.config);
-  return detail === null ? [] : [{ field: 'source.repository_url', code: 'invalid_format', detail }];
+function addressMistakes(ctx: Context, { repository_url, image }: Source, current: Source | null): FieldError[] {
+  const detail = repository_url === null ? null : validateGitAddress(repository_url, ctx.config);
+  if (detail !== null) return [{ field: 'source.repository_url', code: 'invalid_format', detail }];
+  // An image that a preset of the operator has filled in stays.
+  return image === null || image === current?.image ? [] : imageMistakes(ctx, 'source.image', image);
 }
 
 const REPOSITORY_FIELDS = ['git_integration_id', 'repository_id', 'shared_repository_id'] as const;

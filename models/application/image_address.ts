@@ -1,0 +1,13 @@
+// Which registries images may come from: this installation's own, and public ones.
+import { isPrivateHost } from '../../core/addresses';
+import type { Context } from '../../core/context';
+import type { FieldError } from '../../core/errors';
+import { parseImageReference } from '../../core/image_reference';
+
+/** @param image well formed. Its name is not resolved here: whoever pulls it checks the address it got. */
+export function imageMistakes({ config }: Context, field: string, image: string): FieldError[] {
+  const { host } = parseImageReference(image);
+  if (config.allowPrivateAddresses || host === config.registryHost) return [];
+  if (!isPrivateHost(host.replace(/:\d+$/, ''))) return [];
+  return [{ field, code: 'invalid_format', detail: 'must be in a registry with a public address' }];
+}
