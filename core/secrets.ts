@@ -21,7 +21,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory } from './directory';
+import { makePassableDirectory } from './directory';
 import { StartupError } from './startup_error';
 
 /** Master keys of 32 bytes. The first one seals; the others still open what they sealed. */
@@ -171,7 +171,7 @@ function readKeyFile(path: string): string | null {
  * Written to a temporary file and linked, so that two first starts at once agree on one key and none reads half of it.
  */
 function createKeyFile(path: string, dataDir: string): string {
-  makeDirectory(dataDir, 0o711);
+  makePassableDirectory(dataDir);
   const aside = `${path}.${randomBytes(6).toString('hex')}`;
   writeDurably(aside, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
   try {

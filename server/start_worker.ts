@@ -1,7 +1,7 @@
 // The worker inside a process: the drivers of this host and the loops that use them.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../core/config';
-import { makeDirectory } from '../core/directory';
+import { makePassableDirectory } from '../core/directory';
 import { StartupError } from '../core/startup_error';
 import { openCertificates } from '../drivers/certificates';
 import { DriverError, driverContext } from '../drivers/driver';
@@ -142,7 +142,7 @@ function start(platform: Platform, drivers: Drivers, concurrency: number): Loop 
 
 async function openDrivers(config: Config): Promise<VolumeDrivers> {
   try {
-    makeDirectory(config.volumeDir, 0o711);
+    makePassableDirectory(config.volumeDir);
   } catch (error) {
     throw new StartupError(`the volume driver ${config.volumeDriver} cannot work here: ${(error as Error).message}`);
   }

@@ -204,8 +204,9 @@ describe('refuses with one line', () => {
   });
 
   asRoot("a directory that the engine's user cannot reach", async () => {
-    fs.chmodSync(home.dataDir, 0o700);
-    await refused(/^PostgreSQL runs as the user nobody, who cannot reach /);
+    const above = fs.mkdtempSync(path.join(home.dataDir, 'closed-'));
+    const message = new RegExp(`^PostgreSQL runs as the user nobody, who cannot reach .*chmod o\\+x '${above}'`);
+    await expect(openEmbedded({ dataDir: path.join(above, 'data') })).rejects.toThrow(message);
   });
 
   asRoot('a user that does not exist, and root', async () => {

@@ -2,12 +2,14 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { isPassable } from '../../core/directory';
 import { driverContext } from '../driver';
 import { abandonedTrials, makeTrial } from '../trial';
 import { tryMount } from '../volume/trial';
 import { findGroups, type Group } from './cgroup';
 import { FILTER_FD, unitFilter } from './seccomp';
 import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
+import { copyNode } from './reachable_node';
 import { languagePaths, toolchains } from './toolchains';
 
 export interface User {
@@ -57,6 +59,8 @@ export interface ProbeOptions {
   readable?: readonly string[];
   limits?: 'auto' | 'poll';
   disks?: 'auto' | 'soft';
+  /** Directory for copies of programs that users of tenants cannot reach where they are; absent: none are made. */
+  programs?: string;
 }
 
 // Not `nobody`, whom the embedded database and others run as, unless there is no other.
@@ -67,7 +71,7 @@ const NO_BUBBLEWRAP =
 const trialWithinMs = 5_000;
 
 export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
-  const { directory, sandbox, tenantUidBase, readable = [], limits, disks } = options;
+  const { directory, sandbox, tenantUidBase, readable = [], limits, disks, programs } = options;
   const isRoot = process.getuid?.() === 0;
   const linux = process.platform === 'linux';
   const host: RuntimeHost = {
@@ -98,16 +102,12 @@ export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
     host.hardDisks = false;
   }
   if (!isRoot && linux) await findProcessLimit(host, directory);
-  host.path = languagePaths(host.toolchains, host.bubblewrap === null && isRoot ? isPassable : () => true);
+  const seesHost = host.bubblewrap === null && isRoot;
+  host.path = languagePaths(host.toolchains, seesHost ? isPassable : () => true);
+  if (seesHost && programs !== undefined && !isPassable(path.dirname(process.execPath)))
+    host.path = `${await copyNode(programs)}:${host.path}`;
   host.unsupportedReason ??= sandboxUnsupportedReason(host, sandbox);
   return host;
-}
-
-/** Others than the owner get through all of its parents and into it. */
-export function isPassable(directory: string): boolean {
-  const stats = statSync(directory, { throwIfNoEntry: false });
-  if (stats === undefined || (stats.mode & 0o001) === 0) return false;
-  return path.dirname(directory) === directory || isPassable(path.dirname(directory));
 }
 
 function sandboxUnsupportedReason(host: RuntimeHost, sandbox: ProbeOptions['sandbox']): string | null {

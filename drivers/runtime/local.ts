@@ -42,6 +42,8 @@ export interface LocalRuntimeOptions {
   limits?: 'auto' | 'poll';
   /** soft: gives units no disks of their own where it could. */
   disks?: 'auto' | 'soft';
+  /** Directory for copies of programs that users of tenants cannot reach where they are; absent: none are made. */
+  programs?: string;
   /** How often the files of services are measured. Default: 30 seconds. */
   measureServicesEveryMs?: number;
   log?: (message: string, error: unknown) => void;

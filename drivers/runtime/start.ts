@@ -4,13 +4,14 @@
 import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isPassable } from '../../core/directory';
 import { CommandFailed, run } from '../command';
 import { DriverError, unboundedContext } from '../driver';
 import type { EnteredNetwork } from '../network';
 import { isDiskOpen } from '../volume/limited_disk';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
-import { isPassable, type RuntimeHost, type User } from './host_probe';
+import type { RuntimeHost, User } from './host_probe';
 import { launch } from './launch';
 import {
   entriesOf,

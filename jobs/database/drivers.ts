@@ -1,6 +1,6 @@
 // The engines of databases that this host has, and what listens before them.
 import { join } from 'node:path';
-import { makeDirectory } from '../../core/directory';
+import { makePassableDirectory } from '../../core/directory';
 import { openBackupStore } from '../../drivers/backup_store/open';
 import { openMariadb } from '../../drivers/database/mariadb/driver';
 import { openPostgresql } from '../../drivers/database/postgresql/driver';
@@ -18,7 +18,7 @@ const TRIAL_MS = 10_000;
 export async function openEngines({ config, runtime, facts }: HostParts): Promise<Pick<HostDrivers, 'databases'>> {
   const directory = config.databaseDir;
   const { postgresql, mariadb, ...found } = await facts();
-  makeDirectory(directory, 0o711);
+  makePassableDirectory(directory);
   const engines: EngineDriver[] = [];
   const store = openBackupStore(config);
   // Where instances have disks of their own, so have servers.

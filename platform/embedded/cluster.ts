@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { promisify } from 'node:util';
-import { makeDirectory } from '../../core/directory';
+import { makePassableDirectory, passageCommand } from '../../core/directory';
 import { StartupError } from '../../core/startup_error';
 import { type Binaries, findBinaries } from './binaries';
 import { type EngineUser, changeOwner, reaches } from './engine_user';
@@ -47,14 +47,13 @@ export async function prepareCluster(dataDir: string, engine: EngineUser, chosen
 
 function prepareDirectory(dataDir: string, engine: EngineUser): string {
   const wanted = path.resolve(dataDir, 'postgres');
-  const firstMade = makeDirectory(wanted);
-  // Whatever the umask is, the engine's user must get through the folders that we made.
-  for (let made = wanted; firstMade && made.startsWith(firstMade); made = path.dirname(made)) fs.chmodSync(made, 0o755);
+  makePassableDirectory(path.resolve(dataDir));
+  makePassableDirectory(wanted);
   const home = fs.realpathSync(wanted);
   if (reaches(engine, home)) return home;
   throw new StartupError(
-    `PostgreSQL runs as the user ${engine.name}, who cannot reach ${home}: let others enter each folder above ` +
-      '(chmod o+x), or choose another PLATFORM_DATA_DIR',
+    `PostgreSQL runs as the user ${engine.name}, who cannot reach ${home}: let other users enter each folder above ` +
+      `(${passageCommand(home) ?? 'chmod o+x'}), or choose another PLATFORM_DATA_DIR`,
   );
 }
 

@@ -4,11 +4,11 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { isPassable } from '../../../core/directory';
 import type { PostgresqlFound } from '../../../core/host_facts';
 import { CommandFailed, run } from '../../command';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
-import { isPassable } from '../../runtime/host_probe';
 import { exists, type Owner } from '../../hosted_server/server_directory';
 import type { PostgresqlContext } from './cluster';
 
