@@ -15,9 +15,13 @@ runProgram('npm start', async (platform) => {
     platform.config.webConcurrency > 1
       ? (load('./cluster/primary') as typeof OfCluster).startCluster
       : (load('./service') as typeof OfService).startService;
-  const service = await start(platform);
   const { firstBoot, firstBootText } = load('./first_boot') as typeof OfFirstBoot;
-  const first = await firstBoot(platform);
+  let first: OfFirstBoot.FirstKey | null = null;
+  const service = await start(platform, async () => {
+    // With PORT=0 the address, which stands beside the key, is known only when the service listens.
+    if (platform.config.port !== 0) first = await firstBoot(platform);
+  });
+  first ??= await firstBoot(platform);
   const output = process.stdout.isTTY ? 'terminal' : 'log';
   const welcome = first && firstBootText(first, await platform.facts(), platform.config.dataDir, output);
   platform.log.info({ address: service.config.baseUrl, admin_port: service.adminPort }, 'ready');

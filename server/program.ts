@@ -7,6 +7,8 @@ import { StartupError } from '../core/startup_error';
 import type * as OfPlatform from '../platform/platform';
 import type { Platform } from '../platform/platform';
 
+const NODE_SUPPORTED = 22;
+const NODE_ENDED = 'This version of Node.js gets no more security fixes. Node.js 24 is recommended.';
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const load = createRequire(__filename);
 const exitNow = (): never => process.exit(0);
@@ -36,6 +38,8 @@ async function run(command: string, start: (platform: Platform) => Promise<Runni
   if (args.length)
     throw new StartupError(`unknown argument ${args[0]}; settings are environment variables, see ${command} -- --help`);
   const config = loadConfig(process.env);
+  // As root, users of tenants read files of the platform; what is secret has permissions of its own.
+  if (process.getuid?.() === 0) process.umask(0o022);
   exitOnSignal();
   // Not before: a start that goes no further should not wait for all there is.
   const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
@@ -43,6 +47,8 @@ async function run(command: string, start: (platform: Platform) => Promise<Runni
     config,
     createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined),
   );
+  if (Number(process.versions.node.split('.')[0]) < NODE_SUPPORTED)
+    platform.log.warn({ node: process.version }, NODE_ENDED);
   try {
     stopOnSignal(platform, await start(platform));
   } catch (error) {

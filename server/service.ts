@@ -42,7 +42,7 @@ import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from '../graphql/face';
 import { gitHooks } from './git_hooks';
 import { gitOauthCallback } from './git_oauth';
-import { listenHttp } from './http';
+import { listenHttp, requireFreePorts } from './http';
 import { mailLinks } from './mail_links';
 import { mailPages } from './mail_pages';
 import { probeChecks, probeResults } from './probes';
@@ -57,6 +57,9 @@ export interface Service {
   close(): Promise<void>;
 }
 
+/** What must be done before the port of the API answers; the port is free then. */
+export type BeforeListening = () => Promise<void>;
+
 /** How to close what is open, in the order of opening. */
 export type Opened = (() => Promise<void>)[];
 
@@ -64,8 +67,8 @@ export type Opened = (() => Promise<void>)[];
  * Starts to serve on an open platform.
  * @throws StartupError for a taken port; Error for a contradiction in the schema
  */
-export function startService(platform: Platform): Promise<Service> {
-  return closable((opened) => open(platform, opened));
+export function startService(platform: Platform, beforeListening: BeforeListening = async () => {}): Promise<Service> {
+  return closable((opened) => open(platform, beforeListening, opened));
 }
 
 /** Opens part by part; closes in reverse, also what is open when a part fails. */
@@ -84,9 +87,12 @@ export async function closable<Parts>(
   }
 }
 
-async function open(platform: Platform, opened: Opened): Promise<Omit<Service, 'close'>> {
-  // First, since it has the processor to itself for a while: answers of the database that come meanwhile would be too
-  // late.
+async function open(
+  platform: Platform,
+  beforeListening: BeforeListening,
+  opened: Opened,
+): Promise<Omit<Service, 'close'>> {
+  // First, since it takes the processor for a while: answers of the database that come meanwhile would be too late.
   platform.log.info('preparing the API');
   const built = await buildFaces();
   const metrics = openMetrics();
@@ -94,6 +100,8 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service, '
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
+  await requireFreePorts(platform.config);
+  await beforeListening();
   const config = await openWeb(platform, built, metrics, opened);
   const pages = mailPages(() => platform);
   const admin = await listenAdmin(config, () => metrics.registry, adminRoutes(platform), pages);

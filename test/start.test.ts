@@ -2,7 +2,7 @@
 // start.
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, statSync, existsSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -11,8 +11,10 @@ import { limits } from '../core/limits';
 import { settings } from '../core/settings';
 import { hostFacts } from '../drivers/host';
 import { firstBootText } from '../server/first_boot';
+import { freePort } from './support/free_port';
 import { processesWith } from './support/processes';
 import { startProgram } from './support/program';
+import { needs } from './support/programs';
 import { database, directory, setUpStarts, until } from './support/start_cases';
 
 jest.setTimeout(120_000);
@@ -31,6 +33,13 @@ async function get(
     headers: { Authorization: `Bearer ${key}`, ...(project && { 'X-Svc-Project': project }) },
   });
   return { status: response.status, body: (await response.json()) as never };
+}
+
+function connects(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
+    socket.on('close', () => resolve(false)).end();
+  });
 }
 
 async function postVolume(
@@ -66,11 +75,6 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   for (const value of [`key      ${dir}/first-key.json`, `project  ${file.project_id}`, `address  ${base}`])
     expect(text.split(value)).toHaveLength(2);
 
-  const examples = text.split('\n').filter((line) => /^ {2}(curl |ID=|KEY=)/.test(line));
-  expect(examples).toHaveLength(5);
-  const { stdout } = await promisify(execFile)('bash', ['-ec', examples.join('\n')]);
-  expect(stdout).toContain('"status":"active"');
-  expect(stdout).toContain('"status":"running"');
   await postVolume(base, file, 'kept');
   first.signal('SIGKILL');
   await first.ended;
@@ -91,6 +95,47 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   expect([await second.ended, second.err()]).toEqual([0, '']);
   await until(() => processesWith(path.join(dir, 'postgres')).length === 0);
   expect(processesWith(path.join(dir, 'postgres'))).toEqual([]);
+});
+
+needs('bash', 'curl').test('the commands that the first start shows deploy an application', async () => {
+  const program = startProgram({ PLATFORM_DATA_DIR: directory('shown') });
+  await program.ready();
+  await until(() => program.out().includes('GraphQL: '));
+  const examples = program
+    .out()
+    .split('\n')
+    .filter((line) => /^ {2}(curl |ID=|KEY=)/.test(line));
+  expect(examples).toHaveLength(5);
+  const { stdout } = await promisify(execFile)('bash', ['-ec', examples.join('\n')]);
+  expect(stdout).toContain('"status":"active"');
+  expect(stdout).toContain('"status":"running"');
+  program.signal('SIGTERM');
+  await program.ended;
+});
+
+test('the first key is in its file before the port of the API answers', async () => {
+  const dir = directory('early');
+  const port = await freePort();
+  const program = startProgram({ PLATFORM_DATA_DIR: dir, PORT: String(port) });
+  await until(() => connects(port));
+  expect(readFirstKey(dir).base_url).toBe(`http://127.0.0.1:${port}`);
+  await program.ready();
+  program.signal('SIGTERM');
+  await program.ended;
+});
+
+test('a first start whose port is taken makes no key', async () => {
+  const dir = directory('taken');
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as AddressInfo;
+  const refused = startProgram({ PLATFORM_DATA_DIR: dir, ADMIN_PORT: String(port) });
+  expect([await refused.ended, refused.err()]).toEqual([
+    1,
+    `platform-api: can't listen on 127.0.0.1:${port} (ADMIN_PORT): the port is taken\n`,
+  ]);
+  expect(existsSync(path.join(dir, 'first-key.json'))).toBe(false);
+  await new Promise((resolve) => other.close(resolve));
 });
 
 test('two first starts at once agree on one key, and nothing embedded starts beside DATABASE_URL', async () => {

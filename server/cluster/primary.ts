@@ -13,17 +13,25 @@ import { metricSum } from './metrics';
 import { startWebProcesses } from './web_processes';
 import type { Platform } from '../../platform/platform';
 import type { Running } from '../program';
-import { closable, openWorker, type Opened, type Service } from '../service';
+import { requireFreePorts } from '../http';
+import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
 
 /**
  * Starts to serve on an open platform, in processes of its own. Fails later where they end again and again.
  * @throws StartupError for a taken port, or too few connections to PostgreSQL
  */
-export function startCluster(platform: Platform): Promise<Service & Running> {
-  return closable((opened) => open(platform, opened));
+export function startCluster(
+  platform: Platform,
+  beforeListening: BeforeListening = async () => {},
+): Promise<Service & Running> {
+  return closable((opened) => open(platform, beforeListening, opened));
 }
 
-async function open(platform: Platform, opened: Opened): Promise<Omit<Service & Running, 'close'>> {
+async function open(
+  platform: Platform,
+  beforeListening: BeforeListening,
+  opened: Opened,
+): Promise<Omit<Service & Running, 'close'>> {
   const poolSize = await poolSizeThatFits(platform.database, platform.config);
   if (poolSize < platform.config.databasePoolSize)
     platform.log.warn(
@@ -33,6 +41,8 @@ async function open(platform: Platform, opened: Opened): Promise<Omit<Service & 
   const own = openMetrics();
   await openWorker(platform, own, opened);
   const sum = metricSum();
+  await requireFreePorts(platform.config);
+  await beforeListening();
   const processes = await startWebProcesses({
     ...platform.config,
     settings: settingsOfWeb(platform, poolSize),
