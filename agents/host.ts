@@ -2,7 +2,7 @@
 // applications.
 import { join } from 'node:path';
 import type { Config } from '../core/config';
-import { makeDirectory } from '../core/directory';
+import { makePassableDirectory } from '../core/directory';
 import { openLogBudget } from '../core/log_budget';
 import { openBuilder } from '../drivers/builder/buildpack';
 import type { ImageDriver } from '../drivers/image';
@@ -13,6 +13,7 @@ import { openToolchains } from '../drivers/toolchain/store';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
 import { startLogShipper } from './log_shipper';
+import { warnOfClosedFolders } from './passable_directories';
 import { allLogs, openKindDrivers } from '../jobs/all_jobs';
 import type { Platform } from '../platform/platform';
 import { openOutbound } from '../drivers/outbound';
@@ -23,7 +24,8 @@ import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail';
 import { openGitProviders } from '../drivers/git_provider';
 import { openNameserver } from './nameserver';
-import { logNetworks, openNetworksOf, reportNetworks } from './networks';
+import { reportIsolation } from './isolation';
+import { logNetworks, openNetworksOf } from './networks';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
 import { startRouteFeed } from './route_feed';
@@ -63,16 +65,17 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const lines = openRouterLines({ database, log, budget });
   opened.push(() => lines.close());
   const units = join(config.runtimeDir, 'units');
+  const directories = makeDirectories(config);
   const { ingress: bare, cdn } = await openIngressOf(platform, lines, opened);
   const ingress = withLocations(bare, units);
   const stored = openStoredRoutes({ file: join(config.runtimeDir, 'routes.json'), units, log });
   opened.push(() => stored.close());
   ingress.restoreRoutes(await stored.load());
-  const directories = { releases: join(config.runtimeDir, 'releases'), caches: join(config.runtimeDir, 'caches') };
-  for (const directory of [config.runtimeDir, ...Object.values(directories)]) makeDirectory(directory, 0o711);
   // Before the runtime, which shows the directory to its units.
   const toolchains = await openToolchains(toolchainDirectory(config));
   const runtime = await openRuntime(platform, opened);
+  await warnOfClosedFolders(platform, runtime);
+  await reportIsolation(platform, runtime);
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
@@ -95,6 +98,14 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   return drivers;
+}
+
+/** First of all: what opens later may make its own directory with the way to it, for us alone. */
+function makeDirectories({ runtimeDir, databaseDir }: Config): HostDrivers['directories'] {
+  const directories = { releases: join(runtimeDir, 'releases'), caches: join(runtimeDir, 'caches') };
+  for (const directory of [runtimeDir, join(runtimeDir, 'units'), ...Object.values(directories), databaseDir])
+    makePassableDirectory(directory);
+  return directories;
 }
 
 /** What listens on a port of its own, where it can. */
@@ -134,6 +145,7 @@ async function openRuntime(platform: Platform, opened: Closing[]): Promise<Runti
   if (networks) opened.push(() => networks.driver.close());
   const runtime = await openLocalRuntime({
     directory: join(config.runtimeDir, 'units'),
+    programs: join(config.runtimeDir, 'programs'),
     ports: config.appPorts,
     sandbox: config.sandbox,
     tenantUidBase: await tenantUserIds(config, log),
@@ -144,6 +156,5 @@ async function openRuntime(platform: Platform, opened: Closing[]): Promise<Runti
   });
   opened.push(() => runtime.close());
   await logNetworks(platform, runtime, networks);
-  await reportNetworks(platform, runtime);
   return runtime;
 }

@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import type { Config } from '../core/config';
 import { StartupError } from '../core/startup_error';
-import { named } from '../db/statement';
 import type { NetworkDriver } from '../drivers/network';
 import { listNetworkDirectories } from '../drivers/network/network_directory';
 import { networkFailure, openNetworks, resolverOpenings } from '../drivers/network/open';
@@ -13,9 +12,6 @@ import type { RuntimeDriver } from '../drivers/runtime';
 import type { Platform } from '../platform/platform';
 
 const FINGERPRINT_MS = 5_000;
-const REPORT = named(`insert into region_networks as r (region_id, isolation, egress) values ($1, $2, $3)
-  on conflict (region_id) do update
-  set isolation = excluded.isolation, egress = excluded.egress, reported_at = excluded.reported_at`);
 
 export interface OpenedNetworks {
   driver: NetworkDriver;
@@ -55,15 +51,6 @@ export async function logNetworks(
   if (network === 'shared') return logShared(log, 'They need bubblewrap.');
   log.info({ network, way_out }, 'Each project has a network of its own.');
   if (!way_out) log.warn('Networks of projects have no way out: /dev/net/tun cannot be used. Builds cannot download.');
-}
-
-/** For `GET /v2/regions`, which other processes answer too. */
-export async function reportNetworks(
-  { config, database }: Pick<Platform, 'config' | 'database'>,
-  runtime: RuntimeDriver,
-): Promise<void> {
-  const { network, way_out } = (await runtime.fingerprint(driverContext(FINGERPRINT_MS))).facts;
-  await database.query(REPORT, [config.regionId, network === 'shared' ? 'none' : 'project', way_out === true]);
 }
 
 /** Whether projects should have networks of their own. */

@@ -202,14 +202,14 @@ async function isolation({ sandbox, tenantUidBase, volumeDriver }: Config): Prom
 
 /** One line for each missing program, and one that installs all of them. */
 function missing(facts: HostFacts): Finding[] {
-  const programs = missingPrograms(facts);
+  const programs = missingPrograms(facts, process.getuid?.() === 0);
   const command = aptInstallCommand(programs);
   const findings = programs.map(({ name, consequence }): Finding => ({
     check: 'missing program',
     status: 'warning',
     detail: `${name}: ${consequence}`,
   }));
-  return command ? [...findings, { check: 'install', status: 'warning', detail: command }] : [];
+  return command ? [...findings, { check: 'install', status: 'warning', detail: `npm run setup, or ${command}` }] : [];
 }
 
 function gigabytes(bytes: number): string {

@@ -11,13 +11,24 @@ export interface RegionRow {
   features: Feature[];
   /** null: no worker of the region has reported it. */
   network: RegionNetworkRow | null;
+  file_isolation: FileIsolation | null;
 }
+
+/** What keeps applications from the files of others: a sandbox, the users of projects, or nothing. */
+export type FileIsolation = 'sandbox' | 'user' | 'none';
 
 /** `project`: each project has a network of its own. `none`: all share that of the host. */
 export interface RegionNetworkRow {
   isolation: 'project' | 'none';
   /** Whether programs connect to public addresses. */
   egress: boolean;
+}
+
+/** What the worker of a region has reported. */
+export interface RegionIsolation {
+  network: RegionNetworkRow;
+  /** null: reported by a version that did not report it. */
+  files: FileIsolation | null;
 }
 
 /** Prices are decimal strings in `currency`. */

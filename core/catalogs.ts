@@ -25,7 +25,7 @@ import type {
   EngineVersionRow,
   PackageAvailabilityRow,
   PresetRow,
-  RegionNetworkRow,
+  RegionIsolation,
   RegionRow,
 } from './catalog_rows';
 import type { EngineFound, HostFacts, PostgresqlFound } from './host_facts';
@@ -51,10 +51,11 @@ export interface Promised {
 const megabyteBytes = 2 ** 20;
 const gigabyteBytes = 2 ** 30;
 
-export function regionRows(settings: RegionSettings, network: RegionNetworkRow | null): RegionRow[] {
+export function regionRows(settings: RegionSettings, isolation: RegionIsolation | null): RegionRow[] {
   const { regionId: id, regionName: name, regionCountry, regionCity } = settings;
   const place = { country: regionCountry ?? null, city: regionCity ?? null };
-  return [{ id, name, ...place, available: true, features: builtFeatures, network }];
+  const reported = { network: isolation?.network ?? null, file_isolation: isolation?.files ?? null };
+  return [{ id, name, ...place, available: true, features: builtFeatures, ...reported }];
 }
 
 /** `available`: the host has the memory for one instance at all. */

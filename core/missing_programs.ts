@@ -1,6 +1,23 @@
-// What a host lacks, what is worse without it, and the package of Debian that brings it.
+// What a host lacks, what is worse without it, and the package of Debian that brings it. The programs are listed once,
+// in optional_programs.json: for the start and `platform doctor`, `npm run setup`, the tests that need them, and CI.
 import { engineDefinitions } from './catalog_definitions/databases';
-import type { HostFacts, ProgramName } from './host_facts';
+import type { HostFacts } from './host_facts';
+import listed from './optional_programs.json';
+
+/** A program that the platform or its tests use where a machine has it. */
+export interface OptionalProgram {
+  /** Packages of Debian, with blanks between them. */
+  package: string;
+  /** Names of files; one of them is enough. */
+  programs: string[];
+  name?: string;
+  /** What is worse without it, one sentence. Absent: only tests use it. */
+  without?: string;
+  /** Every machine has it, or the platform needs it: CI does not hide it. */
+  base?: boolean;
+  /** Whose platform uses it, if not everybody's. */
+  user?: 'root' | 'ordinary';
+}
 
 export interface MissingProgram {
   name: string;
@@ -9,59 +26,24 @@ export interface MissingProgram {
   package: string;
 }
 
-type EngineId = 'postgresql' | 'mariadb' | 'redis' | 'valkey';
+export const optionalPrograms = listed as OptionalProgram[];
 
-const PROGRAMS: (MissingProgram & { program: ProgramName })[] = [
-  {
-    program: 'bubblewrap',
-    name: 'bubblewrap',
-    consequence: 'Applications are not isolated from the files of the host.',
-    package: 'bubblewrap',
-  },
-  { program: 'git', name: 'git', consequence: 'Git repositories cannot be deployed.', package: 'git' },
-  {
-    program: 'python3',
-    name: 'Python',
-    consequence: 'Python applications cannot be built.',
-    package: 'python3-venv',
-  },
-  { program: 'go', name: 'Go', consequence: 'Go applications cannot be built.', package: 'golang-go' },
-  {
-    program: 'pgbouncer',
-    name: 'PgBouncer',
-    consequence: 'Endpoints of PostgreSQL databases cannot be pooled.',
-    package: 'pgbouncer',
-  },
-  {
-    program: 'haproxy',
-    name: 'HAProxy',
-    consequence: 'Endpoints cannot distribute connections among replicas.',
-    package: 'haproxy',
-  },
-];
-
-const ENGINE_PACKAGES: Record<EngineId, string> = {
+/** Packages of Debian with the servers of engines. */
+const ENGINE_PACKAGES: Record<string, string> = {
   postgresql: 'postgresql',
   mariadb: 'mariadb-server',
   redis: 'redis-server',
   valkey: 'valkey-server',
 };
 
-/** Engines that speak the same protocol: one of them is enough. */
-const INSTEAD: Partial<Record<EngineId, EngineId>> = { redis: 'valkey', valkey: 'redis' };
-
-/** Pure. Programs first, then engines, each that the host lacks. */
-export function missingPrograms(facts: HostFacts): MissingProgram[] {
-  const programs = PROGRAMS.filter(({ program }) => !facts.programs[program]);
-  const engines = (['postgresql', 'mariadb', 'redis'] as const).filter((id) => !isInstalled(facts, id));
-  return [
-    ...programs.map(({ program: _, ...missing }) => missing),
-    ...engines.map((id) => ({
-      name: nameOf(id),
-      consequence: `${nameOf(id)} databases are not available.`,
-      package: ENGINE_PACKAGES[id],
-    })),
-  ];
+/** Pure. What the platform would use and the host lacks, in the order of the list. `isRoot`: of the platform. */
+export function missingPrograms(facts: Pick<HostFacts, 'missing_programs'>, isRoot: boolean): MissingProgram[] {
+  const isMissing = (name: string): boolean => facts.missing_programs.includes(name);
+  return optionalPrograms.flatMap(({ name, without, user, programs, package: packages }) => {
+    const isUsed = user === undefined || (user === 'root') === isRoot;
+    if (name === undefined || without === undefined || !isUsed || !programs.every(isMissing)) return [];
+    return [{ name, consequence: without, package: packages }];
+  });
 }
 
 /** The one line that installs all of them; null where nothing is missing. */
@@ -72,17 +54,7 @@ export function aptInstallCommand(missing: MissingProgram[]): string | null {
 /** Why an engine that the platform knows is not there, and how it comes; null for a name that is no engine. */
 export function engineNotInstalled(id: string): string | null {
   if (!Object.hasOwn(ENGINE_PACKAGES, id)) return null;
-  const engine = id as EngineId;
-  const command = `apt-get install ${ENGINE_PACKAGES[engine]}`;
-  return `${nameOf(engine)} is not installed on this platform. The operator can install it with \`${command}\`.`;
-}
-
-function isInstalled(facts: HostFacts, id: EngineId): boolean {
-  const instead = INSTEAD[id];
-  // The server embedded in this package is the platform's own; databases of customers run on it too.
-  return facts[id].length > 0 || (instead !== undefined && facts[instead].length > 0);
-}
-
-function nameOf(id: EngineId): string {
-  return engineDefinitions.find((engine) => engine.id === id)?.name ?? id;
+  const name = engineDefinitions.find((engine) => engine.id === id)?.name ?? id;
+  const command = `apt-get install ${ENGINE_PACKAGES[id]}`;
+  return `${name} is not installed on this platform. The operator can install it with \`${command}\`.`;
 }

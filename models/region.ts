@@ -1,9 +1,9 @@
 import type { Context } from '../core/context';
-import type { RegionNetworkRow } from '../core/catalogs';
+import type { FileIsolation, RegionIsolation, RegionNetworkRow } from '../core/catalogs';
 import { problem } from '../core/errors';
 import { named } from '../db/statement';
 
-const NETWORK = named('select isolation, egress from region_networks where region_id = $1');
+const ISOLATION = named('select isolation, egress, files from region_networks where region_id = $1');
 
 /** @throws reference_not_found unless this installation has the region */
 export function requireRegion(ctx: Context, region: string, field: string): void {
@@ -12,10 +12,12 @@ export function requireRegion(ctx: Context, region: string, field: string): void
 }
 
 /** As its worker has reported it, which may be another process; null before. */
-export async function networkOfRegion({
+export async function isolationOfRegion({
   sql,
   config,
-}: Pick<Context, 'sql' | 'config'>): Promise<RegionNetworkRow | null> {
-  const [row] = await sql.query<RegionNetworkRow>(NETWORK, [config.regionId]);
-  return row ?? null;
+}: Pick<Context, 'sql' | 'config'>): Promise<RegionIsolation | null> {
+  const [row] = await sql.query<RegionNetworkRow & { files: FileIsolation | null }>(ISOLATION, [config.regionId]);
+  if (!row) return null;
+  const { files, ...network } = row;
+  return { network, files };
 }

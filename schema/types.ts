@@ -4302,6 +4302,11 @@ export type Region = {
    * reported it.
    */
   network?: Maybe<RegionNetwork>;
+  /**
+   * How far files of applications and builds that start from now on are apart, or `null` as long as no worker of the region
+   * has reported it.
+   */
+  file_isolation?: Maybe<FileIsolation>;
 };
 
 /** What resources of a region reach over the network, and who reaches them. */
@@ -4318,6 +4323,16 @@ export type RegionNetwork = {
  */
 export type NetworkIsolation =
   | 'project'
+  | 'none';
+
+/**
+ * How far the files of a region are apart. `sandbox`: an application sees its own files and the programs of the host.
+ * `user`: each project has a user of the operating system, which sees all files that its permissions allow. `none`:
+ * applications run as one user, which can read the files of all projects.
+ */
+export type FileIsolation =
+  | 'sandbox'
+  | 'user'
   | 'none';
 
 /** A group of resources that a region can offer. */
@@ -7732,6 +7747,7 @@ export type ResolversTypes = {
   Region: ResolverTypeWrapper<Region>;
   RegionNetwork: ResolverTypeWrapper<RegionNetwork>;
   NetworkIsolation: NetworkIsolation;
+  FileIsolation: FileIsolation;
   RegionFeature: RegionFeature;
   ApplicationType: ResolverTypeWrapper<ApplicationType>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
@@ -8981,6 +8997,7 @@ export type RegionResolvers<ContextType = Context, ParentType extends ResolversP
   available?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   features?: Resolver<Array<ResolversTypes['RegionFeature']>, ParentType, ContextType>;
   network?: Resolver<Maybe<ResolversTypes['RegionNetwork']>, ParentType, ContextType>;
+  file_isolation?: Resolver<Maybe<ResolversTypes['FileIsolation']>, ParentType, ContextType>;
 };
 
 export type RegionNetworkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RegionNetwork'] = ResolversParentTypes['RegionNetwork']> = {

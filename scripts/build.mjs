@@ -13,7 +13,7 @@ const DIST = path.join(ROOT, 'dist');
 const STAMP = path.join(DIST, '.built');
 const LOCK = path.join(ROOT, '.cache/build.lock');
 const LOCK_LIMIT_MS = 600_000;
-const SOURCE = /\.(?:ts|graphql)$/;
+const SOURCE = /\.(?:ts|graphql|json)$/;
 const ASSETS = [
   ['schema', /\.graphql$/],
   ['rest/console', /\.(?:html|css|js|svg)$/],

@@ -1,10 +1,10 @@
 // The first start on an empty database: an owner, a project, a key with every scope, shown once.
 import { rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { makeDirectory } from '../core/directory';
+import { makePassableDirectory } from '../core/directory';
 import type { HostFacts } from '../core/host_facts';
 import { mintId } from '../core/ids';
-import { aptInstallCommand, missingPrograms } from '../core/missing_programs';
+import { missingPrograms } from '../core/missing_programs';
 import { scopes } from '../core/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/tokens';
@@ -41,7 +41,7 @@ function firstKeyFile(dataDir: string): string {
 
 async function writeFirstKey(dataDir: string, first: FirstKey): Promise<void> {
   const file = firstKeyFile(dataDir);
-  makeDirectory(dataDir);
+  makePassableDirectory(dataDir);
   try {
     // A temporary file first: an existing one keeps its permissions when it is written.
     await writeFile(`${file}.new`, `${JSON.stringify(first, null, 2)}\n`, { mode: 0o600 });
@@ -111,7 +111,7 @@ export function firstBootText(first: FirstKey, facts: HostFacts, dataDir: string
 }
 
 function missingText(facts: HostFacts): string[] {
-  const missing = missingPrograms(facts);
+  const missing = missingPrograms(facts, process.getuid?.() === 0);
   if (!missing.length) return [];
   return [
     '',
@@ -119,6 +119,8 @@ function missingText(facts: HostFacts): string[] {
     '',
     ...missing.map(({ name, consequence }) => `  ${name.padEnd(12)} ${consequence}`),
     '',
-    `  ${aptInstallCommand(missing)}`,
+    'To install them:',
+    '',
+    '  npm run setup',
   ];
 }

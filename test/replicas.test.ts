@@ -156,9 +156,9 @@ describe('what one process knows of the other', () => {
 
 describe('what the worker of one process finds out', () => {
   it('is in the region that the other answers with', async () => {
-    const region = async (): Promise<{ network: unknown } | undefined> =>
+    const region = async (): Promise<{ network: unknown; file_isolation: unknown } | undefined> =>
       (await one.call('GET', '/v2/regions')).body.data[0];
-    expect(await region()).toMatchObject({ network: null });
+    expect(await region()).toMatchObject({ network: null, file_isolation: null });
     const servers = {
       DNS_PORT: '0',
       SMTP_PORTS: '0',
@@ -167,9 +167,11 @@ describe('what the worker of one process finds out', () => {
       MX_PORT: '0',
       DNS_PROCESSES: '0',
     };
-    await replicaOf(one, { WORKER: 'in_process', INGRESS_PROCESS: 'in_process', ...servers });
+    const host = { WORKER: 'in_process', INGRESS_PROCESS: 'in_process', SANDBOX: 'none' };
+    await replicaOf(one, { ...host, ...servers });
     const network = await eventually('the network', async () => (await region())?.network ?? null);
     expect(network).toEqual({ isolation: 'none', egress: true });
+    expect(await region()).toMatchObject({ file_isolation: process.getuid?.() === 0 ? 'user' : 'none' });
   });
 });
 

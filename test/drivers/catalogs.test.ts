@@ -30,6 +30,7 @@ const bare: HostFacts = {
   mariadb: [],
   programs: { node: { version: '20.19.0', path: '/usr/bin/node' } },
   oci_builders: [],
+  missing_programs: [],
 };
 const found = (series: string) => ({ version: `${series}.1`, series, path: '/usr/bin/server' });
 const embedded = { ...found('18'), source: 'embedded' as const, tools: ['initdb', 'pg_ctl', 'postgres'] };
@@ -51,6 +52,7 @@ test('the region is the one of the settings, with what is built', () => {
       available: true,
       features: ['applications', 'databases', 'volumes', 'object_storage', 'registry'],
       network: null,
+      file_isolation: null,
     },
   ]);
 });

@@ -99,6 +99,7 @@ export function isolatedCases(block: string): void {
   test('an application with a database and a bucket is built, released and served in its network', async () => {
     const { data } = await expectStatus(200, 'GET', '/v2/regions');
     expect(data[0].network).toEqual({ isolation: 'project', egress: await hasWayOut() });
+    expect(data[0].file_isolation).toBe('sandbox');
 
     const application = await service.application(files('v1'));
     const database = await newDatabase(application.id);

@@ -21,6 +21,7 @@ export const facts = {
     go: program('1.22.1'),
   },
   oci_builders: [] as string[],
+  missing_programs: [] as string[],
 } as unknown as HostFacts;
 export const settings: BuildSettings = {
   builder: 'buildpack',
