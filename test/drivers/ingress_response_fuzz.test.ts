@@ -14,7 +14,7 @@ import { isHeavyRun } from '../support/kills';
 import { fuzzSeed, pick, randomFrom, type Random } from '../support/seeded_random';
 
 const SEED = fuzzSeed(20_260_101);
-const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 20_000 : 2_000));
+const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 6_000 : 2_000));
 const HEAD_BYTES = 2_048;
 const METHODS = ['GET', 'HEAD', 'POST'];
 
@@ -23,6 +23,9 @@ const METHODS = ['GET', 'HEAD', 'POST'];
  * of a chunk, and the same length twice (RFC 9112 §6.3).
  */
 const HARMLESS = /;ext=|\n5 \r\n|content-length: 5 ?\r\n(?:.*\r\n)*content-length: 5 ?\r\n/i;
+
+/** Refused when the head is written to the visitor, in hints too: drivers/ingress/simple_response.ts. */
+const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
 interface Outcome {
   state: 'complete' | 'open' | 'error';
@@ -62,7 +65,7 @@ test('what is accepted is what another parser reads', async () => {
     // A response that Node refuses may be passed on, but its connection is not used again.
     if (theirs === null) {
       const text = bytes.toString('latin1');
-      if (ours.keepAlive && !HARMLESS.test(text)) refused.push(text);
+      if (ours.keepAlive && !HARMLESS.test(text) && !CONTROL.test(text)) refused.push(text);
       continue;
     }
     compared += 1;
