@@ -31,5 +31,5 @@ module.exports = {
   // More than the cores of a small machine: many tests wait for processes.
   maxWorkers: 4,
   // A test file that fails while it starts may leave a connection open; in CI that must not keep the run from ending.
-  forceExit: Boolean(process.env.CI),
+  forceExit: Boolean(process.env.CI) || process.env.TEST_TIER === 'bare',
 };

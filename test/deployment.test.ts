@@ -1,5 +1,6 @@
 // Deployments as a request sees them. What the jobs make of the rows is in test/deploy/.
 import { mintId } from '../core/ids';
+import { needs } from './support/programs';
 import {
   application,
   deploy,
@@ -114,7 +115,7 @@ describe('create', () => {
     expect((await deploy()).status).toBe(201);
   });
 
-  test('queues an image, that of the source or another one, and needs a source', async () => {
+  needs('bwrap').test('queues an image, that of the source or another one, and needs a source', async () => {
     const image = await newApplication({ type: 'image', image: 'registry.example.com/shop:1' });
     const first = await deploy({}, image);
     expect([first.status, first.body.image, first.body.commit_sha]).toEqual([201, 'registry.example.com/shop:1', null]);

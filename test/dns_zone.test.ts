@@ -5,6 +5,9 @@ import { promisify } from 'node:util';
 import { startDnsParent, type DnsParent } from './support/dns_parent';
 import { freePort } from './support/free_port';
 import { startService, type Answer, type TestService } from './support/service';
+import { fileNeeds } from './support/programs';
+
+fileNeeds('named', 'dig');
 
 type Body = Answer['body'];
 

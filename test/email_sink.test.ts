@@ -7,6 +7,9 @@ import { startDnsParent, type DnsParent } from './support/dns_parent';
 import { freePort } from './support/free_port';
 import { openMailBench, type MailBench } from './support/mail';
 import type { TestService } from './support/service';
+import { fileNeeds } from './support/programs';
+
+fileNeeds('named');
 
 let bench: MailBench;
 let service: TestService;

@@ -6,6 +6,9 @@ import { startDnsServer, type DnsServer } from './support/dns_server';
 import { domainsOf, domainsPath, INGRESS, IPV4, type DomainBody, type Domains } from './support/domains';
 import { freePort } from './support/free_port';
 import { startService, type Answer, type TestService } from './support/service';
+import { fileNeeds } from './support/programs';
+
+fileNeeds('named', 'dig');
 
 type Body = Answer['body'];
 const run = promisify(execFile);

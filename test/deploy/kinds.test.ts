@@ -8,6 +8,7 @@ import {
   type TestApplication,
 } from '../support/deploy';
 import { broken, keeper, nodeBuild, nodeLocked, procfileApp, pythonApp, staticSite } from '../support/repositories';
+import { needs } from '../support/programs';
 
 let service: DeployService;
 beforeAll(async () => {
@@ -62,20 +63,24 @@ test('Node.js with a lock file: its variables, its address, its log', async () =
   expect(lines).toMatchObject({ process_type: 'web', deployment_id: deployment });
 }, 60_000);
 
-test('Node.js with a build step, static files, Python, all at once', async () => {
-  const [built, pages, python] = await Promise.all([
-    service.application(nodeBuild('b1')),
-    service.application(staticSite('s1')),
-    service.application(pythonApp('p1')),
-  ]);
-  await service.call('PUT', `/v2/applications/${built.id}/env/BUILD_WORD`, {
-    body: { value: 'built', available_at: 'build' },
-  });
-  await Promise.all([built, pages, python].map(deployed));
-  expect((await built.visit()).body).toBe('b1 built');
-  expect((await pages.visit()).body).toContain('s1');
-  expect((await python.visit()).body).toBe('p1');
-}, 60_000);
+needs('python3').test(
+  'Node.js with a build step, static files, Python, all at once',
+  async () => {
+    const [built, pages, python] = await Promise.all([
+      service.application(nodeBuild('b1')),
+      service.application(staticSite('s1')),
+      service.application(pythonApp('p1')),
+    ]);
+    await service.call('PUT', `/v2/applications/${built.id}/env/BUILD_WORD`, {
+      body: { value: 'built', available_at: 'build' },
+    });
+    await Promise.all([built, pages, python].map(deployed));
+    expect((await built.visit()).body).toBe('b1 built');
+    expect((await pages.visit()).body).toContain('s1');
+    expect((await python.visit()).body).toBe('p1');
+  },
+  60_000,
+);
 
 test('a Procfile with web, worker and release: the release command first, the worker once scaled', async () => {
   const application = await service.application(procfileApp('f1'));

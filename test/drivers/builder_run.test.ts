@@ -180,8 +180,8 @@ describe('builds', () => {
   );
 
   const other = anotherPython();
-  (other ? test : test.skip)(
-    'Python of the version that .python-version asks for (needs a second Python with venv)',
+  (other && hasPython ? test : test.skip)(
+    'Python of the version that .python-version asks for (needs python3 and a second Python with venv)',
     async () => {
       const { series, program } = other as SecondPython;
       // Alone in its directory: where it lives there may be a python3 too.

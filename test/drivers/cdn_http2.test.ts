@@ -10,6 +10,9 @@ import { startCdnBench, testEdgeOptions, type CdnBench } from '../support/cdn_be
 import { eventually } from '../support/deploy';
 import { closeAll, openFront, type Front } from '../support/ingress';
 import { makeCertificate } from '../support/ingress_certificate';
+import { fileNeeds } from '../support/programs';
+
+fileNeeds('openssl');
 
 const ID = 'cdn_browsers';
 const HOST = `${ID}.cdn.example.com`;

@@ -7,6 +7,9 @@ import { promisify } from 'node:util';
 import type { Certificate } from '../../drivers/ingress';
 import { closeAll, openFront, routeOf, startApp, startRawApp, until, type App, type Front } from '../support/ingress';
 import { makeCertificate } from '../support/ingress_certificate';
+import { fileNeeds } from '../support/programs';
+
+fileNeeds('openssl');
 
 const HOST = 'app.example.com';
 let made: Certificate;

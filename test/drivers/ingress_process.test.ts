@@ -1,10 +1,9 @@
 // The ingress in a process of its own: what it serves on through, and how a new program takes its place.
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { RemoteIngress } from '../../drivers/ingress/process/remote';
 import type { AccessLine, Certificate } from '../../drivers/ingress';
@@ -12,20 +11,12 @@ import { openStoredZones } from '../../agents/stored_zones';
 import { createLog } from '../../core/log';
 import { secretBox } from '../../core/secrets';
 import { isProcessAlive, startIngressProcessBench, type IngressProcessBench } from '../support/ingress_process';
+import { makeCertificate } from '../support/ingress_certificate';
+import { needs } from '../support/programs';
 import { ask, closeAll, routeOf, startApp } from '../support/ingress';
 import { eventually } from '../support/mail';
 
-function selfSigned(name: string): Certificate {
-  const folder = mkdtempSync(path.join(tmpdir(), 'ingress-process-tls-'));
-  const [key, chain] = [path.join(folder, 'key.pem'), path.join(folder, 'cert.pem')];
-  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-  execFileSync('openssl', ['req', '-x509', ...kind, '-subj', `/CN=${name}`, '-keyout', key, '-out', chain], {
-    stdio: 'ignore',
-  });
-  const certificate = { chain: readFileSync(chain, 'utf8'), key: readFileSync(key, 'utf8') };
-  rmSync(folder, { recursive: true });
-  return certificate;
-}
+const { test: openssl } = needs('openssl');
 
 let bench: IngressProcessBench;
 const lines: AccessLine[] = [];
@@ -85,9 +76,9 @@ test('routes, pins, drains, lines and traffic go through the process', async () 
   expect((await ask(front, { path: '/.well-known/acme-challenge/a-token' })).body).toBe('an answer');
 });
 
-test('a control plane that is killed leaves the process serving; the next one finds it', async () => {
+openssl('a control plane that is killed leaves the process serving; the next one finds it', async () => {
   const app = await startApp((_, response) => response.end('served'));
-  const certificate = selfSigned('app.example.com');
+  const certificate = makeCertificate('app.example.com');
   const before = await open({ certificate });
   before.ingress.replaceRoutes([routeOf([app])]);
   const { http: port, https: securePort } = before.ingress.ports;

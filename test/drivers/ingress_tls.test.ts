@@ -14,6 +14,9 @@ import {
   type Front,
 } from '../support/ingress';
 import { makeCertificate } from '../support/ingress_certificate';
+import { fileNeeds } from '../support/programs';
+
+fileNeeds('openssl');
 
 let made: Certificate;
 

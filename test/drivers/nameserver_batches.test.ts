@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { datagramBatches, type DatagramBatches } from '../../drivers/nameserver/embedded/datagram_batches';
 import { openSockets } from '../../drivers/nameserver/embedded/sockets';
 import { freePort } from '../support/free_port';
+import { needs } from '../support/programs';
 
 const hasIPv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 const ADDRESSES = hasIPv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'];
@@ -107,7 +108,7 @@ for turn in range(5):
     raw.sendto(struct.pack('!HHHH', 0, int(sys.argv[1]), 12, 0) + b'zero', ('127.0.0.1', int(sys.argv[1])))
 `;
 
-(isRoot ? test : test.skip)('datagrams from port 0 get no answer, and end nothing', async () => {
+(isRoot ? needs('python3').test : test.skip)('datagrams from port 0 get no answer, and end nothing', async () => {
   const port = await freePort();
   let seen = 0;
   const sockets = await openSockets(port, ['127.0.0.1'], {

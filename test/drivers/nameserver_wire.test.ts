@@ -12,8 +12,10 @@ import { driverContext } from '../../drivers/driver';
 import type { ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
 import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../drivers/nameserver/embedded/driver';
 import { freePort } from '../support/free_port';
+import { needs } from '../support/programs';
 
 const run = promisify(execFile);
+const { test: digTest } = needs('dig');
 const hasIPv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 const ADDRESSES = hasIPv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'];
 
@@ -103,7 +105,7 @@ function query(name: string, type: string, more: object = {}): Buffer {
 const ask = async (name: string, type: string): Promise<Response> => decode(await send(query(name, type)));
 const typesOf = (records: packet.Answer[] | undefined): string[] => (records ?? []).map(({ type }) => type);
 
-test.each([
+digTest.each([
   ['UDP over IPv4', ['@127.0.0.1']],
   ['TCP over IPv4', ['@127.0.0.1', '+tcp']],
   ...(hasIPv6
@@ -122,7 +124,7 @@ test('several questions of a connection are answered in their order', async () =
   expect(answers.map(({ rcode }) => rcode).slice(0, 4)).toEqual(['NOERROR', 'NOERROR', 'NXDOMAIN', 'NOERROR']);
 });
 
-test('what does not fit a datagram of 1,232 bytes is cut short, and whole over TCP', async () => {
+digTest('what does not fit a datagram of 1,232 bytes is cut short, and whole over TCP', async () => {
   const cut = await dig('@127.0.0.1', '+ignore', '+bufsize=4096', 'large.example.com', 'TXT');
   expect(cut).toMatch(/flags: qr aa tc/);
   expect(cut).toContain('udp: 1232');
@@ -187,7 +189,7 @@ test('ANY gets one record set', async () => {
   expect(typesOf((await ask('example.com', 'ANY')).answers)).toEqual(['SOA']);
 });
 
-test('records of all shapes are as dig reads them', async () => {
+digTest('records of all shapes are as dig reads them', async () => {
   expect(await dig('@127.0.0.1', '+short', 'example.com', 'CAA')).toBe('128 issue "ca.example.net"\n');
   expect(await dig('@127.0.0.1', '+short', '_ssh._tcp.host1.example.com', 'SRV')).toBe('1 2 22 host1.example.com.\n');
   expect(await dig('@127.0.0.1', '+short', 'example.com', 'SOA')).toContain(' host\\.master.example.com. 1 7200 3600 ');
@@ -252,7 +254,7 @@ function withOpcode(opcode: number): Buffer {
   return message;
 }
 
-test('dig and its cookie', async () => {
+digTest('dig and its cookie', async () => {
   const first = await dig('@127.0.0.1', '+cookie=0123456789abcdef', 'www.example.com', 'A');
   const [, cookie] = /COOKIE: ([0-9a-f]{48}) \(good\)/.exec(first) ?? [];
   expect(cookie).toMatch(/^0123456789abcdef01/);

@@ -9,6 +9,7 @@ import { SourceError, type SourceDriver } from '../../drivers/source';
 import { openSource } from '../../drivers/source/git';
 import { openWorkshop, type Built, type Running } from '../support/built';
 import { createEmptyDatabase } from '../support/database';
+import { needs } from '../support/programs';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'templates-'));
 const workshop = openWorkshop();
@@ -65,14 +66,13 @@ test('a template that is not shipped', async () => {
 });
 
 // The processes of the preset are those that the source says, so that the first deployment starts all of them.
-test.each(presetDefinitions.filter(({ needs }) => needs.programs?.includes('go') !== true))(
-  '$id names the processes of its template',
-  async ({ template, processes }) => {
+const planned = presetDefinitions.filter(({ needs: { programs } }) => programs?.includes('go') !== true);
+for (const { id, template, processes, needs: wanted } of planned)
+  needs(...(wanted.programs ?? [])).test(`${id} names the processes of its template`, async () => {
     const { plan } = await built(template);
     for (const { type, command } of processes) expect(command ?? plan.processes[type]).toBeTruthy();
     expect(Object.keys(plan.processes).sort()).toEqual(processes.map(({ type }) => type).sort());
-  },
-);
+  });
 
 test('static-site', async () => {
   const running = await workshop.start(await built('static-site'));

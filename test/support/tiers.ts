@@ -1,6 +1,7 @@
 // Which test files a run takes: docs/decisions/0160. A file that is too slow for every run says so in its first line:
 //   /** @tier heavy @quarter 2 @covers drivers/database jobs/database */
 import path from 'node:path';
+import { optionalPrograms } from '../../core/missing_programs';
 import { importsOf, resolveImport } from './imports';
 import { readSource, repositoryFiles } from './repository';
 
@@ -52,6 +53,25 @@ export const heavyFiles = (): string[] => testFiles.filter((file) => marksOf(fil
 export function userFiles(heavy: readonly string[]): string[] {
   const taken = new Set([...everyRun(), ...heavy]);
   return [...taken].filter((file) => !isOfOneUser(file) && differsByUser(file));
+}
+
+/**
+ * What runs on a machine with Node and git alone: starts, and files of every run that call an optional program,
+ * themselves or through a file of the tests that they import.
+ */
+export function bareFiles(): string[] {
+  const names = optionalPrograms.filter(({ base }) => !base).flatMap(({ programs }) => programs);
+  const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');
+  // As an argument of a call, or as a path.
+  const call = new RegExp(`(['"\`]|/s?bin/)(?:${pattern})(?=['"\`\\s])`);
+  return everyRun().filter((file) => {
+    const imported = importsOf(file)
+      .filter(({ target, typeOnly }) => target.startsWith('.') && !typeOnly)
+      .map(({ target }) => resolveImport(file, target, known))
+      .filter((target) => known.has(target) && target.startsWith('test/'));
+    const callsOne = [file, ...imported].some((one) => call.test(readSource(one)));
+    return !isOfOneUser(file) && (callsOne || /^test\/(npm_)?start/.test(file));
+  });
 }
 
 export function differsByUser(file: string): boolean {
