@@ -35,6 +35,11 @@ export interface BuildPlan {
   env: Record<string, string>;
 }
 
+/** Whether a unit has to run: without a step too it leaves what processes find by name (`tools`, `programs`). */
+export function hasBuild({ steps, tools = [], programs = [] }: BuildPlan): boolean {
+  return steps.length + tools.length + programs.length > 0;
+}
+
 export interface BuildDirectories {
   /** The files of the source. */
   directory: string;

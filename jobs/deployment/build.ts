@@ -2,6 +2,7 @@
 import { databaseTrust } from '../database/trust';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { hasBuild } from '../../drivers/builder';
 import { DriverError, asDriverErrors } from '../../drivers/driver';
 import type { UnitLimits } from '../../drivers/runtime';
 import { SourceError, type Commit } from '../../drivers/source';
@@ -39,11 +40,11 @@ export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Prom
     await ensureTools(row, row.plan, ctx);
     return progressing(0, { observed: { ...row.observed, equipped: true } });
   }
-  if (!row.observed.built && row.plan.steps.length) {
+  if (!row.observed.built && hasBuild(row.plan)) {
     if ((await runDeploymentTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
     // Before the unit goes, which is the only other trace of a finished build.
     await ctx.record({ observed: { ...row.observed, built: true } });
-    await appendDeploymentLog(row, ctx, 'build', 'The build succeeded.');
+    if (row.plan.steps.length) await appendDeploymentLog(row, ctx, 'build', 'The build succeeded.');
   }
   await removeTask(row, 'build', ctx);
   if (row.plan.kind === 'dockerfile' && !row.plan.image) return takeBuiltImage(row, row.plan, ctx);
