@@ -44,7 +44,7 @@ export function toolchains(hidden: string): string[] {
 export function languagePaths(visible: string[], isReachable: (directory: string) => boolean): string {
   const ours = languagePrograms()
     .map(({ directory }) => directory)
-    .filter((directory) => visible.some((one) => isWithin(one, directory)) && isReachable(directory));
+    .filter((directory) => [...visible, ...system].some((one) => isWithin(one, directory)) && isReachable(directory));
   return [...new Set([...ours, ...systemPath.split(':')])].join(':');
 }
 
