@@ -21,6 +21,8 @@ export interface BuildPlan {
   kind: PlanKind;
   /** One line for the build log: `Node.js, npm ci, build script`. */
   summary: string;
+  /** What the owner should know of it: sentences for the log. */
+  notes?: string[];
   /** Programs that do not come from the host; absent in plans of earlier versions, as `programs` is. */
   tools?: Tool[];
   /** Shell commands, one after another, in the root directory of the source. */

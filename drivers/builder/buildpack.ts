@@ -4,14 +4,21 @@ import path from 'node:path';
 import { BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
 import type { ToolchainDriver } from '../toolchain';
 import { buildEnvironment, buildScript } from './build_script';
-import { planDockerfile } from './dockerfile';
+import { canBuildImages, planDockerfile } from './dockerfile';
 import { detectGo } from './go';
-import { detectNode } from './node';
+import { detectNode, detectNodeFile } from './node';
 import { shellWord, type BuildHost, type DetectLanguage, type LanguagePlan, type Step } from './language_plan';
 import { parseProcfile } from './procfile';
 import { detectPython } from './python';
 import { openFiles, type SourceFiles } from './source_files';
-import { detectStaticSite, siteOfCustomBuild } from './static_site';
+import { findSiteDirectory, OUTPUT_DIRECTORIES, planSite, siteOfBuild, siteOfCustomBuild } from './static_site';
+import {
+  findNestedSource,
+  findUnbuiltSource,
+  shownFile,
+  unbuiltSourceError,
+  type UnbuiltSource,
+} from './unbuilt_source';
 
 const languages = [detectNode, detectPython, detectGo];
 const emptyPlan: LanguagePlan = {
@@ -45,14 +52,45 @@ async function detect(directory: string, settings: BuildSettings, host: BuildHos
   const text = await files.read('Procfile');
   if (settings.build_command !== null) return planCustomBuild(settings.build_command, text, files, host);
   if (text !== null) return planProcfile(text, files, host);
-  const found = await detectFirst(files, host);
-  if (found !== null) return toBuildPlan(found);
-  if (await files.has(settings.dockerfile_path)) return planDockerfile(files, settings, host.facts);
+  const found = await planSource(files, settings, host);
+  if (found !== null) return found;
   const place = settings.root_directory === '.' ? 'the source' : settings.root_directory;
   throw new BuildError(
     `The platform found nothing to build or start in ${place}. ` +
       'Add a Procfile, a package.json with a start script, an index.html, a requirements.txt or a go.mod.',
   );
+}
+
+/** Programs first; a site only where nothing in the files is a program, whose source it would publish. */
+async function planSource(files: SourceFiles, settings: BuildSettings, host: BuildHost): Promise<BuildPlan | null> {
+  const parts = await detectUntilStart(files, host);
+  if (parts.some(startsSomething)) return toBuildPlan(mergePlans(parts));
+  const site = await findSiteDirectory(files);
+  const unbuilt = await findUnbuilt(files, parts, site);
+  const isMixed = unbuilt !== null || parts.some(({ kind }) => kind !== 'node');
+  const hasDockerfile = await files.has(settings.dockerfile_path);
+  if (parts.some(({ hasBuildScript }) => hasBuildScript) && !(isMixed && hasDockerfile))
+    return planBuiltSite(mergePlans(parts), isMixed, unbuilt);
+  if (hasDockerfile && (site !== null || unbuilt !== null || parts.length === 0))
+    return planDockerfile(files, settings, host.facts);
+  if (unbuilt !== null && (site !== null || parts.length === 0))
+    throw unbuiltSourceError(unbuilt, site !== null, canBuildImages(host.facts));
+  if (site !== null && !isMixed)
+    return withNotes(mergePlans([...parts, planSite(site)]), await nestedNote(files, site));
+  return parts.length > 0 ? toBuildPlan(mergePlans(parts)) : null;
+}
+
+/** What lies beside the sources of another program is no site: only what the build script made is. */
+function planBuiltSite(merged: LanguagePlan, isMixed: boolean, unbuilt: UnbuiltSource | null): BuildPlan {
+  const site = siteOfBuild(isMixed ? OUTPUT_DIRECTORIES : [...OUTPUT_DIRECTORIES, '.']);
+  const plan: LanguagePlan = {
+    ...merged,
+    ...site,
+    kind: 'static',
+    summary: [...merged.summary, 'static site'],
+    prune: null,
+  };
+  return withNotes(plan, unbuilt && noteOf(unbuilt));
 }
 
 async function planCustomBuild(
@@ -63,14 +101,20 @@ async function planCustomBuild(
 ): Promise<BuildPlan> {
   const step: Step = { name: 'Build command', command };
   if (procfile !== null) return { ...(await planProcfile(procfile, files, host, [step])), kind: 'custom' };
-  const found = (await detectFirst(files, host)) ?? { ...emptyPlan, ...siteOfCustomBuild() };
-  const site = found.site.length ? siteOfCustomBuild().site : [];
+  const parts = await detectUntilStart(files, host);
+  const found = mergePlans(parts);
+  const isMixed =
+    (await findUnbuilt(files, parts, await findSiteDirectory(files))) !== null ||
+    parts.some(({ kind }) => kind !== 'node');
+  const site = parts.some(startsSomething)
+    ? {}
+    : siteOfCustomBuild(isMixed ? OUTPUT_DIRECTORIES : [...OUTPUT_DIRECTORIES, '.']);
   return {
     ...toBuildPlan({
       ...found,
       summary: [...found.summary.slice(0, 1), 'build command'],
       steps: [step],
-      site,
+      ...site,
       prune: null,
     }),
     kind: 'custom',
@@ -94,16 +138,40 @@ async function planProcfile(text: string, files: SourceFiles, host: BuildHost, i
   return toBuildPlan(plan, release_command);
 }
 
-/** The first language that knows what to start, with what those before it have to build; the first where none knows. */
-async function detectFirst(files: SourceFiles, host: BuildHost): Promise<LanguagePlan | null> {
-  const before: LanguagePlan[] = [];
-  for (const look of [detectNode, detectStaticSite, detectPython, detectGo]) {
+/** The languages of the files, up to the first that knows what to start: those before it have something to build. */
+async function detectUntilStart(files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {
+  const parts: LanguagePlan[] = [];
+  for (const look of [...languages, detectNodeFile]) {
     const part = await look(files, host);
-    if (part === null) continue;
-    before.push(part);
-    if (Object.keys(part.processes).length > 0) return mergePlans(before);
+    if (part !== null) parts.push(part);
+    if (part !== null && startsSomething(part)) break;
   }
-  return before[0] ?? null;
+  return parts;
+}
+
+function startsSomething({ processes }: LanguagePlan): boolean {
+  return Object.keys(processes).length > 0;
+}
+
+function findUnbuilt(files: SourceFiles, parts: LanguagePlan[], site: string | null): Promise<UnbuiltSource | null> {
+  const known = parts.flatMap(({ kind }) => (kind === 'python' ? ['Python'] : kind === 'go' ? ['Go'] : []));
+  return findUnbuiltSource(files, site === 'public' ? ['.', 'public'] : ['.'], known);
+}
+
+async function nestedNote(files: SourceFiles, site: string): Promise<string | null> {
+  const nested = await findNestedSource(files, site);
+  return nested && noteOf(nested);
+}
+
+function noteOf(found: UnbuiltSource): string {
+  return (
+    `${shownFile(found)} (${found.language}) does not run: this deployment publishes a static site. ` +
+    'To run a program, add a Procfile or a Dockerfile.'
+  );
+}
+
+function withNotes(plan: LanguagePlan, note: string | null): BuildPlan {
+  return { ...toBuildPlan(plan), ...(note !== null && { notes: [note] }) };
 }
 
 async function detectAll(looks: DetectLanguage[], files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {

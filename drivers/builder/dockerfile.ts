@@ -23,7 +23,7 @@ const INSTEAD = 'Use the builder `buildpack` with a Procfile, or one of the lang
 export async function planDockerfile(
   files: SourceFiles,
   { dockerfile_path: dockerfile, dockerfile_target }: Pick<BuildSettings, 'dockerfile_path' | 'dockerfile_target'>,
-  { oci_builders, programs }: HostFacts,
+  facts: HostFacts,
 ): Promise<BuildPlan> {
   const text = await files.read(dockerfile);
   const target = dockerfile_target ?? null;
@@ -35,7 +35,7 @@ export async function planDockerfile(
     throw new BuildError(
       `${dockerfile} has no stage ${target}. Check build.dockerfile_target in the settings of the application.`,
     );
-  if (!oci_builders.includes('buildah') || !programs.bubblewrap)
+  if (!canBuildImages(facts))
     throw new BuildError(`A Dockerfile needs buildah and bubblewrap, which this platform does not have. ${INSTEAD}`);
   return {
     kind: 'dockerfile',
@@ -45,6 +45,10 @@ export async function planDockerfile(
     release_command: null,
     env: {},
   };
+}
+
+export function canBuildImages({ oci_builders, programs }: HostFacts): boolean {
+  return oci_builders.includes('buildah') && programs.bubblewrap !== undefined;
 }
 
 function stagesIn(text: string): string[] {

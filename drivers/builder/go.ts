@@ -2,10 +2,12 @@
 import { BuildError } from '../builder';
 import type { DetectLanguage } from './language_plan';
 import type { SourceFiles } from './source_files';
+import { findSiteDirectory } from './static_site';
+import { findNestedSource } from './unbuilt_source';
 
 export const detectGo: DetectLanguage = async (files, { facts }) => {
   const module = await files.read('go.mod');
-  if (module === null) return null;
+  if (module === null || (await isModuleOfSite(files))) return null;
   if (!facts.programs.go)
     throw new BuildError(
       'The source needs Go, which is not installed on this platform. Ask the operator to install it.',
@@ -23,6 +25,16 @@ export const detectGo: DetectLanguage = async (files, { facts }) => {
     programs: ['bin'],
   };
 };
+
+/** Generators of sites keep their themes in a go.mod, without a program. */
+async function isModuleOfSite(files: SourceFiles): Promise<boolean> {
+  return (await findSiteDirectory(files)) !== null && !(await hasGoFile(files));
+}
+
+async function hasGoFile(files: SourceFiles): Promise<boolean> {
+  if ((await files.names('.')).some((name) => name.endsWith('.go'))) return true;
+  return (await findNestedSource(files, '.', ['Go'])) !== null;
+}
 
 function webProcess(program: string | null): Record<string, string> {
   return program === null ? {} : { web: `bin/${program}` };

@@ -15,6 +15,8 @@ export interface LanguagePlan {
   steps: Step[];
   /** Steps after these that make the files a site, where nothing else is to serve them. */
   site: Step[];
+  /** A build script of its own makes files, which are a site where nothing else is started. */
+  hasBuildScript?: boolean;
   /** Removes, after all of these, what only the build needed. */
   prune: string | null;
   processes: Record<string, string>;

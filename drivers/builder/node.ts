@@ -1,4 +1,5 @@
 // Node.js: dependencies by the lock file, the build script, and what starts it.
+import { majorOf } from '../../core/semver';
 import { chooseNodeTools } from './node_tools';
 import { parsePackage, type Package } from './package_json';
 import {
@@ -9,20 +10,31 @@ import {
   type ManagerName,
   type PackageManager,
 } from './package_manager';
-import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
+import type { BuildHost, DetectLanguage, LanguagePlan, Step } from './language_plan';
+import { findServerFile } from './server_file';
 import type { SourceFiles } from './source_files';
-import { siteOfBuild } from './static_site';
 
 export const detectNode: DetectLanguage = async (files, host) => {
   const text = await files.read('package.json');
-  if (text === null) return null;
-  const found = parsePackage(text);
+  return text === null ? null : planNode(parsePackage(text), files, host);
+};
+
+/** A server without a package.json, and so without packages. */
+export const detectNodeFile: DetectLanguage = async (files, host) => {
+  if ((await files.has('package.json')) || (await findServerFile(files)) === null) return null;
+  return planNode(parsePackage('{}'), files, host);
+};
+
+async function planNode(found: Package, files: SourceFiles, host: BuildHost): Promise<LanguagePlan> {
   const manager = await findPackageManager(found, files);
   const chosen = await chooseNodeTools(found, manager, files, host);
-  const installs = found.hasDependencies || manager.lockFile !== null;
+  // Yarn 2 and later run nothing, not even a script, in a project that was not installed.
+  const isYarnBerry = manager.name === 'yarn' && majorOf(chosen.manager) >= 2;
+  const installs = found.hasDependencies || manager.lockFile !== null || isYarnBerry;
   const install: Step[] = installs ? [stepOf(installCommand(manager, chosen.manager), 2)] : [];
   const build: Step[] = found.scripts.build === undefined ? [] : [stepOf(runCommand(manager.name, 'build'), 3)];
-  const plan: LanguagePlan = {
+  const start = await webCommand(found, manager, files);
+  return {
     kind: 'node',
     summary: [
       `Node.js ${chosen.node}`,
@@ -33,35 +45,24 @@ export const detectNode: DetectLanguage = async (files, host) => {
     tools: chosen.tools,
     steps: [...install, ...build],
     site: [],
+    hasBuildScript: build.length > 0,
     prune:
       installs && found.hasDevelopment ? pruneCommand(manager, chosen.manager, await isWorkspace(found, files)) : null,
-    processes: {},
+    processes: start === null ? {} : { web: start },
     env: { NODE_ENV: 'production' },
     programs: installs && !manager.isPnp ? ['node_modules/.bin'] : [],
   };
-  return withStart(plan, found, manager, files);
-};
+}
 
 function stepOf(command: string, words: number): Step {
   return { name: command.split(' ').slice(0, words).join(' '), command };
 }
 
-/** What starts it: the start script, the main file, server.js or index.js; else it is a site of the build script. */
-async function withStart(
-  plan: LanguagePlan,
-  found: Package,
-  manager: PackageManager,
-  files: SourceFiles,
-): Promise<LanguagePlan> {
-  const file = await firstFile(files, [found.main, 'server.js', 'index.js']);
-  const start = found.scripts.start === undefined ? file && nodeCommand(file, manager) : startCommand(found, manager);
-  if (start) return { ...plan, processes: { web: start } };
-  if (found.scripts.build === undefined && !(await files.has('index.html')) && !(await files.has('public/index.html')))
-    return plan;
-  const site = siteOfBuild(
-    found.scripts.build === undefined ? ['.', 'public'] : ['dist', 'build', 'out', 'public', '_site', '.'],
-  );
-  return { ...plan, kind: 'static', summary: [...plan.summary, 'static site'], ...site, prune: null };
+/** What starts it: the start script, the main file, server.js, index.js or another file that is a server. */
+async function webCommand(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
+  if (found.scripts.start !== undefined) return startCommand(found, manager);
+  const file = (await firstFile(files, [found.main, 'server.js', 'index.js'])) ?? (await findServerFile(files));
+  return file && nodeCommand(file, manager);
 }
 
 function nodeCommand(file: string, { name, isPnp }: PackageManager): string {

@@ -11,7 +11,7 @@ export const detectPython: DetectLanguage = async (files, { facts }) => {
   const requirements = await files.read('requirements.txt');
   const hasProject = requirements === null && (await files.has('pyproject.toml'));
   const main = await findMainFile(files);
-  if (requirements === null && !hasProject && main === null) return null;
+  if (requirements === null && main === null && !(hasProject && (await isProject(files)))) return null;
   const python = await choosePython(files, facts);
   const wanted = (requirements ?? '')
     .split(/\r?\n/)
@@ -32,6 +32,13 @@ export const detectPython: DetectLanguage = async (files, { facts }) => {
   const web = await webCommand(files, wanted, main);
   return web === null ? part : { ...part, processes: { web } };
 };
+
+/** Not only the settings of linters. */
+async function isProject(files: SourceFiles): Promise<boolean> {
+  for (const lock of ['uv.lock', 'poetry.lock']) if (await files.has(lock)) return true;
+  const text = (await files.read('pyproject.toml')) ?? '';
+  return /^\s*\[(?:project|build-system|dependency-groups|tool\.poetry)\b/m.test(text);
+}
 
 async function findMainFile(files: SourceFiles): Promise<string | null> {
   for (const name of mainFiles) if (await files.has(name)) return name;

@@ -1,26 +1,34 @@
 // A site of files, served by a small server that becomes part of what is built: it lives as long as the files do.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
+import type { LanguagePlan, Step } from './language_plan';
+import type { SourceFiles } from './source_files';
+
+/** Where builds leave sites. */
+export const OUTPUT_DIRECTORIES = ['dist', 'build', 'out', 'public', '_site'];
 
 // `.cjs`: the package.json around it may say that its files are modules.
 const serverFile = '.platform/static_server.cjs';
 
-export const detectStaticSite: DetectLanguage = async (files) => {
-  const found = (await files.has('index.html')) ? '.' : (await files.has('public/index.html')) ? 'public' : null;
-  if (found === null) return null;
+/** The directory of a site that is there without a build; null where there is none. */
+export async function findSiteDirectory(files: SourceFiles): Promise<string | null> {
+  if (await files.has('index.html')) return '.';
+  return (await files.has('public/index.html')) ? 'public' : null;
+}
+
+export function planSite(directory: string): LanguagePlan {
   return {
     kind: 'static',
-    summary: [found === '.' ? 'Static site' : 'Static site of public/'],
+    summary: [directory === '.' ? 'Static site' : `Static site of ${directory}/`],
     tools: [],
     steps: [],
     site: [serverStep()],
     prune: null,
-    processes: { web: command([found]) },
+    processes: { web: command([directory]) },
     env: {},
     programs: [],
   };
-};
+}
 
 /** A site that is there after the build only: the first of the directories with an index.html. Fails where none has. */
 export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 'processes'> {
@@ -34,8 +42,8 @@ export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 
 }
 
 /** For a build command of the user, whose result nobody knows: the server says at its start if there is no site. */
-export function siteOfCustomBuild(): Pick<LanguagePlan, 'site' | 'processes'> {
-  return { site: [serverStep()], processes: { web: command(['dist', 'build', 'out', 'public', '_site', '.']) } };
+export function siteOfCustomBuild(directories: string[]): Pick<LanguagePlan, 'site' | 'processes'> {
+  return { site: [serverStep()], processes: { web: command(directories) } };
 }
 
 function command(directories: string[]): string {

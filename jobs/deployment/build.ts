@@ -63,6 +63,7 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   if (plan.kind !== 'dockerfile') requireCommands(plan, planning);
   await appendDeploymentLog(row, ctx, 'build', `-----> ${plan.summary}`);
+  for (const note of plan.notes ?? []) await appendDeploymentLog(row, ctx, 'build', note, 'warning');
   return progressing(0, { ...commit, plan, observed: { fetched: true } });
 }
 

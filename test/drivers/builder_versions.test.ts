@@ -73,6 +73,13 @@ describe('package managers', () => {
     );
   });
 
+  test('Yarn 2 and later install also where nothing is to be installed: they run nothing before', async () => {
+    const steps = async (packageManager: string): Promise<string[]> =>
+      commands(await detect({ 'package.json': { packageManager, scripts: { start: 'node a.js' } }, 'a.js': '' }));
+    expect(await steps('yarn@4.1.0')).toEqual(['yarn install --no-immutable']);
+    expect(await steps('yarn@1.22.22')).toEqual([]);
+  });
+
   test('Yarn without node_modules starts programs through yarn', async () => {
     const start = { scripts: { start: 'node a.js' } };
     expect((await plan(start, lock('8'))).processes.web).toBe('yarn run start');

@@ -1,0 +1,166 @@
+// Programs in a source that no builder of this platform starts by itself. Where there is one, the files around it are
+// not published as a site: the program would never run, and its source would be what visitors read.
+import path from 'node:path';
+import { BuildError } from '../builder';
+import { isNodeServer } from './server_file';
+import type { SourceFiles } from './source_files';
+
+export interface UnbuiltSource {
+  /** Relative to the root directory. */
+  file: string;
+  language: string;
+}
+
+const manifestNames: Record<string, string[]> = {
+  PHP: ['composer.json', 'composer.lock', 'artisan'],
+  Ruby: ['Gemfile', 'Gemfile.lock', 'gems.rb', 'config.ru'],
+  Rust: ['Cargo.toml', 'Cargo.lock'],
+  Java: ['pom.xml', 'build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'],
+  Scala: ['build.sbt', 'build.sc'],
+  Clojure: ['project.clj', 'deps.edn'],
+  Elixir: ['mix.exs'],
+  Erlang: ['rebar.config'],
+  Gleam: ['gleam.toml'],
+  Deno: ['deno.json', 'deno.jsonc', 'deno.lock'],
+  Swift: ['Package.swift'],
+  Dart: ['pubspec.yaml'],
+  Crystal: ['shard.yml'],
+  Haskell: ['stack.yaml', 'cabal.project'],
+  Perl: ['cpanfile', 'Makefile.PL'],
+  Julia: ['Project.toml'],
+  Zig: ['build.zig'],
+  D: ['dub.json', 'dub.sdl'],
+  OCaml: ['dune-project'],
+  'C++': ['CMakeLists.txt', 'meson.build'],
+  Python: ['Pipfile', 'Pipfile.lock', 'setup.py', 'setup.cfg', 'manage.py', 'environment.yml'],
+};
+const manifestEndings: Record<string, string[]> = {
+  '.NET': ['.csproj', '.fsproj', '.vbproj', '.sln', '.slnx'],
+  Haskell: ['.cabal'],
+  Nim: ['.nimble'],
+};
+const sourceEndings: Record<string, string[]> = {
+  PHP: ['.php', '.phtml', '.php3', '.php4', '.php5', '.php7', '.php8', '.phps'],
+  Python: ['.py', '.pyw'],
+  Ruby: ['.rb', '.ru', '.erb', '.rhtml'],
+  Go: ['.go'],
+  Rust: ['.rs'],
+  Java: ['.java', '.jsp', '.jspx'],
+  Kotlin: ['.kt', '.kts'],
+  Scala: ['.scala'],
+  Groovy: ['.groovy'],
+  Clojure: ['.clj', '.cljc'],
+  '.NET': ['.cs', '.vb', '.cshtml', '.razor', '.aspx', '.ashx', '.asmx', '.asp'],
+  Elixir: ['.ex', '.exs', '.eex', '.heex'],
+  Erlang: ['.erl'],
+  Gleam: ['.gleam'],
+  Perl: ['.pl', '.pm', '.cgi', '.psgi'],
+  ColdFusion: ['.cfm', '.cfc'],
+  Lua: ['.lua'],
+  Swift: ['.swift'],
+  Dart: ['.dart'],
+  Crystal: ['.cr'],
+  Haskell: ['.hs'],
+  Julia: ['.jl'],
+  Nim: ['.nim'],
+  Zig: ['.zig'],
+  OCaml: ['.ml'],
+  C: ['.c'],
+  'C++': ['.cc', '.cpp', '.cxx'],
+};
+
+const byManifest = inverted(manifestNames);
+const byManifestEnding = inverted(manifestEndings);
+const bySourceEnding = inverted(sourceEndings);
+const typescript = /^(?:server|app|index|main|mod)\.[mc]?ts$/;
+const skipped = /^(?:\..*|node_modules|bower_components|vendor)$/;
+const DEPTH_MAX = 4;
+const ENTRIES_MAX = 2000;
+
+/**
+ * A manifest or a source file of a program in one of the directories, manifests first.
+ * @param known languages that a plan speaks for
+ */
+export async function findUnbuiltSource(
+  files: SourceFiles,
+  directories: string[],
+  known: string[],
+): Promise<UnbuiltSource | null> {
+  const all: UnbuiltSource[] = [];
+  for (const directory of directories) {
+    for (const name of await files.names(directory)) {
+      const file = path.posix.join(directory, name);
+      const language = manifestLanguage(name) ?? (await sourceLanguage(files, file));
+      if (language !== null && !known.includes(language) && (await files.has(file))) all.push({ file, language });
+    }
+  }
+  return all.find(({ file }) => manifestLanguage(path.posix.basename(file)) !== null) ?? all[0] ?? null;
+}
+
+/**
+ * The first source file of a program below the folders of a directory: libraries of a site may carry some.
+ * @param wanted languages; all where it is left out
+ */
+export async function findNestedSource(
+  files: SourceFiles,
+  directory: string,
+  wanted?: string[],
+): Promise<UnbuiltSource | null> {
+  const queue = [{ directory, depth: 0 }];
+  let entries = 0;
+  for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+    for (const name of await files.names(next.directory)) {
+      if (skipped.test(name)) continue;
+      if ((entries += 1) > ENTRIES_MAX) return null;
+      const file = path.posix.join(next.directory, name);
+      const language = bySourceEnding.get(path.extname(name).toLowerCase());
+      const counts = language !== undefined && (wanted?.includes(language) ?? true);
+      if (next.depth > 0 && counts && (await files.has(file))) return { file, language };
+      if (next.depth < DEPTH_MAX && (await files.isDirectory(file)))
+        queue.push({ directory: file, depth: next.depth + 1 });
+    }
+  }
+  return null;
+}
+
+/** The refusal, with the way that the language has. */
+export function unbuiltSourceError(found: UnbuiltSource, hasSite: boolean, canBuildImages: boolean): BuildError {
+  const { language } = found;
+  const way = ways[language]?.(shownFile(found));
+  const what =
+    way === undefined
+      ? `this platform does not build ${language} by itself. Add a Dockerfile that builds and starts the program` +
+        `${canBuildImages ? '' : '; the operator has to install buildah and bubblewrap for it'}.`
+      : `nothing says how to start it. ${way}`;
+  const site =
+    ' To publish a site only, keep its files in a directory of their own and set build.root_directory to it.';
+  return new BuildError(`The source has ${shownFile(found)} (${language}), and ${what}${hasSite ? site : ''}`);
+}
+
+/** For messages: names of files are chosen by strangers. */
+export function shownFile({ file }: UnbuiltSource): string {
+  return /^[\w./ @+-]{1,80}$/.test(file) ? file : JSON.stringify(file.slice(0, 80)).replace(/[^ -~]/g, '?');
+}
+
+const ways: Record<string, (file: string) => string> = {
+  Python: (file) => {
+    const command = file.endsWith('.py') ? `python3 ${file}` : 'gunicorn app:app';
+    return `Add a Procfile with a line like \`web: ${command}\` and a requirements.txt, or a Dockerfile.`;
+  },
+  Go: () => 'Add a go.mod (`go mod init`) beside it, or a Dockerfile.',
+  TypeScript: () => 'Add a package.json with a start script, or a Dockerfile.',
+};
+
+function manifestLanguage(name: string): string | null {
+  return byManifest.get(name) ?? byManifestEnding.get(path.extname(name).toLowerCase()) ?? null;
+}
+
+async function sourceLanguage(files: SourceFiles, file: string): Promise<string | null> {
+  const name = path.posix.basename(file);
+  if (typescript.test(name)) return (await isNodeServer(files, file)) ? 'TypeScript' : null;
+  return name.endsWith('_test.go') ? null : (bySourceEnding.get(path.extname(name).toLowerCase()) ?? null);
+}
+
+function inverted(table: Record<string, string[]>): Map<string, string> {
+  return new Map(Object.entries(table).flatMap(([language, names]) => names.map((name) => [name, language] as const)));
+}
