@@ -81,8 +81,8 @@ const LOCK_PREVIEW = named(
   'select current_deployment_id from previews where id = $1 and deleted_at is null for no key update',
 );
 const ACTIVATE =
-  named(`update deployments set status = 'active', status_reason = null, activated_at = now(), finished_at = now(),
-    artifact_kept = true,
+  named(`update deployments set status = 'active', activated_at = now(), finished_at = now(), artifact_kept = true,
+    status_reason = (select string_agg(note, ' ') from jsonb_array_elements_text(plan -> 'notes') note),
   observed_generation = observed_generation + 1 where id = $1 and fence = $2 and release_id = $3
     and status = 'deploying' and deleted_at is null returning id`);
 const SUPERSEDE = named(

@@ -5412,7 +5412,10 @@ export type Deployment = {
   /** Author of the commit, once the source has been fetched. */
   commit_author?: Maybe<Scalars['String']['output']>;
   status: DeploymentStatus;
-  /** Why the deployment failed or was canceled. */
+  /**
+   * Why the deployment failed or was canceled. Of an active deployment, what its owner should change, for example a server
+   * for development that serves visitors; usually null.
+   */
   status_reason?: Maybe<Scalars['String']['output']>;
   /**
    * Whether the application can be rolled back to this deployment. This is true for the last ten deployments that were

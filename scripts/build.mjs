@@ -17,7 +17,7 @@ const SOURCE = /\.(?:ts|graphql|json)$/;
 const ASSETS = [
   ['schema', /\.graphql$/],
   ['rest/console', /\.(?:html|css|js|svg)$/],
-  ['drivers/builder', /\.js$/],
+  ['drivers/builder', /\.(?:js|py)$/],
 ];
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {

@@ -10,6 +10,7 @@ import { detectNode, detectNodeFile } from './node';
 import { shellWord, type BuildHost, type DetectLanguage, type LanguagePlan, type Step } from './language_plan';
 import { parseProcfile } from './procfile';
 import { detectPython } from './python';
+import { developmentNote } from './python_server';
 import { openFiles, type SourceFiles } from './source_files';
 import { findSiteDirectory, OUTPUT_DIRECTORIES, planSite, siteOfBuild, siteOfCustomBuild } from './static_site';
 import {
@@ -75,8 +76,7 @@ async function planSource(files: SourceFiles, settings: BuildSettings, host: Bui
     return planDockerfile(files, settings, host.facts);
   if (unbuilt !== null && (site !== null || parts.length === 0))
     throw unbuiltSourceError(unbuilt, site !== null, canBuildImages(host.facts));
-  if (site !== null && !isMixed)
-    return withNotes(mergePlans([...parts, planSite(site)]), await nestedNote(files, site));
+  if (site !== null && !isMixed) return withNote(mergePlans([...parts, planSite(site)]), await nestedNote(files, site));
   return parts.length > 0 ? toBuildPlan(mergePlans(parts)) : null;
 }
 
@@ -90,7 +90,7 @@ function planBuiltSite(merged: LanguagePlan, isMixed: boolean, unbuilt: UnbuiltS
     summary: [...merged.summary, 'static site'],
     prune: null,
   };
-  return withNotes(plan, unbuilt && noteOf(unbuilt));
+  return withNote(plan, unbuilt && noteOf(unbuilt));
 }
 
 async function planCustomBuild(
@@ -170,8 +170,8 @@ function noteOf(found: UnbuiltSource): string {
   );
 }
 
-function withNotes(plan: LanguagePlan, note: string | null): BuildPlan {
-  return { ...toBuildPlan(plan), ...(note !== null && { notes: [note] }) };
+function withNote(plan: LanguagePlan, note: string | null): BuildPlan {
+  return toBuildPlan({ ...plan, notes: [...(plan.notes ?? []), ...(note === null ? [] : [note])] });
 }
 
 async function detectAll(looks: DetectLanguage[], files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {
@@ -191,6 +191,7 @@ function mergePlans(parts: LanguagePlan[]): LanguagePlan {
       processes: { ...before.processes, ...part.processes },
       env: { ...before.env, ...part.env },
       programs: [...before.programs, ...part.programs],
+      notes: [...(before.notes ?? []), ...(part.notes ?? [])],
     }),
     emptyPlan,
   );
@@ -199,9 +200,11 @@ function mergePlans(parts: LanguagePlan[]): LanguagePlan {
 function toBuildPlan(found: LanguagePlan, releaseCommand: string | null = null): BuildPlan {
   const { kind, summary, tools, steps, site, prune, processes, env, programs } = found;
   const commands = [...Object.values(processes), ...(releaseCommand === null ? [] : [releaseCommand])];
+  const notes = [...(found.notes ?? []), ...commands.map(developmentNote).filter((note) => note !== null)];
   return {
     kind,
     summary: summary.join(', '),
+    ...(notes.length > 0 && { notes }),
     tools: tools.filter(({ name }, i) => tools.findIndex((other) => other.name === name) === i),
     steps: [...steps, ...site, ...(prune === null ? [] : [pruneStep(prune, commands)])],
     programs,

@@ -21,6 +21,8 @@ export interface LanguagePlan {
   prune: string | null;
   processes: Record<string, string>;
   env: Record<string, string>;
+  /** What the owner should know of it: sentences. */
+  notes?: string[];
   /** Directories of programs that processes can call by name, relative to the root directory. */
   programs: string[];
 }

@@ -7,8 +7,6 @@ export interface Python {
   /** Its program. */
   program: string;
   version: string;
-  /** The source asks for it by name. */
-  isChosen: boolean;
 }
 
 /** `.python-version` as pyenv and uv write it, `runtime.txt` as Heroku reads it; the first line that is no comment. */
@@ -23,14 +21,14 @@ export async function choosePython(files: SourceFiles, { programs, pythons = {} 
       throw new BuildError(
         'The source needs Python, which is not installed on this platform. Ask the operator to install python3.',
       );
-    return { program: 'python3', version: usual.version, isChosen: false };
+    return { program: 'python3', version: usual.version };
   }
   const [, major, minor] = /^(\d+)(?:\.(\d+))?/.exec(asked.version) ?? [];
   const series = `${major}.${minor}`;
   if (usual && (minor === undefined ? major === '3' : seriesOf(usual.version) === series))
-    return { program: 'python3', version: usual.version, isChosen: false };
+    return { program: 'python3', version: usual.version };
   const found = pythons[series];
-  if (found) return { program: `python${series}`, version: found.version, isChosen: true };
+  if (found) return { program: `python${series}`, version: found.version };
   throw new BuildError(missing(asked, series, [...(usual ? [seriesOf(usual.version)] : []), ...Object.keys(pythons)]));
 }
 

@@ -50,5 +50,13 @@ async function kindOf(file: string | null): Promise<'file' | 'directory' | null>
 async function readText(file: string | null, name: string): Promise<string | null> {
   if (file === null || (await kindOf(file)) !== 'file') return null;
   if ((await stat(file)).size > bytesMax) throw new BuildError(`${name} is larger than 1 MB.`);
-  return (await readFile(file, 'utf8')).replace(/^\ufeff/, '');
+  return decode(await readFile(file)).replace(/^\ufeff/, '');
+}
+
+/** UTF-8, or UTF-16 where a mark says so: PowerShell writes that with `>`. */
+function decode(bytes: Buffer): string {
+  const isWhole = bytes.length % 2 === 0;
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.toString('utf16le');
+  if (bytes[0] === 0xfe && bytes[1] === 0xff && isWhole) return Buffer.from(bytes).swap16().toString('utf16le');
+  return bytes.toString('utf8');
 }

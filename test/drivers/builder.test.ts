@@ -73,10 +73,10 @@ describe('others', () => {
     const web = async (files: Record<string, string>) => (await detect(files)).processes.web;
     expect(await detect({ 'app.py': '' })).toMatchObject({
       kind: 'python',
-      steps: [],
+      steps: [{ name: 'Python environment' }],
       processes: { web: 'python3 app.py' },
     });
-    expect((await detect({ 'requirements.txt': '# nothing\n', 'main.py': '' })).steps).toEqual([]);
+    expect(commands(await detect({ 'requirements.txt': '# nothing\n', 'main.py': '' }))).toHaveLength(1);
     expect(
       await web({
         'requirements.txt': 'gunicorn\nflask\n',
@@ -87,7 +87,6 @@ describe('others', () => {
       'gunicorn --bind 127.0.0.1:$PORT shop.wsgi',
     );
     expect(await web({ 'requirements.txt': 'flask', 'main.py': '' })).toBe('python3 main.py');
-    expect(commands(await detect({ 'pyproject.toml': '', 'main.py': '' }))[1]).toMatch(/pip install \. &&/);
     expect(await buildError(detect({ 'app.py': '' }, {}, without('python3')))).toMatch(/needs Python/);
   });
 
@@ -95,13 +94,15 @@ describe('others', () => {
     const found = (version: string) => ({ version, path: `/usr/bin/python${version}` });
     const host = { ...facts, pythons: { '3.11': found('3.11.2'), '3.12': found('3.12.7') } };
     const plan = (files: Record<string, string>) => detect({ 'app.py': '', ...files }, {}, host);
-    expect(await plan({ '.python-version': '3.11\n' })).toMatchObject({ summary: 'Python 3.11.2', steps: [] });
+    expect(await plan({ '.python-version': '3.11\n' })).toMatchObject({ summary: 'Python 3.11.2' });
     expect(await plan({ '.python-version': '3' })).toMatchObject({ summary: 'Python 3.11.2' });
     const newer = await plan({ 'runtime.txt': 'python-3.12.1', 'requirements.txt': 'flask' });
     expect(newer.summary).toBe('Python 3.12.7, pip install of requirements.txt');
     expect(commands(newer)[0]).toBe('python3.12 -m venv .platform/venv');
     // Without packages too: what starts is called python3.
-    expect(commands(await plan({ '.python-version': '# ours\n3.12' }))).toEqual(['python3.12 -m venv .platform/venv']);
+    expect(commands(await plan({ '.python-version': '# ours\n3.12' }))).toEqual([
+      'python3.12 -m venv --without-pip .platform/venv',
+    ]);
     expect(await buildError(plan({ '.python-version': '3.9.1' }))).toBe(
       '.python-version asks for Python 3.9.1, and this platform has 3.11, 3.12. Ask for one of these, or ask the ' +
         'operator to install python3.9 with its venv module.',

@@ -62,14 +62,18 @@ export function setUpPlans(): void {
 }
 
 /** A directory with these files. */
-export function source(files: Record<string, string | object>): string {
+export function source(files: Record<string, string | Buffer | object>): string {
   const directory = path.join(folder, `source-${(made += 1)}`);
   mkdirSync(directory);
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(path.dirname(path.join(directory, name)), { recursive: true });
-    writeFileSync(path.join(directory, name), typeof content === 'string' ? content : JSON.stringify(content, null, 2));
+    writeFileSync(path.join(directory, name), isText(content) ? content : JSON.stringify(content, null, 2));
   }
   return directory;
+}
+
+function isText(content: string | Buffer | object): content is string | Buffer {
+  return typeof content === 'string' || Buffer.isBuffer(content);
 }
 
 export function detect(

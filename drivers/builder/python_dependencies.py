@@ -1,0 +1,83 @@
+# Prints the dependencies of an application, one requirement a line: those of Pipfile.lock, Pipfile or pyproject.toml.
+# Run by the Python of its environment, with nothing but the standard library and what pip brings.
+import json
+import os
+import re
+import sys
+
+try:
+    import tomllib
+except ImportError:
+    from pip._vendor import tomli as tomllib
+
+
+def read_toml(name):
+    with open(name, 'rb') as file:
+        return tomllib.load(file)
+
+
+def bounds(part):
+    """`^1.2` and `~1.2` as Poetry means them; anything else is of the packaging standard already."""
+    found = re.fullmatch(r'([~^])\s*v?(\d+(?:\.\d+)*)', part)
+    if not found:
+        return '==' + part if re.fullmatch(r'\d[\w.]*(?:\.\*)?', part) else part
+    numbers = [int(number) for number in found[2].split('.')]
+    if found[1] == '~':
+        place = min(len(numbers) - 1, 1)
+    else:
+        place = next((i for i, number in enumerate(numbers) if number > 0), len(numbers) - 1)
+    upper = numbers[:place] + [numbers[place] + 1]
+    return '>=%s,<%s' % (found[2], '.'.join(map(str, upper)))
+
+
+def specifier(version):
+    parts = [part.strip() for part in str(version or '*').split(',')]
+    return ','.join(bounds(part) for part in parts if part not in ('', '*'))
+
+
+def requirement(name, value):
+    if isinstance(value, str):
+        return name + specifier(value)
+    if not isinstance(value, dict) or value.get('optional'):
+        return None
+    extras = value.get('extras') or []
+    full = name + ('[%s]' % ','.join(extras) if extras else '')
+    marker = ' ; ' + value['markers'] if value.get('markers') else ''
+    if 'git' in value:
+        ref = value.get('ref') or value.get('rev') or value.get('tag') or value.get('branch')
+        return '%s @ git+%s%s%s' % (full, value['git'], '@' + ref if ref else '', marker)
+    if 'path' in value:
+        return './' + value['path'].removeprefix('./')
+    if 'url' in value:
+        return '%s @ %s%s' % (full, value['url'], marker)
+    if 'file' in value:
+        return '%s @ %s%s' % (full, value['file'], marker)
+    hashes = ''.join(' --hash=' + one for one in value.get('hashes') or [])
+    return full + specifier(value.get('version')) + marker + hashes
+
+
+def of_table(table):
+    return [requirement(name, value) for name, value in table.items() if name.lower() != 'python']
+
+
+def dependencies():
+    if os.path.exists('Pipfile.lock'):
+        with open('Pipfile.lock', encoding='utf-8') as file:
+            found = of_table(json.load(file).get('default', {}))
+        # pip takes hashes for all requirements or for none; what comes from Git has none.
+        if not all(one and '--hash=' in one for one in found):
+            found = [one and re.sub(r' --hash=\S+', '', one) for one in found]
+        return found
+    if os.path.exists('Pipfile'):
+        return of_table(read_toml('Pipfile').get('packages', {}))
+    found = read_toml('pyproject.toml')
+    stated = found.get('project', {}).get('dependencies')
+    if stated is not None:
+        return stated
+    return of_table(found.get('tool', {}).get('poetry', {}).get('dependencies', {}))
+
+
+try:
+    print('\n'.join(one for one in dependencies() if one))
+except (ValueError, AttributeError, TypeError) as error:
+    sys.exit('The dependencies of the application could not be read: %s' % error)
