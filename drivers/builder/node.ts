@@ -11,6 +11,7 @@ import {
   type PackageManager,
 } from './package_manager';
 import type { BuildHost, DetectLanguage, LanguagePlan, Step } from './language_plan';
+import { frameworkServer } from './node_frameworks';
 import { findServerFile } from './server_file';
 import type { SourceFiles } from './source_files';
 
@@ -61,8 +62,12 @@ function stepOf(command: string, words: number): Step {
 /** What starts it: the start script, the main file, server.js, index.js or another file that is a server. */
 async function webCommand(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
   if (found.scripts.start !== undefined) return startCommand(found, manager);
-  const file = (await firstFile(files, [found.main, 'server.js', 'index.js'])) ?? (await findServerFile(files));
-  return file && nodeCommand(file, manager);
+  const file = await firstFile(files, [found.main, 'server.js', 'index.js']);
+  if (file !== null) return nodeCommand(file, manager);
+  const built = await frameworkServer(found, files);
+  if (built !== null) return manager.isPnp && !built.startsWith('node ') ? `yarn ${built}` : built;
+  const server = await findServerFile(files);
+  return server && nodeCommand(server, manager);
 }
 
 function nodeCommand(file: string, { name, isPnp }: PackageManager): string {

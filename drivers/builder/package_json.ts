@@ -7,6 +7,8 @@ export interface Package {
   /** Ranges by the name of the program. */
   engines: Partial<Record<string, string>>;
   packageManager: { name: string; version: string | null } | null;
+  /** Of all kinds of dependencies. */
+  dependencyNames: Set<string>;
   hasDependencies: boolean;
   hasDevelopment: boolean;
   hasWorkspaces: boolean;
@@ -18,8 +20,8 @@ type Fields = Record<string, unknown>;
 export function parsePackage(text: string): Package {
   const found = parseObject(text);
   const engines = readTable(found, 'engines');
-  const dependencies = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'].some(
-    (name) => Object.keys(readTable(found, name)).length > 0,
+  const dependencies = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'].flatMap((name) =>
+    Object.keys(readTable(found, name)),
   );
   return {
     scripts: readScripts(readTable(found, 'scripts')),
@@ -28,7 +30,8 @@ export function parsePackage(text: string): Package {
       Object.entries(engines).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
     ),
     packageManager: readPackageManager(found.packageManager),
-    hasDependencies: dependencies || found.workspaces !== undefined,
+    dependencyNames: new Set(dependencies),
+    hasDependencies: dependencies.length > 0 || found.workspaces !== undefined,
     hasDevelopment: Object.keys(readTable(found, 'devDependencies')).length > 0 || found.workspaces !== undefined,
     hasWorkspaces: found.workspaces !== undefined,
   };
