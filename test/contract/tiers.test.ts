@@ -102,8 +102,11 @@ describe('the run as an ordinary user', () => {
     expect(taken).toContain('test/demo.test.ts');
   });
 
-  // Settings and the numbers of tenants' users are read at the start, and starts are among the tests above.
-  const AT_START = ['core/config.ts', 'agents/tenant_user_ids.ts'];
+  // What the program asks at its start; starts are among the tests above.
+  const AT_START = [
+    ...['agents/isolation.ts', 'agents/tenant_user_ids.ts', 'core/config.ts'],
+    ...['server/first_boot.ts', 'server/program.ts'],
+  ];
 
   it('knows all sources that ask who the user is', () => {
     const asking = sources.filter((file) => /\bgete?uid\b/.test(readSource(file)));

@@ -23,7 +23,7 @@ export interface Marks {
 export const USER_ROOMS = [
   ...['drivers/runtime', 'drivers/network', 'drivers/volume', 'drivers/database', 'drivers/hosted_server'],
   ...['drivers/endpoint', 'drivers/builder', 'drivers/toolchain', 'platform/embedded/', 'server/main.ts'],
-  'scripts/start.mjs',
+  ...['scripts/start.mjs', 'scripts/setup.mjs', 'cli/main.ts', 'cli/doctor.ts', 'core/directory.ts'],
 ];
 
 const files = repositoryFiles();
