@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { startDeployService, type DeployService, type TestApplication } from '../support/deploy';
 import type { GitFiles } from '../support/git_server';
+import { needs } from '../support/programs';
 import { lock } from '../support/repositories';
 
 let service: DeployService;
@@ -62,28 +63,29 @@ async function deploy(files: GitFiles, settings?: object): Promise<{ application
   return { application, ended: await application.ended((await application.ask()).id, PATIENCE_MS) };
 }
 
-const runs: [string, GitFiles][] = [
+const pythons: [string, GitFiles][] = [
   ['Python', { ...index, 'app.py': python }],
   ['Python with packages named', { ...index, 'main.py': python, 'requirements.txt': '# none\n' }],
-  ['Node.js without a package.json', { ...index, 'server.js': node }],
-  ['Node.js in an app.js without a start script', { ...index, 'package.json': '{}', 'app.js': node }],
   ['Python beside a package.json for tools', { ...index, 'package.json': '{"scripts":{"css":"x"}}', 'app.py': python }],
   [
     'Python beside a build script',
     { ...index, 'package.json': '{"scripts":{"build":"node -v"}}', 'package-lock.json': lock('x'), 'app.py': python },
   ],
 ];
+const nodes: [string, GitFiles][] = [
+  ['Node.js without a package.json', { ...index, 'server.js': node }],
+  ['Node.js in an app.js without a start script', { ...index, 'package.json': '{}', 'app.js': node }],
+];
 
-test.each(runs)(
-  '%s with an index.html: the program answers',
-  async (_name, files) => {
-    const { application, ended } = await deploy(files);
-    expect(ended).toMatchObject({ status: 'active' });
-    for (const place of ['/', '/app.py', '/server.js'])
-      expect(await application.visit(place)).toEqual({ status: 200, body: 'program <p>embedded</p>' });
-  },
-  240_000,
-);
+async function answersAsProgram(_name: string, files: GitFiles): Promise<void> {
+  const { application, ended } = await deploy(files);
+  expect(ended).toMatchObject({ status: 'active' });
+  for (const place of ['/', '/app.py', '/server.js'])
+    expect(await application.visit(place)).toEqual({ status: 200, body: 'program <p>embedded</p>' });
+}
+
+needs('python3').test.each(pythons)('%s with an index.html: the program answers', answersAsProgram, 240_000);
+test.each(nodes)('%s with an index.html: the program answers', answersAsProgram, 240_000);
 
 (hasGo ? test : test.skip)(
   'Go with an embedded index.html: the program answers (needs go)',

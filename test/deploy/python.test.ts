@@ -1,6 +1,6 @@
 // Python from the request to the response: what serves it, what its packages are, and what its owner is told.
-import { spawnSync } from 'node:child_process';
 import { startDeployService, type DeployService } from '../support/deploy';
+import { needs } from '../support/programs';
 
 let service: DeployService;
 beforeAll(async () => {
@@ -9,8 +9,7 @@ beforeAll(async () => {
 afterAll(() => service?.close(), 60_000);
 
 const PATIENCE_MS = 110_000;
-const hasPython = spawnSync('python3', ['-m', 'venv', '--help']).status === 0;
-const onlyIf = hasPython ? test : test.skip;
+const { test: onlyIf } = needs('python3');
 
 /** A framework as its server for development looks like, beside the program: nothing is asked of an index. */
 const flask = `
@@ -42,7 +41,7 @@ HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()
 `;
 
 onlyIf(
-  'a server for development says so in the log and in status_reason, and serves (needs python3 with venv)',
+  'a server for development says so in the log and in status_reason, and serves',
   async () => {
     const application = await service.application({ 'app.py': app, 'flask.py': flask });
     const ended = await application.ended((await application.ask()).id, PATIENCE_MS);
@@ -62,7 +61,7 @@ onlyIf(
 );
 
 onlyIf(
-  'a program without packages sees none of the host (needs python3 with venv)',
+  'a program without packages sees none of the host',
   async () => {
     const application = await service.application({ 'main.py': host });
     const ended = await application.ended((await application.ask()).id, PATIENCE_MS);
