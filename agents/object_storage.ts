@@ -80,7 +80,10 @@ function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
     ownerCredentials: remembered((bucketId) => ownerCredentials(secrets, bucketId)),
     bucketsOf: (projectId) => served.bucketsOfProject(sql, projectId) as Promise<ServedBucket[]>,
     principalsOf: (projectId) => served.principalsOf(sql, projectId),
-    changeBucket: (bucketId, change) => served.changeBucket(sql, bucketId, change as never),
+    async changeBucket({ id, name }, change) {
+      await served.changeBucket(sql, id, change as never);
+      await buckets(name, 'fresh');
+    },
     find: (bucketId, key, versionId) => objects.findObject(sql, bucketId, key, versionId),
     partsOf: (objectId) => objects.objectParts(sql, objectId),
     put: objects.objectWriter(writes),

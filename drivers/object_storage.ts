@@ -1,6 +1,7 @@
 // Object storage over the S3 protocol. One engine a folder: drivers/object_storage/embedded, an endpoint of this host
 // with files on its disk; drivers/object_storage/rgw, a Ceph RADOS Gateway.
-import type { Permission, PolicyStatement } from '../core/bucket_access';
+import type { Permission } from '../core/bucket_actions';
+import type { PolicyStatement } from '../core/bucket_policy';
 import type { ListedObject, ObjectsQuestion } from '../core/objects';
 import type { Credentials } from '../core/sigv4';
 import type { DriverContext, ResourceDriver } from './driver';

@@ -1,5 +1,5 @@
 // Buckets: what the engine has to know of them, their lifecycle rules, and their tear-down.
-import type { PolicyStatement } from '../core/bucket_access';
+import type { PolicyStatement } from '../core/bucket_policy';
 import { driverContext, DriverError, type Desired, type ExternalRef } from '../drivers/driver';
 import type { BucketObserved, BucketSpec, ObjectStorage } from '../drivers/object_storage';
 import { openObjectStorage } from '../drivers/object_storage/open';

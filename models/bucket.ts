@@ -1,6 +1,6 @@
 import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
-import type { PolicyStatement } from '../core/bucket_access';
+import type { PolicyStatement } from '../core/bucket_policy';
 import { named } from '../db/statement';
 import type { Values } from '../db/table';
 import type {
@@ -48,6 +48,8 @@ export class Bucket extends Resource {
   declare cors: BucketCorsRule[];
   declare lifecycle: BucketLifecycleRule[];
   declare policy: PolicyStatement[];
+  /** The policy as a client of S3 has written it; null if the API has. */
+  declare policy_document: string | null;
   declare object_count: number;
   declare size_bytes: number;
   declare lifecycle_at: string | null;

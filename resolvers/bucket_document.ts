@@ -28,7 +28,7 @@ export const resolvers: Resolvers = {
       statements: shown(ctx, await setPolicy(ctx, await Bucket.forUpdate(ctx, id), input)).policy,
     }),
     deleteBucketPolicy: async (_, { id }, ctx) => {
-      await (await Bucket.forUpdate(ctx, id)).update(ctx, { policy: [] });
+      await (await Bucket.forUpdate(ctx, id)).update(ctx, { policy: [], policy_document: null });
       return true;
     },
   },

@@ -4183,7 +4183,10 @@ export type BucketPolicyStatement = {
   principals: Array<Scalars['String']['output']>;
   /** Actions of S3. A `*` stands for any characters. */
   actions: Array<Scalars['String']['output']>;
-  /** Patterns of object keys. `*` stands for any characters, `?` for one. */
+  /**
+   * Patterns of object keys, or ARNs: that of the bucket for actions on the bucket, that of objects for actions on them.
+   * `*` stands for any characters, `?` for one.
+   */
   resources: Array<Scalars['String']['output']>;
 };
 
@@ -4204,7 +4207,11 @@ export type BucketPolicyStatementInput = {
   principals: Array<Scalars['String']['input']>;
   /** Actions of S3, such as `s3:GetObject`. A `*` stands for any characters. */
   actions: Array<Scalars['String']['input']>;
-  /** Patterns of object keys. `*` stands for any characters, `?` for one. Actions on the bucket itself need `*`. */
+  /**
+   * Patterns of object keys. `*` stands for any characters, `?` for one. Lists are allowed by their prefix, and other
+   * actions on the bucket itself need `*`. ARNs are taken too: `arn:aws:s3:::name` is for actions on the bucket alone,
+   * and `arn:aws:s3:::name/images/*` for those on objects alone.
+   */
   resources: Array<Scalars['String']['input']>;
 };
 

@@ -1,5 +1,5 @@
 // The documents of a bucket that are replaced as a whole: CORS, lifecycle and policy.
-import { policyMistake, type PolicyStatement } from '../../core/bucket_access';
+import { policyMistake, type PolicyStatement } from '../../core/bucket_policy';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
 import { named } from '../../db/statement';
@@ -52,7 +52,8 @@ export async function setPolicy(ctx: Context, bucket: Bucket, { statements }: Bu
   if (Buffer.byteLength(JSON.stringify({ statements: policy })) > POLICY_BYTES_MAX)
     throw problem('policy_invalid', 'The policy is larger than 20 KiB.');
   const keys = await ctx.sql.query<{ access_key_id: string }>(KEYS, [bucket.project_id]);
-  const mistake = policyMistake(policy, new Set(keys.map(({ access_key_id }) => access_key_id)));
+  const principals = new Set(keys.map(({ access_key_id }) => access_key_id));
+  const mistake = policyMistake(policy, { bucket: bucket.name, principals });
   if (mistake) throw problem('policy_invalid', mistake);
-  return bucket.update(ctx, { policy });
+  return bucket.update(ctx, { policy, policy_document: null });
 }

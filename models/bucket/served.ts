@@ -21,11 +21,12 @@ export type BucketRow = Pick<
   | 'cors'
   | 'lifecycle'
   | 'policy'
+  | 'policy_document'
   | 'created_at'
 >;
 
 const COLUMNS = `id, project_id, name, region, access, versioning, versioned_at, website, cors, lifecycle, policy,
-  created_at`;
+  policy_document, created_at`;
 const BY_NAME = quick(`select ${COLUMNS} from buckets where name = $1 and deleted_at is null`);
 const OF_PROJECT = named(`select ${COLUMNS} from buckets where project_id = $1 and deleted_at is null order by name`);
 const KEY = quick(`select id, project_id, access_key_id, sealed_secret, grants, enabled, expires_at
@@ -72,7 +73,9 @@ export async function principalsOf(sql: Sql, projectId: string): Promise<Set<str
   return new Set(rows.map(({ access_key_id }) => access_key_id));
 }
 
-type Change = Partial<Pick<BucketRow, 'access' | 'versioning' | 'website' | 'cors' | 'lifecycle' | 'policy'>>;
+type Change = Partial<
+  Pick<BucketRow, 'access' | 'versioning' | 'website' | 'cors' | 'lifecycle' | 'policy' | 'policy_document'>
+>;
 
 /** Settings that a client of S3 has changed: a new version of the bucket, and due for the loop. */
 export async function changeBucket(sql: Sql, bucketId: string, change: Change): Promise<void> {

@@ -1,6 +1,6 @@
 // What the jobs of buckets and access keys read and write beside their own rows.
-import type { Grant, Permission } from '../../core/bucket_access';
-import { permissionIn } from '../../core/bucket_access';
+import { permissionIn, type Grant } from '../../core/bucket_access';
+import type { Permission } from '../../core/bucket_actions';
 import type { Sql } from '../../core/context';
 import { named } from '../../db/statement';
 

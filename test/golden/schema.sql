@@ -361,6 +361,7 @@ create table buckets (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  policy_document text,
   constraint buckets_pkey PRIMARY KEY (id),
   constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
 );

@@ -1,5 +1,4 @@
 // The settings of a bucket over S3: the same rows that the API writes.
-import { policyMistake, type PolicyStatement } from '../../../core/bucket_access';
 import type { CorsRule } from '../../object_storage';
 import { requireGranted, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
@@ -9,12 +8,11 @@ import { sendPlainText, sendXml } from './respond';
 import { receiveText } from './upload';
 import { changeBucketSettings } from './change_settings';
 import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
+import { deletePolicy, getPolicy, getPolicyStatus, putPolicy } from './policy_settings';
 import { aclOf } from './write_object';
 import { childElement, childElements, parseXml, elementText, type XmlElements, type XmlNode } from './xml';
 
 const XML_BYTES_MAX = 64 * 1024;
-const RULES_MAX = 100;
-const POLICY_BYTES_MAX = 20 * 1024;
 const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD'];
 const ORIGIN = /^(\*|https?:\/\/[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?)$/;
 
@@ -37,7 +35,7 @@ export const bucketSettings: Record<string, Partial<Record<string, Handler>>> = 
   policy: {
     GET: getPolicy,
     PUT: putPolicy,
-    DELETE: (exchange) => changeBucketSettings(exchange, 's3:DeleteBucketPolicy', { policy: [] }, 204),
+    DELETE: deletePolicy,
   },
   website: {
     GET: getWebsite,
@@ -132,79 +130,6 @@ export function corsRule(node: XmlNode): CorsRule {
   };
 }
 
-/** As the API keeps policies, which is simpler than the language of AWS. */
-function getPolicy(exchange: Exchange): void {
-  requireGranted(exchange, 's3:GetBucketPolicy', '');
-  const { policy, name } = exchange.bucket;
-  if (!policy.length) throw new S3Error('NoSuchBucketPolicy');
-  const Statement = policy.map(({ id, effect, principals, actions, resources }) => ({
-    ...(id !== null && { Sid: id }),
-    Effect: effect === 'allow' ? 'Allow' : 'Deny',
-    Principal: principals.includes('*') ? '*' : { AWS: principals },
-    Action: actions,
-    Resource: resources.map((pattern) => `arn:aws:s3:::${name}/${pattern}`),
-  }));
-  const text = JSON.stringify({ Version: '2012-10-17', Statement });
-  sendPlainText(exchange.request, 200, text, { 'content-type': 'application/json' });
-}
-
-function putPolicy(exchange: Exchange): Promise<void> {
-  return changeBucketSettings(exchange, 's3:PutBucketPolicy', async () => {
-    const policy = policyOf(await receiveText(exchange, POLICY_BYTES_MAX), exchange.bucket.name);
-    const mistake = policyMistake(policy, await exchange.catalog.principalsOf(exchange.bucket.project_id));
-    if (mistake) throw new S3Error('MalformedPolicy', mistake);
-    return { policy };
-  });
-}
-
-type AwsStatement = Record<string, unknown> & { Sid?: string; Effect?: string };
-
-function policyOf(text: string, bucket: string): PolicyStatement[] {
-  const list = (value: unknown): string[] => {
-    const all = Array.isArray(value) ? value : [value];
-    if (!all.length || all.some((one) => typeof one !== 'string')) throw new S3Error('MalformedPolicy');
-    return all as string[];
-  };
-  const { Statement } = parseJson(text) as { Statement?: unknown };
-  const statements = Array.isArray(Statement) ? (Statement as AwsStatement[]) : [];
-  if (!statements.length || statements.length > RULES_MAX) throw new S3Error('MalformedPolicy');
-  return statements.map(({ Sid, Effect, Principal, Action, Resource, ...rest }) => {
-    if (Object.keys(rest).length) throw new S3Error('NotImplemented', `Policies have no ${Object.keys(rest)[0]}.`);
-    if (Effect !== 'Allow' && Effect !== 'Deny') throw new S3Error('MalformedPolicy');
-    const principals = list(Principal === '*' ? '*' : (Principal as { AWS?: unknown } | undefined)?.AWS);
-    const resources = list(Resource).map((arn) => {
-      const [, name, pattern] = /^arn:aws:s3:::([^/]+)(?:\/(.*))?$/s.exec(arn) ?? [];
-      if (name !== bucket) throw new S3Error('MalformedPolicy', 'A resource is not of this bucket.');
-      return pattern ?? '*';
-    });
-    return {
-      id: Sid ?? null,
-      effect: Effect === 'Allow' ? 'allow' : 'deny',
-      principals,
-      actions: list(Action),
-      resources: [...new Set(resources)],
-    };
-  });
-}
-
-function parseJson(text: string): object {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value;
-  } catch {
-    // Below.
-  }
-  throw new S3Error('MalformedPolicy');
-}
-
-function getPolicyStatus(exchange: Exchange): void {
-  requireGranted(exchange, 's3:GetBucketPolicyStatus', '');
-  const { access, policy } = exchange.bucket;
-  const isPublic =
-    access === 'public_read' || policy.some(({ effect, principals }) => effect === 'allow' && principals.includes('*'));
-  sendXml(exchange, 'PolicyStatus', { IsPublic: isPublic ? 'TRUE' : 'FALSE' });
-}
-
 function getWebsite(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetBucketWebsite', '');
   const { website } = exchange.bucket;
@@ -237,7 +162,8 @@ function getAcl(exchange: Exchange): void {
   sendXml(exchange, 'AccessControlPolicy', aclOf(exchange, exchange.bucket.access === 'public_read'));
 }
 
-function putAcl(exchange: Exchange): Promise<void> {
+function putAcl(exchange: Exchange): Promise<void> | void {
+  requireGranted(exchange, 's3:PutBucketAcl', '');
   if (headerOf(exchange.request, 'x-amz-acl') === undefined)
     throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
   const access = isPublicRequest(exchange.request) ? 'public_read' : 'private';

@@ -1,6 +1,7 @@
 // What the endpoint asks of the database. models/bucket_object/catalog.ts answers; every write is one transaction with
 // what the bucket uses. Writes throw ObjectRefused.
-import type { Grant, PolicyStatement } from '../../../core/bucket_access';
+import type { Grant } from '../../../core/bucket_access';
+import type { PolicyStatement } from '../../../core/bucket_policy';
 import type { Deleted, Deletion, NewObject, StoredObject, StoredPart, StoredUpload } from '../../../core/objects';
 import type { Credentials } from '../../../core/sigv4';
 import type { CorsRule, LifecycleRule } from '../../object_storage';
@@ -17,6 +18,8 @@ export interface ServedBucket {
   cors: CorsRule[];
   lifecycle: LifecycleRule[];
   policy: PolicyStatement[];
+  /** The policy as a client of S3 has written it; null if the API has. */
+  policy_document: string | null;
   created_at: string;
 }
 
@@ -51,7 +54,7 @@ export interface ListQuestion {
 }
 
 export type BucketChange = Partial<
-  Pick<ServedBucket, 'access' | 'versioning' | 'website' | 'cors' | 'lifecycle' | 'policy'>
+  Pick<ServedBucket, 'access' | 'versioning' | 'website' | 'cors' | 'lifecycle' | 'policy' | 'policy_document'>
 >;
 
 export interface ObjectCatalog {
@@ -62,7 +65,8 @@ export interface ObjectCatalog {
   bucketsOf(projectId: string): Promise<ServedBucket[]>;
   /** Access keys that a policy may name. */
   principalsOf(projectId: string): Promise<Set<string>>;
-  changeBucket(bucketId: string, change: BucketChange): Promise<void>;
+  /** What is read afterwards has the change. */
+  changeBucket(bucket: Pick<ServedBucket, 'id' | 'name'>, change: BucketChange): Promise<void>;
 
   /** Without a version the latest one. */
   find(bucketId: string, key: string, versionId: string | null): Promise<StoredObject | null>;

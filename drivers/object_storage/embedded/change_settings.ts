@@ -11,6 +11,6 @@ export async function changeBucketSettings(
   status = 200,
 ): Promise<void> {
   requireGranted(exchange, action, '');
-  await exchange.catalog.changeBucket(exchange.bucket.id, typeof to === 'function' ? await to() : to);
+  await exchange.catalog.changeBucket(exchange.bucket, typeof to === 'function' ? await to() : to);
   sendEmpty(exchange, status);
 }

@@ -1,5 +1,5 @@
 // Requests of pages of other origins (Fetch standard, §3.2).
-import { wildcardMatches } from '../../../core/bucket_access';
+import { wildcardMatches } from '../../../core/bucket_policy';
 import type { CorsRule } from '../../object_storage';
 import type { ServedBucket } from './catalog';
 import { S3Error } from './errors';

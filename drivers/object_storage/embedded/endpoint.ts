@@ -6,7 +6,7 @@ import type { BlobStore } from './blobs';
 import { bucketSettings } from './bucket_settings';
 import type { ObjectCatalog, ServedBucket } from './catalog';
 import { corsHeaders, preflightHeaders } from './cors';
-import { hasQuery, mayDo, type Exchange, type ObjectExchange } from './endpoint_context';
+import { hasQuery, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error, s3ErrorOf } from './errors';
 import { listBuckets, listObjects, listVersions } from './lists';
 import * as multipart from './multipart';
@@ -143,7 +143,8 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
   const named =
     request.bucket === null
       ? null
-      : ((await catalog.bucket(request.bucket)) ?? (await catalog.bucket(request.bucket, 'fresh')));
+      : ((await catalog.bucket(request.bucket, isOfSettings(request))) ??
+        (await catalog.bucket(request.bucket, 'fresh')));
   seen.bucket = named;
   if (request.method === 'OPTIONS') return preflight(named, request);
   if (named)
@@ -169,6 +170,13 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
       : ofObject({ ...exchange, key: request.key, versionId: objects.versionOf(exchange) });
   };
   return retried(options, seen, run);
+}
+
+/** Settings are read as they are, also those that the API has written a moment ago. */
+function isOfSettings(request: S3Request): 'fresh' | undefined {
+  return request.key === null && Object.keys(bucketSettings).some((one) => hasQuery(request, one))
+    ? 'fresh'
+    : undefined;
 }
 
 /** What was granted a moment ago works at once: a refusal looks at what the database has now. */
@@ -223,10 +231,7 @@ async function ofBucket(exchange: Exchange): Promise<void> {
 }
 
 function headBucket(exchange: Exchange): void {
-  const { key } = exchange.caller;
-  const isGranted =
-    key?.projectId === exchange.bucket.project_id && permissionIn(key.grants, exchange.bucket.id) !== null;
-  if (!isGranted && !mayDo(exchange, 's3:ListBucket', '')) throw new S3Error('AccessDenied');
+  requireGranted(exchange, 's3:ListBucket', '');
   sendEmpty(exchange, 200, { 'x-amz-bucket-region': exchange.bucket.region });
 }
 

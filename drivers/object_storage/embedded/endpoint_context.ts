@@ -1,5 +1,6 @@
 // What every handler of the endpoint is given.
-import { isAllowed, permissionIn, type BucketAction } from '../../../core/bucket_access';
+import { isAllowed, permissionIn } from '../../../core/bucket_access';
+import type { BucketAction } from '../../../core/bucket_actions';
 import type { BlobStore } from './blobs';
 import type { ObjectCatalog, ServedBucket } from './catalog';
 import { S3Error } from './errors';

@@ -1,6 +1,7 @@
 // Grants, public access and the policy of a bucket in the language of AWS, as the gateway follows it. Settings of a
 // bucket are changed with the API of the platform only, so no key gets those actions.
-import { expandActions, objectActions, permittedActions, PUBLIC_ACTIONS } from '../../../core/bucket_access';
+import { isListAction, isObjectAction, permittedActions, PUBLIC_ACTIONS } from '../../../core/bucket_actions';
+import { arnOfBucket, expandActions, isArn } from '../../../core/bucket_policy';
 import type { BucketSpec } from '../../object_storage';
 
 interface AwsStatement {
@@ -19,9 +20,6 @@ export interface AwsPolicy {
 
 /** Not known to gateways before Squid: a policy that names them is refused as a whole. */
 const UNKNOWN: readonly string[] = ['s3:GetObjectAttributes', 's3:GetObjectVersionAttributes'];
-const LISTS: readonly string[] = ['s3:ListBucket', 's3:ListBucketVersions', 's3:ListBucketMultipartUploads'];
-const isOfObject = (action: string): boolean => (objectActions as readonly string[]).includes(action);
-const isList = (action: string): boolean => LISTS.includes(action);
 const isOffered = (action: string): boolean =>
   !UNKNOWN.includes(action) && !/^s3:(Put|Delete)\w*(Bucket|Lifecycle)/.test(action);
 
@@ -31,7 +29,8 @@ export function awsPolicyOf(
   ownerUid: string,
   userOf: (accessKeyId: string) => string | undefined,
 ): AwsPolicy {
-  const [bucket, objects] = [`arn:aws:s3:::${spec.name}`, `arn:aws:s3:::${spec.name}/*`];
+  const bucket = arnOfBucket(spec.name);
+  const objects = `${bucket}/*`;
   // What others have uploaded belongs to them, and the owner of the bucket reads it by this statement alone.
   const statements: AwsStatement[] = [
     { Effect: 'Allow', Principal: { AWS: [arnOf(ownerUid)] }, Action: ['s3:*'], Resource: [bucket, objects] },
@@ -59,18 +58,26 @@ function own(
   const AWS = users.includes('*') ? ['*'] : users.flatMap((uid) => (uid ? [arnOf(uid)] : []));
   if (!AWS.length) return [];
   const all = expandActions(actions).filter(isOffered);
-  const bucket = `arn:aws:s3:::${name}`;
-  const isWhole = resources.includes('*');
-  const prefixes = { Condition: { StringLike: { 's3:prefix': resources } } };
+  const bucket = arnOfBucket(name);
+  const arns = resources.filter(isArn);
+  const patterns = resources.filter((one) => !isArn(one));
+  const isWhole = patterns.includes('*');
+  const prefixes = { Condition: { StringLike: { 's3:prefix': patterns } } };
+  const objects = patterns.map((pattern) => `${bucket}/${pattern}`);
+  const lists = all.filter(isListAction);
   const statements = [
-    { Action: all.filter(isOfObject), Resource: resources.map((pattern) => `${bucket}/${pattern}`) },
+    { Action: all.filter(isObjectAction), Resource: [...arns, ...objects] },
     // The pattern of a list is compared with its prefix.
-    { Action: all.filter(isList), Resource: [bucket], ...(!isWhole && prefixes) },
-    { Action: isWhole ? all.filter((one) => !isOfObject(one) && !isList(one)) : [], Resource: [bucket] },
+    { Action: patterns.length ? lists : [], Resource: [bucket], ...(!isWhole && prefixes) },
+    { Action: arns.length ? lists : [], Resource: arns },
+    {
+      Action: all.filter((one) => !isObjectAction(one) && !isListAction(one)),
+      Resource: [...arns, ...(isWhole ? [bucket] : [])],
+    },
   ];
   const common = { ...(id !== null && { Sid: id }), Principal: { AWS } };
   return statements
-    .filter(({ Action }) => Action.length)
+    .filter(({ Action, Resource }) => Action.length && Resource.length)
     .map((one) => ({ ...common, Effect: effect === 'allow' ? 'Allow' : 'Deny', ...one }));
 }
 

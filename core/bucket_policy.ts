@@ -1,0 +1,152 @@
+// Policies of buckets: who may do what with which resources, and what is wrong with a policy.
+import { bucketActions, isListAction, isObjectAction, objectActions, type BucketAction } from './bucket_actions';
+
+export interface PolicyStatement {
+  id: string | null;
+  effect: 'allow' | 'deny';
+  /** `*` or values of access_key_id. */
+  principals: string[];
+  /** Without regard to case, as in policies of AWS. */
+  actions: string[];
+  /**
+   * ARNs of the bucket and of objects, each for its own actions alone, or patterns of keys: those are compared with
+   * the key, of lists with the prefix, and `*` is for every action.
+   */
+  resources: string[];
+}
+
+/** A request, as statements are compared with it. */
+export interface PolicyQuestion {
+  /** Name of the bucket. */
+  bucket: string;
+  action: BucketAction;
+  /** Key of the object; of a list, its prefix; '' for other actions on the bucket. */
+  resource: string;
+  /** Access key, null for everybody. */
+  principal: string | null;
+}
+
+const ALL_ACTIONS: readonly BucketAction[] = [...objectActions, ...bucketActions];
+const ARN = 'arn:aws:s3:::';
+
+export function arnOfBucket(name: string): string {
+  return ARN + name;
+}
+
+export function isArn(resource: string): boolean {
+  return resource.startsWith('arn:');
+}
+
+/** Whether an ARN, wildcards included, is of a bucket or of objects in it. */
+export function isArnOf(arn: string, bucket: string): boolean {
+  if (!arn.startsWith(ARN)) return false;
+  const [name = ''] = arn.slice(ARN.length).split('/');
+  return wildcardMatches(name, bucket);
+}
+
+/** Whether a statement says something of a request: who, what, and with which resource. */
+export function matchesStatement(statement: PolicyStatement, question: PolicyQuestion): boolean {
+  const { principals, actions, resources } = statement;
+  const { principal, action } = question;
+  if (!principals.includes('*') && (principal === null || !principals.includes(principal))) return false;
+  if (!actions.some((one) => isAction(one, action))) return false;
+  return resources.some((one) => matchesResource(one, question));
+}
+
+function matchesResource(pattern: string, { bucket, action, resource }: PolicyQuestion): boolean {
+  const isOfObject = isObjectAction(action);
+  if (isArn(pattern)) return wildcardMatches(pattern, arnOfBucket(bucket) + (isOfObject ? `/${resource}` : ''));
+  return isOfObject || isListAction(action) ? wildcardMatches(pattern, resource) : pattern === '*';
+}
+
+function isAction(pattern: string, action: BucketAction): boolean {
+  return wildcardMatches(pattern.toLowerCase(), action.toLowerCase());
+}
+
+/** The actions that a list with wildcards names. */
+export function expandActions(actions: readonly string[]): BucketAction[] {
+  return ALL_ACTIONS.filter((known) => actions.some((action) => isAction(action, known)));
+}
+
+/**
+ * What is wrong with a policy, as a sentence; null if nothing is.
+ * @param of the name of the bucket, and access keys of its project
+ */
+export function policyMistake(
+  policy: readonly PolicyStatement[],
+  of: { bucket: string; principals: ReadonlySet<string> },
+): string | null {
+  for (const [index, statement] of policy.entries()) {
+    const mistake = statementMistake(statement, of);
+    if (mistake) return `Statement ${index + 1}: ${mistake}`;
+  }
+  return null;
+}
+
+function statementMistake(
+  { effect, principals, actions, resources }: PolicyStatement,
+  of: { bucket: string; principals: ReadonlySet<string> },
+): string | null {
+  const principal = principals.find((one) => one !== '*' && !of.principals.has(one));
+  if (principal !== undefined)
+    return `\`${principal}\` is neither \`*\` nor the \`access_key_id\` of a key of this project.`;
+  const action = actions.find((one) => !expandActions([one]).length);
+  if (action !== undefined) return `\`${action}\` is no action of the S3 endpoint.`;
+  const resource = resources
+    .filter((one) => one !== '' || !expandActions(actions).every(isListAction))
+    .map((one) => resourceMistake(one, of.bucket))
+    .find((one) => one !== null);
+  if (resource) return resource;
+  // One that allows nothing is harmless; one that denies nothing is taken for a protection.
+  const arn = arnOfBucket(of.bucket);
+  const isVoid = effect === 'deny' && !actions.every((one) => expandActions([one]).some((known) => acts(known)));
+  return isVoid
+    ? 'An action that is denied applies to none of the resources: ' +
+        `\`${arn}\` is for actions on the bucket, \`${arn}/*\` for those on objects.`
+    : null;
+
+  function acts(known: BucketAction): boolean {
+    if (resources.some((one) => !isArn(one))) return true;
+    return resources.some((one) => (isObjectAction(known) ? mayMatchObjects(one) : wildcardMatches(one, arn)));
+  }
+}
+
+/** A slash, or a wildcard that can stand for one. */
+function mayMatchObjects(arn: string): boolean {
+  return arn.includes('/') || arn.includes('*');
+}
+
+function resourceMistake(resource: string, bucket: string): string | null {
+  if (isArn(resource) && !resource.includes('\0')) {
+    if (!isArnOf(resource, bucket))
+      return `\`${resource}\` is not of this bucket. Its ARN is \`${arnOfBucket(bucket)}\`.`;
+    return resource.includes('${') ? `\`${resource}\` has a variable, and variables are not offered.` : null;
+  }
+  if (resource !== '' && !resource.includes('\0')) return null;
+  return `\`${resource}\` is no pattern of object keys. Write \`*\` or \`images/*\`.`;
+}
+
+/**
+ * `*` stands for any characters, `?` for one. It goes back to the last `*` only, so that no pattern takes longer than
+ * its length times that of the text.
+ */
+export function wildcardMatches(pattern: string, text: string): boolean {
+  let [p, t, star, mark] = [0, 0, -1, 0];
+  while (t < text.length) {
+    const wanted = pattern[p];
+    if (wanted === '*') {
+      star = p;
+      mark = t;
+      p += 1;
+    } else if (wanted === '?' || wanted === text[t]) {
+      p += 1;
+      t += 1;
+    } else if (star >= 0) {
+      p = star + 1;
+      mark += 1;
+      t = mark;
+    } else return false;
+  }
+  while (pattern[p] === '*') p += 1;
+  return p === pattern.length;
+}

@@ -1,0 +1,159 @@
+// Policies in the language of AWS (Amazon S3 User Guide, "Policies and permissions in Amazon S3"): the part of it that
+// the statements of the API can say. Everything else is refused, never left out.
+import { isListAction, isObjectAction } from '../../../core/bucket_actions';
+import {
+  arnOfBucket,
+  expandActions,
+  isArn,
+  isArnOf,
+  wildcardMatches,
+  type PolicyStatement,
+} from '../../../core/bucket_policy';
+import { S3Error } from './errors';
+
+const STATEMENTS_MAX = 100;
+const VERSIONS: readonly unknown[] = ['2012-10-17', '2008-10-17', undefined];
+const PREFIX_KEY = 's3:prefix';
+const ID_LENGTH_MAX = 100;
+
+interface AwsStatement {
+  Sid?: string | undefined;
+  Effect: 'Allow' | 'Deny';
+  Principal: '*' | { AWS: string[] };
+  Action: string[];
+  Resource: string[];
+  Condition?: { StringLike: { [PREFIX_KEY]: string[] } };
+}
+
+/**
+ * Statements as a policy of AWS. Patterns of keys become ARNs of objects, and a condition on the prefix of lists.
+ * @param name of the bucket
+ */
+export function policyDocumentOf(policy: readonly PolicyStatement[], name: string): object {
+  return { Version: '2012-10-17', Statement: policy.flatMap((statement) => awsStatements(statement, name)) };
+}
+
+function awsStatements({ id, effect, principals, actions, resources }: PolicyStatement, name: string): AwsStatement[] {
+  const common = {
+    ...(id !== null && { Sid: id }),
+    Effect: effect === 'allow' ? ('Allow' as const) : ('Deny' as const),
+    Principal: principals.includes('*') ? ('*' as const) : { AWS: principals },
+  };
+  const bucket = arnOfBucket(name);
+  const patterns = resources.filter((one) => !isArn(one));
+  const isWhole = patterns.includes('*');
+  const objects = patterns.map((pattern) => `${bucket}/${pattern}`);
+  const Resource = [...resources.filter(isArn), ...(isWhole ? [bucket] : []), ...objects];
+  const hasBucket = Resource.some((one) => wildcardMatches(one, bucket));
+  const Action = hasBucket ? actions : actions.filter((one) => expandActions([one]).some(isObjectAction));
+  const lists = patterns.length && !isWhole ? expandActions(actions).filter(isListAction) : [];
+  const Condition = { StringLike: { [PREFIX_KEY]: patterns } };
+  return [
+    ...(Action.length ? [{ ...common, Action, Resource }] : []),
+    ...(lists.length ? [{ ...common, Sid: undefined, Action: lists, Resource: [bucket], Condition }] : []),
+  ];
+}
+
+/**
+ * @param name of the bucket
+ * @throws S3Error MalformedPolicy, NotImplemented for elements of the language that are not offered
+ */
+export function parsePolicyDocument(text: string, name: string): PolicyStatement[] {
+  const { Version, Id, Statement, ...rest } = parseJson(text);
+  requireNone(rest);
+  if (!VERSIONS.includes(Version)) throw malformed('The version of a policy is 2012-10-17 or 2008-10-17.');
+  if (Id !== undefined && typeof Id !== 'string') throw malformed('Id is not a text.');
+  const statements = Array.isArray(Statement) ? (Statement as unknown[]) : [Statement];
+  if (!statements.length || statements.length > STATEMENTS_MAX)
+    throw malformed(`A policy has from 1 to ${STATEMENTS_MAX} statements.`);
+  const parsed = statements.map((statement) => parseStatement(statement, name));
+  const ids = parsed.flatMap(({ id }) => (id === null ? [] : [id]));
+  if (new Set(ids).size < ids.length) throw malformed('Two statements have the same Sid.');
+  return parsed;
+}
+
+function parseStatement(statement: unknown, name: string): PolicyStatement {
+  if (!isObject(statement)) throw malformed('A statement is not an object.');
+  const { Sid, Effect, Principal, Action, Resource, Condition, ...rest } = statement;
+  requireNone(rest);
+  if (Sid !== undefined && (typeof Sid !== 'string' || !/^[^\0-\x1f]{0,100}$/.test(Sid)))
+    throw malformed(`Sid is not a text of at most ${ID_LENGTH_MAX} characters.`);
+  if (Effect !== 'Allow' && Effect !== 'Deny') throw malformed('Effect is neither Allow nor Deny.');
+  const resources = textsOf(Resource, 'Resource');
+  const wrong = resources.find((one) => !isArnOf(one, name));
+  if (wrong !== undefined)
+    throw malformed(`The resource ${wrong} is not of this bucket. Its ARN is ${arnOfBucket(name)}.`);
+  const actions = textsOf(Action, 'Action');
+  return {
+    id: (Sid as string | undefined) || null,
+    effect: Effect === 'Allow' ? 'allow' : 'deny',
+    principals: principalsOf(Principal),
+    actions,
+    resources: Condition === undefined ? resources : prefixesOf(Condition, actions, resources),
+  };
+}
+
+function principalsOf(principal: unknown): string[] {
+  if (principal === '*') return ['*'];
+  if (!isObject(principal)) throw malformed('Principal is missing, or is neither * nor an object.');
+  const { AWS, ...rest } = principal;
+  const [kind] = Object.keys(rest);
+  if (kind !== undefined) throw new S3Error('NotImplemented', `Principals of the kind ${kind} are not offered.`);
+  return textsOf(AWS, 'Principal');
+}
+
+/** A condition on the prefix of a list, as patterns of it. */
+function prefixesOf(condition: unknown, actions: readonly string[], resources: readonly string[]): string[] {
+  if (!isObject(condition)) throw malformed('Condition is not an object.');
+  const [[operator, tests] = [], ...others] = Object.entries(condition);
+  const [[key, values] = [], ...more] = isObject(tests) ? Object.entries(tests) : [];
+  const isOffered =
+    (operator === 'StringLike' || operator === 'StringEquals') && key?.toLowerCase() === PREFIX_KEY && !others.length;
+  if (!isOffered || more.length)
+    throw new S3Error(
+      'NotImplemented',
+      'The only conditions of policies are StringEquals and StringLike of s3:prefix, one in a statement.',
+    );
+  const expanded = expandActions(actions);
+  if (expanded.some((action) => !isListAction(action)) || resources.some((one) => one.includes('/')))
+    throw new S3Error(
+      'NotImplemented',
+      'A condition on s3:prefix is offered in statements of the bucket alone whose actions are lists.',
+    );
+  const patterns = textsOf(values, PREFIX_KEY);
+  if (patterns.some((one) => isArn(one) || one.includes('${') || (operator === 'StringEquals' && /[*?]/.test(one))))
+    throw new S3Error('NotImplemented', 'A value of s3:prefix has a wildcard or a variable that is not offered.');
+  return patterns;
+}
+
+/** @throws S3Error MalformedPolicy */
+function textsOf(value: unknown, element: string): string[] {
+  const all: unknown[] = Array.isArray(value) ? value : [value];
+  if (!all.length || all.some((one) => typeof one !== 'string'))
+    throw malformed(`${element} is missing or not a text.`);
+  return [...new Set(all as string[])];
+}
+
+/** @throws S3Error NotImplemented */
+function requireNone(rest: Record<string, unknown>): void {
+  const [name] = Object.keys(rest);
+  if (name !== undefined) throw new S3Error('NotImplemented', `Policies have no ${name}.`);
+}
+
+function parseJson(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Below.
+  }
+  throw malformed('The policy is not a JSON object.');
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function malformed(message: string): S3Error {
+  return new S3Error('MalformedPolicy', message);
+}

@@ -1,0 +1,42 @@
+// The policy of a bucket over S3. What a client has written is kept and read back as it is, beside its statements.
+import { policyMistake } from '../../../core/bucket_policy';
+import { changeBucketSettings } from './change_settings';
+import { requireGranted, type Exchange } from './endpoint_context';
+import { S3Error } from './errors';
+import { parsePolicyDocument, policyDocumentOf } from './policy_document';
+import { sendEmpty, sendPlainText, sendXml } from './respond';
+import { receiveText } from './upload';
+
+const POLICY_BYTES_MAX = 20 * 1024;
+
+export function getPolicy(exchange: Exchange): void {
+  requireGranted(exchange, 's3:GetBucketPolicy', '');
+  const { policy, policy_document, name } = exchange.bucket;
+  if (!policy.length) throw new S3Error('NoSuchBucketPolicy');
+  const text = policy_document ?? JSON.stringify(policyDocumentOf(policy, name));
+  sendPlainText(exchange.request, 200, text, { 'content-type': 'application/json' });
+}
+
+export async function putPolicy(exchange: Exchange): Promise<void> {
+  requireGranted(exchange, 's3:PutBucketPolicy', '');
+  const { project_id, name } = exchange.bucket;
+  const policy_document = await receiveText(exchange, POLICY_BYTES_MAX);
+  const policy = parsePolicyDocument(policy_document, name);
+  const principals = await exchange.catalog.principalsOf(project_id);
+  const mistake = policyMistake(policy, { bucket: name, principals });
+  if (mistake) throw new S3Error('MalformedPolicy', mistake);
+  await exchange.catalog.changeBucket(exchange.bucket, { policy, policy_document });
+  sendEmpty(exchange, 204);
+}
+
+export function deletePolicy(exchange: Exchange): Promise<void> {
+  return changeBucketSettings(exchange, 's3:DeleteBucketPolicy', { policy: [], policy_document: null }, 204);
+}
+
+export function getPolicyStatus(exchange: Exchange): void {
+  requireGranted(exchange, 's3:GetBucketPolicyStatus', '');
+  const { access, policy } = exchange.bucket;
+  const isPublic =
+    access === 'public_read' || policy.some(({ effect, principals }) => effect === 'allow' && principals.includes('*'));
+  sendXml(exchange, 'PolicyStatus', { IsPublic: isPublic });
+}
