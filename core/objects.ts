@@ -106,6 +106,17 @@ export interface StoredUpload {
 export interface Deletion {
   key: string;
   version_id: string | null;
+  /** What is removed must be so, or nothing is; what is not there meets all of them. */
+  conditions?: DeletionConditions;
+}
+
+export interface DeletionConditions {
+  /** Without quotes, or `*`. */
+  etag?: string;
+  /** Bytes. */
+  size?: number;
+  /** ISO 8601, to the second. */
+  modified_at?: string;
 }
 
 export interface Deleted {
@@ -113,6 +124,8 @@ export interface Deleted {
   version_id: string | null;
   is_delete_marker: boolean;
   deleted: boolean;
+  /** A condition that does not hold. */
+  refusal: Refusal | null;
 }
 
 /** Why the database refused a write of an object; everything of the write was rolled back. */

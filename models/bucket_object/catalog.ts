@@ -28,9 +28,10 @@ const VERSION = named(
 const PARTS = quick(`select number, file_id, size, '' as etag, checksums, '' as modified_at
   from bucket_object_parts where object_id = $1 order by number`);
 const PUT = named(`select ${COLUMNS} from put_bucket_object($1, $2, $3)`);
-const DELETE = named(`select d.version_id, d.is_delete_marker, d.deleted
-  from unnest($2::text[], $3::text[], $4::text[]) with ordinality as k (key, version, marker, n)
-  cross join lateral delete_bucket_object($1, k.key, k.version, k.marker, null, $5) d order by k.n`);
+const DELETE = named(`select d.version_id, d.is_delete_marker, d.deleted, d.refusal
+  from unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
+    with ordinality as k (key, version, marker, conditions, n)
+  cross join lateral delete_bucket_object_if($1, k.key, k.version, k.marker, k.conditions, $6) d order by k.n`);
 const TAG = named('update bucket_objects set tags = $2 where id = $1');
 const PUBLISH = named('update bucket_objects set is_public = $2 where id = $1');
 const CREATE_UPLOAD = named(`insert into bucket_uploads (id, bucket_id, key, object)
@@ -74,7 +75,7 @@ export function objectWriter(parts: Parts): (bucketId: string, object: NewObject
   return batchedPuts(batches, (bucketId, object) => putObject(parts, bucketId, object));
 }
 
-/** @throws ObjectRefused */
+/** One whose conditions do not hold is left, and the others go. @throws ObjectRefused */
 export function deleteObjects(
   { sql, config }: Parts,
   bucketId: string,
@@ -85,6 +86,7 @@ export function deleteObjects(
     deletions.map(({ key }) => key),
     deletions.map(({ version_id }) => version_id),
     deletions.map(() => newVersionId()),
+    deletions.map(({ conditions }) => (conditions ? JSON.stringify(conditions) : null)),
     limitOf(config),
   ]);
 }

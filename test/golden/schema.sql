@@ -2172,6 +2172,33 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.delete_bucket_object_if(of_bucket text, of_key text, of_version text, marker_version text, conditions jsonb, project_limit bigint, OUT refusal text, OUT version_id text, OUT is_delete_marker boolean, OUT deleted boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      target bucket_objects;
+    begin
+      if conditions is not null then
+        perform hold_bucket(of_bucket);
+        select o.* into target from bucket_objects o where o.bucket_id = of_bucket and o.key = of_key
+          and (of_version is null or o.version_id = of_version) order by o.id limit 1;
+        version_id := of_version;
+        is_delete_marker := false;
+        deleted := false;
+        if target.id is null then return; end if;
+        if conditions->>'etag' not in ('*', target.etag)
+          or (conditions->>'size')::bigint <> target.size
+          or (conditions->>'modified_at')::timestamptz <> date_trunc('second', target.modified_at) then
+          refusal := 'PreconditionFailed';
+          return;
+        end if;
+      end if;
+      select d.version_id, d.is_delete_marker, d.deleted into version_id, is_delete_marker, deleted
+        from delete_bucket_object(of_bucket, of_key, of_version, marker_version, null, project_limit) d;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.discard_bucket_files(o bucket_objects)
  RETURNS void
  LANGUAGE plpgsql

@@ -2,18 +2,26 @@
 import type { CorsRule } from '../../object_storage';
 import { requireGranted, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
-import { isPublicRequest } from './metadata';
-import { headerOf } from './request';
+import { isPublicRequest, requireCannedAcl } from './metadata';
 import { sendPlainText, sendXml } from './respond';
 import { receiveText } from './upload';
 import { changeBucketSettings } from './change_settings';
 import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
 import { deletePolicy, getPolicy, getPolicyStatus, putPolicy } from './policy_settings';
 import { aclOf } from './write_object';
-import { childElement, childElements, parseXml, elementText, type XmlElements, type XmlNode } from './xml';
+import {
+  childElement,
+  childElements,
+  parseXml,
+  elementText,
+  requireMembers,
+  type XmlElements,
+  type XmlNode,
+} from './xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD'];
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 const ORIGIN = /^(\*|https?:\/\/[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?)$/;
 
 type Handler = (exchange: Exchange) => Promise<void> | void;
@@ -67,10 +75,11 @@ function getVersioning(exchange: Exchange): void {
 
 function putVersioning(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutBucketVersioning', async () => {
-    const status = elementText(
-      parseXml(await receiveText(exchange, XML_BYTES_MAX), 'VersioningConfiguration'),
-      'Status',
-    );
+    const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'VersioningConfiguration');
+    requireMembers(document, ['Status', 'MfaDelete']);
+    if ((elementText(document, 'MfaDelete') ?? 'Disabled') !== 'Disabled')
+      throw new S3Error('NotImplemented', 'Deletes with a second factor are not offered.');
+    const status = elementText(document, 'Status');
     if (status !== 'Enabled' && status !== 'Suspended') throw new S3Error('MalformedXML');
     return { versioning: status === 'Enabled' };
   });
@@ -98,12 +107,15 @@ export function corsElements(rules: readonly CorsRule[]): XmlElements {
 
 function putCors(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutBucketCORS', async () => {
-    const rules = childElements(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CORSConfiguration'), 'CORSRule');
-    return { cors: requireRules(rules).map(corsRule) };
+    const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CORSConfiguration');
+    requireMembers(document, ['CORSRule'], ['CORSRule']);
+    return { cors: requireRules(childElements(document, 'CORSRule')).map(corsRule) };
   });
 }
 
 export function corsRule(node: XmlNode): CorsRule {
+  const lists = ['AllowedOrigin', 'AllowedMethod', 'AllowedHeader', 'ExposeHeader'];
+  requireMembers(node, ['ID', 'MaxAgeSeconds', ...lists], lists);
   const all = (name: string): string[] => childElements(node, name).map(({ text }) => text);
   const [allowed_origins, allowed_methods] = [all('AllowedOrigin'), all('AllowedMethod')];
   const age = Number(elementText(node, 'MaxAgeSeconds') ?? 3600);
@@ -113,13 +125,14 @@ export function corsRule(node: XmlNode): CorsRule {
     allowed_origins.every((origin) => ORIGIN.test(origin)) &&
     allowed_methods.length > 0 &&
     allowed_methods.every((method) => METHODS.includes(method)) &&
+    [...all('AllowedHeader'), ...all('ExposeHeader')].every((name) => HEADER_NAME.test(name)) &&
     Number.isInteger(age) &&
     age >= 0 &&
     age <= 86_400;
   if (!isValid)
     throw new S3Error(
       'InvalidRequest',
-      'A CORS rule has origins that are no origins, an unknown method, or a wrong age.',
+      'A CORS rule has origins that are no origins, an unknown method, names that no header has, or a wrong age.',
     );
   return {
     allowed_origins,
@@ -145,8 +158,14 @@ function putWebsite(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutBucketWebsite', async () => {
     const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'WebsiteConfiguration');
     const index_document = elementText(childElement(document, 'IndexDocument'), 'Suffix') ?? '';
-    if (document.children.some(({ name }) => !['IndexDocument', 'ErrorDocument'].includes(name)))
-      throw new S3Error('NotImplemented', 'Websites have an index document and an error document.');
+    requireMembers(document, ['IndexDocument', 'ErrorDocument']);
+    for (const [name, member] of [
+      ['IndexDocument', 'Suffix'],
+      ['ErrorDocument', 'Key'],
+    ] as const) {
+      const child = childElement(document, name);
+      if (child) requireMembers(child, [member]);
+    }
     if (!/^[^/\n\r]{1,255}$/.test(index_document))
       throw new S3Error('InvalidArgument', 'The suffix of the index document is not valid.');
     if (exchange.bucket.access !== 'public_read')
@@ -164,8 +183,7 @@ function getAcl(exchange: Exchange): void {
 
 function putAcl(exchange: Exchange): Promise<void> | void {
   requireGranted(exchange, 's3:PutBucketAcl', '');
-  if (headerOf(exchange.request, 'x-amz-acl') === undefined)
-    throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
+  requireCannedAcl(exchange.request);
   const access = isPublicRequest(exchange.request) ? 'public_read' : 'private';
   if (access === 'private' && exchange.bucket.website)
     throw new S3Error('InvalidRequest', 'The bucket is served as a website.');

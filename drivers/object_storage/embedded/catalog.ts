@@ -72,7 +72,7 @@ export interface ObjectCatalog {
   find(bucketId: string, key: string, versionId: string | null): Promise<StoredObject | null>;
   partsOf(objectId: number): Promise<StoredPart[]>;
   put(bucketId: string, object: NewObject): Promise<StoredObject>;
-  /** All or nothing, in their order. */
+  /** In their order, in one transaction; `refusal` says which of them were left. */
   delete(bucketId: string, deletions: readonly Deletion[]): Promise<Deleted[]>;
   list(question: ListQuestion): Promise<ListedVersion[]>;
   setTags(objectId: number, tags: Record<string, string> | null): Promise<void>;

@@ -6,13 +6,16 @@ import type { BlobStore } from './blobs';
 import { bucketSettings } from './bucket_settings';
 import type { ObjectCatalog, ServedBucket } from './catalog';
 import { corsHeaders, preflightHeaders } from './cors';
+import { deleteObject, deleteObjects } from './delete_object';
 import { hasQuery, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error, s3ErrorOf } from './errors';
 import { listBuckets, listObjects, listVersions } from './lists';
 import * as multipart from './multipart';
+import { getAttributes } from './object_attributes';
 import { postObject } from './post_form';
+import { applyHoistedHeaders, requireHonoured, requireOverrides, requireOwner } from './operations';
 import { readObject } from './read_object';
-import { headerOf, parseRequest, queryOf, type HostNames, type S3Request } from './request';
+import { headerOf, parseRequest, type HostNames, type S3Request } from './request';
 import { sendEmpty, sendError } from './respond';
 import { authenticateRequest, type Caller } from './signature';
 import { serveWebsite } from './website';
@@ -24,22 +27,7 @@ const KEEP_ALIVE_MS = 65_000;
 /** A connection on which nothing moves. */
 const IDLE_MS = 60_000;
 const TIMEOUT_CHECK_MS = 5_000;
-/** Of buckets, in the query. What is not known here and not in bucketSettings is ignored, as AWS does. */
-const NOT_OFFERED = [
-  ...[
-    'accelerate',
-    'analytics',
-    'encryption',
-    'intelligent-tiering',
-    'inventory',
-    'logging',
-    'metrics',
-    'notification',
-  ],
-  ...['object-lock', 'ownershipControls', 'publicAccessBlock', 'replication', 'requestPayment', 'torrent', 'select'],
-  ...['restore', 'retention', 'legal-hold', 'metadataTable', 'session'],
-];
-
+const CREATED_ELSEWHERE = 'Buckets are created with the API of the platform.';
 export interface EndpointOptions {
   catalog: ObjectCatalog;
   blobs: BlobStore;
@@ -155,14 +143,19 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
     /^multipart\/form-data/i.test(headerOf(request, 'content-type') ?? '');
   const caller = await authenticateRequest(request, catalog, named);
   seen.caller = caller;
+  applyHoistedHeaders(request);
   const context = { catalog, blobs, wakeSweep, request, caller };
-  if (request.bucket === null) return request.method === 'GET' ? listBuckets(context) : refuseMethod();
+  if (request.bucket === null) {
+    requireHonoured(request, 'service', '');
+    return listBuckets(context);
+  }
   if (request.method === 'PUT' && request.key === null && !request.query.length) return createBucket(named, caller);
   // Strangers do not learn which names there are.
   if (!named) throw new S3Error(caller.key || caller.isOwner || request.isWebsite ? 'NoSuchBucket' : 'AccessDenied');
   const run = async (bucket: ServedBucket): Promise<number | void> => {
     const exchange = { ...context, bucket };
     if (request.isWebsite) return serveWebsite(exchange);
+    requireOwner(request, bucket, 'x-amz-expected-bucket-owner');
     if (headerOf(request, 'expect') === '100-continue') request.response.writeContinue();
     if (isForm) return postObject(exchange);
     return request.key === null
@@ -212,22 +205,27 @@ function refuseMethod(): never {
 function createBucket(bucket: ServedBucket | null, { key }: Caller): never {
   if (bucket && key?.projectId === bucket.project_id && permissionIn(key.grants, bucket.id))
     throw new S3Error('BucketAlreadyOwnedByYou');
-  throw new S3Error('AccessDenied', 'Buckets are created with the API of the platform.');
+  throw new S3Error('AccessDenied', CREATED_ELSEWHERE);
 }
 
 async function ofBucket(exchange: Exchange): Promise<void> {
   const { request } = exchange;
-  const name = NOT_OFFERED.find((one) => hasQuery(request, one));
-  if (name) throw new S3Error('NotImplemented', `?${name} is not offered.`);
-  const setting = Object.keys(bucketSettings).find((one) => hasQuery(request, one));
-  if (setting) return (bucketSettings[setting]?.[request.method] ?? refuseMethod)(exchange);
-  if (request.method === 'POST' && hasQuery(request, 'delete')) return objects.deleteObjects(exchange);
+  const sub = subResource(request, [...Object.keys(bucketSettings), 'delete', 'uploads', 'versions']);
+  requireHonoured(request, 'bucket', sub);
+  const setting = bucketSettings[sub];
+  if (setting) return (setting[request.method] ?? refuseMethod)(exchange);
+  if (request.method === 'POST') return deleteObjects(exchange);
   if (request.method === 'DELETE')
     throw new S3Error('NotImplemented', 'Buckets are deleted with the API of the platform.');
+  if (request.method === 'PUT') throw new S3Error('AccessDenied', CREATED_ELSEWHERE);
   if (request.method === 'HEAD') return headBucket(exchange);
-  if (request.method !== 'GET') return refuseMethod();
-  if (hasQuery(request, 'uploads')) return multipart.listUploads(exchange);
-  return hasQuery(request, 'versions') ? listVersions(exchange) : listObjects(exchange);
+  if (sub === 'uploads') return multipart.listUploads(exchange);
+  return sub === 'versions' ? listVersions(exchange) : listObjects(exchange);
+}
+
+/** The name in the query that says which operation it is; '' for the bucket or object itself. */
+function subResource(request: S3Request, names: readonly string[]): string {
+  return names.find((one) => one && hasQuery(request, one)) ?? '';
 }
 
 function headBucket(exchange: Exchange): void {
@@ -252,19 +250,19 @@ const OBJECT_HANDLERS: Record<string, Partial<Record<string, ObjectHandler>>> = 
     DELETE: (exchange) => objects.setTags(exchange, null),
   },
   acl: { GET: objects.getAcl, PUT: objects.setAcl },
-  attributes: { GET: objects.getAttributes },
+  attributes: { GET: getAttributes },
   '': {
     GET: readObject,
     HEAD: readObject,
     PUT: (exchange) => (objects.hasCopySource(exchange) ? objects.copyObject(exchange) : objects.putObject(exchange)),
-    DELETE: objects.deleteObject,
+    DELETE: deleteObject,
   },
 };
 
 async function ofObject(exchange: ObjectExchange): Promise<number | void> {
-  const { request } = exchange;
-  const name = NOT_OFFERED.find((one) => hasQuery(request, one));
-  if (name) throw new S3Error('NotImplemented', `?${name} is not offered.`);
-  const part = Object.keys(OBJECT_HANDLERS).find((one) => one && queryOf(request, one) !== undefined) ?? '';
-  return (OBJECT_HANDLERS[part]?.[request.method] ?? refuseMethod)(exchange);
+  const { request, caller } = exchange;
+  const sub = subResource(request, Object.keys(OBJECT_HANDLERS));
+  requireHonoured(request, 'object', sub);
+  if (sub === '') requireOverrides(request, caller.key !== null || caller.isOwner);
+  return (OBJECT_HANDLERS[sub]?.[request.method] ?? refuseMethod)(exchange);
 }

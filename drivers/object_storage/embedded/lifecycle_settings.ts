@@ -6,20 +6,26 @@ import { requireGranted, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { sendXml } from './respond';
 import { receiveText } from './upload';
-import { childElement, childElements, parseXml, elementText, type XmlElements, type XmlNode } from './xml';
+import {
+  childElement,
+  childElements,
+  parseXml,
+  elementText,
+  requireMembers,
+  type XmlElements,
+  type XmlNode,
+} from './xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const RULES_MAX = 100;
 const DAYS_MAX = 36_500;
-const KNOWN = [
-  'ID',
-  'Filter',
-  'Prefix',
-  'Status',
-  'Expiration',
-  'NoncurrentVersionExpiration',
-  'AbortIncompleteMultipartUpload',
-];
+/** What each member of a rule may have. */
+const MEMBERS = {
+  Filter: 'Prefix',
+  Expiration: 'Days',
+  NoncurrentVersionExpiration: 'NoncurrentDays',
+  AbortIncompleteMultipartUpload: 'DaysAfterInitiation',
+};
 
 export function getLifecycle(exchange: Exchange): void {
   requireGranted(exchange, 's3:GetLifecycleConfiguration', '');
@@ -45,8 +51,9 @@ export function lifecycleElements(rules: readonly LifecycleRule[]): XmlElements 
 
 export function putLifecycle(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutLifecycleConfiguration', async () => {
-    const rules = childElements(parseXml(await receiveText(exchange, XML_BYTES_MAX), 'LifecycleConfiguration'), 'Rule');
-    const lifecycle = requireRules(rules).map(lifecycleRule);
+    const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'LifecycleConfiguration');
+    requireMembers(document, ['Rule'], ['Rule']);
+    const lifecycle = requireRules(childElements(document, 'Rule')).map(lifecycleRule);
     if (new Set(lifecycle.map(({ id }) => id)).size < lifecycle.length)
       throw new S3Error('InvalidArgument', 'Two rules have the same ID.');
     return { lifecycle };
@@ -78,19 +85,18 @@ export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
   return rule;
 }
 
-/** @throws S3Error NotImplemented */
+/**
+ * Transitions, dates, tags, sizes and numbers of versions are not offered: a rule without them would remove more.
+ * @throws S3Error NotImplemented, MalformedXML
+ */
 function requireKnown(node: XmlNode): void {
-  const filter = childElement(node, 'Filter');
-  const expiry = childElement(node, 'Expiration')?.children ?? [];
-  if (
-    node.children.some(({ name }) => !KNOWN.includes(name)) ||
-    filter?.children.some(({ name }) => name !== 'Prefix') ||
-    expiry.some(({ name }) => name !== 'Days')
-  )
-    throw new S3Error(
-      'NotImplemented',
-      'Rules have a prefix, and ages in days; transitions, dates, tags and sizes are not offered.',
-    );
+  requireMembers(node, ['ID', 'Status', 'Prefix', ...Object.keys(MEMBERS)]);
+  for (const [name, member] of Object.entries(MEMBERS)) {
+    const child = childElement(node, name);
+    if (child) requireMembers(child, [member]);
+  }
+  const status = elementText(node, 'Status');
+  if (status !== 'Enabled' && status !== 'Disabled') throw new S3Error('MalformedXML');
 }
 
 export function requireRules(rules: XmlNode[]): XmlNode[] {

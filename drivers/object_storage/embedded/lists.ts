@@ -10,25 +10,42 @@ import type { Caller } from './signature';
 import type { XmlElements } from './xml';
 
 const KEYS_MAX = 1000;
+const BUCKETS_MAX = 10_000;
 /** As in models/bucket_object/list.ts. */
 const GROUP = 'group';
 const LAST_VERSION = '0';
 
-/** Those that the key may use. */
+/** Those that the key may use, by name. */
 export async function listBuckets(context: EndpointContext & { request: S3Request; caller: Caller }): Promise<void> {
-  const { caller, catalog } = context;
+  const { caller, catalog, request } = context;
   const { key } = caller;
   if (!key) throw new S3Error('AccessDenied');
-  const buckets = (await catalog.bucketsOf(key.projectId)).filter(({ id }) => permissionIn(key.grants, id) !== null);
+  const prefix = queryOf(request, 'prefix') ?? '';
+  const region = queryOf(request, 'bucket-region');
+  const token = queryOf(request, 'continuation-token');
+  const after = token === undefined ? '' : (fromToken(token)?.key ?? '');
+  const max = numberInQuery(request, 'max-buckets', BUCKETS_MAX, BUCKETS_MAX);
+  if (max < 1) throw new S3Error('InvalidArgument', `max-buckets is not a whole number from 1 to ${BUCKETS_MAX}.`);
+  const buckets = (await catalog.bucketsOf(key.projectId)).filter(
+    (one) =>
+      permissionIn(key.grants, one.id) !== null &&
+      one.name.startsWith(prefix) &&
+      one.name > after &&
+      (region === undefined || one.region === region),
+  );
+  const shown = buckets.slice(0, max);
+  const last = shown.at(-1);
   sendXml(context, 'ListAllMyBucketsResult', {
     Owner: { ID: key.projectId },
     Buckets: {
-      Bucket: buckets.map(({ name, created_at, region }) => ({
+      Bucket: shown.map(({ name, created_at, region: BucketRegion }) => ({
         Name: name,
         CreationDate: created_at,
-        BucketRegion: region,
+        BucketRegion,
       })),
     },
+    ContinuationToken: buckets.length > max && last ? tokenOf([last.name]) : null,
+    Prefix: queryOf(request, 'prefix'),
   });
 }
 
@@ -40,10 +57,16 @@ interface Asked {
   encodingType: string | null;
 }
 
-function asked(request: S3Request): Asked {
+/** @throws S3Error InvalidArgument */
+export function encodingOf(request: S3Request): 'url' | null {
   const encodingType = queryOf(request, 'encoding-type') ?? null;
   if (encodingType !== null && encodingType !== 'url')
     throw new S3Error('InvalidArgument', 'encoding-type can only be url.');
+  return encodingType;
+}
+
+function asked(request: S3Request): Asked {
+  const encodingType = encodingOf(request);
   return {
     prefix: queryOf(request, 'prefix') ?? '',
     delimiter: queryOf(request, 'delimiter') || null,
@@ -68,10 +91,12 @@ export async function listObjects(exchange: Exchange): Promise<void> {
   });
   const last = entries.at(-1);
   const objects = entries.filter(({ common_prefix }) => common_prefix === null);
+  const isOwned = !isV2 || queryOf(request, 'fetch-owner') === 'true';
+  const owner = isOwned ? ownerOf(exchange) : {};
   const common = {
     ...{ Name: exchange.bucket.name, Prefix: encode(prefix), Delimiter: delimiter && encode(delimiter), MaxKeys: max },
     ...{ EncodingType: encodingType, IsTruncated: isTruncated },
-    Contents: objects.map((entry): XmlElements => ({ Key: encode(entry.key), ...shown(entry) })),
+    Contents: objects.map((entry): XmlElements => ({ Key: encode(entry.key), ...shown(entry), ...owner })),
     CommonPrefixes: groups(entries, encode),
   };
   if (!isV2)
@@ -116,22 +141,30 @@ export async function listVersions(exchange: Exchange): Promise<void> {
       EncodingType: encodingType,
       IsTruncated: isTruncated,
     },
-    ...versionRows(entries, encode),
+    ...versionRows(exchange, entries, encode),
     CommonPrefixes: groups(entries, encode),
   });
 }
 
-function versionRows(entries: readonly ListedVersion[], encode: Asked['encode']): XmlElements {
+function versionRows(exchange: Exchange, entries: readonly ListedVersion[], encode: Asked['encode']): XmlElements {
+  const owner = ownerOf(exchange);
   const versions = entries.filter(({ common_prefix }) => common_prefix === null);
   const row = ({ key, version_id, is_latest }: ListedVersion): XmlElements => ({
     ...{ Key: encode(key), VersionId: version_id, IsLatest: is_latest },
   });
   return {
-    Version: versions.filter((entry) => !entry.is_delete_marker).map((entry) => ({ ...row(entry), ...shown(entry) })),
+    Version: versions
+      .filter((entry) => !entry.is_delete_marker)
+      .map((entry) => ({ ...row(entry), ...shown(entry), ...owner })),
     DeleteMarker: versions
       .filter((entry) => entry.is_delete_marker)
-      .map((entry) => ({ ...row(entry), LastModified: entry.modified_at })),
+      .map((entry) => ({ ...row(entry), LastModified: entry.modified_at, ...owner })),
   };
+}
+
+/** All objects of a bucket belong to its project. */
+function ownerOf({ bucket }: Exchange): XmlElements {
+  return { Owner: { ID: bucket.project_id } };
 }
 
 type After = { key: string; position: string } | null;
@@ -182,7 +215,11 @@ function groups(entries: readonly ListedVersion[], encode: (text: string) => str
 }
 
 function toToken({ common_prefix, key }: ListedVersion): string {
-  return Buffer.from(JSON.stringify(common_prefix === null ? [key] : [common_prefix, GROUP])).toString('base64url');
+  return tokenOf(common_prefix === null ? [key] : [common_prefix, GROUP]);
+}
+
+function tokenOf(position: readonly string[]): string {
+  return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
 /** @throws S3Error InvalidArgument */

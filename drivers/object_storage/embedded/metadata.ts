@@ -2,6 +2,7 @@
 import type { ObjectMetadata, StoredObject } from '../../../core/objects';
 import { S3Error } from './errors';
 import { headerOf, queryOf, type S3Request } from './request';
+import { childElement, childElements, elementText, requireMembers, type XmlNode } from './xml';
 
 const KEPT = [
   'content-type',
@@ -16,34 +17,12 @@ const USER = 'x-amz-meta-';
 const USER_BYTES_MAX = 2048;
 const TAGS_MAX = 10;
 const TYPE = 'application/octet-stream';
-/** Functions that would be a promise: refused rather than ignored. */
-const NOT_OFFERED = [
-  'x-amz-server-side-encryption',
-  'x-amz-server-side-encryption-customer-algorithm',
-  'x-amz-object-lock-mode',
-  'x-amz-object-lock-legal-hold',
-  'x-amz-object-lock-retain-until-date',
-  'x-amz-grant-read',
-  'x-amz-grant-full-control',
-  'x-amz-grant-write-acp',
-  'x-amz-grant-read-acp',
-];
-
-/** @throws S3Error NotImplemented, InvalidArgument */
-export function requireOffered(request: S3Request): void {
-  const name = NOT_OFFERED.find((header) => headerOf(request, header) !== undefined);
-  if (name) throw new S3Error('NotImplemented', `The header ${name} is not offered.`);
-  const storage = headerOf(request, 'x-amz-storage-class');
-  if (storage !== undefined && storage !== 'STANDARD')
-    throw new S3Error('NotImplemented', 'The only storage class is STANDARD.');
-}
-
 /** @throws S3Error MetadataTooLarge */
 export function metadataOf(request: S3Request): ObjectMetadata {
   const headers: Record<string, string> = {};
   for (const name of KEPT) {
     const value = headerOf(request, name);
-    const kept = name === 'content-encoding' ? value?.replace(/\s*aws-chunked\s*,?\s*/i, '') : value;
+    const kept = name === 'content-encoding' ? value && withoutChunks(value) : value;
     if (kept) headers[name] = kept;
   }
   const user: Record<string, string> = {};
@@ -57,12 +36,40 @@ export function metadataOf(request: S3Request): ObjectMetadata {
   return { headers, user };
 }
 
+/** `aws-chunked` says how a body is sent, not what the object is. */
+function withoutChunks(encoding: string): string {
+  return encoding
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one.toLowerCase() !== 'aws-chunked')
+    .join(', ');
+}
+
 /** Canned access: everything but private and public-read would be a promise. @throws S3Error NotImplemented */
 export function isPublicRequest(request: S3Request): boolean {
   const acl = headerOf(request, 'x-amz-acl') ?? 'private';
   if (['private', 'bucket-owner-full-control', 'bucket-owner-read'].includes(acl)) return false;
   if (acl === 'public-read') return true;
   throw new S3Error('NotImplemented', 'The canned ACLs are private and public-read.');
+}
+
+/** A canned ACL and nothing else. @throws S3Error NotImplemented, InvalidRequest */
+export function requireCannedAcl(request: S3Request): void {
+  if (headerOf(request, 'x-amz-acl') === undefined)
+    throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
+  if (Number(headerOf(request, 'content-length') ?? 0) > 0 || headerOf(request, 'transfer-encoding') !== undefined)
+    throw new S3Error('InvalidRequest', 'A canned ACL and a body cannot be sent together.');
+}
+
+/** @throws S3Error InvalidTag, MalformedXML */
+export function tagsOfDocument(document: XmlNode): Record<string, string> {
+  requireMembers(document, ['TagSet']);
+  const set = childElement(document, 'TagSet');
+  if (!set) throw new S3Error('MalformedXML');
+  requireMembers(set, ['Tag'], ['Tag']);
+  const tags = childElements(set, 'Tag');
+  for (const tag of tags) requireMembers(tag, ['Key', 'Value']);
+  return checkedTags(tags.map((tag) => [elementText(tag, 'Key') ?? '', elementText(tag, 'Value') ?? '']));
 }
 
 export function tagsOfHeader(request: S3Request): Record<string, string> | null {
@@ -100,11 +107,11 @@ export function objectHeaders(object: StoredObject, request: S3Request, isSigned
   for (const [name, value] of Object.entries(metadata.user)) headers[USER + name] = value;
   if (object.version_id !== 'null') headers['x-amz-version-id'] = object.version_id;
   if (object.tags) headers['x-amz-tagging-count'] = String(Object.keys(object.tags).length);
-  // Only for those who have signed: else anybody could make a page of a text.
+  // Of nobody else, but on websites, where they mean nothing.
   if (isSigned)
     for (const [query, name] of Object.entries(OVERRIDES)) {
       const value = queryOf(request, query);
-      if (value !== undefined && /^[\x20-\x7e]*$/.test(value)) headers[name] = value;
+      if (value !== undefined) headers[name] = value;
     }
   return headers;
 }

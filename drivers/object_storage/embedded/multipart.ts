@@ -1,7 +1,9 @@
 // Multipart uploads: parts are files of their own and stay it, so that completing costs no copying.
 import { createHash } from 'node:crypto';
+import { uriEncodePath } from '../../../core/sigv4';
 import type { StoredObject, StoredPart, StoredUpload } from '../../../core/objects';
 import {
+  ALGORITHMS,
   canBe,
   checksum,
   combined,
@@ -13,26 +15,29 @@ import {
 import { writeConditions } from './conditions';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
-import { checksumHeaders, requireOffered } from './metadata';
-import { piecesOf, rangeOf, readFile } from './read_object';
-import { headerOf, numberInQuery, queryOf } from './request';
+import { checksumHeaders } from './metadata';
+import { piecesOf, readFile } from './read_object';
+import { headerOf, numberInQuery, queryOf, type S3Request } from './request';
 import { sendEmpty, sendXml } from './respond';
+import { encodingOf } from './lists';
 import { receive, receiveText, type Received } from './upload';
 import { copySource, describe, versionHeader } from './write_object';
-import { childElements, parseXml, elementText, type XmlElements } from './xml';
+import { childElements, parseXml, elementText, requireMembers, type XmlElements, type XmlNode } from './xml';
 
 const PARTS_MAX = 10_000;
 const PART_BYTES_MIN = 5 * 2 ** 20;
 const XML_BYTES_MAX = 4 * 2 ** 20;
+const COMPLETE = 'CompleteMultipartUpload';
 
 export async function createUpload(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
-  requireOffered(request);
   const described = describe(exchange);
   const algorithm = headerOf(request, 'x-amz-checksum-algorithm')?.toUpperCase();
   if (algorithm !== undefined && !isAlgorithm(algorithm))
     throw new S3Error('InvalidRequest', 'The checksum algorithm is not offered.');
+  if (algorithm === undefined && headerOf(request, 'x-amz-checksum-type') !== undefined)
+    throw new S3Error('InvalidRequest', 'x-amz-checksum-type needs x-amz-checksum-algorithm.');
   const type =
     algorithm && ((headerOf(request, 'x-amz-checksum-type')?.toUpperCase() ?? usualType(algorithm)) as ChecksumType);
   if (algorithm && type && !canBe(algorithm, type))
@@ -79,8 +84,7 @@ export async function copyPart(exchange: ObjectExchange): Promise<void> {
   const { upload, number } = await requirePart(exchange);
   const { object, from } = await copySource(exchange);
   const header = headerOf(request, 'x-amz-copy-source-range');
-  const range = header === undefined ? null : rangeOf(header, object.size);
-  if (header !== undefined && !range) throw new S3Error('InvalidArgument', 'x-amz-copy-source-range is not a range.');
+  const range = header === undefined ? null : copyRangeOf(header, object.size);
   const parts = object.part_count ? await catalog.partsOf(object.id) : [];
   const { checksum_algorithm: algorithm } = upload.object.metadata;
   const sums = algorithm ? checksum(algorithm as ChecksumAlgorithm) : null;
@@ -97,9 +101,18 @@ export async function copyPart(exchange: ObjectExchange): Promise<void> {
   sendXml(exchange, 'CopyPartResult', { LastModified, ETag: `"${written.md5}"` });
 }
 
+/** Both ends are given, and lie in the source. @throws S3Error InvalidArgument, InvalidRange */
+function copyRangeOf(header: string, size: number): { start: number; end: number } {
+  const [, first = '', last = ''] = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(header) ?? [];
+  const range = { start: Number(first), end: Number(last) + 1 };
+  if (!first || range.end <= range.start)
+    throw new S3Error('InvalidArgument', 'x-amz-copy-source-range is not a range such as bytes=0-9.');
+  if (range.end > size) throw new S3Error('InvalidRange');
+  return range;
+}
+
 async function requirePart(exchange: ObjectExchange): Promise<{ upload: StoredUpload; number: number }> {
   requireGranted(exchange, 's3:PutObject', exchange.key);
-  requireOffered(exchange.request);
   const number = numberInQuery(exchange.request, 'partNumber', 0, Infinity);
   if (number < 1 || number > PARTS_MAX)
     throw new S3Error('InvalidArgument', `partNumber must be from 1 to ${PARTS_MAX}.`);
@@ -115,23 +128,59 @@ async function requireUpload({ catalog, bucket, key, request }: ObjectExchange):
 export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
-  const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'CompleteMultipartUpload');
-  const listed = childElements(document, 'Part').map((part) => ({
-    number: Number(elementText(part, 'PartNumber')),
-    etag: (elementText(part, 'ETag') ?? '').replace(/^"|"$/g, ''),
-  }));
-  if (!listed.length || listed.length > PARTS_MAX) throw new S3Error('MalformedXML');
+  const listed = listedParts(parseXml(await receiveText(exchange, XML_BYTES_MAX, 'of the object'), COMPLETE));
   const id = queryOf(request, 'uploadId') ?? '';
   const upload = await catalog.upload(bucket.id, key, id);
   if (!upload) return repeated(exchange, id);
   const parts = chosenParts(listed, await catalog.uploadParts(upload.id));
   const object = completedObject(upload, parts);
-  const given = headerOf(request, `x-amz-checksum-${object.metadata.checksum_algorithm?.toLowerCase()}`);
-  if (given !== undefined && given !== object.metadata.checksum) throw new S3Error('BadDigest');
+  requireAsSaid(request, object);
   const ids = parts.map(({ file_id }) => file_id);
   const stored = await catalog.completeUpload(bucket.id, upload.id, ids, { ...object, ...writeConditions(request) });
   exchange.wakeSweep();
   answer(exchange, stored);
+}
+
+interface ListedPart {
+  number: number;
+  etag: string;
+  /** By algorithm. */
+  checksums: [string, string][];
+}
+
+/** @throws S3Error MalformedXML, NotImplemented */
+function listedParts(document: XmlNode): ListedPart[] {
+  requireMembers(document, ['Part'], ['Part']);
+  const listed = childElements(document, 'Part').map((part) => {
+    requireMembers(part, ['PartNumber', 'ETag', ...ALGORITHMS.map((name) => `Checksum${name}`)]);
+    return {
+      number: Number(elementText(part, 'PartNumber')),
+      etag: (elementText(part, 'ETag') ?? '').replace(/^"|"$/g, ''),
+      checksums: ALGORITHMS.flatMap((name): [string, string][] => {
+        const value = elementText(part, `Checksum${name}`);
+        return value === undefined ? [] : [[name, value]];
+      }),
+    };
+  });
+  if (!listed.length || listed.length > PARTS_MAX) throw new S3Error('MalformedXML');
+  return listed;
+}
+
+/** What a client says of the whole: its size, and its checksum with the type. @throws S3Error */
+function requireAsSaid(request: S3Request, object: Pick<StoredObject, 'size' | 'metadata'>): void {
+  const { checksum_algorithm, checksum: value, checksum_type } = object.metadata;
+  const size = headerOf(request, 'x-amz-mp-object-size');
+  if (size !== undefined && size !== String(object.size))
+    throw new S3Error('InvalidRequest', `The object has ${object.size} bytes, not those of x-amz-mp-object-size.`);
+  const type = headerOf(request, 'x-amz-checksum-type')?.toUpperCase();
+  if (type !== undefined && type !== checksum_type)
+    throw new S3Error('InvalidRequest', `The checksum of this upload is not of the type ${type.slice(0, 20)}.`);
+  const own = `x-amz-checksum-${String(checksum_algorithm).toLowerCase()}`;
+  for (const name of Object.keys(request.raw.headers).filter((one) => one.startsWith('x-amz-checksum-'))) {
+    if (name === 'x-amz-checksum-type') continue;
+    if (name !== own) throw new S3Error('InvalidRequest', `The upload has no checksum of the kind of ${name}.`);
+    if (headerOf(request, name) !== value) throw new S3Error('BadDigest');
+  }
 }
 
 /** A client that did not hear the answer asks again. */
@@ -155,12 +204,14 @@ function answer(exchange: ObjectExchange, stored: StoredObject): void {
   );
 }
 
-function chosenParts(listed: readonly { number: number; etag: string }[], parts: readonly StoredPart[]): StoredPart[] {
+function chosenParts(listed: readonly ListedPart[], parts: readonly StoredPart[]): StoredPart[] {
   const known = new Map(parts.map((part) => [part.number, part]));
-  return listed.map(({ number, etag }, index) => {
+  return listed.map(({ number, etag, checksums }, index) => {
     if (index && number <= (listed[index - 1]?.number as number)) throw new S3Error('InvalidPartOrder');
     const part = known.get(number);
     if (part?.etag !== etag) throw new S3Error('InvalidPart');
+    if (checksums.some(([name, value]) => part.checksums[name] !== value))
+      throw new S3Error('InvalidPart', `The checksum of part ${number} is another one.`);
     if (index < listed.length - 1 && part.size < PART_BYTES_MIN) throw new S3Error('EntityTooSmall');
     return part;
   });
@@ -216,6 +267,8 @@ export async function listUploads(exchange: Exchange): Promise<void> {
   const { request, bucket, catalog } = exchange;
   const prefix = queryOf(request, 'prefix') ?? '';
   requireGranted(exchange, 's3:ListBucketMultipartUploads', prefix);
+  const encodingType = encodingOf(request);
+  const encode = encodingType ? uriEncodePath : (text: string): string => text;
   const max = numberInQuery(request, 'max-uploads', 1000, 1000);
   const marker = queryOf(request, 'key-marker') ?? '';
   const after = { key: marker, position: queryOf(request, 'upload-id-marker') || (marker ? '~' : '') };
@@ -226,14 +279,15 @@ export async function listUploads(exchange: Exchange): Promise<void> {
   sendXml(exchange, 'ListMultipartUploadsResult', {
     ...{
       Bucket: bucket.name,
-      KeyMarker: marker,
+      EncodingType: encodingType,
+      KeyMarker: encode(marker),
       UploadIdMarker: queryOf(request, 'upload-id-marker') ?? '',
-      Prefix: prefix,
+      Prefix: encode(prefix),
     },
-    ...(isTruncated && { NextKeyMarker: last?.key, NextUploadIdMarker: last?.id }),
+    ...(isTruncated && { NextKeyMarker: last && encode(last.key), NextUploadIdMarker: last?.id }),
     ...{ MaxUploads: max, IsTruncated: isTruncated },
     Upload: shown.map(({ id, key, created_at }) => ({
-      Key: key,
+      Key: encode(key),
       UploadId: id,
       StorageClass: 'STANDARD',
       Initiated: created_at,

@@ -4,16 +4,21 @@ import { hmac, signingKey } from '../../../core/sigv4';
 import type { Exchange } from './endpoint_context';
 import { requireGranted } from './endpoint_context';
 import { S3Error } from './errors';
+import { tagsOfDocument } from './metadata';
 import { headerOf } from './request';
 import { sendEmpty, sendPlainText } from './respond';
 import { equals, parseCredential, type Caller } from './signature';
-import { xmlDocument } from './xml';
+import { parseXml, xmlDocument } from './xml';
 
 const FIELDS_BYTES_MAX = 20 * 1024;
 const FILE_BYTES_MAX = 5 * 2 ** 30;
 /** Fields that a policy need not mention. */
 const FREE = /^(x-amz-signature|policy|file|x-ignore-.*)$/;
-const HEADERS = ['content-type', 'cache-control', 'content-disposition', 'content-encoding', 'expires'];
+const SIGNING = /^x-amz-(signature|credential|algorithm|date)$/;
+const HEADERS = [
+  ...['content-type', 'cache-control', 'content-disposition', 'content-encoding', 'content-language', 'expires'],
+  'x-amz-website-redirect-location',
+];
 
 export async function postObject(exchange: Exchange): Promise<void> {
   const { request, bucket, blobs, catalog } = exchange;
@@ -28,6 +33,9 @@ export async function postObject(exchange: Exchange): Promise<void> {
     throw new S3Error('InvalidArgument', 'The field key is missing or not valid.');
   const { caller, limits } = await signer(exchange, new Map([...fields, ['key', key], ['bucket', bucket.name]]));
   requireGranted({ ...exchange, caller }, 's3:PutObject', key);
+  requireFields(fields);
+  const tags = fields.has('tagging') ? tagsOfDocument(parseXml(fields.get('tagging') ?? '', 'Tagging')) : null;
+  if (tags) requireGranted({ ...exchange, caller }, 's3:PutObjectTagging', key);
   const isPublic = publicOf(fields);
   if (isPublic) requireGranted({ ...exchange, caller }, 's3:PutObjectAcl', key);
   const written = await blobs.write(bucket.id, limited(form.file(), limits));
@@ -38,7 +46,7 @@ export async function postObject(exchange: Exchange): Promise<void> {
       etag: written.md5,
       file_id: written.fileId,
       metadata: metadataOf(fields),
-      tags: null,
+      tags,
       is_public: isPublic,
     })
     .catch(async (error: unknown) => {
@@ -47,6 +55,16 @@ export async function postObject(exchange: Exchange): Promise<void> {
     });
   exchange.wakeSweep();
   answer(exchange, fields, key, stored.etag);
+}
+
+/** Fields that would say something of the object and are not honoured. @throws S3Error NotImplemented */
+function requireFields(fields: ReadonlyMap<string, string>): void {
+  const name = [...fields.keys()].find(
+    (one) =>
+      (one.startsWith('x-amz-') && !one.startsWith('x-amz-meta-') && !SIGNING.test(one) && !HEADERS.includes(one)) ||
+      one === 'redirect',
+  );
+  if (name !== undefined) throw new S3Error('NotImplemented', `The field ${name} is not offered in forms.`);
 }
 
 function answer({ request, bucket }: Exchange, fields: ReadonlyMap<string, string>, key: string, etag: string): void {
@@ -111,9 +129,7 @@ export function requirePolicy(policy: string, fields: ReadonlyMap<string, string
   const limits = { min: 0, max: FILE_BYTES_MAX };
   const mentioned = new Set<string>();
   for (const condition of conditions) {
-    const [verb, name, value] = Array.isArray(condition)
-      ? (condition as unknown[])
-      : ['eq', ...(Object.entries(condition as object)[0] as [string, unknown])];
+    const [verb, name, value] = conditionOf(condition);
     if (verb === 'content-length-range') {
       [limits.min, limits.max] = [Number(name), Math.min(Number(value), FILE_BYTES_MAX)];
       if (!(limits.min >= 0 && limits.max >= limits.min)) throw new S3Error('InvalidPolicyDocument');
@@ -129,6 +145,20 @@ export function requirePolicy(policy: string, fields: ReadonlyMap<string, string
   if (extra !== undefined) throw new S3Error('AccessDenied', `The policy does not allow the field ${extra}.`);
   if (!mentioned.has('key')) throw new S3Error('InvalidPolicyDocument', 'The policy has no condition for the key.');
   return limits;
+}
+
+/** Its verb, what it is about, and the value. @throws S3Error InvalidPolicyDocument */
+function conditionOf(condition: unknown): [string, unknown, unknown] {
+  if (!Array.isArray(condition)) {
+    const entries = Object.entries(condition as object);
+    if (entries.length !== 1) throw new S3Error('InvalidPolicyDocument', 'A condition has one field.');
+    const [[name, value]] = entries as [[string, unknown]];
+    return ['eq', name, value];
+  }
+  const [verb, name, value] = condition as unknown[];
+  if (typeof verb !== 'string' || condition.length !== 3)
+    throw new S3Error('InvalidPolicyDocument', 'A condition has a verb, a field and a value.');
+  return [verb.toLowerCase(), name, value];
 }
 
 function parsePolicy(policy: string): { expiration: unknown; conditions: unknown[] } {

@@ -142,6 +142,8 @@ export async function* readFile(file: OpenFile, start: number, end: number): Asy
 /** ?partNumber= @throws S3Error */
 function partOf({ request }: ObjectExchange, object: StoredObject, parts: readonly StoredPart[]): Range | null {
   if (queryOf(request, 'partNumber') === undefined) return null;
+  if (headerOf(request, 'range') !== undefined)
+    throw new S3Error('InvalidRequest', 'A range and partNumber cannot be asked for together.');
   const number = numberInQuery(request, 'partNumber', 1, PARTS_MAX);
   const index = parts.length ? number - 1 : 0;
   const sizes = parts.length ? parts.map(({ size }) => size) : [object.size];

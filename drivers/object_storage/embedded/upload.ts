@@ -45,11 +45,15 @@ export async function receive(exchange: Exchange): Promise<Received> {
   return { ...written, algorithm: expected?.algorithm ?? null, checksum: value };
 }
 
-/** The whole of a small body, such as an XML document. @throws S3Error */
-export async function receiveText(exchange: Exchange, bytesMax: number): Promise<string> {
+/**
+ * The whole of a small body, such as an XML document.
+ * @param checksums whether those of headers are of the object that the document is about, and not of the document
+ * @throws S3Error
+ */
+export async function receiveText(exchange: Exchange, bytesMax: number, checksums?: 'of the object'): Promise<string> {
   const body = bodyOf(exchange);
   if (body.length > bytesMax) throw new S3Error('EntityTooLarge');
-  const expected = expectedChecksum(exchange.request);
+  const expected = checksums ? null : expectedChecksum(exchange.request);
   const pieces: Buffer[] = [];
   for await (const piece of measured(body.content, body.length, () => undefined)) pieces.push(piece);
   const whole = Buffer.concat(pieces);
@@ -85,13 +89,19 @@ function bodyOf({ request, caller }: Exchange): Body {
     throw new S3Error('MissingContentLength', `The header ${header} is missing.`);
   const length = Number(text);
   if (length > PUT_BYTES_MAX) throw new S3Error('EntityTooLarge');
-  if (!isChunked) return { content: raw, length, trailers };
+  if (!isChunked) {
+    if (headerOf(request, 'x-amz-trailer') !== undefined)
+      throw new S3Error('InvalidRequest', 'Trailers need a body in chunks.');
+    return { content: raw, length, trailers };
+  }
   if (signed && !caller.chunks) throw new S3Error('AccessDenied', 'Signed chunks need a signed request.');
   const announced = (headerOf(request, 'x-amz-trailer') ?? '')
     .toLowerCase()
     .split(',')
     .map((name) => name.trim())
     .filter(Boolean);
+  if (announced.length > 1 || announced.some((name) => !name.startsWith('x-amz-checksum-')))
+    throw new S3Error('NotImplemented', 'The only trailer is a checksum.');
   const signing = signed ? caller.chunks : null;
   return { content: dechunked(raw, { signing, announced, trailers }), length, trailers };
 }
@@ -142,6 +152,8 @@ export function expectedChecksum(request: S3Request): ExpectedChecksum | null {
   if (given.length > 1) throw new S3Error('InvalidRequest', 'Only one checksum may be sent.');
   const name = (given[0] ?? asked)?.toUpperCase();
   if (name === undefined) return null;
+  if (asked !== undefined && asked.toUpperCase() !== name)
+    throw new S3Error('InvalidRequest', 'The checksum is not of the algorithm that is named.');
   if (!isAlgorithm(name))
     throw new S3Error('InvalidRequest', `The checksum algorithm ${name.slice(0, 20)} is not offered.`);
   const header = `x-amz-checksum-${name.toLowerCase()}`;

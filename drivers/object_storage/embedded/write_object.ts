@@ -1,22 +1,28 @@
 // PUT, copy and DELETE of objects, their tags and their canned access.
 import type { NewObject, StoredObject } from '../../../core/objects';
 import { requireCopyConditions, writeConditions } from './conditions';
-import { mayDo, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
+import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
-import { checkedTags, checksumHeaders, isPublicRequest, metadataOf, requireOffered, tagsOfHeader } from './metadata';
+import {
+  checksumHeaders,
+  isPublicRequest,
+  metadataOf,
+  requireCannedAcl,
+  tagsOfDocument,
+  tagsOfHeader,
+} from './metadata';
+import { requireOwner } from './operations';
 import { findVersion } from './read_object';
 import { decode, headerOf, queryOf } from './request';
 import { sendEmpty, sendXml } from './respond';
 import { receive, receiveText } from './upload';
-import { childElement, childElements, parseXml, elementText } from './xml';
+import { parseXml } from './xml';
 
 const XML_BYTES_MAX = 2 * 2 ** 20;
-const DELETIONS_MAX = 1000;
 
 export async function putObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, blobs, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
-  requireOffered(request);
   const described = describe(exchange);
   const received = await receive(exchange);
   const object: NewObject = {
@@ -65,6 +71,7 @@ export async function copySource(exchange: ObjectExchange): Promise<{ object: St
     throw new S3Error('InvalidArgument', 'x-amz-copy-source is not a bucket and a key.');
   const bucket = await catalog.bucket(text.slice(0, at));
   if (!bucket) throw new S3Error('NoSuchBucket');
+  requireOwner(request, bucket, 'x-amz-source-expected-bucket-owner');
   const from = { ...exchange, bucket, key: text.slice(at + 1), versionId: version ?? null };
   const object = await findVersion(from, 'GetObject');
   requireCopyConditions(request, object);
@@ -75,24 +82,41 @@ export async function copySource(exchange: ObjectExchange): Promise<{ object: St
 export async function copyObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, blobs, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
-  requireOffered(request);
   const { object, from } = await copySource(exchange);
   const replaces = headerOf(request, 'x-amz-metadata-directive')?.toUpperCase() === 'REPLACE';
   if (!replaces && from.bucket.id === bucket.id && from.key === key && !from.versionId)
     throw new S3Error('InvalidRequest', 'A copy of an object onto itself has to replace its metadata.');
   const described = describe(exchange);
   const { checksum_algorithm, checksum, checksum_type } = object.metadata;
+  requireSameChecksum(exchange, checksum ? checksum_algorithm : null);
   const sums = checksum && { checksum_algorithm, checksum, checksum_type };
-  if (!object.file_id) return copyParts(exchange, object, from, replaces ? described.metadata : object.metadata);
-  const file_id = await blobs.copy({ bucketId: from.bucket.id, fileId: object.file_id }, bucket.id);
-  const takesTags = headerOf(request, 'x-amz-tagging-directive')?.toUpperCase() === 'REPLACE';
-  const stored = await catalog.put(bucket.id, {
-    ...{ key, size: object.size, etag: object.etag, file_id, is_public: described.is_public },
+  const made = {
     metadata: { ...(replaces ? described.metadata : object.metadata), ...sums },
-    tags: takesTags ? described.tags : object.tags,
+    tags: takesTags(exchange) ? described.tags : object.tags,
+    is_public: described.is_public,
+  };
+  if (!object.file_id) return copyParts(exchange, object, from, made);
+  const file_id = await blobs.copy({ bucketId: from.bucket.id, fileId: object.file_id }, bucket.id);
+  const stored = await catalog.put(bucket.id, {
+    ...{ key, size: object.size, etag: object.etag, file_id, ...made },
     ...writeConditions(request),
   });
   answerCopy(exchange, stored, object);
+}
+
+/** Tags beside a copy are either those of the source, or those of the request. @throws S3Error InvalidArgument */
+function takesTags({ request }: Exchange): boolean {
+  const isReplaced = headerOf(request, 'x-amz-tagging-directive')?.toUpperCase() === 'REPLACE';
+  if (!isReplaced && headerOf(request, 'x-amz-tagging') !== undefined)
+    throw new S3Error('InvalidArgument', 'x-amz-tagging needs x-amz-tagging-directive: REPLACE.');
+  return isReplaced;
+}
+
+/** Content is not read for a copy, so its checksum stays what it was. @throws S3Error NotImplemented */
+function requireSameChecksum({ request }: Exchange, algorithm: string | null | undefined): void {
+  const asked = headerOf(request, 'x-amz-checksum-algorithm')?.toUpperCase();
+  if (asked !== undefined && asked !== algorithm)
+    throw new S3Error('NotImplemented', 'A copy has the checksum of its source, and no other one.');
 }
 
 /** An object of several files becomes an upload whose parts are copied: each step is as durable as those of clients. */
@@ -100,11 +124,10 @@ async function copyParts(
   exchange: ObjectExchange,
   object: StoredObject,
   from: ObjectExchange,
-  metadata: StoredObject['metadata'],
+  made: Pick<NewObject, 'metadata' | 'tags' | 'is_public'>,
 ): Promise<void> {
   const { bucket, catalog, blobs, key } = exchange;
-  const { is_public } = describe(exchange);
-  const uploadId = await catalog.createUpload(bucket.id, { key, object: { metadata, tags: object.tags, is_public } });
+  const uploadId = await catalog.createUpload(bucket.id, { key, object: made });
   const fileIds: string[] = [];
   try {
     for (const { number, file_id, size, checksums } of await catalog.partsOf(object.id)) {
@@ -113,16 +136,7 @@ async function copyParts(
       fileIds.push(copy);
     }
     const stored = await catalog.completeUpload(bucket.id, uploadId, fileIds, {
-      ...{
-        key,
-        size: object.size,
-        etag: object.etag,
-        file_id: null,
-        part_count: fileIds.length,
-        metadata,
-        tags: object.tags,
-        is_public,
-      },
+      ...{ key, size: object.size, etag: object.etag, file_id: null, part_count: fileIds.length, ...made },
       ...writeConditions(exchange.request),
     });
     answerCopy(exchange, stored, object);
@@ -145,52 +159,6 @@ function answerCopy(exchange: ObjectExchange, stored: StoredObject, source: Stor
   );
 }
 
-export async function deleteObject(exchange: ObjectExchange): Promise<void> {
-  const { bucket, catalog, key, versionId } = exchange;
-  requireGranted(exchange, versionId ? 's3:DeleteObjectVersion' : 's3:DeleteObject', key);
-  const [done] = await catalog.delete(bucket.id, [{ key, version_id: versionId }]);
-  exchange.wakeSweep();
-  sendEmpty(exchange, 204, {
-    ...(done?.is_delete_marker && { 'x-amz-delete-marker': 'true' }),
-    ...(done?.version_id && done.version_id !== 'null' && { 'x-amz-version-id': done.version_id }),
-  });
-}
-
-/** POST ?delete: up to 1000 keys; those that the caller may not delete are reported, the others go together. */
-export async function deleteObjects(exchange: Exchange): Promise<void> {
-  const { bucket, catalog } = exchange;
-  const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'Delete');
-  const wanted = childElements(document, 'Object').map((node) => ({
-    key: elementText(node, 'Key') ?? '',
-    version_id: elementText(node, 'VersionId') ?? null,
-  }));
-  if (!wanted.length || wanted.length > DELETIONS_MAX || wanted.some(({ key }) => !key))
-    throw new S3Error('MalformedXML');
-  const allowed = wanted.filter(({ key, version_id }) =>
-    mayDo(exchange, version_id ? 's3:DeleteObjectVersion' : 's3:DeleteObject', key),
-  );
-  const done = allowed.length ? await catalog.delete(bucket.id, allowed) : [];
-  exchange.wakeSweep();
-  const isQuiet = elementText(document, 'Quiet') === 'true';
-  sendXml(exchange, 'DeleteResult', {
-    Deleted: isQuiet
-      ? []
-      : allowed.map(({ key, version_id }, index) => ({
-          Key: key,
-          VersionId: version_id,
-          ...(done[index]?.is_delete_marker && { DeleteMarker: true, DeleteMarkerVersionId: done[index].version_id }),
-        })),
-    Error: wanted
-      .filter((one) => !allowed.includes(one))
-      .map(({ key, version_id }) => ({
-        Key: key,
-        VersionId: version_id,
-        Code: 'AccessDenied',
-        Message: 'Access denied.',
-      })),
-  });
-}
-
 export async function getTags(exchange: ObjectExchange): Promise<void> {
   const object = await findVersion(exchange, 'GetObjectTagging');
   const Tag = Object.entries(object.tags ?? {}).map(([Key, Value]) => ({ Key, Value }));
@@ -203,11 +171,7 @@ export async function setTags(exchange: ObjectExchange, tags: 'given' | null): P
   requireGranted(exchange, versionId ? `s3:${verb}ObjectVersionTagging` : `s3:${verb}ObjectTagging`, key);
   const object = await requireObject(exchange);
   const document = tags && parseXml(await receiveText(exchange, XML_BYTES_MAX), 'Tagging');
-  const set = document && childElements(childElement(document, 'TagSet') ?? document, 'Tag');
-  await catalog.setTags(
-    object.id,
-    set && checkedTags(set.map((tag) => [elementText(tag, 'Key') ?? '', elementText(tag, 'Value') ?? ''])),
-  );
+  await catalog.setTags(object.id, document && tagsOfDocument(document));
   sendEmpty(exchange, tags ? 200 : 204, versionHeader(object));
 }
 
@@ -219,8 +183,7 @@ async function requireObject({ catalog, bucket, key, versionId }: ObjectExchange
 
 export async function setAcl(exchange: ObjectExchange): Promise<void> {
   requireGranted(exchange, 's3:PutObjectAcl', exchange.key);
-  if (headerOf(exchange.request, 'x-amz-acl') === undefined)
-    throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
+  requireCannedAcl(exchange.request);
   await exchange.catalog.setPublic((await requireObject(exchange)).id, isPublicRequest(exchange.request));
   sendEmpty(exchange, 200);
 }
@@ -235,34 +198,6 @@ export function aclOf({ bucket }: Exchange, isPublic: boolean): Record<string, n
   const everybody = grant({ URI: 'http://acs.amazonaws.com/groups/global/AllUsers' }, 'READ');
   const Grant = [grant({ ID: bucket.project_id }, 'FULL_CONTROL'), ...(isPublic ? [everybody] : [])];
   return { Owner: { ID: bucket.project_id }, AccessControlList: { Grant } } as never;
-}
-
-/** GET ?attributes */
-export async function getAttributes(exchange: ObjectExchange): Promise<void> {
-  const object = await findVersion(exchange, 'GetObjectAttributes');
-  const asked = (headerOf(exchange.request, 'x-amz-object-attributes') ?? '').split(',').map((name) => name.trim());
-  const { checksum_algorithm, checksum, checksum_type } = object.metadata;
-  const parts = object.part_count && asked.includes('ObjectParts') ? await exchange.catalog.partsOf(object.id) : [];
-  sendXml(
-    exchange,
-    'GetObjectAttributesResponse',
-    {
-      ETag: asked.includes('ETag') ? object.etag : null,
-      Checksum:
-        asked.includes('Checksum') && checksum && checksum_algorithm
-          ? { [`Checksum${checksum_algorithm}`]: checksum, ChecksumType: checksum_type }
-          : null,
-      ObjectParts: parts.length
-        ? {
-            PartsCount: parts.length,
-            Part: parts.map(({ number, size }) => ({ PartNumber: number, Size: size })) as never,
-          }
-        : null,
-      StorageClass: asked.includes('StorageClass') ? 'STANDARD' : null,
-      ObjectSize: asked.includes('ObjectSize') ? object.size : null,
-    },
-    { ...versionHeader(object), 'last-modified': new Date(object.modified_at).toUTCString() },
-  );
 }
 
 export function hasCopySource({ request }: Exchange): boolean {

@@ -104,3 +104,18 @@ export function childElement(node: XmlNode | undefined, name: string): XmlNode |
 export function elementText(node: XmlNode | undefined, name: string): string | undefined {
   return childElement(node, name)?.text;
 }
+
+/**
+ * Refuses members that are not honoured, and repeated ones.
+ * @param lists those that may be there more than once
+ * @throws S3Error NotImplemented, MalformedXML
+ */
+export function requireMembers(node: XmlNode, names: readonly string[], lists: readonly string[] = []): void {
+  const seen = new Set<string>();
+  for (const { name } of node.children) {
+    if (!names.includes(name)) throw new S3Error('NotImplemented', `${node.name} with ${name} is not offered.`);
+    if (seen.has(name) && !lists.includes(name))
+      throw new S3Error('MalformedXML', `${node.name} has more than one ${name}.`);
+    seen.add(name);
+  }
+}

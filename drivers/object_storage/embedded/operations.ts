@@ -1,0 +1,195 @@
+// What each operation of S3 takes: headers of Amazon's own, conditions (RFC 9110 §13) and members of the query, by the
+// names of the API Reference of Amazon S3. What an operation does not honour is refused, never passed over.
+import type { ServedBucket } from './catalog';
+import { S3Error } from './errors';
+import { headerOf, queryOf, type S3Request } from './request';
+
+interface Operation {
+  headers?: readonly string[];
+  query?: readonly string[];
+  /** Its body may have a checksum. */
+  body?: true;
+}
+
+const ENCODING = ['encoding-type'];
+const LIST = [...ENCODING, 'prefix', 'delimiter', 'max-keys'];
+const READ = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'x-amz-checksum-mode'];
+const OVERRIDES = ['type', 'cache-control', 'disposition', 'encoding', 'language'].map((name) =>
+  name === 'cache-control' ? `response-${name}` : `response-content-${name}`,
+);
+const READ_QUERY = ['versionId', 'partNumber', 'response-expires', ...OVERRIDES];
+const WRITE = ['if-match', 'if-none-match'];
+const DESCRIBE = ['x-amz-acl', 'x-amz-tagging', 'x-amz-storage-class', 'x-amz-website-redirect-location'];
+const SOURCE = ['match', 'none-match', 'modified-since', 'unmodified-since'].map(
+  (name) => `x-amz-copy-source-if-${name}`,
+);
+const COPY = ['x-amz-copy-source', 'x-amz-source-expected-bucket-owner', ...SOURCE];
+const UPLOAD = ['uploadId', 'partNumber'];
+const ATTRIBUTES = ['x-amz-optional-object-attributes'];
+
+/** By method, level and the name in the query that says which one; ` copy` with a source. */
+const OPERATIONS: Record<string, Operation> = {
+  'GET service': { query: ['prefix', 'max-buckets', 'continuation-token', 'bucket-region'] },
+  'PUT bucket': {},
+  'DELETE bucket': {},
+  'HEAD bucket': {},
+  'GET bucket': {
+    headers: ATTRIBUTES,
+    query: [...LIST, 'list-type', 'marker', 'start-after', 'continuation-token', 'fetch-owner'],
+  },
+  'GET bucket?versions': { headers: ATTRIBUTES, query: [...LIST, 'key-marker', 'version-id-marker'] },
+  'GET bucket?uploads': { query: [...ENCODING, 'prefix', 'max-uploads', 'key-marker', 'upload-id-marker'] },
+  'POST bucket?delete': { headers: ['x-amz-bypass-governance-retention'], body: true },
+  'GET bucket?location': {},
+  'GET bucket?versioning': {},
+  'PUT bucket?versioning': { body: true },
+  'GET bucket?cors': {},
+  'PUT bucket?cors': { body: true },
+  'DELETE bucket?cors': {},
+  'GET bucket?lifecycle': {},
+  'PUT bucket?lifecycle': { headers: ['x-amz-transition-default-minimum-object-size'], body: true },
+  'DELETE bucket?lifecycle': {},
+  'GET bucket?policy': {},
+  'PUT bucket?policy': { headers: ['x-amz-confirm-remove-self-bucket-access'], body: true },
+  'DELETE bucket?policy': {},
+  'GET bucket?policyStatus': {},
+  'GET bucket?website': {},
+  'PUT bucket?website': { body: true },
+  'DELETE bucket?website': {},
+  'GET bucket?acl': {},
+  'PUT bucket?acl': { headers: ['x-amz-acl'], body: true },
+  'GET bucket?tagging': {},
+  'GET object': { headers: READ, query: READ_QUERY },
+  'HEAD object': { headers: READ, query: READ_QUERY },
+  'PUT object': { headers: [...WRITE, ...DESCRIBE], body: true },
+  'PUT object copy': {
+    headers: [
+      ...[...WRITE, ...DESCRIBE, ...COPY, 'x-amz-metadata-directive', 'x-amz-tagging-directive'],
+      'x-amz-checksum-algorithm',
+    ],
+  },
+  'DELETE object': {
+    headers: [
+      ...['if-match', 'x-amz-if-match-last-modified-time', 'x-amz-if-match-size'],
+      'x-amz-bypass-governance-retention',
+    ],
+    query: ['versionId'],
+  },
+  'POST object?uploads': { headers: [...DESCRIBE, 'x-amz-checksum-algorithm', 'x-amz-checksum-type'] },
+  'GET object?uploadId': { query: ['uploadId', 'max-parts', 'part-number-marker'] },
+  'PUT object?uploadId': { query: UPLOAD, body: true },
+  'PUT object?uploadId copy': { headers: [...COPY, 'x-amz-copy-source-range'], query: UPLOAD },
+  'POST object?uploadId': {
+    headers: [...WRITE, 'x-amz-checksum-type', 'x-amz-mp-object-size'],
+    query: ['uploadId'],
+    body: true,
+  },
+  'DELETE object?uploadId': { query: ['uploadId'] },
+  'GET object?tagging': { query: ['versionId'] },
+  'PUT object?tagging': { query: ['versionId'], body: true },
+  'DELETE object?tagging': { query: ['versionId'] },
+  'GET object?acl': { query: ['versionId'] },
+  'PUT object?acl': { headers: ['x-amz-acl'], query: ['versionId'], body: true },
+  'GET object?attributes': {
+    headers: ['x-amz-object-attributes', 'x-amz-max-parts', 'x-amz-part-number-marker'],
+    query: ['versionId'],
+  },
+};
+
+/** Of every request: how it is signed and sent, and for whom. */
+const GENERAL = [
+  ...['x-amz-date', 'x-amz-content-sha256', 'x-amz-decoded-content-length', 'x-amz-trailer', 'x-amz-user-agent'],
+  ...['x-amz-cf-id', 'x-amz-expected-bucket-owner', 'x-amz-request-payer'],
+];
+const CHECKSUMS = /^x-amz-(sdk-checksum-algorithm|checksum-[a-z0-9]+)$/;
+const SIGNING = /^x-amz-(algorithm|credential|date|expires|signedheaders|signature|content-sha256)$/;
+/** Not checksums of a body, though they look so. */
+const NO_CHECKSUMS = ['x-amz-checksum-mode', 'x-amz-checksum-type'];
+const USER = 'x-amz-meta-';
+const TAKES_USER = ['PUT object', 'PUT object copy', 'POST object?uploads'];
+const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
+/** What these agree to never comes to pass: nobody else pays, nothing is locked, stored elsewhere, or moved. */
+const VALUES: Record<string, readonly string[]> = {
+  'x-amz-request-payer': ['requester'],
+  'x-amz-bypass-governance-retention': ['true', 'false'],
+  'x-amz-confirm-remove-self-bucket-access': ['true', 'false'],
+  'x-amz-optional-object-attributes': ['RestoreStatus'],
+  'x-amz-transition-default-minimum-object-size': ['varies_by_storage_class', 'all_storage_classes_128K'],
+  'x-amz-checksum-mode': ['ENABLED'],
+  'x-amz-metadata-directive': ['COPY', 'REPLACE'],
+  'x-amz-tagging-directive': ['COPY', 'REPLACE'],
+  'x-amz-storage-class': ['STANDARD'],
+};
+const REFUSED_VALUES = ['x-amz-storage-class'];
+/** Members of the query that mean something in S3. Others, such as `x-id` of the SDKs, mean nothing. */
+const MEANT: ReadonlySet<string> = new Set([
+  ...Object.values(OPERATIONS).flatMap(({ query = [] }) => query),
+  ...Object.keys(OPERATIONS).flatMap((name) => /\?(\w+)/.exec(name)?.slice(1) ?? []),
+  ...['abac', 'accelerate', 'analytics', 'encryption', 'intelligent-tiering', 'inventory', 'legal-hold', 'logging'],
+  ...['metadataConfiguration', 'metadataInventoryTable', 'metadataJournalTable', 'metadataTable', 'metrics'],
+  ...['notification', 'object-lock', 'ownershipControls', 'publicAccessBlock', 'renameObject', 'replication'],
+  ...['requestPayment', 'restore', 'retention', 'select', 'select-type', 'session', 'torrent'],
+  ...['max-directory-buckets'],
+]);
+
+/**
+ * Refuses what the operation of the request does not honour.
+ * @param sub the name in the query that says which operation it is; '' for the bucket or object itself
+ * @throws S3Error NotImplemented, InvalidArgument; MethodNotAllowed where there is no such operation
+ */
+export function requireHonoured(request: S3Request, level: 'service' | 'bucket' | 'object', sub: string): void {
+  const isCopy = request.method === 'PUT' && headerOf(request, 'x-amz-copy-source') !== undefined;
+  const name = `${request.method} ${level}${sub && `?${sub}`}${isCopy && level === 'object' ? ' copy' : ''}`;
+  const operation = OPERATIONS[name] ?? OPERATIONS[name.replace(/ copy$/, '')];
+  const { headers = [], query = [], body } = operation ?? {};
+  const extra = request.query.find(([one]) => one !== sub && MEANT.has(one) && !query.includes(one));
+  if (extra) throw new S3Error('NotImplemented', `${extra[0]} in the query is not offered in this request.`);
+  if (!operation) throw new S3Error('MethodNotAllowed');
+  for (const header of Object.keys(request.raw.headers)) {
+    if (!header.startsWith('x-amz-') && !CONDITIONS.includes(header)) continue;
+    const isTaken =
+      GENERAL.includes(header) ||
+      headers.includes(header) ||
+      (header.startsWith(USER) && TAKES_USER.includes(name)) ||
+      (body && CHECKSUMS.test(header) && !NO_CHECKSUMS.includes(header));
+    if (!isTaken) throw new S3Error('NotImplemented', `The header ${header} is not offered in this request.`);
+    requireValue(header, headerOf(request, header) ?? '');
+  }
+}
+
+function requireValue(header: string, value: string): void {
+  const values = VALUES[header];
+  if (!values || values.some((one) => one.toLowerCase() === value.toLowerCase())) return;
+  const code = REFUSED_VALUES.includes(header) ? 'NotImplemented' : 'InvalidArgument';
+  throw new S3Error(code, `${header} can only be ${values.join(' or ')}.`);
+}
+
+/**
+ * Headers that a signer has put into the query of a URL, where the signature covers them, are headers. Not checksums:
+ * those are of a body that the signer did not have.
+ */
+export function applyHoistedHeaders(request: S3Request): void {
+  if (queryOf(request, 'X-Amz-Signature') === undefined) return;
+  for (const [name, value] of request.query) {
+    const header = name.toLowerCase();
+    if (header.startsWith('x-amz-') && !SIGNING.test(header) && !CHECKSUMS.test(header))
+      request.raw.headers[header] ??= value;
+  }
+}
+
+/** x-amz-expected-bucket-owner, or that of a source. @throws S3Error AccessDenied */
+export function requireOwner(request: S3Request, { project_id }: ServedBucket, header: string): void {
+  const expected = headerOf(request, header);
+  if (expected !== undefined && expected !== project_id)
+    throw new S3Error('AccessDenied', 'The bucket belongs to another account than the one that is expected.');
+}
+
+/** Overrides of headers, with which nobody but who signs may make a page of an object. @throws S3Error */
+export function requireOverrides(request: S3Request, isSigned: boolean): void {
+  for (const name of ['response-expires', ...OVERRIDES]) {
+    const value = queryOf(request, name);
+    if (value === undefined) continue;
+    if (!isSigned) throw new S3Error('InvalidRequest', `${name} needs a signed request.`);
+    if (!/^[\x20-\x7e]*$/.test(value)) throw new S3Error('InvalidArgument', `${name} has characters beyond ASCII.`);
+  }
+}
