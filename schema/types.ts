@@ -4310,8 +4310,8 @@ export type Region = {
    */
   network?: Maybe<RegionNetwork>;
   /**
-   * How far files of applications and builds that start from now on are apart, or `null` as long as no worker of the region
-   * has reported it.
+   * How far files of applications and builds that start from now on are apart, or `null` as long as no worker of the
+   * region has reported it.
    */
   file_isolation?: Maybe<FileIsolation>;
 };

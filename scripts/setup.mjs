@@ -1,4 +1,5 @@
-// Installs, with the package manager of this machine, the optional programs that it lacks (core/optional_programs.json).
+// Installs, with the package manager of this machine, the optional programs that it lacks, as listed in
+// core/optional_programs.json.
 //   npm run setup              shows what each is for and the command, and asks before it runs
 //   npm run setup -- --yes     does not ask
 //   npm run setup -- --tests   also what only the tests use
