@@ -90,8 +90,15 @@ export interface Probes {
     mx(name: string): Promise<string[]>;
   };
   zone: {
-    /** What the parent zone says about a zone; null where none of its servers answers. */
-    delegation(name: string): Promise<{ name_servers: string[]; ds_records: string[] } | null>;
+    /**
+     * What the parent zone says about a zone; null where none of its servers answers. `own_parent`: the zone above is
+     * delegated to this platform, which is not asked about itself.
+     */
+    delegation(name: string): Promise<{
+      name_servers: string[];
+      ds_records: string[];
+      own_parent: { zone: string; name_servers: string[] } | null;
+    } | null>;
     /** What the name servers that the parent lists publish, those of `own` apart; null where none answers. */
     records(
       name: string,

@@ -1,19 +1,20 @@
 // DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
 import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
 import { DriverError, driverContext, type Desired } from '../drivers/driver';
-import { DnsZone, delegationVerdictOf } from '../models/dns_zone';
+import { DnsZone, delegationReason, delegationVerdictOf } from '../models/dns_zone';
 import { wakeRecordOwners } from '../models/dns_record/owners';
 import type { DelegationFindings } from '../models/dns_zone/delegation';
 import { dnssecVerdictOf, openKeys, sealKeys } from '../models/dns_zone/dnssec';
 import {
   isActiveElsewhere,
-  isServed,
-  pruneKeys,
-  raiseSerial,
-  recordDnssec,
-  recordsToServe,
+  refusalOf,
+  REFUSAL_REASONS,
+  resolveFindings,
+  supersedeClaims,
   wakeClaims,
-} from '../models/dns_zone/work';
+  type Refusal,
+} from '../models/dns_zone/claims';
+import { pruneKeys, raiseSerial, recordDnssec, recordsToServe } from '../models/dns_zone/work';
 import {
   gone,
   jittered,
@@ -36,7 +37,9 @@ type ZoneRow = LoopRow &
     | 'default_ttl'
     | 'soa'
     | 'name_servers'
+    | 'observed_name_servers'
     | 'status'
+    | 'status_reason'
     | 'elsewhere_since'
     | 'last_checked_at'
     | 'created_at'
@@ -61,12 +64,22 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const driver = nameserverOf(ctx);
   if (!driver) return progressing(jittered(HOUR_MS));
   await renewForSecondaries(driver, row, ctx);
-  const columns = await serve(driver, row, ctx);
-  const intervalMs = driver.isExternal ? Math.min(checkIntervalMs(row), DRIFT_MS) : checkIntervalMs(row);
-  const dueInMs = row.last_checked_at ? Date.parse(row.last_checked_at) + intervalMs - Date.now() : 0;
+  // Before its first answer: the name may have been delegated here for a zone that is no more.
+  const isNew = row.last_checked_at === null;
+  // Claims that were made at the same time did not see each other.
+  if (isNew) await wakeClaims(ctx.sql, row);
+  const first = isNew ? await check(row, ctx) : {};
+  const { columns, refusal } = await serve(driver, { ...row, ...first }, ctx);
+  const before = { ...row, ...first, ...columns };
+  const dueInMs = Date.parse(before.last_checked_at ?? '') + intervalMsOf(driver, before, refusal) - Date.now();
   // A change of a record is served at once; the parent is asked behind it.
-  if (dueInMs > 0) return settled(columns, Math.max(dueInMs, 1));
-  return settled({ ...columns, ...(await check(row, ctx)) }, jittered(intervalMs));
+  if (dueInMs > 0) return settled({ ...first, ...columns }, dueInMs);
+  const found = await check(row, ctx);
+  const after = { ...before, ...found };
+  // What the parent says decides who is answered.
+  const served = await serve(driver, after, ctx);
+  const nextMs = jittered(intervalMsOf(driver, after, served.refusal));
+  return settled({ ...columns, ...found, ...served.columns }, nextMs);
 }
 
 /**
@@ -83,12 +96,19 @@ async function renewForSecondaries(driver: NameserverDriver, row: ZoneRow, ctx: 
   row.observed = { ...(row.observed as object | null), renewed_at: new Date().toISOString() };
 }
 
-async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): Promise<Values> {
+interface Served {
+  columns: Values;
+  refusal: Refusal | null;
+}
+
+async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): Promise<Served> {
   const desired = await desiredZone(row, ctx);
   const before = await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
-  if (!(await isServed(ctx.sql, row))) {
+  const refusal = await refusalOf(ctx.sql, row, ctx.config.dnsDomain);
+  const reason = refusal ? REFUSAL_REASONS[refusal] : delegationReason(row.name_servers, row.observed_name_servers);
+  if (refusal) {
     await driver.remove(desired, before, ctx);
-    return { driver: driver.name };
+    return { columns: { driver: driver.name, status_reason: reason }, refusal };
   }
   // Another claim on its way out, or a zone that somebody else keeps there.
   if (before.state === 'foreign') throw new DriverError('transient', 'The name server has another zone of this name.');
@@ -99,8 +119,9 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
     throw new DriverError('transient', 'The name server does not have the zone yet.');
   const { observed } = after;
   const { renewed_at } = (row.observed ?? {}) as { renewed_at?: string };
-  const columns = { ...observed, ...(renewed_at !== undefined && { renewed_at }) };
-  return { driver: driver.name, ref, observed: columns, ...(driver.isExternal && { serial: observed.serial }) };
+  const seen = { ...observed, ...(renewed_at !== undefined && { renewed_at }) };
+  const serial = driver.isExternal && { serial: observed.serial };
+  return { columns: { driver: driver.name, ref, observed: seen, status_reason: reason, ...serial }, refusal };
 }
 
 async function tearDown(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
@@ -124,16 +145,19 @@ async function desiredZone(row: ZoneRow, ctx: JobContext): Promise<Desired<ZoneS
 
 /** Asks the parent, and takes over what it says. Without an answer everything stays as it is. */
 async function check(row: ZoneRow, ctx: JobContext): Promise<Values> {
-  const findings = await ctx.probes.zone.delegation(row.name);
+  const answer = await ctx.probes.zone.delegation(row.name);
   const now = new Date();
-  if (!findings) {
+  if (!answer) {
     ctx.log.warn('no server of the parent zone gave an answer');
     return { last_checked_at: now.toISOString() };
   }
+  const findings = await resolveFindings(ctx.sql, row, answer);
   const verdict = delegationVerdictOf(row, findings, now);
   const moves = verdict.status !== row.status;
-  if (moves && verdict.status === 'active' && (await isActiveElsewhere(ctx.sql, row)))
-    return { ...verdict, status: row.status, status_reason: 'The zone is delegated to another project too.' };
+  if (moves && verdict.status === 'active') {
+    await supersedeClaims(ctx.sql, row, findings.name_servers);
+    if (await isActiveElsewhere(ctx.sql, row)) return { ...verdict, status: row.status };
+  }
   if (row.signing_keys !== null) await checkDnssec(row, findings, ctx, now);
   if (moves) {
     // Those who are woken read it.
@@ -155,10 +179,19 @@ async function checkDnssec(
   if (verdict.keys) await pruneKeys(ctx.sql, row, sealKeys(ctx.secrets, row.id, verdict.keys));
 }
 
-/** Owners of a fresh zone wait for it, so its parent is asked often. */
-function checkIntervalMs({ status, created_at, elsewhere_since, dnssec_status }: ZoneRow): number {
+/** Until the next check of the delegation; what others change in an engine beside ours is repaired then too. */
+function intervalMsOf(driver: NameserverDriver, row: ZoneRow, refusal: Refusal | null): number {
+  const intervalMs = checkIntervalMs(row, refusal);
+  return driver.isExternal ? Math.min(intervalMs, DRIFT_MS) : intervalMs;
+}
+
+/** Owners of a fresh zone wait for it, and so does whoever is not answered, so their parents are asked often. */
+function checkIntervalMs(
+  { status, created_at, elsewhere_since, dnssec_status }: ZoneRow,
+  refusal: Refusal | null,
+): number {
   const isFresh = Date.now() - Date.parse(created_at) < HOUR_MS;
-  if (status === 'pending' && isFresh) return MINUTE_MS;
+  if (status !== 'active' && (isFresh || refusal === 'contested')) return MINUTE_MS;
   if (status !== 'active' || elsewhere_since || dnssec_status === 'pending') return 10 * MINUTE_MS;
   return HOUR_MS;
 }

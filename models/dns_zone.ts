@@ -2,7 +2,6 @@ import { getPublicSuffix } from 'tldts';
 import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { defineStates } from '../core/states';
-import { named } from '../db/statement';
 import type {
   CreateDnsZoneInput,
   DnsDelegation,
@@ -16,7 +15,7 @@ import { Resource } from './base/resource';
 import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
-import { wakeClaims } from './dns_zone/work';
+import { isActiveElsewhere, requireUnclaimed, resolveFindings, supersedeClaims, wakeClaims } from './dns_zone/claims';
 import { randomWord } from '../core/random_word';
 
 const SOA_DEFAULTS = { refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 3600 };
@@ -24,8 +23,9 @@ const TTL_DEFAULT_SECONDS = 3600;
 const LABEL_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const LABEL_LENGTH = 6;
 const SERIAL_MAX = 2 ** 31 - 1;
+const SERIALS_SINCE_MS = Date.UTC(2020, 0);
 
-/** A zone answers as soon as it exists; it is active once the parent zone delegates to it. */
+/** A zone that nobody else claims answers as soon as it exists; it is active once the parent zone delegates to it. */
 export class DnsZone extends Resource {
   static readonly table = 'dns_zones';
   static readonly kind = 'dns_zone';
@@ -72,9 +72,12 @@ export class DnsZone extends Resource {
       soa: { ...SOA_DEFAULTS, email: `hostmaster@${input.name}`, ...given(input.soa) },
       label,
       name_servers: [1, 2].map((number) => `ns${number}.${label}.${ctx.config.dnsDomain}`),
+      serial: firstSerial(),
       status: 'pending',
     });
     await insertNameServers(ctx, zone);
+    // A name that several claim is answered by none of them.
+    await wakeClaims(ctx.sql, zone);
     await wakeRecordOwners(ctx.sql, zone);
     return zone;
   }
@@ -117,9 +120,14 @@ export class DnsZone extends Resource {
   async verify(ctx: Context, findings: DelegationFindings | null): Promise<this> {
     if (!findings)
       throw problem('provider_error', 'No name server of the parent zone gave an answer. Try again later.');
-    const verdict = delegationVerdictOf(this, findings, new Date());
+    const found = await resolveFindings(ctx.sql, this, findings);
+    const verdict = delegationVerdictOf(this, found, new Date());
     const moves = verdict.status !== this.status;
-    if (moves && verdict.status === 'active') await requireNotDelegated(ctx, this.name);
+    if (moves && verdict.status === 'active') {
+      await supersedeClaims(ctx.sql, this, found.name_servers);
+      if (await isActiveElsewhere(ctx.sql, this))
+        throw problem('domain_taken', `${this.name} is delegated to another project too.`);
+    }
     const changed = await this.update(ctx, { ...verdict });
     if (moves) await wakeClaims(ctx.sql, this);
     if (moves) await wakeRecordOwners(ctx.sql, this);
@@ -140,6 +148,14 @@ function newLabel(): string {
   return randomWord(LABEL_LETTERS, LABEL_LENGTH);
 }
 
+/**
+ * Seconds since 2020: a secondary that still has an earlier zone of the name takes one with a higher serial only
+ * (RFC 1982), and a zone changes less often than each second.
+ */
+function firstSerial(): number {
+  return Math.min(Math.floor((Date.now() - SERIALS_SINCE_MS) / 1000), SERIAL_MAX);
+}
+
 /** @throws engine_unavailable where the operator has switched the name server off */
 function requireEngine(ctx: Context): void {
   if (ctx.config.dnsPort !== 0 || ctx.config.powerdnsUrl !== null) return;
@@ -157,25 +173,6 @@ function requireOwnable(ctx: Context, name: string): void {
   if (detail) throw validationFailed([{ field: 'name', code: 'invalid_format', detail }]);
 }
 
-const OWN = named('select 1 from dns_zones where project_id = $1 and name = $2 and deleted_at is null');
-// Only a delegated zone blocks others: whoever the parent zone names has proven that the domain is theirs.
-const DELEGATED = named(`select 1 from dns_zones where deleted_at is null and project_id <> $1 and status = 'active'
-  and (lower(name) = any($3) or right(name, length($2) + 1) = '.' || $2) limit 1`);
-
-/** @throws domain_taken for a zone of this name in the project, or one delegated to another at, above or below it */
-async function requireUnclaimed(ctx: Context, name: string): Promise<void> {
-  const own = await ctx.sql.query(OWN, [ctx.project?.id, name]);
-  if (own.length) throw problem('domain_taken', `The project already has the zone ${name}.`);
-  await requireNotDelegated(ctx, name);
-}
-
-async function requireNotDelegated(ctx: Context, name: string): Promise<void> {
-  const labels = name.split('.');
-  const ancestors = labels.map((_, index) => labels.slice(index).join('.'));
-  const taken = await ctx.sql.query(DELEGATED, [ctx.project?.id, name, ancestors]);
-  if (taken.length) throw problem('domain_taken', `${name} is delegated to another project.`);
-}
-
 export type DelegationVerdict = Pick<
   DnsZone,
   'status' | 'status_reason' | 'observed_name_servers' | 'last_checked_at' | 'elsewhere_since'
@@ -183,6 +180,13 @@ export type DelegationVerdict = Pick<
 
 const REMEDY = 'Set the name servers of the zone at your registrar.';
 const MOVED_AFTER_MS = 24 * 3_600_000;
+
+/** What is to be done about the delegation; null where nothing is, or where it was never checked. */
+export function delegationReason(own: readonly string[], observed: readonly string[] | null): string | null {
+  const state = delegationState(own, observed);
+  if (state === 'elsewhere') return `The parent zone delegates to ${observed?.slice(0, 4).join(', ')}. ${REMEDY}`;
+  return state === 'not_delegated' ? `The parent zone does not delegate the zone. ${REMEDY}` : null;
+}
 
 /** What becomes of a zone after a check of its delegation: delegated = active; to others for 24 hours = moved. */
 export function delegationVerdictOf(
@@ -193,12 +197,9 @@ export function delegationVerdictOf(
   const state = delegationState(zone.name_servers, observed);
   const isOurs = state === 'delegated' || state === 'partial';
   const at = now.toISOString();
+  const status_reason = delegationReason(zone.name_servers, observed);
   const checked = { observed_name_servers: observed, last_checked_at: at };
-  if (isOurs) return { ...checked, status: 'active', elsewhere_since: null, status_reason: null };
-  const status_reason =
-    state === 'elsewhere'
-      ? `The parent zone delegates to ${observed.slice(0, 4).join(', ')}. ${REMEDY}`
-      : `The parent zone does not delegate the zone. ${REMEDY}`;
+  if (isOurs) return { ...checked, status: 'active', elsewhere_since: null, status_reason };
   if (zone.status !== 'active') return { ...checked, status: zone.status, elsewhere_since: null, status_reason };
   const elsewhere_since = zone.elsewhere_since ?? at;
   const isMoved = now.getTime() - Date.parse(elsewhere_since) >= MOVED_AFTER_MS;

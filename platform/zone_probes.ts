@@ -14,8 +14,9 @@ import {
   type DelegationOptions,
 } from '../drivers/nameserver/delegation';
 
-export function zoneProbes({ dnsRoots }: Config, questions: DnsQuestions): Probes['zone'] {
-  const options: DelegationOptions = { roots: dnsRoots.length ? dnsRoots : ROOT_SERVERS, questions };
+export function zoneProbes({ dnsRoots, dnsDomain, dnsIps }: Config, questions: DnsQuestions): Probes['zone'] {
+  const own = { domain: dnsDomain, addresses: dnsIps };
+  const options: DelegationOptions = { roots: dnsRoots.length ? dnsRoots : ROOT_SERVERS, questions, own };
   return {
     delegation: (name) => answered(() => readDelegation(name, options, driverContext(limits.probeTimeoutMs).signal)),
     records: (name, own, wanted) => answered(() => foundRecords(name, own, wanted, options)),

@@ -12,12 +12,16 @@ export interface Delegation {
   name_servers: string[];
   /** `key_tag algorithm digest_type DIGEST`, sorted. */
   ds_records: string[];
+  /** The zone above, where it is delegated to our own name servers: they are not asked what they say themselves. */
+  own_parent: { zone: string; name_servers: string[] } | null;
 }
 
 export interface DelegationOptions {
   /** Addresses of the root servers, with a port where it is not 53. Its port is that of all servers. */
   roots: readonly string[];
   questions: Pick<DnsQuestions, 'a' | 'aaaa'>;
+  /** Our own name servers: what their names are below, and their addresses. */
+  own: { domain: string; addresses: readonly string[] };
 }
 
 /** a to m.root-servers.net (https://www.iana.org/domains/root/servers). */
@@ -52,9 +56,12 @@ export async function readDelegation(
     const found = nameServersFor(zone, answer);
     if (found) {
       const digests = found.length ? await queryAnyServer(servers, port, zone, 'DS', signal) : null;
-      return { name_servers: found, ds_records: digests ? dsRecordsOf(digests) : [] };
+      return { name_servers: found, ds_records: digests ? dsRecordsOf(digests) : [], own_parent: null };
     }
-    servers = await nextServers(zone, answer, options);
+    const referral = referralFor(zone, answer);
+    if (isOwnByName(referral, options)) return ownParent(referral);
+    servers = await addressesFor(referral, answer, options);
+    if (servers.some((address) => options.own.addresses.includes(address))) return ownParent(referral);
   }
   throw new DriverError('transient', 'The parent zone was not found within 16 referrals.');
 }
@@ -113,17 +120,37 @@ function nameServersFor(
   throw new DriverError('transient', 'The servers of the parent zone refuse to answer.');
 }
 
+interface Referral {
+  zone: string;
+  name_servers: string[];
+}
+
+/** The lowest zone at or above this one that the answer delegates. */
+function referralFor(zone: string, { authorities = [] }: packet.DecodedPacket): Referral {
+  const found = authorities.flatMap((record) => {
+    const name = record.name.toLowerCase();
+    if (record.type !== 'NS' || !(zone === name || zone.endsWith(`.${name}`))) return [];
+    return [{ name, server: (record as packet.StringAnswer).data.toLowerCase() }];
+  });
+  const lowest = found.reduce((best, { name }) => (name.length > best.length ? name : best), '');
+  const own = found.filter(({ name }) => name === lowest);
+  return { zone: lowest, name_servers: own.map(({ server }) => server) };
+}
+
+function isOwnByName({ name_servers }: Referral, { own }: DelegationOptions): boolean {
+  return name_servers.some((server) => server.endsWith(`.${own.domain}`));
+}
+
+function ownParent(own_parent: Referral): Delegation {
+  return { name_servers: [], ds_records: [], own_parent };
+}
+
 /** Addresses of the servers that a referral names: its glue, or what the resolvers of the host know. */
-async function nextServers(
-  zone: string,
-  { authorities = [], additionals = [] }: packet.DecodedPacket,
+async function addressesFor(
+  { name_servers: names }: Referral,
+  { additionals = [] }: packet.DecodedPacket,
   options: DelegationOptions,
 ): Promise<string[]> {
-  const names = authorities.flatMap((found) =>
-    found.type === 'NS' && (zone === found.name.toLowerCase() || zone.endsWith(`.${found.name.toLowerCase()}`))
-      ? [(found as packet.StringAnswer).data.toLowerCase()]
-      : [],
-  );
   const glue = additionals.flatMap((found) =>
     found.type === 'A' && names.includes(found.name.toLowerCase()) ? [found.data] : [],
   );

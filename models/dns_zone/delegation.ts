@@ -6,6 +6,8 @@ export interface DelegationFindings {
   name_servers: string[];
   /** `key_tag algorithm digest_type DIGEST`. */
   ds_records: string[];
+  /** Where the zone above is delegated to this platform: its name, and the name servers that its parent lists. */
+  own_parent: { zone: string; name_servers: string[] } | null;
 }
 
 /** @param observed null where it was never checked */

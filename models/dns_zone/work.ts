@@ -13,37 +13,6 @@ export function recordsToServe(sql: Sql, zoneId: string): Promise<Omit<RecordFie
   return sql.query(RECORDS, [zoneId]);
 }
 
-// Of several claims of a name the delegated one, else the oldest. A claim below a zone that is delegated to another
-// project is not served: whoever owns the parent decides (docs/contract/resources.md §12.1).
-const SERVED = named(`select id from dns_zones z where lower(name) = $1 and deleted_at is null
-    and not exists (select 1 from dns_zones above where above.deleted_at is null and above.status = 'active'
-      and above.project_id <> z.project_id and lower(above.name) = any($2))
-  order by (status = 'active') desc, id limit 1`);
-
-/** Whether this claim of a name is the one that the name servers answer for. */
-export async function isServed(sql: Sql, { id, name }: { id: string; name: string }): Promise<boolean> {
-  const labels = name.split('.');
-  const above = labels.slice(1).map((_, index) => labels.slice(index + 1).join('.'));
-  const [served] = await sql.query<{ id: string }>(SERVED, [name, above]);
-  return served?.id === id;
-}
-
-/** Which claims of a name, and of names below it, are served may have changed. */
-export async function wakeClaims(sql: Sql, zone: { id: string; name: string; project_id: string }): Promise<void> {
-  await wakeRows(sql, { table: 'dns_zones', where: CLAIMS, values: [zone.name, zone.project_id, zone.id] });
-}
-
-const CLAIMS = `deleted_at is null and id <> $3 and (lower(name) = $1 or right(name, length($1) + 1) = '.' || $1)
-  and (name = $1 or project_id <> $2)`;
-
-const OTHER_ACTIVE = named(
-  `select 1 from dns_zones where lower(name) = $1 and id <> $2 and status = 'active' and deleted_at is null`,
-);
-
-export async function isActiveElsewhere(sql: Sql, { id, name }: { id: string; name: string }): Promise<boolean> {
-  return (await sql.query(OTHER_ACTIVE, [name, id])).length > 0;
-}
-
 // Only while the keys are those that were looked for: DNSSEC may have been switched off meanwhile.
 const DNSSEC = named(`update dns_zones set dnssec_status = $3, dnssec_checked_at = $4,
     observed_generation = observed_generation + 1 where id = $1 and signing_keys = $2`);
