@@ -82,6 +82,7 @@ const LENGTHS: Record<string, Spec> = {
   label: { minLength: 1, maxLength: 100 },
   slug: { minLength: 3, maxLength: 40 },
   hostname: { minLength: 1, maxLength: 253 },
+  zone_name: { minLength: 1, maxLength: 253 },
 };
 
 function checkLength(text: string, spec: Spec, report: Report): boolean {

@@ -17,6 +17,7 @@ const OF_FORMATS: Record<FormatName, string> = {
   single_line: 'must be one line without control characters',
   hostname: HOST,
   wildcard_hostname: HOST,
+  zone_name: HOST,
   cidr: 'must be an address, or a network with no bit of the host set, such as 192.0.2.0/24',
   email: 'must be an email address such as name@example.com',
   timestamp: 'must be a time with its zone, such as 2026-01-31T12:00:00Z',

@@ -1,8 +1,8 @@
 // The formats of text fields. Each gives the value in its normal form, or null if the text does not fit.
 // Lengths of single fields are bounds of the SDL; lengths here belong to the format itself.
 import { isIPv4, isIPv6 } from 'node:net';
-import { domainToASCII, domainToUnicode } from 'node:url';
 import ipaddr from 'ipaddr.js';
+import { hostNameOf, internationalMistake, zoneNameOf } from './domain_names';
 import { formatDetail } from './format_details';
 import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
 
@@ -20,8 +20,11 @@ export const formats = {
   slug: safe((text) => matching(text, /^(?=.{3,40}$)(?!.*--)[a-z][a-z0-9-]*[a-z0-9]$/)),
   label: safe((text) => matching(text.trim(), new RegExp(`^.{1,${LABEL_MAX}}$`, 'u'))),
   single_line: safe((text) => text),
-  hostname: safe(hostname),
-  wildcard_hostname: safe((text) => (text.startsWith('*.') ? prefixed('*.', hostname(text.slice(2))) : hostname(text))),
+  hostname: safe(hostNameOf),
+  wildcard_hostname: safe((text) =>
+    text.startsWith('*.') ? prefixed('*.', hostNameOf(text.slice(2))) : hostNameOf(text),
+  ),
+  zone_name: safe(zoneNameOf),
   cidr: safe(cidr),
   email: safe(email),
   timestamp: safe(timestamp),
@@ -36,6 +39,8 @@ export const formats = {
   commit_sha: safe((text) => matching(text.toLowerCase(), /^[0-9a-f]{7,40}$/)),
 } satisfies Record<string, Format>;
 
+const HOST_FORMATS = new Set(['hostname', 'wildcard_hostname', 'zone_name']);
+
 export type FormatName = keyof typeof formats;
 
 export function isFormat(name: string): name is FormatName {
@@ -49,6 +54,8 @@ export function formatMistake(format: string, text: string): string {
       'contains a credential. Remove the user name and the password or token before the host: everybody who may ' +
       'read the application would see them'
     );
+  const international = HOST_FORMATS.has(format) ? internationalMistake(text.replace(/^\*\./, '')) : null;
+  if (international) return international;
   if (format === 'wildcard_hostname' && text.startsWith('*'))
     return 'must be a host name after the *. at its beginning, such as *.example.com';
   return formatDetail(format) ?? 'is not of the form that this field has';
@@ -67,22 +74,6 @@ function matching(text: string, pattern: RegExp): string | null {
 
 function prefixed(prefix: string, name: string | null): string | null {
   return name !== null && name.length <= HOSTNAME_MAX - prefix.length ? prefix + name : null;
-}
-
-/** RFC 1123 section 2.1, at least two labels, IDN as punycode (UTS 46). */
-function hostname(text: string): string | null {
-  // domainToASCII also decodes percents and reads numbers as IPv4 addresses, so ASCII must be clean before it.
-  if (/[^a-zA-Z0-9.\u0080-\u{10ffff}-]/u.test(text)) return null;
-  const ascii = /^[a-zA-Z0-9.-]*$/.test(text) && !/xn--/i.test(text) ? text.toLowerCase() : domainToASCII(text);
-  if (ascii.length > HOSTNAME_MAX || !ascii.split('.').every(isConvertible)) return null;
-  return matching(ascii, /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/);
-}
-
-/** Whether an A-label is that of a name (RFC 5890 §2.3.2.1). Node 24 passes on whatever begins with `xn--`. */
-function isConvertible(label: string): boolean {
-  if (!label.startsWith('xn--')) return true;
-  const unicode = domainToUnicode(label);
-  return unicode !== label && domainToASCII(unicode) === label;
 }
 
 /** Canonical (RFC 5952 for IPv6), host bits zero; a bare address is a network of one. */
@@ -106,7 +97,8 @@ function hostMask(bits: number): number {
 function email(text: string): string | null {
   const at = text.lastIndexOf('@');
   const local = text.slice(0, Math.max(at, 0));
-  const domain = hostname(text.slice(at + 1));
+  // The addresses of SMTP have no trailing dot (RFC 5321 section 4.1.2).
+  const domain = text.endsWith('.') ? null : hostNameOf(text.slice(at + 1));
   if (domain === null || !/^(?=.{1,64}$)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/.test(local)) return null;
   return local.length + 1 + domain.length <= EMAIL_MAX ? `${local}@${domain}` : null;
 }

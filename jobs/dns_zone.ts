@@ -7,7 +7,7 @@ import type { DelegationFindings } from '../models/dns_zone/delegation';
 import { dnssecVerdictOf, openKeys, sealKeys } from '../models/dns_zone/dnssec';
 import {
   isActiveElsewhere,
-  refusalOf,
+  claimRefusalOf,
   REFUSAL_REASONS,
   resolveFindings,
   supersedeClaims,
@@ -104,7 +104,7 @@ interface Served {
 async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): Promise<Served> {
   const desired = await desiredZone(row, ctx);
   const before = await driver.observe(desired, driverContext(OBSERVE_MS, ctx.signal));
-  const refusal = await refusalOf(ctx.sql, row, ctx.config.dnsDomain);
+  const refusal = await claimRefusalOf(ctx.sql, row, ctx.config.dnsDomain);
   const reason = refusal ? REFUSAL_REASONS[refusal] : delegationReason(row.name_servers, row.observed_name_servers);
   if (refusal) {
     await driver.remove(desired, before, ctx);

@@ -3,6 +3,7 @@ import type * as packet from 'dns-packet';
 import type { Config } from '../core/config';
 import type { FoundRecord, Probes } from '../core/context';
 import { limits } from '../core/limits';
+import { valueOfStrings } from '../core/text_strings';
 import type { DnsQuestions } from '../drivers/dns';
 import { DriverError, driverContext } from '../drivers/driver';
 import {
@@ -62,7 +63,7 @@ function toRecord(answer: packet.Answer): FoundRecord | null {
     case 'TXT':
       return {
         ...record,
-        value: Buffer.concat([answer.data].flat().map((part) => Buffer.from(part))).toString('utf8'),
+        value: valueOfStrings([answer.data].flat().map((part) => Buffer.from(part))),
       };
     case 'SRV': {
       const { target, priority = 0, weight = 0, port } = answer.data;

@@ -1466,9 +1466,9 @@ export type Mutation = {
   /** Deletes a record. */
   deleteDnsRecord: Scalars['Boolean']['output'];
   /**
-   * Creates a DNS zone. Its name servers answer at once. The zone is `pending` until the parent zone delegates to them:
+   * Creates a DNS zone, which is answered within seconds. The zone is `pending` until the parent zone delegates to them:
    * set `name_servers` at your registrar. A zone that another project has only claimed does not block you; one that is
-   * delegated to another project does.
+   * delegated to another project does. Names that several projects claim are answered once one of them is delegated.
    */
   createDnsZone: DnsZone;
   /** Changes the default TTL or the SOA values of a zone. */
@@ -5565,9 +5565,15 @@ export type DnsCaaTag =
 
 export type CreateDnsRecordInput = {
   type: DnsType;
-  /** Name relative to the zone. The first label may be `*`. Defaults to `@`, the name of the zone itself. */
+  /**
+   * Name relative to the zone. The first label may be `*`. International names become punycode. Defaults to `@`, the name
+   * of the zone itself.
+   */
   name?: InputMaybe<Scalars['String']['input']>;
-  /** What the record says: an address, a host name or a text, by its type. */
+  /**
+   * What the record says: an address, a host name or a text, by its type. Quoted strings (`"one" "two"`) are the
+   * strings of a TXT record.
+   */
   value: Scalars['String']['input'];
   ttl?: InputMaybe<Scalars['Int']['input']>;
   priority?: InputMaybe<Scalars['Int']['input']>;
@@ -5649,11 +5655,11 @@ export type DnsZoneList = {
 };
 
 export type DnsZoneStatus =
-  /** The parent zone does not delegate to the platform yet. The name servers answer already. */
+  /** The parent zone does not delegate to the zone yet. It is answered already unless another project claims its name. */
   | 'pending'
   /** The parent zone delegates to the platform. */
   | 'active'
-  /** The parent zone has delegated to other name servers for 24 hours. */
+  /** The parent zone has delegated to other name servers for 24 hours, or delegates to a zone of another project. */
   | 'moved';
 
 /** The values of the SOA record that can be set (RFC 1035, section 3.3.13). */
@@ -5703,6 +5709,8 @@ export type DnsImport = {
   skipped: Scalars['Int']['output'];
   /** Lines that could not become a record. */
   errors: Array<DnsImportError>;
+  /** Lines that were imported with another TTL than they have: one from 60 to 86400. */
+  notes: Array<DnsImportError>;
   /** The records that were created or updated; with `dry_run`, those that would be. */
   records: Array<DnsRecord>;
 };
@@ -5720,7 +5728,10 @@ export type DnsImportMode =
   | 'replace';
 
 export type CreateDnsZoneInput = {
-  /** Domain name. Upper case is folded, and international names become punycode. Not a public suffix. */
+  /**
+   * Domain name. Upper case is folded, a trailing dot taken off, and international names become punycode. Not a public
+   * suffix. Zones of a part of a network (RFC 2317) have a slash: `0/25.2.0.192.in-addr.arpa`.
+   */
   name: Scalars['String']['input'];
   default_ttl?: InputMaybe<Scalars['Int']['input']>;
   soa?: InputMaybe<DnsZoneSoaInput>;
@@ -9549,6 +9560,7 @@ export type DnsImportResolvers<ContextType = Context, ParentType extends Resolve
   deleted?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   skipped?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   errors?: Resolver<Array<ResolversTypes['DnsImportError']>, ParentType, ContextType>;
+  notes?: Resolver<Array<ResolversTypes['DnsImportError']>, ParentType, ContextType>;
   records?: Resolver<Array<ResolversTypes['DnsRecord']>, ParentType, ContextType>;
 };
 

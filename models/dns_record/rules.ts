@@ -1,8 +1,9 @@
 // What a record may be (docs/contract/resources.md §12.2): names, values and numbers by type, and which records may
 // stand beside each other.
 import ipaddr from 'ipaddr.js';
-import { isIPv4, isIPv6 } from 'node:net';
-import { formats } from '../../core/formats';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { asciiNameOf, hostNameOf, internationalMistake, isRecordLabel } from '../../core/domain_names';
+import { isQuotedText, joinedText, textStrings, valueOfStrings } from '../../core/text_strings';
 import type { DnsCaaTag, DnsType } from '../../schema/types';
 
 /** A record as a client writes it; absent is null. */
@@ -35,6 +36,7 @@ const NEEDED: Partial<Record<DnsType, NumberField[]>> = {
 const NUMBER_FIELDS: NumberField[] = ['priority', 'weight', 'port', 'flags', 'tag'];
 const NAME_CHARACTERS_MAX = 253;
 const TEXT_BYTES_MAX = 4096;
+const TEXT_STRINGS_MAX = 256;
 /** Types whose value is a host name. */
 const HOSTS = new Set<DnsType>(['ALIAS', 'CNAME', 'MX', 'NS', 'PTR', 'SRV']);
 
@@ -45,14 +47,22 @@ export function normalizeRecord(
 ): { record: RecordFields; mistakes: RecordMistake[] } {
   const mistakes: RecordMistake[] = [];
   const name = normalizeName(given.name, zone);
-  if (name === null)
-    mistakes.push({ field: 'name', code: 'invalid_format', detail: `must be a name below ${zone}, relative to it` });
   const value = normalizeValue(given.type, given.value);
-  if (value === null) mistakes.push({ field: 'value', code: 'invalid_format', detail: DETAIL[given.type] });
+  const refuse = (field: string, detail: string): unknown => mistakes.push({ field, code: 'invalid_format', detail });
+  if (name === null) refuse('name', internationalMistake(given.name) ?? `must be a name below ${zone}, relative to it`);
+  if (value === null) refuse('value', valueDetail(given));
+  if (given.type === 'CNAME' && name !== null && value === fqdnOf(name, zone))
+    refuse('value', 'must be another name than that of the record');
   if (given.type === 'CNAME' && name === '@')
     mistakes.push({ field: 'type', code: 'invalid_format', detail: 'cannot be CNAME at the apex; ALIAS can' });
   mistakes.push(...numberMistakes(given));
   return { record: { ...given, name: name ?? given.name, value: value ?? given.value }, mistakes };
+}
+
+function valueDetail({ type, value }: RecordFields): string {
+  if (!HOSTS.has(type)) return DETAIL[type];
+  if (isIP(value)) return `${DETAIL[type]}, not an address; A and AAAA records have addresses`;
+  return internationalMistake(value) ?? DETAIL[type];
 }
 
 const HOST_DETAIL = 'must be a host name';
@@ -66,28 +76,27 @@ const DETAIL: Record<DnsType, string> = {
   NS: HOST_DETAIL,
   PTR: HOST_DETAIL,
   SRV: 'must be a host name, or a dot where the service is not offered',
-  TXT: `must be text of at most ${TEXT_BYTES_MAX} bytes without control characters`,
+  TXT:
+    `must be text of at most ${TEXT_BYTES_MAX} bytes without control characters, or quoted strings of as many bytes, ` +
+    `${TEXT_STRINGS_MAX} at most`,
 };
 
-/** Relative, in lower case; `@` is the apex. A trailing dot or the name of the zone at the end is taken off. */
+/** Relative, in lower case and ASCII; `@` is the apex. The name of the zone with its dot at the end is taken off. */
 function normalizeName(text: string, zone: string): string | null {
-  const lower = text.toLowerCase();
-  if (lower === '@' || lower === `${zone}.`) return '@';
-  const relative = lower.endsWith(`.${zone}.`) ? lower.slice(0, -zone.length - 2) : lower;
-  const labels = relative.split('.');
-  const isName = labels.every((label, index) => (index === 0 && label === '*') || isLabel(label));
-  return isName && relative.length + 1 + zone.length <= NAME_CHARACTERS_MAX ? relative : null;
-}
-
-/** Host names and service labels alike (RFC 2782, RFC 8552): underscores are allowed. */
-function isLabel(label: string): boolean {
-  return /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label);
+  const ascii = asciiNameOf(text);
+  if (ascii === null || ascii === '@' || ascii === `${zone}.`) return ascii && '@';
+  const relative = ascii.endsWith(`.${zone}.`) ? ascii.slice(0, -zone.length - 2) : ascii;
+  const fqdn = `${relative}.${zone}`;
+  const isName = relative
+    .split('.')
+    .every((label, index) => (index === 0 && label === '*') || isRecordLabel(label, fqdn));
+  return isName && fqdn.length <= NAME_CHARACTERS_MAX ? relative : null;
 }
 
 function normalizeValue(type: DnsType, value: string): string | null {
   if (type === 'A') return isIPv4(value) ? value : null;
   if (type === 'AAAA') return isIPv6(value) && !value.includes('%') ? ipaddr.parse(value).toString() : null;
-  if (type === 'TXT') return isText(value) ? value : null;
+  if (type === 'TXT') return normalizeText(value);
   if (type === 'CAA') return /^[\x20-\x7e]{1,255}$/.test(value) ? value : null;
   if (HOSTS.has(type)) return normalizeHost(type, value);
   return null;
@@ -95,14 +104,18 @@ function normalizeValue(type: DnsType, value: string): string | null {
 
 function normalizeHost(type: DnsType, value: string): string | null {
   if (value === '.') return type === 'MX' || type === 'SRV' ? '.' : null;
-  const name = value.replace(/\.$/, '').toLowerCase();
+  const name = asciiNameOf(value.replace(/\.$/, ''));
+  if (name === null || name.length > NAME_CHARACTERS_MAX || isIP(name)) return null;
   const labels = name.split('.');
-  if (labels.length > 1 && name.length <= NAME_CHARACTERS_MAX && labels.every(isLabel)) return name;
-  return formats.hostname(name)?.value ?? null;
+  return labels.length > 1 && labels.every((label) => isRecordLabel(label, name)) ? name : hostNameOf(value);
 }
 
-function isText(value: string): boolean {
-  return !/\p{Cc}|\p{Surrogate}/u.test(value) && Buffer.byteLength(value) <= TEXT_BYTES_MAX;
+/** Plain text where it says the same as the strings that were given. */
+function normalizeText(value: string): string | null {
+  if (!isQuotedText(value) && /\p{Cc}|\p{Surrogate}/u.test(value)) return null;
+  const strings = textStrings(value);
+  const normal = valueOfStrings(strings);
+  return strings.length <= TEXT_STRINGS_MAX && joinedText(normal).length <= TEXT_BYTES_MAX ? normal : null;
 }
 
 function numberMistakes(given: RecordFields): RecordMistake[] {

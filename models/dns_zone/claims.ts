@@ -57,7 +57,7 @@ const CLAIMED = named(
  * and the parent zone does not lead here by the label of another: nobody comes to it, but its owner, who looks.
  * @param dnsDomain that all name servers of zones are below
  */
-export async function refusalOf(sql: Sql, zone: Claim, dnsDomain: string): Promise<Refusal | null> {
+export async function claimRefusalOf(sql: Sql, zone: Claim, dnsDomain: string): Promise<Refusal | null> {
   const [names] = relationsOf(zone.name, 'above');
   const [above] = await sql.query<{ own: boolean }>(ACTIVE_ABOVE, [zone.project_id, names]);
   if (above && !above.own) return 'delegated_above';

@@ -7,7 +7,8 @@ import type { DnsRecord } from '../dns_record';
 import { allRecords, changeRecords, fieldsOf, type RecordChanges } from '../dns_record/change';
 import { identityOf, normalizeRecord, type RecordFields } from '../dns_record/rules';
 import type { DnsZone } from '../dns_zone';
-import { parseZoneFile, UnreadableZoneFile, writeZoneFile, type ParsedRecord, type ZoneFileError } from './zone_file';
+import { parseZoneFile, writeZoneFile, type ParsedZone, type ZoneFileError } from './zone_file';
+import { UnreadableZoneFile } from './zone_file_tokens';
 
 export async function exportZone(ctx: Context, zone: DnsZone): Promise<DnsZoneFile> {
   const records = (await allRecords(ctx, zone)).filter(({ is_protected }) => !is_protected);
@@ -31,13 +32,14 @@ export async function importZone(ctx: Context, zone: DnsZone, input: ImportDnsZo
   errors.sort((a, b) => a.line - b.line);
   return merge(ctx, zone, wanted, {
     errors,
+    notes: parsed.notes,
     skipped,
     isReplacing: input.mode === 'replace',
     isDryRun: input.dry_run === true,
   });
 }
 
-function parse(text: string, zone: DnsZone): { records: ParsedRecord[]; errors: ZoneFileError[] } {
+function parse(text: string, zone: DnsZone): ParsedZone {
   try {
     return parseZoneFile(text, zone.name, zone.default_ttl);
   } catch (error) {
@@ -66,6 +68,7 @@ export interface ImportResult extends Omit<DnsImport, 'records'> {
 
 export interface MergeOptions {
   errors: ZoneFileError[];
+  notes: ZoneFileError[];
   skipped: number;
   isReplacing: boolean;
   isDryRun: boolean;
@@ -76,7 +79,7 @@ export async function merge(
   ctx: Context,
   zone: DnsZone,
   wanted: RecordFields[],
-  { errors, skipped, isReplacing, isDryRun }: MergeOptions,
+  { errors, notes, skipped, isReplacing, isDryRun }: MergeOptions,
 ): Promise<ImportResult> {
   const all = await allRecords(ctx, zone);
   const current = new Map(all.map((record) => [identityOf(record), record]));
@@ -92,7 +95,7 @@ export async function merge(
   if (isReplacing)
     changes.delete = all.filter((record) => !isFixed(record) && !distinct.has(identityOf(record))).map(({ id }) => id);
   const counts = { created: changes.create.length, updated: changes.update.length, deleted: changes.delete.length };
-  const result = { ...counts, skipped: skipped + same, errors };
+  const result = { ...counts, skipped: skipped + same, errors, notes };
   if (isDryRun) return { ...result, records: await preview(ctx, zone, changes) };
   const { created, updated } = await changeRecords(ctx, zone, changes, () => ({ path: 'zone_file', index: null }));
   return { ...result, records: [...updated, ...created] };

@@ -52,5 +52,5 @@ export async function addScanned(ctx: Context, zone: DnsZone, scanned: Scanned |
     if (message) errors.push({ line: 0, message });
     else wanted.push(fields);
   }
-  return merge(ctx, zone, wanted, { errors, skipped: 0, isReplacing: false, isDryRun: false });
+  return merge(ctx, zone, wanted, { errors, notes: [], skipped: 0, isReplacing: false, isDryRun: false });
 }

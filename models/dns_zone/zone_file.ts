@@ -1,8 +1,10 @@
 // Zone files in the format of BIND (RFC 1035 §5): written, and read with line numbers. Held against named-checkzone in
 // the tests.
-import { isUtf8 } from 'node:buffer';
+import { asciiNameOf } from '../../core/domain_names';
+import { quoteString, textStrings, valueOfStrings } from '../../core/text_strings';
 import type { DnsCaaTag, DnsType } from '../../schema/types';
 import { fqdnOf, type RecordFields } from '../dns_record/rules';
+import { zoneFileEntries, UnreadableZoneFile, type Entry, type Token } from './zone_file_tokens';
 
 /** A record of the file, its names absolute and without a trailing dot. */
 export interface ParsedRecord {
@@ -22,31 +24,8 @@ export interface ZoneFileError {
 export interface ParsedZone {
   records: ParsedRecord[];
   errors: ZoneFileError[];
-}
-
-/** The file cannot be read from this line on: a quote or a parenthesis without its end, an unknown directive. */
-export class UnreadableZoneFile extends Error {
-  override readonly name = 'UnreadableZoneFile';
-
-  constructor(
-    readonly line: number,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-interface Token {
-  /** Escapes resolved. */
-  bytes: Buffer;
-  /** As it stands in the file, without quotation marks. */
-  raw: string;
-}
-
-interface Entry {
-  line: number;
-  startsBlank: boolean;
-  tokens: Token[];
+  /** What was taken otherwise than it is written. */
+  notes: ZoneFileError[];
 }
 
 const TYPES = new Set(['A', 'AAAA', 'ALIAS', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'SRV', 'TXT']);
@@ -63,10 +42,10 @@ const TTL_SECONDS = { min: 60, max: 86_400 };
  */
 export function parseZoneFile(text: string, zone: string, defaultTtl: number): ParsedZone {
   const state: State = { origin: zone, ttl: null, owner: zone, last: null, defaultTtl };
-  const parsed: ParsedZone = { records: [], errors: [] };
-  for (const entry of entriesOf(text)) {
+  const parsed: ParsedZone = { records: [], errors: [], notes: [] };
+  for (const entry of zoneFileEntries(text)) {
     const [first] = entry.tokens as [Token];
-    if (!entry.startsBlank && first.raw.startsWith('$')) readDirective(entry, state);
+    if (!entry.startsBlank && first.raw.startsWith('$')) readDirective(entry, state, parsed);
     else readRecord(entry, state, parsed);
   }
   return parsed;
@@ -82,19 +61,36 @@ interface State {
   defaultTtl: number;
 }
 
-function readDirective({ tokens, line }: Entry, state: State): void {
-  const [directive, value, ...rest] = tokens.map(({ raw }) => raw);
+function readDirective({ tokens, line }: Entry, state: State, parsed: ParsedZone): void {
+  const [directive = '', value, ...rest] = tokens.map(({ raw }) => raw);
+  const name = directive.toUpperCase();
+  if (name === '$GENERATE') {
+    const message = '$GENERATE is not supported. Write its records one by one.';
+    return void parsed.errors.push({ line, message });
+  }
+  if (name !== '$ORIGIN' && name !== '$TTL') throw new UnreadableZoneFile(line, `${directive} is not supported.`);
   if (!value || rest.length) throw new UnreadableZoneFile(line, `${directive} needs one value.`);
-  if (directive?.toUpperCase() === '$ORIGIN') {
+  if (name === '$ORIGIN') {
     state.origin = absolute(value, state.origin);
     return;
   }
-  if (directive?.toUpperCase() === '$TTL') {
-    state.ttl = parseTtl(value);
-    if (state.ttl === null) throw new UnreadableZoneFile(line, `${value} is not a TTL.`);
-    return;
-  }
-  throw new UnreadableZoneFile(line, `${directive} is not supported.`);
+  const ttl = parseTtl(value);
+  if (ttl === null) throw new UnreadableZoneFile(line, `${value} is not a TTL.`);
+  state.ttl = clampTtl(ttl, line, parsed);
+}
+
+/** What a record may have; a note says so where that is another TTL. */
+function clampTtl(ttl: number, line: number, { notes }: ParsedZone): number {
+  const clamped = withinLimits(ttl);
+  if (clamped !== ttl)
+    notes.push({ line, message: `The TTL ${ttl} is not from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}: ${clamped}.` });
+  return clamped;
+}
+
+function withinLimits(ttl: number): number;
+function withinLimits(ttl: number | null): number | null;
+function withinLimits(ttl: number | null): number | null {
+  return ttl === null ? null : Math.min(Math.max(ttl, TTL_SECONDS.min), TTL_SECONDS.max);
 }
 
 function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
@@ -114,28 +110,30 @@ function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
   }
   const type = (tokens.shift() as Token).raw.toUpperCase();
   const { owner: fqdn } = state;
+  // Without any TTL, that of negative answers is the default, as in BIND.
+  const inherited = state.ttl ?? state.last ?? (type === 'SOA' ? minimumOf(tokens) : null);
+  state.last = withinLimits(ttl ?? inherited);
   if (!TYPES.has(type)) {
     const message = OTHER_TYPE.test(type) ? `The type ${type} is not supported.` : `${type} is not a type.`;
     if (type !== 'SOA') parsed.errors.push({ line, message });
     else parsed.records.push({ line, record: null, type, fqdn });
     return;
   }
-  const inherited = state.ttl ?? state.last;
-  state.last = ttl ?? inherited;
   const record = readData(type as DnsType, tokens, state.origin);
   if (typeof record === 'string') return void parsed.errors.push({ line, message: record });
+  if (ttl !== null) ttl = clampTtl(ttl, line, parsed);
   const own = ttl ?? (inherited === state.defaultTtl ? null : inherited);
-  if (own !== null && (own < TTL_SECONDS.min || own > TTL_SECONDS.max)) {
-    const message = `The TTL ${own} is not from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}.`;
-    return void parsed.errors.push({ line, message });
-  }
   parsed.records.push({ line, type, fqdn, record: { ...record, name: fqdn, ttl: own } });
 }
 
-function readText(tokens: Token[]): Omit<RecordFields, 'name'> | string {
-  const bytes = Buffer.concat(tokens.map(({ bytes }) => bytes));
-  // The API has text: other bytes would come back as something else.
-  return isUtf8(bytes) ? { ...NONE, type: 'TXT', value: bytes.toString() } : 'The text is not in UTF-8.';
+/** The last number of a SOA record. */
+function minimumOf(tokens: Token[]): number | null {
+  const last = tokens.at(-1);
+  return tokens.length === 7 && last ? parseTtl(last.raw) : null;
+}
+
+function readText(tokens: Token[]): Omit<RecordFields, 'name'> {
+  return { ...NONE, type: 'TXT', value: valueOfStrings(tokens.map(({ bytes }) => bytes)) };
 }
 
 const NONE = { ttl: null, priority: null, weight: null, port: null, flags: null, tag: null, comment: null };
@@ -160,16 +158,28 @@ function readData(type: DnsType, tokens: Token[], origin: string): Omit<RecordFi
   }
   const wrong = numbers.findIndex((number) => Number.isNaN(number) || number > 65_535);
   if (wrong >= 0) return `${words[wrong]} is not a number from 0 to 65535.`;
-  const value = last.raw === '.' ? '.' : absolute(last.raw, origin);
+  const value = absolute(last.raw, origin) || '.';
   const [priority = null, weight = null, port = null] = numbers;
   return { ...NONE, type, value, priority, weight, port };
 }
 
-/** RFC 1035 §5.1: a name without a trailing dot is relative to the origin. Lower case, without the trailing dot. */
+/**
+ * RFC 1035 §5.1: a name without a trailing dot is relative to the origin. Lower case, without the trailing dot; the
+ * root is empty. Escapes are resolved, but for those of a dot: that is part of a label.
+ */
 function absolute(name: string, origin: string): string {
   if (name === '@') return origin;
-  const lower = name.toLowerCase();
-  return lower.endsWith('.') ? lower.slice(0, -1) : `${lower}.${origin}`;
+  if (name === '.') return '';
+  // Elsewhere `*` is written as \052, in octal; nobody escapes the digit that it is by RFC 1035 §5.1.
+  const text = name
+    .replace(/^\\052(?=\.|$)/, '*')
+    .replace(/\\(?:(\d{3})|([^]))/g, (escape: string, code?: string, letter?: string) => {
+      const meant = code === undefined ? (letter as string) : String.fromCharCode(Number(code));
+      return meant === '.' ? escape : meant;
+    });
+  const lower = asciiNameOf(text) ?? text.toLowerCase();
+  if (lower.endsWith('.') && !lower.endsWith('\\.')) return lower.slice(0, -1);
+  return origin ? `${lower}.${origin}` : lower;
 }
 
 /** Seconds, or with units as BIND has them: 1h30m. */
@@ -179,74 +189,6 @@ function parseTtl(text: string): number | null {
   const parts = [...text.toLowerCase().matchAll(/(\d+)([smhdw])/g)];
   const seconds = parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNIT_SECONDS[unit as string] ?? 0), 0);
   return seconds <= TTL_MAX ? seconds : null;
-}
-
-/** Lines, with those in parentheses joined, without comments. */
-function* entriesOf(text: string): Generator<Entry> {
-  const source = text.replace(/^\ufeff/, '');
-  let at = 0;
-  let line = 1;
-  let depth = 0;
-  let opened = 0;
-  let entry: Entry | null = null;
-  while (at < source.length) {
-    const letter = source[at] as string;
-    if (letter === '\n') {
-      if (!depth && entry?.tokens.length) yield entry;
-      if (!depth) entry = null;
-      line += 1;
-      at += 1;
-      continue;
-    }
-    entry ??= { line, startsBlank: /[ \t]/.test(letter), tokens: [] };
-    if (/[ \t\r\f]/.test(letter)) at += 1;
-    else if (letter === ';') at = endOfLine(source, at);
-    else if (letter === '(' || letter === ')') {
-      depth += letter === '(' ? 1 : -1;
-      if (letter === '(') opened = line;
-      if (depth < 0) throw new UnreadableZoneFile(line, 'There is a closing parenthesis without an opening one.');
-      at += 1;
-    } else {
-      const { token, end } = tokenAt(source, at, line);
-      entry.tokens.push(token);
-      at = end;
-    }
-  }
-  if (depth) throw new UnreadableZoneFile(opened, 'The parenthesis is not closed.');
-  if (entry?.tokens.length) yield entry;
-}
-
-function endOfLine(source: string, at: number): number {
-  const end = source.indexOf('\n', at);
-  return end < 0 ? source.length : end;
-}
-
-function tokenAt(source: string, start: number, line: number): { token: Token; end: number } {
-  const isQuoted = source[start] === '"';
-  let at = isQuoted ? start + 1 : start;
-  const bytes: Buffer[] = [];
-  for (;;) {
-    const letter = source[at];
-    if (letter === undefined || letter === '\n') {
-      if (isQuoted) throw new UnreadableZoneFile(line, 'The quotation mark is not closed.');
-      break;
-    }
-    if (isQuoted ? letter === '"' : /[ \t\r\f;()"]/.test(letter)) break;
-    const [, digits] = letter === '\\' ? (/^\\(\d{3})/.exec(source.slice(at, at + 4)) ?? []) : [];
-    if (digits !== undefined) {
-      if (Number(digits) > 255) throw new UnreadableZoneFile(line, `\\${digits} is not a byte.`);
-      bytes.push(Buffer.from([Number(digits)]));
-      at += 4;
-    } else {
-      const from = letter === '\\' ? at + 1 : at;
-      const point = source.codePointAt(from);
-      if (point === undefined) throw new UnreadableZoneFile(line, 'The file ends within an escape.');
-      bytes.push(Buffer.from(String.fromCodePoint(point)));
-      at = from + (point > 0xffff ? 2 : 1);
-    }
-  }
-  const raw = source.slice(isQuoted ? start + 1 : start, at);
-  return { token: { bytes: Buffer.concat(bytes), raw }, end: isQuoted ? at + 1 : at };
 }
 
 /** A file that imports again as the same records. */
@@ -261,28 +203,9 @@ export function writeZoneFile(zone: string, defaultTtl: number, records: readonl
 function dataOf({ type, value, priority, weight, port, flags, tag }: RecordFields): string {
   const host = value === '.' ? '.' : `${value}.`;
   if (type === 'A' || type === 'AAAA') return value;
-  if (type === 'TXT') return quotedChunks(value);
-  if (type === 'CAA') return `${flags} ${tag} ${quoted(Buffer.from(value))}`;
+  if (type === 'TXT') return textStrings(value).map(quoteString).join(' ');
+  if (type === 'CAA') return `${flags} ${tag} ${quoteString(Buffer.from(value))}`;
   if (type === 'MX') return `${priority} ${host}`;
   if (type === 'SRV') return `${priority} ${weight} ${port} ${host}`;
   return host;
-}
-
-const STRING_BYTES_MAX = 255;
-
-function quotedChunks(value: string): string {
-  const bytes = Buffer.from(value);
-  const chunks: string[] = [];
-  for (let at = 0; at < bytes.length; at += STRING_BYTES_MAX)
-    chunks.push(quoted(bytes.subarray(at, at + STRING_BYTES_MAX)));
-  return chunks.join(' ');
-}
-
-/** Bytes that are not printable ASCII as \DDD. */
-function quoted(bytes: Buffer): string {
-  const letters = [...bytes].map((byte) => {
-    if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
-    return byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\${String(byte).padStart(3, '0')}`;
-  });
-  return `"${letters.join('')}"`;
 }

@@ -1,6 +1,7 @@
 // The DNS records that a sending domain needs, and how far they are.
 import type { Config } from '../../core/config';
 import { publishesKey, type DkimRecord } from '../../core/dkim';
+import { joinedText } from '../../core/text_strings';
 import type { DnsInstruction } from '../../schema/types';
 import type { ManagedRecord, ManagedRecords } from '../dns_record/managed';
 
@@ -73,7 +74,8 @@ export function managedEmailRecords(domain: SendingName, mail: MailHost): Manage
 }
 
 function isPolicy(purpose: 'spf' | 'dmarc', { type, value }: { type: string; value: string }): boolean {
-  return type === 'TXT' && (purpose === 'spf' ? /^"?v=spf1\b/i : /^"?v=DMARC1\b/i).test(value);
+  const policy = purpose === 'spf' ? /^"?v=spf1\b/i : /^"?v=DMARC1\b/i;
+  return type === 'TXT' && policy.test(joinedText(value).toString());
 }
 
 /** What the DNS would say where the platform itself answers for all of the names. */

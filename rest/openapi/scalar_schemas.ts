@@ -15,7 +15,9 @@ export interface SchemaWithExample {
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
 const CHARACTER = `[^${CONTROLS}]`;
 // Names beyond ASCII are taken too and folded to punycode, with the full stops of their scripts (RFC 3490 §3.1).
-const HOST = `[^\\s.:/@${CONTROLS}]+(?:[.\\u3002\\uff0e\\uff61][^\\s.:/@${CONTROLS}]+)+`;
+const DOT = '[.\\u3002\\uff0e\\uff61]';
+const HOST = `[^\\s.:/@${CONTROLS}]+(?:${DOT}[^\\s.:/@${CONTROLS}]+)+${DOT}?`;
+const ZONE = `[^\\s.:@${CONTROLS}]+(?:${DOT}[^\\s.:/@${CONTROLS}]+)+${DOT}?`;
 
 const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
   slug: { schema: { minLength: 3, maxLength: 40, pattern: '^[a-z](?:-?[a-z0-9])+$' }, example: 'my-name' },
@@ -24,8 +26,9 @@ const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
     example: 'My name',
   },
   single_line: { schema: { pattern: `^${CHARACTER}*$` }, example: 'One line of text' },
-  hostname: { schema: { maxLength: 253, pattern: `^${HOST}$` }, example: 'www.example.com' },
-  wildcard_hostname: { schema: { maxLength: 253, pattern: `^(?:\\*\\.)?${HOST}$` }, example: '*.example.com' },
+  hostname: { schema: { maxLength: 254, pattern: `^${HOST}$` }, example: 'www.example.com' },
+  wildcard_hostname: { schema: { maxLength: 254, pattern: `^(?:\\*\\.)?${HOST}$` }, example: '*.example.com' },
+  zone_name: { schema: { maxLength: 254, pattern: `^${ZONE}$` }, example: 'example.com' },
   cidr: { schema: { pattern: '^[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?$' }, example: '192.0.2.0/24' },
   url: {
     schema: { format: 'uri', pattern: `^[Hh][Tt][Tt][Pp][Ss]?://${CHARACTER}*$` },

@@ -39,6 +39,8 @@ const SPEC: ZoneSpec = {
     ...[record('NS', 'subdel', 'ns.subdel.example.com'), record('NS', 'subdel', 'ns.example.org')],
     ...[record('A', 'ns.subdel', '192.0.2.53'), record('AAAA', 'ns.subdel', '2001:db8::53')],
     ...[record('CAA', '@', 'ca.example.net', { flags: 128, tag: 'issue' }), record('A', 'a.b', '192.0.2.6')],
+    ...[record('MX', 'nomail', '.', { priority: 0 })],
+    ...[record('SRV', '_none._tcp', '.', { priority: 0, weight: 0, port: 0 })],
   ],
 };
 
@@ -115,6 +117,16 @@ digTest.each([
   expect(await dig(...how, '+short', 'www.example.com', 'A')).toBe('192.0.2.1\n');
 });
 if (!hasIPv6) test.skip('is answered over IPv6 (needs: ::1)', () => {});
+
+test.each([
+  ['nomail', 'MX', '0 .', '000f', '0003000000'],
+  ['_none._tcp', 'SRV', '0 0 0 .', '0021', '000700000000000000'],
+])('the root as the target of %s %s is one zero byte', async (name, type, text, number, data) => {
+  expect(await dig('@127.0.0.1', '+short', `${name}.example.com`, type)).toBe(`${text}\n`);
+  // Type, class and TTL, then length and data, and nothing behind them.
+  const bytes = (await send(query(`${name}.example.com`, type))).toString('hex');
+  expect(bytes).toMatch(new RegExp(`${number}000100000e10${data}$`));
+});
 
 test('several questions of a connection are answered in their order', async () => {
   const names = ['www.example.com', 'one.example.com', 'none.b.example.com', 'large.example.com'];
@@ -228,6 +240,13 @@ test.each([
   ],
   ['half a question', query('www.example.com', 'A').subarray(0, 20), 'FORMERR'],
   ['a cookie of five bytes', query('www.example.com', 'A', { additionals: [optWith(0, 5)] }), 'FORMERR'],
+  ['an OPT record at a name', optAtName(), 'FORMERR'],
+  ['two OPT records', query('www.example.com', 'A', { additionals: [optWith(0, 8), optWith(0, 8)] }), 'FORMERR'],
+  ['an OPT record as an answer', query('www.example.com', 'A', { answers: [optWith(0, 8)] }), 'FORMERR'],
+  ['an option that is longer than its OPT record', cutOption(), 'FORMERR'],
+  ['an additional record that is not there', withAdditional(2), 'FORMERR'],
+  ['a meta type', query('www.example.com', 'UNKNOWN_128'), 'FORMERR'],
+  ['MAILB', query('www.example.com', 'UNKNOWN_253'), 'NOTIMP'],
   ['a version of EDNS that nobody knows', query('www.example.com', 'A', { additionals: [optWith(1, 8)] }), 'NOERROR'],
   ['a transfer for anybody', query('example.com', 'AXFR'), 'REFUSED'],
   ...[1, 2, 4, 5, 6, 15].map(
@@ -246,6 +265,26 @@ test.each([
 function optWith(ednsVersion: number, cookieBytes: number): packet.Answer {
   const options = [{ code: 10, data: Buffer.alloc(cookieBytes, 1) }];
   return { type: 'OPT', name: '.', udpPayloadSize: 1232, ednsVersion, flags: 0, options } as unknown as packet.Answer;
+}
+
+/** An address that becomes an OPT record: the encoder makes none at a name. */
+function optAtName(): Buffer {
+  const additionals: packet.Answer[] = [{ type: 'A', name: 'www.example.com', data: '0.0.0.0' }];
+  const message = query('www.example.com', 'A', { additionals });
+  message.writeUInt16BE(41, message.length - 14);
+  return message;
+}
+
+function cutOption(): Buffer {
+  const message = query('www.example.com', 'A', { additionals: [optWith(0, 8)] });
+  message.writeUInt16BE(9, message.length - 10);
+  return message;
+}
+
+function withAdditional(count: number): Buffer {
+  const message = query('www.example.com', 'A', { additionals: [optWith(0, 8)] });
+  message.writeUInt16BE(count, 10);
+  return message;
 }
 
 function withOpcode(opcode: number): Buffer {

@@ -95,6 +95,49 @@ described('with PowerDNS', () => {
     await until(async () => (await dig('one.example.com', 'DNSKEY')).length, 0);
   });
 
+  test('of two claims none is answered, and the one that is delegated as soon as that is seen', async () => {
+    const name = 'claimed.example.com';
+    const other = await service.newProject();
+    const options = { key: other.key, project: other.id };
+    const address = async (id: string, value: string, more: object): Promise<unknown> =>
+      service.call('POST', `/v2/dns_zones/${id}/records`, { ...more, body: { type: 'A', value } });
+    const first = (await service.call('POST', '/v2/dns_zones', { body: { name } })).body;
+    await address(first.id, '192.0.2.1', {});
+    await until(() => dig(name, 'A'), ['192.0.2.1']);
+    const second = (await service.call('POST', '/v2/dns_zones', { ...options, body: { name } })).body;
+    await address(second.id, '192.0.2.2', options);
+    await until(() => dig(name, 'A'), []);
+    await parent.delegate(name, second.name_servers);
+    await service.call('POST', `/v2/dns_zones/${second.id}/verify`, options);
+    await until(() => dig(name, 'A'), ['192.0.2.2']);
+  });
+
+  test('the strings of a text, the root as a target, and a zone with a slash', async () => {
+    const slash = (await service.call('POST', '/v2/dns_zones', { body: { name: '0/25.2.0.192.in-addr.arpa' } })).body;
+    const records = [
+      { type: 'TXT', name: 'strings', value: '"a" "b"' },
+      { type: 'MX', name: 'nomail', value: '.', priority: 0 },
+    ];
+    for (const body of records) await service.call('POST', `/v2/dns_zones/${zone.id}/records`, { body });
+    await until(() => dig('strings.one.example.com', 'TXT'), ['"a" "b"']);
+    await until(() => dig('nomail.one.example.com', 'MX'), ['0 .']);
+    const pointer = { type: 'PTR', name: '1', value: 'host.example.net' };
+    await service.call('POST', `/v2/dns_zones/${slash.id}/records`, { body: pointer });
+    await until(() => dig('1.0/25.2.0.192.in-addr.arpa', 'PTR'), ['host.example.net.']);
+    // Joined otherwise, it is another text.
+    await service.call('PUT', `/v2/dns_zones/${zone.id}/records`, {
+      body: {
+        records: [
+          { type: 'A', name: 'www', value: '192.0.2.7' },
+          { type: 'TXT', name: 'strings', value: 'ab' },
+        ],
+      },
+    });
+    await until(() => dig('strings.one.example.com', 'TXT'), ['"ab"']);
+    await service.call('DELETE', `/v2/dns_zones/${slash.id}`);
+    await until(() => dig('1.0/25.2.0.192.in-addr.arpa', 'PTR'), []);
+  });
+
   test('deleted, it is gone from PowerDNS', async () => {
     await service.call('DELETE', `/v2/dns_zones/${zone.id}`);
     await until(

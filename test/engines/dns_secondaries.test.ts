@@ -38,6 +38,8 @@ const RECORDS = [
   ...[record('TXT', '*.wild', 'y'.repeat(700)), record('A', 'a.empty', '192.0.2.2')],
   ...[record('NS', 'child', 'ns.child.signed.example.com'), record('A', 'ns.child', '192.0.2.3')],
   ...[record('ALIAS', 'flat', 'target.example.net'), record('AAAA', 'www', '2001:db8::1')],
+  { ...record('MX', 'nomail', '.'), priority: 0 },
+  { ...record('SRV', '_none._tcp', '.'), priority: 0, weight: 0, port: 0 },
 ];
 const SIGNED: ZoneSpec = {
   ...{ name: 'signed.example.com', serial: 1, default_ttl: 300, name_servers: ['ns1.example.net', 'ns2.example.net'] },
@@ -112,6 +114,8 @@ described('secondaries', () => {
     for (const { port: at } of programs) {
       for (const { name } of zones) await until(async () => (await short(at, name, 'SOA')).split(' ')[2], '1');
       expect(await short(at, 'www.plain.example.com', 'A')).toBe('192.0.2.1');
+      expect(await short(at, 'nomail.plain.example.com', 'MX')).toBe('0 .');
+      expect(await short(at, '_none._tcp.signed.example.com', 'SRV')).toMatch(/^0 0 0 \.(?:\n|$)/);
       expect(await short(at, 't1999.large.example.com', 'TXT')).toContain('1999 1999');
     }
     const begin = Date.now();

@@ -39,6 +39,9 @@ const SPEC: ZoneSpec = {
     ],
     ...[record('TXT', '*.wild', 'any'), record('A', 'a.b.empty', '192.0.2.2'), record('NS', 'child', 'ns.example.net')],
     ...[record('ALIAS', 'flat', 'target.example.net'), record('CNAME', 'broken', `nothing.${ZONE}`)],
+    // No mail (RFC 7505), and no service (RFC 2782).
+    { ...record('MX', 'nomail', '.'), priority: 0 },
+    { ...record('SRV', '_none._tcp', '.'), priority: 0, weight: 0, port: 0 },
   ],
 };
 const QUESTIONS: [string, string, string][] = [
@@ -67,6 +70,11 @@ const QUESTIONS: [string, string, string][] = [
     ['broken', 'A', 'NXDOMAIN'],
     ['flat', 'A', 'NOERROR'],
     ['child', 'DS', 'NOERROR'],
+    ['nomail', 'MX', 'NOERROR'],
+    ['_none._tcp', 'SRV', 'NOERROR'],
+    ['www', 'NSEC', 'NOERROR'],
+    ['alias', 'NSEC', 'NOERROR'],
+    ['b.empty', 'NSEC', 'NOERROR'],
   ] as const),
 ].map((one) => [...one] as [string, string, string]);
 
@@ -118,8 +126,19 @@ described('a signed zone', () => {
   test('is secure to delv, the unsigned delegation too', async () => {
     expect(await delv(port, `www.${ZONE}`, 'A')).toContain('fully validated');
     expect(await delv(port, `x.wild.${ZONE}`, 'TXT')).toContain('fully validated');
+    expect(await delv(port, `nomail.${ZONE}`, 'MX')).toMatch(/fully validated[^]*\sMX\s+0 \.\n/);
+    expect(await delv(port, `_none._tcp.${ZONE}`, 'SRV')).toMatch(/fully validated[^]*\sSRV\s+0 0 0 \.\n/);
     expect(await delv(port, `nothing.${ZONE}`, 'A')).toContain('fully validated');
     expect(await delv(port, `child.${ZONE}`, 'DS')).toContain('fully validated');
+  });
+
+  test('has NSEC records and signatures for those who ask for them by type', async () => {
+    const ask = async (...question: string[]): Promise<string> =>
+      (await run('dig', ['@127.0.0.1', '-p', String(port), '+short', ...question])).stdout;
+    expect(await ask(`www.${ZONE}`, 'NSEC')).toBe(`signed.example.com. A RRSIG NSEC\n`);
+    expect(await ask(`alias.${ZONE}`, 'NSEC')).toMatch(/ CNAME RRSIG NSEC\n$/);
+    expect(await ask(`www.${ZONE}`, 'RRSIG')).toMatch(/^A 13 4 300 /);
+    expect(await ask(`empty.${ZONE}`, 'NSEC')).toBe('');
   });
 
   test('is bogus when one bit of a signature is flipped', async () => {

@@ -35,6 +35,8 @@ const RECORDS = [
   record('TXT', 'long', 'x'.repeat(600)),
   record('MX', '@', 'mail.example.net', { priority: 10 }),
   record('SRV', '_sip._tcp', 'sip.example.net', { priority: 1, weight: 2, port: 5060 }),
+  record('MX', 'nomail', '.', { priority: 0 }),
+  record('SRV', '_none._tcp', '.', { priority: 0, weight: 0, port: 0 }),
   record('CAA', '@', 'ca.example.net', { flags: 0, tag: 'issue' }),
   record('CNAME', 'alias', 'www.example.net'),
   record('NS', 'child', 'ns.elsewhere.example.net'),
@@ -68,6 +70,8 @@ async function isServed(port: number, { id }: Desired<ZoneSpec>): Promise<void> 
   expect(answer).toMatch(/\sA\s+192\.0\.2\.2/);
   expect(answer).toContain('RRSIG');
   expect(await dig(port, zone, 'TXT', '+short')).toContain('text with \\"quotes\\", a \\\\ and \\195\\188nicode');
+  expect(await dig(port, `nomail.${zone}`, 'MX', '+short')).toMatch(/^0 \.$/m);
+  expect(await dig(port, `_none._tcp.${zone}`, 'SRV', '+short')).toMatch(/^0 0 0 \.$/m);
   expect(await dig(port, zone, 'CDS', '+short')).toMatch(/ 13 2 /);
 }
 

@@ -898,6 +898,7 @@ create table dns_zones (
 );
 CREATE UNIQUE INDEX dns_zones__domain_taken ON public.dns_zones USING btree (name) WHERE ((deleted_at IS NULL) AND (status = 'active'::text));
 CREATE UNIQUE INDEX dns_zones__domain_taken__name ON public.dns_zones USING btree (project_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX dns_zones_backwards ON public.dns_zones USING btree (reverse(lower(name))) WHERE (deleted_at IS NULL);
 CREATE INDEX dns_zones_by_id ON public.dns_zones USING btree (project_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX dns_zones_by_name ON public.dns_zones USING btree (project_id, name, id) WHERE (deleted_at IS NULL);
 CREATE INDEX dns_zones_by_status ON public.dns_zones USING btree (project_id, status, id) WHERE (deleted_at IS NULL);

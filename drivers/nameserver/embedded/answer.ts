@@ -2,7 +2,7 @@
 // (RFC 4035 §3.1).
 import { keyOfLabels, type Labels } from './names';
 import { TYPE } from './rdata';
-import { denialRdata, signaturesOf } from './signer';
+import { denialRdata, signaturesOf, type Signer } from './signer';
 import { neighboursInChain, cutAbove, type Node, type RecordSet, type Zone } from './zone';
 
 export const RCODE = {
@@ -102,13 +102,15 @@ function closestEncloser(zone: Zone, name: Labels): Labels {
 }
 
 function answerNode(question: Question, node: Node, owner: Labels, answer: Answer): Labels | null {
-  const { type } = question;
+  const { type, zone } = question;
   const alias = node.sets.get(TYPE.CNAME);
-  if (alias && type !== TYPE.CNAME && type !== TYPE.ANY) {
+  // What DNSSEC has stands beside a CNAME (RFC 4034 §3, §4).
+  const isOfDnssec = zone.signer !== null && (type === TYPE.NSEC || type === TYPE.RRSIG);
+  if (alias && type !== TYPE.CNAME && type !== TYPE.ANY && !isOfDnssec) {
     add(question, answer.answers, node, owner, alias);
     return targetOf(alias);
   }
-  const set = type === TYPE.ANY ? anySet(node) : (node.sets.get(type) ?? aliasSet(question, node, answer));
+  const set = setFor(question, node, answer);
   if (set) {
     add(question, answer.answers, node, owner, set);
     if (set.type === TYPE.NS || set.type === TYPE.MX || set.type === TYPE.SRV) addAddresses(question, set, answer);
@@ -117,6 +119,21 @@ function answerNode(question: Question, node: Node, owner: Labels, answer: Answe
   addSoa(question, answer);
   proveTypes(question, node, answer);
   return null;
+}
+
+function setFor(question: Question, node: Node, answer: Answer): RecordSet | undefined {
+  const { type, zone } = question;
+  if (type === TYPE.ANY) return anySet(node);
+  const isOwner = node.sets.size > 0 || node.alias !== null;
+  if (zone.signer && isOwner && type === TYPE.NSEC) return denialOf(question, node);
+  if (zone.signer && isOwner && type === TYPE.RRSIG) return signatureSet(zone.signer, node);
+  return node.sets.get(type) ?? aliasSet(question, node, answer);
+}
+
+/** The signatures of one set, as for ANY (RFC 8482 §7). */
+function signatureSet(signer: Signer, node: Node): RecordSet | undefined {
+  const set = anySet(node);
+  return set && { type: TYPE.RRSIG, ttl: set.ttl, rdata: signaturesOf(signer, node.labels, set) };
 }
 
 /** One set is an answer to ANY (RFC 8482 §4.1). */
@@ -151,7 +168,8 @@ function targetOf(set: RecordSet): Labels {
 function add({ zone, dnssec }: Question, section: Answered[], node: Node, owner: Labels, set: RecordSet): void {
   const key = keyOfLabels(owner);
   if (section.some((known) => known.set === set && keyOfLabels(known.owner) === key)) return;
-  const signatures = dnssec && zone.signer ? signaturesOf(zone.signer, node.labels, set) : [];
+  const isSigned = dnssec && set.type !== TYPE.RRSIG;
+  const signatures = isSigned && zone.signer ? signaturesOf(zone.signer, node.labels, set) : [];
   section.push({ owner, set, signatures });
 }
 

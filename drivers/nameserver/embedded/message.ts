@@ -1,23 +1,17 @@
 // Messages of the DNS: a query as it is read, and a response as it is written. The question is echoed as it came, byte
 // for byte, so that the case that a resolver chose comes back (draft-vixie-dnsext-dns0x20), and so are names that a
 // codec would change. Owner names are compressed (RFC 1035 §4.1.4), names inside RDATA are not (RFC 3597 §4).
-import * as packet from 'dns-packet';
 import type { Answer, Answered } from './answer';
+import { COOKIE_OPTION, DNSSEC_OK, PLAIN_UDP_BYTES, readEdns, type Edns } from './edns';
 import { keyOfLabels, readQuestionName, type Labels } from './names';
 import { negativeSection } from './negative';
 import { TYPE } from './rdata';
 import { recordHead } from './signer';
 
 export const HEADER_BYTES = 12;
-/** Without EDNS (RFC 1035 §4.2.1). */
-const PLAIN_UDP_BYTES = 512;
 /** What we offer, and what we send at most over UDP (RFC 9715 §3.1): no fragments on the way. */
 export const UDP_BYTES_MAX = 1232;
 const TCP_BYTES_MAX = 65_535;
-/** The root name, type, class, TTL and length. */
-const RECORD_BYTES_MIN = 11;
-const DNSSEC_OK = 0x8000;
-const COOKIE_OPTION = 10;
 /** RFC 1035 §4.1.4. */
 const POINTER = 0xc000;
 
@@ -42,14 +36,6 @@ export interface Query {
   edns: Edns | null;
 }
 
-export interface Edns {
-  version: number;
-  /** What the client takes over UDP, at least 512. */
-  udpBytes: number;
-  dnssec: boolean;
-  cookie: Buffer | null;
-}
-
 /** What can be answered to a message that is not understood. */
 export interface Malformed {
   id: number;
@@ -70,7 +56,7 @@ export function readQuery(message: Buffer): Query | Malformed | null {
   if (head.opcode !== 0 || message.readUInt16BE(4) !== 1) return head;
   const name = readQuestionName(message, HEADER_BYTES);
   if (!name || name.end + 4 > message.length) return head;
-  const edns = readEdns(message);
+  const edns = readEdns(message, name.end + 4);
   if (edns === 'malformed') return head;
   return {
     ...head,
@@ -80,36 +66,6 @@ export function readQuery(message: Buffer): Query | Malformed | null {
     qclass: message.readUInt16BE(name.end + 2),
     edns,
   };
-}
-
-interface Option {
-  code: number;
-  data: Buffer;
-}
-
-/** The OPT record (RFC 6891 §6.1); more than one, or a cookie of a wrong length, is malformed. */
-function readEdns(message: Buffer): Edns | null | 'malformed' {
-  if (message.readUInt16BE(10) === 0) return null;
-  // Checked first: dns-packet makes room for as many records as the header claims, up to three times 65,535.
-  const records = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
-  if (records * RECORD_BYTES_MIN > message.length) return 'malformed';
-  try {
-    const found = (packet.decode(message).additionals ?? []).filter(({ type }) => type === 'OPT');
-    if (found.length > 1) return 'malformed';
-    const [opt] = found as unknown as {
-      udpPayloadSize: number;
-      ednsVersion: number;
-      flags: number;
-      options: Option[];
-    }[];
-    if (!opt) return null;
-    const cookie = opt.options.find(({ code }) => code === COOKIE_OPTION)?.data ?? null;
-    if (cookie && cookie.length !== 8 && (cookie.length < 16 || cookie.length > 40)) return 'malformed';
-    const udpBytes = Math.max(opt.udpPayloadSize, PLAIN_UDP_BYTES);
-    return { version: opt.ednsVersion, udpBytes, dnssec: Boolean(opt.flags & DNSSEC_OK), cookie };
-  } catch {
-    return 'malformed';
-  }
 }
 
 export interface ResponseOptions {

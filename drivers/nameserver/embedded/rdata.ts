@@ -1,7 +1,8 @@
-// RDATA of the records that the platform serves: by dns-packet, which writes names uncompressed and in the case given,
-// as the canonical form needs them (RFC 4034 §6.2). What it does not write as wanted (SOA mailboxes with a dot, CAA,
-// DNSSEC) is built of its parts.
+// RDATA of the records that the platform serves. Names are written uncompressed and in lower case, as the canonical
+// form needs them (RFC 4034 §6.2); dns-packet writes addresses and texts. Its codecs of records with a name add a zero
+// byte where that name is the root, so these are built of their parts, as are SOA mailboxes with a dot, CAA and DNSSEC.
 import * as packet from 'dns-packet';
+import { textStrings } from '../../../core/text_strings';
 import type { ZoneRecord, ZoneSpec } from '../../nameserver';
 import { encodeName, labelsOfName, LABEL_BYTES_MAX, type Labels } from './names';
 
@@ -22,8 +23,12 @@ export const TYPE = {
   DNSKEY: 48,
   CDS: 59,
   CDNSKEY: 60,
+  /** The first of those that no name has (RFC 6895 §3.1, RFC 9824 §3.4). */
+  NXNAME: 128,
   IXFR: 251,
   AXFR: 252,
+  MAILB: 253,
+  MAILA: 254,
   ANY: 255,
   CAA: 257,
   /** Never on the wire: answered with the addresses of its target. */
@@ -37,8 +42,6 @@ export function typeName(type: number): string {
   return NAMES.get(type) ?? `TYPE${type}`;
 }
 
-const STRING_BYTES_MAX = 255;
-
 /** Codecs of dns-packet write the length of the RDATA before it. */
 function withoutLength(encoded: Buffer): Buffer {
   return encoded.subarray(2);
@@ -51,11 +54,6 @@ interface Codec<T> {
 const codecs = packet as unknown as {
   a: Codec<string>;
   aaaa: Codec<string>;
-  cname: Codec<string>;
-  ns: Codec<string>;
-  ptr: Codec<string>;
-  mx: Codec<{ preference: number; exchange: string }>;
-  srv: Codec<{ priority: number; weight: number; port: number; target: string }>;
   txt: Codec<Buffer[]>;
 };
 
@@ -63,21 +61,29 @@ const codecs = packet as unknown as {
 export function encodeRecord(record: ZoneRecord): Buffer | null {
   const { type, value } = record;
   if (type === 'ALIAS') return null;
-  if (type === 'TXT') return withoutLength(codecs.txt.encode(textChunks(value)));
-  if (type === 'MX')
-    return withoutLength(codecs.mx.encode({ preference: record.priority ?? 0, exchange: rootless(value) }));
-  if (type === 'SRV') return withoutLength(codecs.srv.encode(serviceOf(record)));
+  if (type === 'TXT') return withoutLength(codecs.txt.encode(textStrings(value)));
+  if (type === 'MX') return Buffer.concat([numbersOf(record.priority), encodeNameRdata(value)]);
+  if (type === 'SRV')
+    return Buffer.concat([numbersOf(record.priority, record.weight, record.port), encodeNameRdata(value)]);
   if (type === 'CAA') return encodeCaa(record.flags ?? 0, record.tag ?? 'issue', value);
   if (type === 'A' || type === 'AAAA') return encodeAddress(type, value);
-  return withoutLength(codecs.cname.encode(value));
+  return encodeNameRdata(value);
 }
 
 export function encodeAddress(type: 'A' | 'AAAA', address: string): Buffer {
   return withoutLength(codecs[type === 'A' ? 'a' : 'aaaa'].encode(address));
 }
 
+/** @param name as the API has it; `.` is the root */
 export function encodeNameRdata(name: string): Buffer {
-  return withoutLength(codecs.ns.encode(name));
+  return encodeName(name === '.' ? [] : labelsOfName(name));
+}
+
+/** 16 bits each; absent is 0. */
+function numbersOf(...numbers: (number | null | undefined)[]): Buffer {
+  const bytes = Buffer.alloc(numbers.length * 2);
+  numbers.forEach((number, index) => bytes.writeUInt16BE(number ?? 0, index * 2));
+  return bytes;
 }
 
 /** RFC 1035 §3.3.13. */
@@ -88,33 +94,9 @@ export function encodeSoa({ name_servers, soa, serial }: ZoneSpec): Buffer {
   return Buffer.concat([encodeName(labelsOfName(name_servers[0] ?? '')), encodeName(mailboxOf(email)), numbers]);
 }
 
-/** A bare dot is no name for the codec: the root is an empty one. */
-function rootless(name: string): string {
-  return name === '.' ? '' : name;
-}
-
-function serviceOf({ priority, weight, port, value }: ZoneRecord): {
-  priority: number;
-  weight: number;
-  port: number;
-  target: string;
-} {
-  return { priority: priority ?? 0, weight: weight ?? 0, port: port ?? 0, target: rootless(value) };
-}
-
 /** RFC 8659 §4.1: flags, length of the tag, tag, value. */
 function encodeCaa(flags: number, tag: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([flags, tag.length]), Buffer.from(tag, 'ascii'), Buffer.from(value, 'utf8')]);
-}
-
-/** The strings of a TXT record, of at most 255 bytes each (RFC 1035 §3.3.14). */
-export function textChunks(value: string): Buffer[] {
-  const bytes = Buffer.from(value, 'utf8');
-  const chunks: Buffer[] = [];
-  for (let at = 0; at < bytes.length || at === 0; at += STRING_BYTES_MAX) {
-    chunks.push(bytes.subarray(at, at + STRING_BYTES_MAX));
-  }
-  return chunks;
 }
 
 /** The local part is one label, dots and all (RFC 1035 §8). */

@@ -188,8 +188,8 @@ function answerQuery(parts: Parts, query: Query, way: Way, message: Buffer | nul
   const { edns, qclass, type, labels } = query;
   if (edns && edns.version !== 0) return writeError(query, { ...way, rcode: RCODE.BADVERS });
   if (qclass !== CLASS_IN && qclass !== CLASS_ANY) return writeError(query, { ...way, rcode: RCODE.REFUSED });
-  if (type === TYPE.AXFR || type === TYPE.IXFR || type === TYPE.OPT)
-    return writeError(query, { ...way, rcode: type === TYPE.OPT ? RCODE.FORMERR : RCODE.REFUSED });
+  const refusal = refusalOfType(type);
+  if (refusal !== null) return writeError(query, { ...way, rcode: refusal });
   const served = parts.zones.enclosing(labels, type);
   if (!served) return writeError(query, { ...way, rcode: RCODE.REFUSED });
   const response = message ? prepareResponse(parts, served, query, way, message) : null;
@@ -197,6 +197,13 @@ function answerQuery(parts: Parts, query: Query, way: Way, message: Buffer | nul
   const composed = compose(parts, served, query, way);
   count(parts, served.id, type, composed.rcode);
   return composed.response;
+}
+
+/** Types of questions and of messages that no name has records of (RFC 6895 §3.1); null for the others. */
+function refusalOfType(type: number): number | null {
+  if (type === TYPE.AXFR || type === TYPE.IXFR) return RCODE.REFUSED;
+  if (type === TYPE.MAILA || type === TYPE.MAILB) return RCODE.NOTIMP;
+  return type === TYPE.OPT || (type >= TYPE.NXNAME && type < TYPE.IXFR) ? RCODE.FORMERR : null;
 }
 
 /** @returns null where the response cannot be kept, or the cookie does not fit */

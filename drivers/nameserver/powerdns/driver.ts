@@ -136,7 +136,7 @@ function batchesOf(changes: RrsetChange[]): RrsetChange[][] {
 async function remove(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<void> {
   checkpoint(ctx);
   const zone = await zoneOf(api, id, spec, ctx);
-  if (zone) await api.call('DELETE', `/zones/${zone.name}`, ctx);
+  if (zone) await api.call('DELETE', pathOf({ name: zone.name.replace(/\.$/, '') }), ctx);
 }
 
 /** By its name, and where that is another one (an orphan is known by its id alone) by its account. */
@@ -147,8 +147,9 @@ async function zoneOf(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverC
   return zones.find(({ account }) => account === accountOf(id)) ?? null;
 }
 
-function pathOf({ name }: ZoneSpec): string {
-  return `/zones/${name}.`;
+/** In the ids of PowerDNS, slashes are `=2F`. */
+function pathOf({ name }: Pick<ZoneSpec, 'name'>): string {
+  return `/zones/${name.replaceAll('/', '=2F')}.`;
 }
 
 function accountOf(id: string): string {

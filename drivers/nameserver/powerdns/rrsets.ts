@@ -1,10 +1,9 @@
 // Record sets as PowerDNS takes and gives them: names with a trailing dot, values in the text form of zone files.
 import ipaddr from 'ipaddr.js';
 import { groupBy } from '../../../core/group_by';
+import { joinedText, quoteString, textStrings } from '../../../core/text_strings';
 import type { ZoneRecord, ZoneSpec } from '../../nameserver';
 import type { ApiRrset } from './api';
-
-const STRING_BYTES_MAX = 255;
 
 /** Every set of a zone, SOA and name servers included. @param serial of the SOA; PowerDNS raises it by itself */
 export function rrsetsOf(spec: ZoneSpec, serial: number): ApiRrset[] {
@@ -36,27 +35,12 @@ function soaContent({ name_servers, soa }: ZoneSpec, serial: number): string {
 function contentOf(record: ZoneRecord): string {
   const { type, value } = record;
   if (type === 'A' || type === 'AAAA') return value;
-  if (type === 'TXT') return textContent(value);
-  if (type === 'CAA') return `${record.flags} ${record.tag} ${quoted(Buffer.from(value))}`;
+  if (type === 'TXT') return textStrings(value).map(quoteString).join(' ');
+  if (type === 'CAA') return `${record.flags} ${record.tag} ${quoteString(Buffer.from(value))}`;
   const host = value === '.' ? '.' : `${value}.`;
   if (type === 'MX') return `${record.priority} ${host}`;
   if (type === 'SRV') return `${record.priority} ${record.weight} ${record.port} ${host}`;
   return host;
-}
-
-function textContent(value: string): string {
-  const bytes = Buffer.from(value);
-  const count = Math.max(1, Math.ceil(bytes.length / STRING_BYTES_MAX));
-  const part = (index: number): Buffer => bytes.subarray(index * STRING_BYTES_MAX, (index + 1) * STRING_BYTES_MAX);
-  return Array.from({ length: count }, (_, index) => quoted(part(index))).join(' ');
-}
-
-function quoted(bytes: Buffer): string {
-  const characters = [...bytes].map((byte) => {
-    if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
-    return byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\${String(byte).padStart(3, '0')}`;
-  });
-  return `"${characters.join('')}"`;
 }
 
 export interface RrsetChange extends Partial<ApiRrset> {
@@ -84,7 +68,7 @@ function keyOf({ name, type }: ApiRrset): string {
   return `${name.toLowerCase()} ${type}`;
 }
 
-/** What is read differs in form from what was written: case, zeros of IPv6, strings of texts, the serial. */
+/** What is read differs in form from what was written: case, zeros of IPv6, escapes of texts, the serial. */
 function normalForm({ type, ttl, records }: ApiRrset): string {
   const contents = records.map(
     ({ content, disabled }) => `${disabled ? 'disabled ' : ''}${normalContent(type, content)}`,
@@ -93,10 +77,13 @@ function normalForm({ type, ttl, records }: ApiRrset): string {
 }
 
 function normalContent(type: string, content: string): string {
-  if (type === 'TXT') return textBytes(content).toString('hex');
+  if (type === 'TXT')
+    return textStrings(content)
+      .map((string) => string.toString('hex'))
+      .join(' ');
   if (type === 'CAA') {
     const [flags, tag] = content.split(/\s+/, 2);
-    return `${flags} ${tag} ${textBytes(content.slice(content.indexOf('"'))).toString('hex')}`;
+    return `${flags} ${tag} ${joinedText(content.slice(content.indexOf('"'))).toString('hex')}`;
   }
   if (type === 'AAAA') return ipaddr.isValid(content) ? ipaddr.parse(content).toString() : content;
   if (type === 'SOA')
@@ -106,15 +93,4 @@ function normalContent(type: string, content: string): string {
       .filter((_, index) => index !== 2)
       .join(' ');
   return content.toLowerCase();
-}
-
-/** The bytes of all quoted strings, one behind the other. */
-function textBytes(content: string): Buffer {
-  const strings = content.match(/"(?:[^"\\]|\\[\s\S])*"/g) ?? [];
-  const parts = strings.map((text) =>
-    [...text.slice(1, -1).matchAll(/\\(\d{3})|\\([\s\S])|([^\\]+)/g)].map(([, code, escaped, plain]) =>
-      code === undefined ? Buffer.from(escaped ?? plain ?? '') : Buffer.from([Number(code)]),
-    ),
-  );
-  return Buffer.concat(parts.flat());
 }
