@@ -87,7 +87,7 @@ async function openBounces({ config, database, secrets, log }: Platform, tls: Ma
   if (config.mxPort === 0) return null;
   return openBounceServer({
     ...{ port: config.mxPort, addresses: config.smtpListen, host: config.smtpHost, tls },
-    rules: bounceRules({ database, secrets, log }),
+    rules: bounceRules({ config, database, secrets, log }),
     log: (message, error) => log.error({ err: error }, message),
   }).catch((error: unknown) => {
     log.error({ err: error, port: config.mxPort }, 'MX_PORT cannot be bound; bounces are not received');

@@ -1,19 +1,31 @@
 // Bounces and complaints that come to the addresses of the platform: the return paths of messages, and abuse@.
+import type { Config } from '../core/config';
 import { parseReturnPath, type MailReference } from '../core/mail_reference';
 import type { Logger } from '../core/log';
 import type { SecretBox } from '../core/secrets';
 import type { ControlDatabase } from '../db/control_database';
 import type { BounceRules } from '../drivers/mail/bounce_server';
-import { isHardBounce } from '../drivers/mail/transport';
-import { recordBounce, recordComplaint } from '../models/mail/reports';
+import { isHardBounce } from '../drivers/mail/hard_bounce';
+import { findSenderDomain, recordBounce, recordComplaint } from '../models/mail/reports';
 
-/** Receivers of complaints, as feedback loops are registered (RFC 2142). */
-const COMPLAINTS = /^(abuse|fbl|postmaster)@/i;
+/** Receivers of complaints, as feedback loops are registered (RFC 2142); a postmaster may have no domain. */
+const COMPLAINTS = /^(abuse|fbl|postmaster)$/i;
 
-export function bounceRules(parts: { database: ControlDatabase; secrets: SecretBox; log: Logger }): BounceRules {
-  const { database, secrets, log } = parts;
+export function bounceRules(parts: {
+  config: Pick<Config, 'smtpHost'>;
+  database: ControlDatabase;
+  secrets: SecretBox;
+  log: Logger;
+}): BounceRules {
+  const { config, database, secrets, log } = parts;
   return {
-    isOurs: (address) => parseReturnPath(secrets, address) !== null || COMPLAINTS.test(address),
+    async isOurs(address) {
+      const [local = '', domain = ''] = address.split('@');
+      if (address.toLowerCase() === 'postmaster') return true;
+      if (COMPLAINTS.test(local)) return domain === config.smtpHost.toLowerCase();
+      const about = parseReturnPath(secrets, address);
+      return about !== null && isReturnDomain(domain, await findSenderDomain(database, about));
+    },
     async report(recipients, report) {
       if (report.kind === 'none') return;
       const addressed = recipients.flatMap((address) => parseReturnPath(secrets, address) ?? []);
@@ -27,4 +39,9 @@ export function bounceRules(parts: { database: ControlDatabase; secrets: SecretB
       await recordBounce(database, about, { hard: isHardBounce(null, response), response });
     },
   };
+}
+
+/** The return path of a sending domain is below it. It may have been another name when the message went out. */
+function isReturnDomain(domain: string, sender: string | null): boolean {
+  return sender !== null && (domain === sender || domain.endsWith(`.${sender}`));
 }

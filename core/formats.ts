@@ -4,6 +4,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { hostNameOf, internationalMistake, zoneNameOf } from './domain_names';
 import { formatDetail } from './format_details';
+import { parseMailbox } from './mailbox';
 import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
 
 export type Format = (text: string) => { value: string } | null;
@@ -93,14 +94,12 @@ function hostMask(bits: number): number {
   return bits >= 8 ? 0 : 0xff >> Math.max(bits, 0);
 }
 
-/** The dot-atom of RFC 5322 section 3.4.1, without quoted parts, at a host name. */
+/** RFC 5321 section 4.1.2 at a host name. The local part is ASCII: a dot-string, or quoted where it has to be. */
 function email(text: string): string | null {
-  const at = text.lastIndexOf('@');
-  const local = text.slice(0, Math.max(at, 0));
-  // The addresses of SMTP have no trailing dot (RFC 5321 section 4.1.2).
-  const domain = text.endsWith('.') ? null : hostNameOf(text.slice(at + 1));
-  if (domain === null || !/^(?=.{1,64}$)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/.test(local)) return null;
-  return local.length + 1 + domain.length <= EMAIL_MAX ? `${local}@${domain}` : null;
+  const mailbox = parseMailbox(text);
+  const domain = mailbox && hostNameOf(mailbox.domain);
+  if (!domain || !/^[ -~]{1,64}$/.test(mailbox.local)) return null;
+  return mailbox.local.length + 1 + domain.length <= EMAIL_MAX ? `${mailbox.local}@${domain}` : null;
 }
 
 /** A day that exists, YYYY-MM-DD, years 1 to 9999. */

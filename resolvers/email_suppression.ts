@@ -1,3 +1,4 @@
+import { normalizeMailbox } from '../core/mailbox';
 import { page } from '../models/base/page';
 import { EmailRelayZone } from '../models/email_relay_zone';
 import { EmailSuppression } from '../models/email_suppression';
@@ -7,7 +8,8 @@ export const resolvers: Resolvers = {
   Query: {
     listEmailSuppressions: async (_, { id, ...args }, ctx) => {
       await EmailRelayZone.get(ctx, id);
-      return page(EmailSuppression, ctx, args, { email_relay_zone_id: id });
+      const email = args.email && (normalizeMailbox(args.email) ?? args.email);
+      return page(EmailSuppression, ctx, { ...args, email }, { email_relay_zone_id: id });
     },
   },
   Mutation: {

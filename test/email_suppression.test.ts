@@ -28,3 +28,21 @@ test('a relay zone keeps a list of suppressed recipients', async () => {
   expect((await service.call('DELETE', `${path}/${made.body.id}`)).status).toBe(204);
   expect((await service.call('GET', path)).body.data).toEqual([]);
 });
+
+test('all spellings of an address are one', async () => {
+  const domain = await bench.verified();
+  const { body } = await zone({ name: 'spellings', email_domain_ids: [domain.id] });
+  const path = `/v2/email_relay_zones/${body.id}/suppressions`;
+  const add = (email: string): Promise<Answer> => service.call('POST', path, { body: { email } });
+  expect((await add('"Jo"@bücher.example')).body).toMatchObject({ email: 'jo@xn--bcher-kva.example' });
+  expect((await add('jo@xn--bcher-kva.example')).body.code).toBe('already_exists');
+  expect((await add('"J\\o doe"@example.com')).body).toMatchObject({ email: '"jo doe"@example.com' });
+  expect((await add('"jo"doe"@example.com')).body).toMatchObject({ code: 'validation_failed' });
+  for (const [spelling, email] of [
+    ['"jo"@BÜCHER.example', 'jo@xn--bcher-kva.example'],
+    ['"Jo Doe"@example.com', '"jo doe"@example.com'],
+  ] as const) {
+    const found = await service.call('GET', `${path}?email=${encodeURIComponent(spelling)}`);
+    expect(found.body.data).toMatchObject([{ email }]);
+  }
+});

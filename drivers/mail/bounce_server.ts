@@ -1,14 +1,15 @@
 // What comes back: a server that takes bounces and complaints for addresses that the platform has given out, and
 // nothing else.
-import { SMTPServer, type SMTPServerAddress, type SMTPServerSession } from 'smtp-server';
+import { SMTPServer, type SMTPServerAddress, type SMTPServerEnvelope, type SMTPServerSession } from 'smtp-server';
+import { announcesUtf8, requireHonoured } from './paths';
 import { readReport, type MailReport } from './report';
 import { SmtpReply } from './reply';
-import { refuseBareLines } from './strict_lines';
-import { answer, closeSmtp, listenSmtp, setCertificate, type MailListener } from './submission';
+import { makeStrict } from './strict_session';
+import { answer, closeSmtp, listenSmtp, setCertificate, UNUSED_COMMANDS, type MailListener } from './submission';
 
 export interface BounceRules {
   /** Whether the platform takes mail for the address. */
-  isOurs(address: string): boolean;
+  isOurs(address: string): Promise<boolean>;
   /** Takes a report over. @param recipients addresses that it came to */
   report(recipients: readonly string[], report: MailReport): Promise<void>;
 }
@@ -46,16 +47,40 @@ export async function openBounceServer(options: BounceServerOptions): Promise<Ma
   return { ports, setCertificate: (tls) => setCertificate(servers, tls), close };
 }
 
+async function rcptTo(
+  rules: BounceRules,
+  { mailFrom, rcptTo: taken }: SMTPServerEnvelope,
+  path: SMTPServerAddress,
+): Promise<void> {
+  requireHonoured(path, announcesUtf8(mailFrom));
+  if (taken.length >= RECIPIENTS_MAX) throw new SmtpReply(452, '4.5.3', 'Too many recipients.');
+  if (!(await rules.isOurs(path.address))) throw new SmtpReply(550, '5.7.1', 'This server relays no mail.');
+}
+
 function newServer({ host, tls, rules, log }: BounceServerOptions): SMTPServer {
   const server = new SMTPServer({
     ...{ name: host, banner: 'platform-api', size: REPORT_BYTES_MAX, rejectOversized: true, ...tls },
-    ...{ minVersion: 'TLSv1.2', disabledCommands: ['AUTH'], authOptional: true, closeTimeout: 1_000 },
-    ...{ disableReverseLookup: true, logger: false, maxClients: SESSIONS_MAX, socketTimeout: IDLE_MS },
-    onRcptTo: ({ address }, { envelope }, callback) => {
-      if (envelope.rcptTo.length >= RECIPIENTS_MAX)
-        return callback(new SmtpReply(452, '4.5.3', 'Too many recipients.'));
-      callback(rules.isOurs(address) ? null : new SmtpReply(550, '5.7.1', 'This server relays no mail.'));
+    ...{
+      minVersion: 'TLSv1.2',
+      disabledCommands: ['AUTH', ...UNUSED_COMMANDS],
+      authOptional: true,
+      closeTimeout: 1_000,
     },
+    ...{ disableReverseLookup: true, logger: false, maxClients: SESSIONS_MAX, socketTimeout: IDLE_MS },
+    onMailFrom: (path, _session, callback) =>
+      answer(
+        log,
+        callback,
+        async () => requireHonoured(path, announcesUtf8(path)),
+        () => callback(),
+      ),
+    onRcptTo: (path, { envelope }, callback) =>
+      answer(
+        log,
+        callback,
+        () => rcptTo(rules, envelope, path),
+        () => callback(),
+      ),
     onData: (stream, session: SMTPServerSession, callback) => {
       const recipients = session.envelope.rcptTo.map(({ address }: SMTPServerAddress) => address);
       answer(
@@ -66,7 +91,7 @@ function newServer({ host, tls, rules, log }: BounceServerOptions): SMTPServer {
       );
     },
   });
-  refuseBareLines(server);
+  makeStrict(server);
   server.on('error', () => {});
   return server;
 }

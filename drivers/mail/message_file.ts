@@ -44,6 +44,8 @@ const HEADER_FIELDS_MAX = 1000;
 /** Fields that are for servers only, or that tell recipients of each other. */
 const DROPPED = new Set(['bcc', 'return-path', 'resent-bcc']);
 const SUBJECT_CHARACTERS = 200;
+/** RFC 5322 §4.1 knows them as obsolete; some programs end a line or a text at one. */
+const CONTROL = /[^\P{Cc}\t\r\n\x80-\x9f]/u;
 const CR = 13;
 const LF = 10;
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
@@ -105,6 +107,7 @@ async function processChunk(state: Progress, chunk: Buffer): Promise<void> {
   if (state.bytes > state.parts.bytesMax)
     throw new SmtpReply(552, '5.3.4', `The message is larger than ${state.parts.bytesMax} bytes.`);
   if (!state.lines.take(chunk)) throw bareLineEnd();
+  if (chunk.includes(0)) throw new SmtpReply(550, '5.6.0', 'The message has a NUL byte (RFC 5322 section 2.2).');
   if (state.fields) return appendBody(state, chunk);
   state.head.push(chunk);
   state.headBytes += chunk.length;
@@ -122,6 +125,7 @@ async function processChunk(state: Progress, chunk: Buffer): Promise<void> {
 async function endHeader(state: Progress, head: Buffer, rest: Buffer | null): Promise<void> {
   if (head.length > HEADER_BYTES_MAX) throw headerTooLarge();
   const text = head.toString('latin1').replace(/\r\n$/, '');
+  if (CONTROL.test(text)) throw new SmtpReply(550, '5.6.0', 'The header has a control character.');
   const given = text ? parseHeader(text) : [];
   if (!given) throw new SmtpReply(550, '5.6.0', 'The header has a line that is no field.');
   if (given.length > HEADER_FIELDS_MAX) throw headerTooLarge();

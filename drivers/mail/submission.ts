@@ -5,15 +5,18 @@ import { createSecureContext } from 'node:tls';
 import {
   SMTPServer,
   type SMTPServerAddress,
+  type SMTPServerAuthentication,
   type SMTPServerDataStream,
   type SMTPServerOptions,
   type SMTPServerSession,
 } from 'smtp-server';
 import type { MailPort } from '../../core/setting_types';
-import { domainOf, fieldsNamed, mailboxesOf, valueOf, type HeaderField } from './header';
+import { localPartText } from '../../core/mailbox';
 import { receiveMessage, type IncomingParts, type StoredMessage } from './message_file';
+import { domainOf, requireOwn, requireOwnOriginators } from './originators';
+import { announcesUtf8, requireHonoured } from './paths';
 import { SmtpReply, TRY_LATER } from './reply';
-import { refuseBareLines } from './strict_lines';
+import { makeStrict } from './strict_session';
 
 /** Who has logged in, as of the last look. */
 export interface MailSender {
@@ -65,6 +68,8 @@ export interface MailListener {
 
 /** Most of what programs send is smaller. */
 const INLINE_BYTES_MAX = 32 * 1024;
+/** Jokes of the library, and what only a proxy may say. */
+export const UNUSED_COMMANDS = ['WIZ', 'SHELL', 'KILL', 'XCLIENT', 'XFORWARD'];
 const SESSIONS_MAX = 2000;
 const IDLE_MS = 5 * 60_000;
 const CLOSE_MS = 3_000;
@@ -108,8 +113,9 @@ function newServer(options: SubmissionOptions, tls: boolean): SMTPServer {
     ...{ minVersion: 'TLSv1.2', authMethods: ['PLAIN', 'LOGIN'], allowInsecureAuth: false, authOptional: false },
     ...{ disableReverseLookup: true, logger: false, maxClients: SESSIONS_MAX, socketTimeout: IDLE_MS },
     ...{ closeTimeout: CLOSE_MS, authRequiredMessage: '5.7.0 Authentication is required.' },
+    disabledCommands: [...UNUSED_COMMANDS],
   });
-  refuseBareLines(server);
+  makeStrict(server);
   // Replies to pipelined commands are small: each would wait for the acknowledgement of the one before.
   server.server.on('connection', (socket: Socket) => socket.setNoDelay(true));
   // Sessions that broke off, and hand-shakes that failed: the network's, not ours.
@@ -118,13 +124,13 @@ function newServer(options: SubmissionOptions, tls: boolean): SMTPServer {
 }
 
 function handlers(options: SubmissionOptions): SMTPServerOptions {
-  const { rules, log } = options;
+  const { log } = options;
   return {
-    onAuth: ({ username = '', password }, session, callback) =>
+    onAuth: (credentials, session, callback) =>
       answer(
         log,
         callback,
-        async () => ({ user: await rules.login(username, password ?? '', session.remoteAddress) }),
+        async () => ({ user: await login(options, credentials, session.remoteAddress) }),
         (result) => callback(null, result),
       ),
     onMailFrom: (address, session, callback) =>
@@ -165,16 +171,30 @@ export function answer<Result>(
   });
 }
 
-async function mailFrom({ rules }: SubmissionOptions, session: SMTPServerSession, { address }: SMTPServerAddress) {
-  const sender = await rules.renew(session.user as MailSender, session.remoteAddress);
-  session.user = sender;
-  requireOwn(sender, address, 'envelope');
+/** Nobody acts for another user (RFC 4616 §2): a zone is the only identity that its password opens. */
+async function login(
+  { rules }: SubmissionOptions,
+  { username = '', password, authzid }: SMTPServerAuthentication,
+  address: string,
+): Promise<MailSender> {
+  if (authzid && authzid !== username)
+    throw new SmtpReply(535, '5.7.8', 'The authorization identity has to be empty, or the user name.');
+  return rules.login(username, password ?? '', address);
 }
 
-function rcptTo({ recipientsMax }: SubmissionOptions, { envelope }: SMTPServerSession, { address }: SMTPServerAddress) {
+async function mailFrom({ rules }: SubmissionOptions, session: SMTPServerSession, path: SMTPServerAddress) {
+  requireHonoured(path, announcesUtf8(path));
+  const sender = await rules.renew(session.user as MailSender, session.remoteAddress);
+  session.user = sender;
+  requireOwn(sender.domains, path.address, 'envelope');
+}
+
+function rcptTo({ recipientsMax }: SubmissionOptions, { envelope }: SMTPServerSession, path: SMTPServerAddress) {
+  requireHonoured(path, announcesUtf8(envelope.mailFrom));
   if (envelope.rcptTo.length >= recipientsMax)
     throw new SmtpReply(452, '4.5.3', `A message may have ${recipientsMax} recipients.`);
-  if (!isDeliverable(address)) throw new SmtpReply(553, '5.1.3', 'The recipient address cannot be delivered to.');
+  if (!isPostmaster(path.address) && !isDeliverable(path.address))
+    throw new SmtpReply(553, '5.1.3', 'The recipient address cannot be delivered to.');
 }
 
 async function data(
@@ -186,50 +206,34 @@ async function data(
   const { user, envelope, remoteAddress } = session;
   const sender = user as MailSender;
   const from = (envelope.mailFrom as SMTPServerAddress).address;
-  const recipients = [...new Set(envelope.rcptTo.map(({ address }) => address))];
   const { rules, host, bytesMax } = options;
+  const addresses = envelope.rcptTo.map(({ address }) => (isPostmaster(address) ? `${address}@${host}` : address));
+  const recipients = [...new Set(addresses)];
   const id = rules.newId();
   let header_from = '';
   const message = await receiveMessage(stream, {
     ...{ id, host, bytesMax, inlineBytesMax: INLINE_BYTES_MAX, ...rules.incoming(id) },
     received: receivedLine(session, host, id, remoteAddress),
-    checkHeader: (fields) => void (header_from = headerFrom(sender, fields)),
+    checkHeader: (fields) => void (header_from = requireOwnOriginators(sender.domains, fields)),
   });
   const domain_id = sender.domains.get(domainOf(header_from)) as string;
   await rules.accept(id, { sender, from, header_from, domain_id, recipients, message });
   return id;
 }
 
-/** One From, with mailboxes of the zone's domains only (RFC 5322 §3.6.2, RFC 6409 §8.1). @throws SmtpReply */
-function headerFrom(sender: MailSender, fields: readonly HeaderField[]): string {
-  const [field, ...more] = fieldsNamed(fields, 'from');
-  if (!field || more.length) throw new SmtpReply(550, '5.6.0', 'The message needs exactly one From field.');
-  const mailboxes = mailboxesOf(valueOf(field));
-  if (!mailboxes?.length) throw new SmtpReply(550, '5.6.0', 'The From field cannot be read.');
-  for (const mailbox of mailboxes) requireOwn(sender, mailbox, 'From field');
-  const [senders, ...others] = fieldsNamed(fields, 'sender');
-  if (others.length) throw new SmtpReply(550, '5.6.0', 'The message has more than one Sender field.');
-  if (senders) for (const mailbox of mailboxesOf(valueOf(senders)) ?? ['']) requireOwn(sender, mailbox, 'Sender field');
-  return mailboxes[0] as string;
-}
+const HOST_NAME = /^([a-z0-9]([\w-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
+const LOCAL_BYTES_MAX = 64;
 
-function requireOwn({ domains }: MailSender, address: string, where: string): void {
-  if (domains.has(domainOf(address))) return;
-  const text = address ? `${domainOf(address) || 'it'} is no verified domain of this relay zone` : 'it is empty';
-  throw new SmtpReply(550, '5.7.1', `The sender in the ${where} is not allowed: ${text}.`);
-}
-
-const HOST_NAME =
-  /^(?=.{1,253}$)([\p{L}\p{N}]([\p{L}\p{N}_-]{0,61}[\p{L}\p{N}])?\.)+\p{L}[\p{L}\p{N}-]{0,61}[\p{L}\p{N}]$/u;
-
-/** A mailbox at a host name. Source routes, percent hacks and address literals are how open relays were found. */
+/** A mailbox at a host name. Percent hacks and the like, in quotes too, are how open relays were found. */
 function isDeliverable(address: string): boolean {
-  const at = address.lastIndexOf('@');
-  const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
-  if (at < 1 || Buffer.byteLength(local) > 64 || domain.length > 253 || /[\p{Cc}\s<>()[\]\\,;:"]/u.test(address))
-    return false;
-  if (/[@%!]/.test(local)) return false;
-  return HOST_NAME.test(domain);
+  const local = address.slice(0, address.lastIndexOf('@'));
+  if (Buffer.byteLength(local) > LOCAL_BYTES_MAX || /[@%!<>]/.test(localPartText(local))) return false;
+  return HOST_NAME.test(domainOf(address));
+}
+
+/** RFC 5321 §4.1.1.3: without a domain it is the one of this host. */
+function isPostmaster(address: string): boolean {
+  return address.toLowerCase() === 'postmaster';
 }
 
 function receivedLine(

@@ -69,7 +69,7 @@ function mailOf(addresses: readonly string[], from: string, message: Outgoing): 
   const { title, lines } = messageTextOf(message);
   const host = /@([^>\s]+)>?\s*$/.exec(from)?.[1] ?? 'localhost';
   return {
-    ...{ from, to: addresses, subject: title },
+    ...{ from, to: addresses.map((address) => ({ name: '', address })), subject: title },
     text: `${title}\n\n${lines.map(([name, value]) => `${name}: ${value}`).join('\n')}\n`,
     // The same in every attempt.
     messageId: `<${message.id}@${host}>`,

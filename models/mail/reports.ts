@@ -15,6 +15,8 @@ interface Reported {
   email_domain_id: string | null;
 }
 
+const SENDER_DOMAIN = named(`select e.name from email_messages m join email_domains e on e.id = m.email_domain_id
+  where m.id = $1`);
 // A server that had taken the message gives it back: it counts as bounced, once.
 const BOUNCE = named(`update email_deliveries d set status = 'bounced', ended_at = now(), next_at = null,
     last_response = $3, soft = not $4::boolean
@@ -24,6 +26,15 @@ const BOUNCE = named(`update email_deliveries d set status = 'bounced', ended_at
 const COMPLAINT = named(`update email_deliveries d set complained_at = now()
   from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2 and d.complained_at is null
   returning d.recipient, d.status, m.project_id, m.email_relay_zone_id, m.email_domain_id`);
+
+/** The sending domain of a message that is still known; null where it has none. */
+export async function findSenderDomain(
+  database: ControlDatabase,
+  { message_id }: Pick<MailReference, 'message_id'>,
+): Promise<string | null> {
+  const [found] = await database.query<{ name: string }>(SENDER_DOMAIN, [message_id]);
+  return found?.name ?? null;
+}
 
 export async function recordBounce(
   database: ControlDatabase,

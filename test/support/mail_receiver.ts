@@ -10,6 +10,9 @@ export interface ReceivedMail {
   to: string;
   raw: string;
   secure: boolean;
+  /** What MAIL has announced. */
+  smtpUtf8: boolean;
+  bodyType: string;
 }
 
 export interface Verdict {
@@ -36,14 +39,20 @@ const REPLIES: Record<string, [number, string]> = {
 };
 
 export async function startMailReceiver(
-  options: { host?: string; port?: number; tls?: { key: string; cert: string }; hideSMTPUTF8?: boolean } = {},
+  options: {
+    host?: string;
+    port?: number;
+    tls?: { key: string; cert: string };
+    hideSMTPUTF8?: boolean;
+    hide8BITMIME?: boolean;
+  } = {},
 ): Promise<MailReceiver> {
-  const { host = '127.0.0.1', port = 0, tls, hideSMTPUTF8 = false } = options;
+  const { host = '127.0.0.1', port = 0, tls, hideSMTPUTF8 = false, hide8BITMIME = false } = options;
   const mails: ReceivedMail[] = [];
   const tries = new Map<string, number>();
   const server = new SMTPServer({
     ...{ authOptional: true, disabledCommands: ['AUTH'], logger: false, disableReverseLookup: true, closeTimeout: 100 },
-    ...{ ...tls, hideSMTPUTF8 },
+    ...{ ...tls, hideSMTPUTF8, hide8BITMIME, lenientAddressParsing: true },
     onRcptTo({ address }, _session, callback) {
       tries.set(address, (tries.get(address) ?? 0) + 1);
       const [local = ''] = address.split(/[-@]/);
@@ -54,13 +63,13 @@ export async function startMailReceiver(
     },
     onData(stream, session, callback) {
       const chunks: Buffer[] = [];
-      const { mailFrom, rcptTo } = session.envelope;
+      const { mailFrom, rcptTo, smtpUtf8 = false, bodyType = '' } = session.envelope;
       const from = mailFrom ? mailFrom.address : '';
       const to = rcptTo.map(({ address }) => address);
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('end', () => {
         const raw = Buffer.concat(chunks).toString('latin1');
-        for (const each of to) mails.push({ from, to: each, raw, secure: session.secure });
+        for (const each of to) mails.push({ from, to: each, raw, secure: session.secure, smtpUtf8, bodyType });
         callback();
       });
     },

@@ -2,6 +2,7 @@
 // form needs them (RFC 4034 §6.2); dns-packet writes addresses and texts. Its codecs of records with a name add a zero
 // byte where that name is the root, so these are built of their parts, as are SOA mailboxes with a dot, CAA and DNSSEC.
 import * as packet from 'dns-packet';
+import { localPartText } from '../../../core/mailbox';
 import { textStrings } from '../../../core/text_strings';
 import type { ZoneRecord, ZoneSpec } from '../../nameserver';
 import { encodeName, labelsOfName, LABEL_BYTES_MAX, type Labels } from './names';
@@ -102,5 +103,5 @@ function encodeCaa(flags: number, tag: string, value: string): Buffer {
 /** The local part is one label, dots and all (RFC 1035 §8). */
 function mailboxOf(email: string): Labels {
   const at = email.lastIndexOf('@');
-  return [email.slice(0, at).slice(0, LABEL_BYTES_MAX), ...labelsOfName(email.slice(at + 1))];
+  return [localPartText(email.slice(0, at)).slice(0, LABEL_BYTES_MAX), ...labelsOfName(email.slice(at + 1))];
 }

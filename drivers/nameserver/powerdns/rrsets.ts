@@ -1,6 +1,7 @@
 // Record sets as PowerDNS takes and gives them: names with a trailing dot, values in the text form of zone files.
 import ipaddr from 'ipaddr.js';
 import { groupBy } from '../../../core/group_by';
+import { localPartText } from '../../../core/mailbox';
 import { joinedText, quoteString, textStrings } from '../../../core/text_strings';
 import type { ZoneRecord, ZoneSpec } from '../../nameserver';
 import type { ApiRrset } from './api';
@@ -27,7 +28,8 @@ function fullName(name: string, zone: string): string {
 
 function soaContent({ name_servers, soa }: ZoneSpec, serial: number): string {
   const at = soa.email.lastIndexOf('@');
-  const mailbox = `${soa.email.slice(0, at).replaceAll('.', '\\.')}.${soa.email.slice(at + 1)}.`;
+  const local = localPartText(soa.email.slice(0, at)).replace(/[.\\]/g, '\\$&').replaceAll(' ', '\\032');
+  const mailbox = `${local}.${soa.email.slice(at + 1)}.`;
   const { refresh, retry, expire, minimum } = soa;
   return `${name_servers[0]}. ${mailbox} ${serial} ${refresh} ${retry} ${expire} ${minimum}`;
 }
