@@ -1,4 +1,5 @@
 // Messages of domains with tracking: a link of the platform for each link, and a picture at the end.
+import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { mailLink, openPicture } from '../core/mail_links';
 import { returnPathLocal } from '../core/mail_reference';
@@ -37,6 +38,8 @@ export function trackedMessage(parts: { baseUrl(): string; secrets: SecretBox; s
       from,
       to,
       size: head.length + rest.length,
+      needsUtf8: !isAscii(head),
+      isEightBit: () => Promise.resolve(!isAscii(rest)),
       content: () => Readable.from([head, rest], { objectMode: false }),
     };
   };

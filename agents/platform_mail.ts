@@ -89,6 +89,7 @@ async function enqueue(
     ...{ inlineBytesMax: 0 },
     received: `Received: by ${config.smtpHost} id ${id};\r\n ${new Date().toUTCString().replace('GMT', '+0000')}`,
     checkHeader: () => undefined,
+    takesUtf8: true,
     syncDirectory: () => store.sync(),
   });
   const owner = { project_id: null, email_relay_zone_id: null, email_domain_id: domain?.id ?? null };

@@ -8,8 +8,8 @@ export const resolvers: Resolvers = {
   Query: {
     listEmailSuppressions: async (_, { id, ...args }, ctx) => {
       await EmailRelayZone.get(ctx, id);
-      const email = args.email && (normalizeMailbox(args.email) ?? args.email);
-      return page(EmailSuppression, ctx, { ...args, email }, { email_relay_zone_id: id });
+      const named = { ...args, email: args.email && (normalizeMailbox(args.email) ?? args.email) };
+      return page(EmailSuppression, ctx, named, { email_relay_zone_id: id });
     },
   },
   Mutation: {

@@ -1,7 +1,7 @@
 // What comes back: a server that takes bounces and complaints for addresses that the platform has given out, and
 // nothing else.
 import { SMTPServer, type SMTPServerAddress, type SMTPServerEnvelope, type SMTPServerSession } from 'smtp-server';
-import { announcesUtf8, requireHonoured } from './paths';
+import { announcesUtf8, requireHonouredPath } from './paths';
 import { readReport, type MailReport } from './report';
 import { SmtpReply } from './reply';
 import { makeStrict } from './strict_session';
@@ -52,7 +52,7 @@ async function rcptTo(
   { mailFrom, rcptTo: taken }: SMTPServerEnvelope,
   path: SMTPServerAddress,
 ): Promise<void> {
-  requireHonoured(path, announcesUtf8(mailFrom));
+  requireHonouredPath(path, announcesUtf8(mailFrom));
   if (taken.length >= RECIPIENTS_MAX) throw new SmtpReply(452, '4.5.3', 'Too many recipients.');
   if (!(await rules.isOurs(path.address))) throw new SmtpReply(550, '5.7.1', 'This server relays no mail.');
 }
@@ -71,7 +71,7 @@ function newServer({ host, tls, rules, log }: BounceServerOptions): SMTPServer {
       answer(
         log,
         callback,
-        async () => requireHonoured(path, announcesUtf8(path)),
+        async () => requireHonouredPath(path, announcesUtf8(path)),
         () => callback(),
       ),
     onRcptTo: (path, { envelope }, callback) =>

@@ -1,10 +1,17 @@
 // A message on its way in: checked while it comes. A small one is kept in its row, a larger one in a file that is on
 // the disk before anybody is told so (docs/decisions/0085).
+import { isUtf8 } from 'node:buffer';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { BodyHash } from './body_hash';
 import { fieldsNamed, formatHeader, parseHeader, valueOf, type HeaderField } from './header';
+import { encodeHeader, hasLongLine, isAsciiText, LINE_BYTES_MAX } from './header_encoding';
+import { LineEnds } from './line_ends';
+import { openMessageText } from './message_text';
+import { MimeStructureError } from './mime_walk';
 import { SmtpReply, TRY_LATER } from './reply';
+import { encodeMessage, TextShape } from './seven_bit';
 import { Spool } from './spool';
 
 export interface StoredMessage {
@@ -33,6 +40,8 @@ export interface IncomingParts {
   host: string;
   /** The first field: where the message came from (RFC 5321 §4.4). */
   received: string;
+  /** MAIL has announced SMTPUTF8. */
+  takesUtf8: boolean;
   /** Throws what the client is told, where the header is not acceptable. */
   checkHeader(fields: readonly HeaderField[]): void;
   /** Resolves when the entry of the file is on the disk. */
@@ -46,21 +55,58 @@ const DROPPED = new Set(['bcc', 'return-path', 'resent-bcc']);
 const SUBJECT_CHARACTERS = 200;
 /** RFC 5322 §4.1 knows them as obsolete; some programs end a line or a text at one. */
 const CONTROL = /[^\P{Cc}\t\r\n\x80-\x9f]/u;
-const CR = 13;
-const LF = 10;
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
 
 /** @throws SmtpReply; then no file is left */
 export async function receiveMessage(stream: Readable, parts: IncomingParts): Promise<StoredMessage> {
-  const spool = new Spool(join(parts.directory, parts.file), parts.inlineBytesMax);
+  const path = join(parts.directory, parts.file);
+  let spool = new Spool(path, parts.inlineBytesMax);
   try {
-    const stored = await write(stream, spool, parts);
+    const { shape, ...given } = await write(stream, spool, parts);
+    let stored: Written = given;
+    if (!shape.isFit) ({ stored, spool } = await encodeStored(spool, given, parts));
     const content = await spool.end();
-    if (!content) await parts.syncDirectory();
-    return { ...stored, content, file: content ? null : parts.file };
+    if (content) return { ...stored, content, file: null };
+    if (!shape.isFit) await rename(encodedPath(path), path);
+    await parts.syncDirectory();
+    return { ...stored, content: null, file: parts.file };
   } catch (error) {
     await spool.discard();
     throw error instanceof SmtpReply ? error : TRY_LATER();
+  }
+}
+
+function encodedPath(path: string): string {
+  return `${path}.encoded`;
+}
+
+/** @throws SmtpReply; then the new one is gone */
+async function encodeStored(
+  given: Spool,
+  { message_id, subject }: Written,
+  { directory, file, inlineBytesMax }: IncomingParts,
+): Promise<{ stored: Written; spool: Spool }> {
+  const spool = new Spool(encodedPath(join(directory, file)), inlineBytesMax);
+  const [hash, shape, text] = [new BodyHash(), new TextShape(), given.text()];
+  try {
+    const { fields, body, isEightBit } = await encodeMessage(() => openMessageText(text) as AsyncIterable<Buffer>);
+    const head = Buffer.from(`${formatHeader(fields)}\r\n`, 'latin1');
+    await spool.write(head);
+    for await (const chunk of body) {
+      hash.update(chunk);
+      shape.take(chunk);
+      await spool.write(chunk);
+    }
+    if (shape.hasLongLine || (shape.eightBitBytes && !isEightBit))
+      throw new MimeStructureError('A part has a header that cannot be encoded.');
+    await given.discard();
+    const size_bytes = head.length + shape.bytes;
+    const stored = { size_bytes, body_offset: head.length, body_hash: hash.digest(), fields, message_id, subject };
+    return { stored, spool };
+  } catch (error) {
+    await spool.discard();
+    if (!(error instanceof MimeStructureError)) throw error;
+    throw new SmtpReply(550, '5.6.0', `The body has to be encoded for transport, and cannot be. ${error.message}`);
   }
 }
 
@@ -72,17 +118,20 @@ interface Progress {
   head: Buffer[];
   headBytes: number;
   fields: HeaderField[] | null;
+  subject: string;
   bodyOffset: number;
   hash: BodyHash;
+  /** Of the body. */
+  shape: TextShape;
   lines: LineEnds;
 }
 
 type Written = Omit<StoredMessage, 'content' | 'file'>;
 
-async function write(stream: Readable, spool: Spool, parts: IncomingParts): Promise<Written> {
+async function write(stream: Readable, spool: Spool, parts: IncomingParts): Promise<Written & { shape: TextShape }> {
   const state: Progress = {
-    ...{ parts, spool, bytes: 0, head: [], headBytes: 0, fields: null, bodyOffset: 0 },
-    ...{ hash: new BodyHash(), lines: new LineEnds() },
+    ...{ parts, spool, bytes: 0, head: [], headBytes: 0, fields: null, subject: '', bodyOffset: 0 },
+    ...{ hash: new BodyHash(), shape: new TextShape(), lines: new LineEnds() },
   };
   try {
     const chunks = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
@@ -97,8 +146,8 @@ async function write(stream: Readable, spool: Spool, parts: IncomingParts): Prom
   const fields = state.fields as unknown as HeaderField[];
   return {
     ...{ size_bytes: state.bytes, body_offset: state.bodyOffset, body_hash: state.hash.digest(), fields },
-    message_id: valueOf(fieldsNamed(fields, 'message-id')[0] as HeaderField),
-    subject: subjectOf(fields),
+    ...{ message_id: valueOf(fieldsNamed(fields, 'message-id')[0] as HeaderField), subject: state.subject },
+    shape: state.shape,
   };
 }
 
@@ -130,7 +179,9 @@ async function endHeader(state: Progress, head: Buffer, rest: Buffer | null): Pr
   if (!given) throw new SmtpReply(550, '5.6.0', 'The header has a line that is no field.');
   if (given.length > HEADER_FIELDS_MAX) throw headerTooLarge();
   state.parts.checkHeader(given);
-  state.fields = completed(given, state.parts);
+  state.subject = subjectOf(given);
+  state.fields = encodeHeader(completed(given, state.parts));
+  requireFit(state.fields, state.parts);
   const written = Buffer.from(`${formatHeader(state.fields)}\r\n`, 'latin1');
   state.bodyOffset = written.length;
   await state.spool.write(written);
@@ -140,7 +191,19 @@ async function endHeader(state: Progress, head: Buffer, rest: Buffer | null): Pr
 
 async function appendBody(state: Progress, chunk: Buffer): Promise<void> {
   state.hash.update(chunk);
+  state.shape.take(chunk);
   await state.spool.write(chunk);
+}
+
+/** What could not be encoded is in addresses and identifiers. @throws SmtpReply */
+function requireFit(fields: readonly HeaderField[], { takesUtf8 }: IncomingParts): void {
+  if (hasLongLine(fields))
+    throw new SmtpReply(550, '5.6.0', `The header has a line of more than ${LINE_BYTES_MAX} bytes without a blank.`);
+  const text = formatHeader(fields);
+  if (isAsciiText(text)) return;
+  if (!takesUtf8)
+    throw new SmtpReply(550, '5.6.7', 'The header has addresses beyond ASCII: MAIL needs SMTPUTF8 (RFC 6531).');
+  if (!isUtf8(Buffer.from(text, 'latin1'))) throw new SmtpReply(550, '5.6.0', 'The header is not UTF-8 (RFC 6532).');
 }
 
 /** With the fields that a submission server adds (RFC 6409 §8). */
@@ -170,33 +233,4 @@ function headerTooLarge(): SmtpReply {
     '5.3.4',
     `The header is larger than ${HEADER_BYTES_MAX / 1024} KiB, or has too many fields.`,
   );
-}
-
-/** Finds line ends that are not CR LF: servers disagree about them, and smuggling lives on it. */
-export class LineEnds {
-  private afterCr = false;
-
-  /** False where a bare one has come. */
-  take(chunk: Buffer): boolean {
-    let at = 0;
-    if (this.afterCr) {
-      if (chunk[0] !== LF) return false;
-      at = 1;
-    }
-    this.afterCr = false;
-    for (;;) {
-      const cr = chunk.indexOf(CR, at);
-      const lf = chunk.indexOf(LF, at);
-      if (cr === -1) return lf === -1;
-      if (lf !== -1 && lf < cr) return false;
-      if (cr === chunk.length - 1) return (this.afterCr = true);
-      if (chunk[cr + 1] !== LF) return false;
-      at = cr + 2;
-    }
-  }
-
-  /** False where the last byte was a bare CR. */
-  end(): boolean {
-    return !this.afterCr;
-  }
 }

@@ -1,4 +1,5 @@
 // A message on its way out: its text, with the fields of this recipient and the signatures in front.
+import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { dkimSignature, type SigningIdentity } from './dkim_signature';
 import { formatHeader, parseHeader, type HeaderField } from './header';
@@ -28,7 +29,8 @@ export async function outgoingMessage(parts: OutgoingParts): Promise<Outbound> {
   const { text, body_offset, from, to, size_bytes } = parts;
   const head = await signedHeader([...parts.fields, ...(await readHeader(text, body_offset))], parts);
   return {
-    ...{ from, to, size: size_bytes + head.length },
+    ...{ from, to, size: size_bytes + head.length, needsUtf8: !isAscii(head) },
+    isEightBit: () => hasEightBit(openMessageText(text, body_offset)),
     content: () => Readable.from(chunksOf(head, text, body_offset), { objectMode: false }),
   };
 }
@@ -41,6 +43,11 @@ export async function signedHeader(
   const at = new Date();
   const signatures = await Promise.all(identities.map((identity) => dkimSignature(fields, body_hash, identity, at)));
   return Buffer.from(`${signatures.join('')}${formatHeader(fields)}\r\n`, 'latin1');
+}
+
+async function hasEightBit(text: AsyncIterable<Buffer>): Promise<boolean> {
+  for await (const chunk of text) if (!isAscii(chunk)) return true;
+  return false;
 }
 
 async function* chunksOf(head: Buffer, text: MessageText, start: number): AsyncIterable<Buffer> {

@@ -1,4 +1,4 @@
-// The arguments of MAIL and RCPT: an address in angle brackets, and parameters of extensions (RFC 5321 §4.1.2, §4.1.1.11).
+// The arguments of MAIL and RCPT (RFC 5321 §4.1.2): an address in angle brackets, and parameters of extensions.
 import type { SMTPServerAddress } from 'smtp-server';
 import { normalizeMailbox } from '../../core/mailbox';
 import { SmtpReply } from './reply';
@@ -53,7 +53,7 @@ export function parsePath(
  * What every server here asks of an address. @param takesUtf8 whether the transaction has announced SMTPUTF8
  * @throws SmtpReply 555 for a parameter that is not honoured, 553 for letters that were not announced
  */
-export function requireHonoured(path: SMTPServerAddress, takesUtf8: boolean): void {
+export function requireHonouredPath(path: SMTPServerAddress, takesUtf8: boolean): void {
   const { refused, isUtf8 } = path as ParsedPath;
   if (refused !== undefined)
     throw new SmtpReply(555, '5.5.4', `The parameter ${refused.slice(0, 40)} is not offered here.`);

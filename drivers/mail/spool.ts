@@ -1,6 +1,7 @@
 // The bytes of a message that is coming in: in memory while they are few, else in a file, which is on the disk at the
 // end.
 import { open, rm, type FileHandle } from 'node:fs/promises';
+import type { MessageText } from './message_text';
 import { TRY_LATER } from './reply';
 
 export class Spool {
@@ -18,6 +19,11 @@ export class Spool {
     this.bytes += chunk.length;
     if (this.bytes > this.inlineBytesMax) return this.append(chunk);
     this.chunks.push(chunk);
+  }
+
+  /** What has been written so far. */
+  text(): MessageText {
+    return this.file ? this.path : Buffer.concat(this.chunks);
   }
 
   /** @returns the content that is to be stored with the row; null: the file has it, and is on the disk */

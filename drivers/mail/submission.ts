@@ -14,7 +14,7 @@ import type { MailPort } from '../../core/setting_types';
 import { localPartText } from '../../core/mailbox';
 import { receiveMessage, type IncomingParts, type StoredMessage } from './message_file';
 import { domainOf, requireOwn, requireOwnOriginators } from './originators';
-import { announcesUtf8, requireHonoured } from './paths';
+import { announcesUtf8, requireHonouredPath } from './paths';
 import { SmtpReply, TRY_LATER } from './reply';
 import { makeStrict } from './strict_session';
 
@@ -183,14 +183,14 @@ async function login(
 }
 
 async function mailFrom({ rules }: SubmissionOptions, session: SMTPServerSession, path: SMTPServerAddress) {
-  requireHonoured(path, announcesUtf8(path));
+  requireHonouredPath(path, announcesUtf8(path));
   const sender = await rules.renew(session.user as MailSender, session.remoteAddress);
   session.user = sender;
   requireOwn(sender.domains, path.address, 'envelope');
 }
 
 function rcptTo({ recipientsMax }: SubmissionOptions, { envelope }: SMTPServerSession, path: SMTPServerAddress) {
-  requireHonoured(path, announcesUtf8(envelope.mailFrom));
+  requireHonouredPath(path, announcesUtf8(envelope.mailFrom));
   if (envelope.rcptTo.length >= recipientsMax)
     throw new SmtpReply(452, '4.5.3', `A message may have ${recipientsMax} recipients.`);
   if (!isPostmaster(path.address) && !isDeliverable(path.address))
@@ -213,6 +213,7 @@ async function data(
   let header_from = '';
   const message = await receiveMessage(stream, {
     ...{ id, host, bytesMax, inlineBytesMax: INLINE_BYTES_MAX, ...rules.incoming(id) },
+    takesUtf8: announcesUtf8(envelope.mailFrom),
     received: receivedLine(session, host, id, remoteAddress),
     checkHeader: (fields) => void (header_from = requireOwnOriginators(sender.domains, fields)),
   });

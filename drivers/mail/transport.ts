@@ -23,6 +23,10 @@ export interface Outbound {
   from: string;
   to: string;
   size: number;
+  /** Its header has letters beyond ASCII (RFC 6532). */
+  needsUtf8: boolean;
+  /** Whether its body has bytes beyond ASCII. @throws Error where the file is gone */
+  isEightBit(): Promise<boolean>;
   content(): Readable;
 }
 
@@ -56,6 +60,10 @@ interface Open {
   isBroken: boolean;
   /** The server takes addresses beyond ASCII (SMTPUTF8, RFC 6531). */
   takesUtf8: boolean;
+  /** The server takes bodies beyond ASCII (8BITMIME, RFC 6152). */
+  takesEightBit: boolean;
+  /** The message under way has to be announced by SMTPUTF8, whatever its addresses are. */
+  announcesUtf8: boolean;
 }
 
 /** Connections of one process, by where they lead. */
@@ -91,8 +99,9 @@ class Connections {
     }
     const open: Open = {
       ...{ connection: newConnection(this.name, hop, isPlain, this.times), used: 0, idle: null, isBroken: false },
-      takesUtf8: false,
+      ...{ takesUtf8: false, takesEightBit: false, announcesUtf8: false },
     };
+    announceUtf8(open);
     this.all.add(open);
     open.connection.on('error', () => this.drop(open));
     open.connection.once('end', () => this.drop(open));
@@ -190,10 +199,21 @@ function connect(open: Open, { auth }: Hop): Promise<void> {
       if (error) return reject(error);
       // What EHLO was answered with; after a login it is another response.
       open.takesUtf8 = /^250[ -]SMTPUTF8\b/im.test(connection.lastServerResponse || '');
+      open.takesEightBit = /^250[ -]8BITMIME\b/im.test(connection.lastServerResponse || '');
       if (!auth) return resolve();
       connection.login(auth, (failure) => (failure ? reject(failure) : resolve()));
     });
   });
+}
+
+/** The library announces SMTPUTF8 for addresses of the envelope alone, not for those of the header (RFC 6531 §3.4). */
+function announceUtf8(open: Open): void {
+  const connection = open.connection as unknown as { _sendCommand(text: string, logged?: unknown): void };
+  const send = connection._sendCommand.bind(connection);
+  connection._sendCommand = (text, logged) => {
+    const isMissing = open.announcesUtf8 && text.startsWith('MAIL FROM:') && !/ SMTPUTF8\b/.test(text);
+    send(isMissing ? `${text} SMTPUTF8` : text, logged);
+  };
 }
 
 /** Of a domain its ASCII form, which every server takes. */
@@ -207,10 +227,18 @@ const WITHOUT_UTF8: HopResult = {
   response: '550 5.6.7 The mail server takes no addresses beyond ASCII (SMTPUTF8, RFC 6531).',
 };
 
-function deliver(open: Open, message: Outbound, attemptMs: number): Promise<HopResult> {
-  const { size, content } = message;
+const WITHOUT_EIGHT_BIT: HopResult = {
+  ...{ kind: 'never', code: 550, isUnreachable: false },
+  response: '550 5.6.3 The mail server takes no bytes beyond ASCII (8BITMIME), and what is signed is not converted.',
+};
+
+async function deliver(open: Open, message: Outbound, attemptMs: number): Promise<HopResult> {
+  const { size, content, needsUtf8 } = message;
   const [from, to] = [asciiDomain(message.from), asciiDomain(message.to)];
-  if (!open.takesUtf8 && /[^\0-\x7f]/.test(from + to)) return Promise.resolve(WITHOUT_UTF8);
+  if (!open.takesUtf8 && (needsUtf8 || /[^\0-\x7f]/.test(from + to))) return WITHOUT_UTF8;
+  const isEightBit = await message.isEightBit();
+  if (isEightBit && !open.takesEightBit) return WITHOUT_EIGHT_BIT;
+  open.announcesUtf8 = needsUtf8;
   return new Promise((resolve) => {
     const { connection } = open;
     const stream = content();
@@ -231,7 +259,7 @@ function deliver(open: Open, message: Outbound, attemptMs: number): Promise<HopR
       broke(error);
     });
     open.used += 1;
-    connection.send({ from, to, size, use8BitMime: true }, stream, (error, info) =>
+    connection.send({ from, to, size, use8BitMime: isEightBit || needsUtf8 }, stream, (error, info) =>
       end(error ? failureOf(error as SmtpError, false) : successOf(info as { response?: string })),
     );
   });
@@ -264,14 +292,4 @@ function plain(text: string): string {
     .replace(/[\p{Cc}\ufffd]+/gu, ' ')
     .trim()
     .slice(0, RESPONSE_CHARACTERS);
-}
-
-/** Whether a refusal says that the address does not exist, or takes no mail any more (RFC 3463 §3.2, §3.3). */
-export function isHardBounce(code: number | null, response: string): boolean {
-  const enhanced = /\b5\.(\d{1,3})\.(\d{1,3})\b/.exec(response);
-  if (enhanced) {
-    const [subject, detail] = [Number(enhanced[1]), Number(enhanced[2])];
-    return (subject === 1 && [1, 2, 3, 6, 10].includes(detail)) || (subject === 2 && detail === 1);
-  }
-  return code !== null && [550, 551, 553].includes(code);
 }

@@ -76,7 +76,10 @@ async function deliver(domain: string): Promise<HopResult> {
   let last: HopResult | null = null;
   for (const hop of found.hops) {
     const content = (): Readable => Readable.from([Buffer.from('Subject: x\r\n\r\nx\r\n')]);
-    last = await transport.send(hop, { from: 'a@client.example', to: `jo@${domain}`, size: 20, content });
+    last = await transport.send(hop, {
+      ...{ from: 'a@client.example', to: `jo@${domain}`, size: 20, content, needsUtf8: false },
+      isEightBit: () => Promise.resolve(false),
+    });
     if (!last.isUnreachable) break;
   }
   return last as HopResult;

@@ -37,8 +37,9 @@ async function server(
   act: Act = '',
   ehlo = REPLIES.EHLO,
   tls: 'plain text' | 'silence' = 'silence',
-): Promise<Hop & { connections(): number }> {
+): Promise<Hop & { connections(): number; lines: string[] }> {
   let connections = 0;
+  const lines: string[] = [];
   const sockets = new Set<Socket>();
   const listener = createServer((socket) => {
     connections += 1;
@@ -56,6 +57,7 @@ async function server(
       text += chunk.toString('latin1');
       for (let end = text.indexOf('\r\n'); end !== -1; end = text.indexOf('\r\n')) {
         const line = text.slice(0, end);
+        lines.push(line);
         text = text.slice(end + 2);
         if (isMessage && line !== '.') continue;
         if (isMessage) {
@@ -81,11 +83,13 @@ async function server(
     ...{ host: '127.0.0.1', port: (listener.address() as AddressInfo).port, secure: false, servername: 'mx.example' },
     ...{ tls: 'opportunistic', auth: null, ca: null },
     connections: () => connections,
+    lines,
   };
 }
 
 const message = (lines = 3) => ({
-  ...{ from: 'a@client.example', to: 'b@mx.example', size: lines * 20 },
+  ...{ from: 'a@client.example', to: 'b@mx.example', size: lines * 20, needsUtf8: false },
+  isEightBit: () => Promise.resolve(false),
   content: () => Readable.from([Buffer.from(`Subject: x\r\n\r\n${'.a line of text\r\n'.repeat(lines)}`)]),
 });
 
@@ -193,4 +197,29 @@ describe('destinations', () => {
     for (let count = 0; count < 20; count += 1) destinations.note('slow.example', later);
     expect(destinations.room().blocked).toEqual(['slow.example']);
   });
+});
+
+test('what a message needs is announced, and a quoted local part goes out as it is', async () => {
+  const able = await server(null, '', '250-mx.example\r\n250-8BITMIME\r\n250 SMTPUTF8');
+  const to = '"john \\"x\\" doe"@mx.example';
+  await transport.send(able, { ...message(), to });
+  await transport.send(able, { ...message(), isEightBit: () => Promise.resolve(true) });
+  await transport.send(able, { ...message(), needsUtf8: true });
+  await transport.send(able, message());
+  expect(able.lines.filter((line) => /^(MAIL|RCPT) /.test(line))).toEqual([
+    ...['MAIL FROM:<a@client.example>', `RCPT TO:<${to}>`],
+    ...['MAIL FROM:<a@client.example> BODY=8BITMIME', 'RCPT TO:<b@mx.example>'],
+    ...['MAIL FROM:<a@client.example> BODY=8BITMIME SMTPUTF8', 'RCPT TO:<b@mx.example>'],
+    ...['MAIL FROM:<a@client.example>', 'RCPT TO:<b@mx.example>'],
+  ]);
+  const unable = await server(null);
+  const results = [
+    await transport.send(unable, { ...message(), isEightBit: () => Promise.resolve(true) }),
+    await transport.send(unable, { ...message(), needsUtf8: true }),
+  ];
+  expect(results).toMatchObject([
+    { kind: 'never', response: expect.stringContaining('5.6.3') },
+    { kind: 'never', response: expect.stringContaining('5.6.7') },
+  ]);
+  expect(unable.lines.filter((line) => line.startsWith('MAIL'))).toEqual([]);
 });

@@ -64,6 +64,8 @@ type Validate = (pointer: string[], value: unknown) => string[];
 function validator(document: OpenApiDocument): Validate {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   addFormats(ajv);
+  // A quoted local part is an address too (JSON Schema 2020-12 §7.3.2, RFC 5321 §4.1.2).
+  ajv.addFormat('email', /^(?:[\w!#$%&'*+/=?^`{|}~.-]+|"(?:[ !#-[\]-~]|\\[ -~])*")@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+$/);
   ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   ajv.addSchema(closed(document), ID);
   const compiled = new Map<string, ValidateFunction>();

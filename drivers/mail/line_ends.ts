@@ -1,0 +1,33 @@
+// The line ends of a message, while it comes in.
+
+const CR = 13;
+const LF = 10;
+
+/** Finds line ends that are not CR LF: servers disagree about them, and smuggling lives on it. */
+export class LineEnds {
+  private afterCr = false;
+
+  /** False where a bare one has come. */
+  take(chunk: Buffer): boolean {
+    let at = 0;
+    if (this.afterCr) {
+      if (chunk[0] !== LF) return false;
+      at = 1;
+    }
+    this.afterCr = false;
+    for (;;) {
+      const cr = chunk.indexOf(CR, at);
+      const lf = chunk.indexOf(LF, at);
+      if (cr === -1) return lf === -1;
+      if (lf !== -1 && lf < cr) return false;
+      if (cr === chunk.length - 1) return (this.afterCr = true);
+      if (chunk[cr + 1] !== LF) return false;
+      at = cr + 2;
+    }
+  }
+
+  /** False where the last byte was a bare CR. */
+  end(): boolean {
+    return !this.afterCr;
+  }
+}
