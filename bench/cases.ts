@@ -1,4 +1,5 @@
 // What is measured: each case is one stream of requests for each server, with the answers that are right.
+import { getIntrospectionQuery } from 'graphql';
 import type { Shot } from './load';
 import { VARIABLES, type Project, type Seed, type VolumeRow } from './seed';
 
@@ -174,9 +175,25 @@ export function refusals(seed: Seed): Refusal[] {
       'token_invalid',
       CHEAP,
     ),
+    schemaByNewTexts(seed, project),
     refused('GraphQL, 5,000 levels deep', graphql(seed.key, project, deep(5_000)), 400, 'query_too_complex', CHEAP),
     refused('GraphQL, 2,000 aliases', graphql(seed.key, project, aliased(2_000)), 400, 'query_too_complex', CHEAP),
   ];
+}
+
+/** No refusal, but what a hostile client asks in place of one: the whole schema, by a text that is never the same. */
+function schemaByNewTexts(seed: Seed, project: string): Refusal {
+  let count = 0;
+  const query = getIntrospectionQuery();
+  return {
+    name: 'GraphQL, the schema by new texts',
+    target: undefined,
+    next: () => ({
+      request: graphql(seed.key, project, query.replace('IntrospectionQuery', `Q${(count += 1)}`)),
+      status: 200,
+      body: (text) => text.includes('"__schema":'),
+    }),
+  };
 }
 
 /** What Node itself takes: the bare server answers a stranger with two letters, and writes no log. */

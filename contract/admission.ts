@@ -4,7 +4,7 @@
 import type { Context } from '../core/context';
 import type { FieldValidator } from './field_validator';
 import { readDryRun, rehearse } from './dry_run';
-import { requireAllowed } from './guard';
+import { requireAllowed, requireStillAllowed } from './guard';
 import type { RootField } from './operations';
 import { requireRunningInputs } from './running_inputs';
 
@@ -53,6 +53,15 @@ export async function admit(
   const args = validate(await request.readArguments());
   if (field.body && ctx.identity) requireRunningInputs(ctx.identity, field.runs, args[field.body.argument]);
   return args;
+}
+
+/**
+ * The check that the caller of an admitted call may still make it: what lasts asks it again and again, since keys,
+ * sessions, members and accounts end meanwhile. It renews the context's identity and project.
+ */
+export function readmission(ctx: Context, { field }: RootOperation): () => Promise<void> {
+  const projectId = ctx.project?.id;
+  return () => requireStillAllowed(ctx, field, projectId);
 }
 
 /**

@@ -17,6 +17,32 @@ export async function requireAllowed(ctx: Context, field: RootField, projectId: 
   const { identity } = ctx;
   if (!identity) throw problem('token_missing');
   await requireBudget(ctx, identity, field.budget);
+  await requireRights(ctx, identity, field, projectId);
+}
+
+/**
+ * Checks a caller that was let in before once more, for a call that lasts; takes nothing of the budget. Renews the
+ * context's identity and project. @throws the problem that would refuse the call by now
+ */
+export async function requireStillAllowed(
+  ctx: Context,
+  field: RootField,
+  projectId: string | undefined,
+): Promise<void> {
+  if (field.scope === 'none' && !field.session) return;
+  const identity = await ctx.currentIdentity();
+  if (!identity) throw problem('token_missing');
+  ctx.identity = identity;
+  if (identity.account_status === 'suspended') throw problem('account_suspended');
+  if (!field.session) await requireRights(ctx, identity, field, projectId);
+}
+
+async function requireRights(
+  ctx: Context,
+  identity: Identity,
+  field: RootField,
+  projectId: string | undefined,
+): Promise<void> {
   for (const scope of [field.scope, ...field.alsoScopes]) requireScope(identity, scope);
   // Before the last check: a call refused there is counted in the project's activity.
   if (!field.global) ctx.project = await selectProject(ctx, identity, projectId);

@@ -10,7 +10,7 @@ import {
   type GraphQLFieldConfig,
 } from 'graphql';
 import type { Context, Topic } from '../core/context';
-import { admit, projectArgumentOf, type RootOperation } from './admission';
+import { admit, readmission, projectArgumentOf, type RootOperation } from './admission';
 import { limits } from '../core/limits';
 import type { RootField } from './operations';
 
@@ -36,25 +36,28 @@ export interface FollowOptions {
   signal: AbortSignal;
 }
 
-const HEARTBEAT_MS = 15_000;
+/** At most: a waiter polls every two seconds, since notifications may be lost. */
+const WAIT_MS = 5_000;
 
 /**
- * Batches of events as they come, an empty one at least every 15 seconds. Ends when aborted. @throws what the reader
- * throws
+ * Batches of events as they come. Before each reading, every two seconds, the caller is checked again: who lost the
+ * key, the session or the project meanwhile sees nothing more. Ends when aborted.
+ * @throws what the reader and `ctx.readmit` throw
  */
 export async function* follow({ reader, args, ctx, after, signal }: FollowOptions): AsyncGenerator<LiveEvent[], void> {
   const topic = reader.topic(args);
   let position = after;
   let seen = 0;
   while (!signal.aborted) {
+    await ctx.readmit?.();
+    // What an earlier reading has found may be changed now.
+    ctx.loaders.clear();
     const events = await reader.read(args, ctx, position);
     position = events[events.length - 1]?.id ?? position;
     if (events.length) yield events;
     // A full page: there is more to read at once.
     if (events.length >= limits.logPageSizeDefault) continue;
-    const before = performance.now();
-    seen = await ctx.notifications.wait(topic, seen, HEARTBEAT_MS, signal);
-    if (performance.now() - before >= HEARTBEAT_MS) yield [];
+    seen = await ctx.notifications.wait(topic, seen, WAIT_MS, signal);
   }
 }
 
@@ -103,6 +106,13 @@ function subscription(
         projectId: projectArgumentOf(field, given),
         readArguments: async () => given,
       });
+      const readmit = readmission(inner, operation);
+      // For the log of refusals; the identity is for relations of the rows.
+      ctx.project = inner.project;
+      ctx.readmit = inner.readmit = async () => {
+        await readmit();
+        ctx.identity = inner.identity;
+      };
       const following = { reader, ctx: inner, args: valid, after: null, signal: ctx.signal };
       // What is wrong with the request shows before the stream begins.
       await reader.read(following.args, inner, null);

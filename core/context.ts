@@ -217,6 +217,16 @@ export interface Context {
   cursors: CursorCodec;
   /** What relations of this request have loaded, by kind or by name. */
   loaders: Map<unknown, unknown>;
+  /**
+   * Of a call that lasts, such as a stream: checks again that its caller may still make it (contract/admission.ts).
+   * Null for the others. @throws the problem that would refuse the call by now
+   */
+  readmit: (() => Promise<void>) | null;
+  /**
+   * The caller as the database has it by now (cached for at most two seconds). @throws token_invalid, token_expired,
+   * session_required where the key or the session has ended
+   */
+  currentIdentity(this: Context): Promise<Identity | null>;
   /** The caller's access to a project, null where it has none (cached for at most two seconds). */
   access(this: Context, project_id: string): Promise<ProjectAccess | null>;
   /** Runs in one transaction; joins the one that is open. */

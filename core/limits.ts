@@ -101,6 +101,8 @@ export const limits = {
   graphqlRootFieldsMax: 20,
   graphqlFieldsMax: 500,
   graphqlTokensMax: 4_000,
+  /** Without a key: four times the introspection query of common tools. */
+  graphqlStrangerTokensMax: 1_000,
   graphqlCostMax: 5_000,
 
   // Kinds

@@ -17,13 +17,15 @@ import {
 } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import type { Context } from '../core/context';
+import { problem } from '../core/errors';
+import { querySchema } from './schema_query';
 
 /** What is kept of a text: that it was seen, that it is not for compiling, or its function. */
 type Execution = 'seen' | 'plain' | CompiledQuery['query'];
 
 type Gateway = ApolloServerOptionsWithGateway<Context>['gateway'];
 
-interface ExecutionRequest {
+export interface ExecutionRequest {
   source: string;
   document: DocumentNode;
   context: unknown;
@@ -31,13 +33,14 @@ interface ExecutionRequest {
   request: { operationName?: string; variables?: Record<string, unknown> };
 }
 
+/** Each error of a variable repeats its whole value. */
+export const VARIABLE_ERRORS = { maxCoercionErrors: 20 } as const;
 const KEPT_MAX = 256;
 /** Longer ones are few, and compiling takes as long as they are. */
 const SOURCE_LENGTH_MAX = 4_000;
 
 /** For the `gateway` of an Apollo Server: the place where it lets others execute. */
-export function compiling(schema: GraphQLSchema): Gateway {
-  const run = executor(schema);
+export function compiling(schema: GraphQLSchema, run: Executor): Gateway {
   return {
     load: async () => ({ executor: run as never }),
     onSchemaLoadOrUpdate(onLoad) {
@@ -48,8 +51,10 @@ export function compiling(schema: GraphQLSchema): Gateway {
   };
 }
 
+export type Executor = (asked: ExecutionRequest) => Promise<ExecutionResult>;
+
 /** Answers the same as `execute` of graphql-js, whichever way it takes. */
-export function executor(schema: GraphQLSchema): (asked: ExecutionRequest) => Promise<ExecutionResult> {
+export function executor(schema: GraphQLSchema): Executor {
   // In the order of their last use.
   const known = new Map<string, Execution>();
   return async ({ source, document, context, request: { operationName, variables } }) => {
@@ -58,7 +63,12 @@ export function executor(schema: GraphQLSchema): (asked: ExecutionRequest) => Pr
     remember(known, key, way);
     if (typeof way === 'function' && areVariablesValid(schema, document, operationName, variables))
       return withGraphqlErrors(await way(undefined, context, variables ?? {}), source);
-    return execute({ schema, document, operationName, contextValue: context, variableValues: variables });
+    const ofSchema = way === 'plain' && querySchema(schema, document, operationName, variables);
+    if (ofSchema) return ofSchema;
+    return execute({
+      ...{ schema, document, operationName, contextValue: context, variableValues: variables },
+      options: VARIABLE_ERRORS,
+    });
   };
 }
 
@@ -84,7 +94,7 @@ function areVariablesValid(
   variables: Record<string, unknown> = {},
 ): boolean {
   const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
-  return definitions.length === 0 || getVariableValues(schema, definitions, variables).errors === undefined;
+  return !definitions.length || !getVariableValues(schema, definitions, variables, { maxErrors: 0 }).errors;
 }
 
 // Those of the compiler only look like errors of graphql-js: they lack what Apollo takes for granted.
@@ -93,12 +103,17 @@ function withGraphqlErrors(result: ExecutionResult, source: string): ExecutionRe
   return { ...result, errors: result.errors.map((error) => toGraphqlError(error, source)) };
 }
 
+// A variable with a default may be null where the argument may not (GraphQL specification, section 5.8.5). The compiler
+// says so without saying that it is an error of the request.
+const OF_ARGUMENT = /^Argument "/;
+
 function toGraphqlError({ message, locations, path, originalError }: GraphQLError, text: string): GraphQLError {
+  const isOfRequest = !originalError && OF_ARGUMENT.test(message);
   return new GraphQLError(message, {
     source: new Source(text),
     positions: locations?.map((location) => offsetOf(text, location)),
     path,
-    originalError,
+    originalError: isOfRequest ? problem('graphql_invalid', message) : originalError,
   });
 }
 

@@ -51,16 +51,27 @@ function attachErrors({ response, contextValue }: Ready, found: readonly GraphQL
 function problemOf(error: GraphQLError): Problem {
   const cause = error.originalError ?? error;
   if (cause instanceof Problem) return cause;
-  const own =
+  // What graphql-js and Apollo find wrong with a request: where nothing ran yet it has no path (the fiftieth wrong
+  // variable has no code either), and where it is an argument it names the node. What a resolver answered does neither.
+  const isOfRequest =
     cause instanceof GraphQLError &&
-    /^(GRAPHQL_|BAD_USER_INPUT|BAD_REQUEST|OPERATION_)/.test(String(error.extensions?.code ?? ''));
-  return own ? problem('graphql_invalid', error.message) : problem('internal_error');
+    (!error.path || Boolean(cause.nodes?.length)) &&
+    cause.extensions.code !== 'INTERNAL_SERVER_ERROR';
+  return isOfRequest ? problem('graphql_invalid', error.message) : problem('internal_error');
 }
 
 export function formatError(error: unknown): GraphQLFormattedError {
   const { locations, path } = error as GraphQLError;
   const failure = problemOf(error as GraphQLError);
-  return { message: failure.detail, locations, path, extensions: extensionsOf(failure) };
+  return { message: shorten(failure.detail), locations, path, extensions: extensionsOf(failure) };
+}
+
+const MESSAGE_CHARACTERS_MAX = 1_000;
+
+/** Without the middle, where graphql-js repeats the value of a variable; what is wrong with it stands at the end. */
+function shorten(message: string): string {
+  if (message.length <= MESSAGE_CHARACTERS_MAX) return message;
+  return `${message.slice(0, MESSAGE_CHARACTERS_MAX / 2)} … ${message.slice(-MESSAGE_CHARACTERS_MAX / 2)}`;
 }
 
 export function formatAndLogError({ log }: Platform, error: unknown): GraphQLFormattedError {

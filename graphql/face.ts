@@ -1,7 +1,7 @@
 // The GraphQL face: Apollo Server with the same keys, rules and errors as REST, and sessions for the dashboard. Express
-// has the explorer and the streams.
+// has the explorer.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { ApolloServer, type GraphQLRequest } from '@apollo/server';
+import { ApolloServer } from '@apollo/server';
 import { ApolloServerPluginCacheControlDisabled } from '@apollo/server/plugin/disabled';
 import express, { type ErrorRequestHandler, type RequestHandler, type Response, type Router } from 'express';
 import { getIntrospectionQuery, type GraphQLSchema } from 'graphql';
@@ -10,18 +10,18 @@ import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
-import { acceptable } from '../rest/conditional';
-import { acceptsEventStream } from '../rest/event_stream';
+import { graphqlTypes } from '../rest/conditional';
 import type { RestEntry } from '../rest/exchange';
 import { asProblem } from '../rest/problem';
 import { parseBody } from '../rest/request';
 import { sendText } from '../rest/send_text';
-import { compiling } from './compiled_queries';
+import { compiling, executor, type Executor } from './compiled_queries';
 import { extensionsOf, formatAndLogError, formatError, outcomes, responsePlugin } from './errors';
 import { openIntrospection, type Executed, type Introspection } from './introspection';
-import { queryLimits, type QueryLimits } from './query_limits';
-import { identify, readRequest, requireJson } from './request';
-import { subscriptions } from './stream';
+import { queryLimits, type QueryLimits, type QueryNature } from './query_limits';
+import { identify, readRequest, requireDistinctConnection, requireJson, type Asked } from './request';
+import { openStrangers, tokensMax, type Strangers } from './strangers';
+import { streams, type SendStream } from './stream';
 
 /** What the handlers of one request share. */
 interface Locals {
@@ -33,8 +33,8 @@ type Page = () => { type: string; body: string | Buffer; headers?: Record<string
 export interface GraphqlFace {
   router: Router;
   /**
-   * Takes what is posted to /graphql on its way to Express: who calls, whether the query is one that we run, and its
-   * answer. Behind Express a refusal would cost three times as much.
+   * Takes what is posted to /graphql before Express: who calls, whether the query is one that we run, and its answer.
+   * Behind Express a refusal would cost three times as much.
    */
   gate(express: RequestListener): RequestListener;
   stop(): Promise<void>;
@@ -50,16 +50,16 @@ export async function graphqlFace(
   explorer: Page,
   done: (entry: RestEntry) => void = () => {},
 ): Promise<GraphqlFace> {
-  const apollo = await startApollo(platform, schema);
+  const run = executor(schema);
+  const apollo = await startApollo(platform, schema, run);
   const walk = queryLimits(schema, getIntrospectionQuery(FULL_INTROSPECTION));
-  const parts: GateParts = { apollo, walk, introspection: openIntrospection(platform), done };
+  const stream = streams(schema, run, (error) => formatAndLogError(platform, error));
+  const [introspection, strangers] = [openIntrospection(platform), openStrangers(platform)];
+  const parts: GateParts = { apollo, walk, introspection, strangers, stream, done };
   const router = express.Router();
   router.get('/', serveExplorer(explorer));
-  router.post(
-    '/',
-    requireAdmitted,
-    subscriptions(schema, (error) => formatAndLogError(platform, error)),
-  );
+  // What is posted to the path itself is answered before.
+  router.post('/', (_, response) => respondWithProblem(response, problem('route_not_found')));
   router.all('/', (_, response) =>
     respondWithProblem(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
   );
@@ -76,9 +76,9 @@ const FULL_INTROSPECTION = {
   oneOf: true,
 };
 
-async function startApollo(platform: Platform, schema: GraphQLSchema): Promise<ApolloServer<Context>> {
+async function startApollo(platform: Platform, schema: GraphQLSchema, run: Executor): Promise<ApolloServer<Context>> {
   const apollo = new ApolloServer<Context>({
-    gateway: compiling(schema),
+    gateway: compiling(schema, run),
     introspection: true,
     persistedQueries: false,
     includeStacktraceInErrorResponses: false,
@@ -120,18 +120,19 @@ interface GateParts {
   apollo: ApolloServer<Context>;
   walk: QueryLimits;
   introspection: Introspection;
+  strangers: Strangers;
+  stream: SendStream;
   done(entry: RestEntry): void;
 }
 
 function gate(platform: Platform, parts: GateParts, behind: RequestListener): RequestListener {
-  const handle = async (request: Posted, response: ServerResponse): Promise<void> => {
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const ctx = contextOf(platform, request, response, parts.done);
     try {
-      if (await answeredAtGate(platform, parts, ctx, request, response)) return;
+      await answer(platform, parts, ctx, request, response);
     } catch (error) {
-      return respondToError(platform, error, request, response);
+      respondToError(platform, error, request, response);
     }
-    behind(request, response);
   };
   return (request, response) =>
     request.method === 'POST' && PATH.test(request.url as string)
@@ -139,33 +140,47 @@ function gate(platform: Platform, parts: GateParts, behind: RequestListener): Re
       : behind(request, response);
 }
 
-/** Admits a request and answers it, unless it wants a stream of events. */
-async function answeredAtGate(
+/** Admits a request and answers it. */
+async function answer(
   platform: Platform,
-  { apollo, walk, introspection }: GateParts,
+  parts: GateParts,
   ctx: Context,
-  request: Posted,
+  request: IncomingMessage,
   response: ServerResponse,
-): Promise<boolean> {
+): Promise<void> {
   ctx.identity = await identify(platform, request, ctx.address);
   requireJson(request);
-  const { accept } = request.headers;
-  const type = acceptsEventStream(accept) ? null : acceptable(accept, 'application/graphql-response+json');
-  request.body = await parseBody(request, limits.graphqlBodyBytesMax);
-  const asked = readRequest(request.body);
-  const nature = walk(asked.query as string, asked.variables ?? {});
-  if (nature.introspects) await introspection.charge(ctx);
-  if (!type) return false;
-  const run = (): Promise<Executed> => execute(apollo, asked, ctx);
-  const { status, headers, text } = nature.isConstant
-    ? await introspection.answer(asked.query as string, asked.operationName, run)
+  requireDistinctConnection(request);
+  const { json, events } = graphqlTypes(request.headers.accept);
+  const asked = readRequest(await parseBody(request, limits.graphqlBodyBytesMax));
+  const nature = await weigh(parts, ctx, asked);
+  if (nature.subscribes && !events)
+    throw problem('not_acceptable', 'Subscriptions are sent as server-sent events: accept text/event-stream.');
+  if (nature.subscribes || !json) return parts.stream(response, ctx, asked);
+  const { query, operationName } = asked;
+  const run = (): Promise<Executed> => execute(parts.apollo, asked, ctx);
+  const { status, headers, text } = nature.isSchemaOnly
+    ? await parts.introspection.answer({ query, operationName, isConstant: nature.isConstant }, run)
     : await run();
-  const own = { ...headers, ...lowerCase(ctx.reply.headers), 'content-type': `${type}; charset=utf-8` };
+  if (!ctx.identity && outcomes.get(ctx.reply)?.code !== 'graphql_invalid') parts.strangers.remember(query);
+  const own = { ...headers, ...lowerCase(ctx.reply.headers), 'content-type': `${json}; charset=utf-8` };
   sendText(response, status, own, text, false);
-  return true;
 }
 
-async function execute(apollo: ApolloServer<Context>, asked: GraphQLRequest, ctx: Context): Promise<Executed> {
+/** What is asked, where it is within the limits and the caller's budget. */
+async function weigh(
+  { walk, introspection, strangers }: GateParts,
+  ctx: Context,
+  { query, variables = {}, operationName }: Asked,
+): Promise<QueryNature> {
+  if (!ctx.identity) strangers.chargeText(ctx, query);
+  const nature = walk({ query, variables, operationName, tokensMax: tokensMax(ctx) });
+  if (!ctx.identity) await strangers.chargeFields(ctx, nature.rootFields);
+  if (nature.introspects) await introspection.charge(ctx);
+  return nature;
+}
+
+async function execute(apollo: ApolloServer<Context>, asked: Asked, ctx: Context): Promise<Executed> {
   const { http, body } = await apollo.executeOperation(asked, { contextValue: ctx });
   if (body.kind !== 'single') throw new Error('an answer in parts: nothing here makes one');
   const { errors: found, data, extensions } = body.singleResult;
@@ -176,14 +191,6 @@ async function execute(apollo: ApolloServer<Context>, asked: GraphQLRequest, ctx
 function lowerCase(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
-
-/** As Express and Apollo find it. */
-type Posted = IncomingMessage & { body?: Record<string, unknown> };
-
-const requireAdmitted: RequestHandler = (_, response, next) => {
-  if (!localsOf(response).ctx) throw problem('route_not_found');
-  next();
-};
 
 function contextOf(
   platform: Platform,

@@ -1,5 +1,6 @@
 // Queries for the schema itself take a thousand times as long as a read, and the schema is the same for everybody:
 // answers are kept by document. Who has a key pays points for them, strangers are counted by address.
+import { setImmediate } from 'node:timers/promises';
 import { requireBudget } from '../contract/guard';
 import type { Context } from '../core/context';
 import { limits } from '../core/limits';
@@ -14,17 +15,33 @@ export interface Executed {
   isWhole: boolean;
 }
 
+export interface SchemaQuery {
+  query: string;
+  operationName: string | undefined;
+  /** Asks for nothing but the schema, without variables. */
+  isConstant: boolean;
+}
+
 export interface Introspection {
   /** @throws rate_limited */
   charge(ctx: Context): Promise<void>;
-  /** The answer of a query that asks for nothing but the schema and has no variables. */
-  answer(query: string, operationName: string | undefined, run: () => Promise<Executed>): Promise<Executed>;
+  /**
+   * The answer of a query for the schema: one that was given before where the query is always answered the same.
+   */
+  answer(asked: SchemaQuery, run: () => Promise<Executed>): Promise<Executed>;
 }
 
 const ANSWERS_MAX = 8;
 
 export function openIntrospection({ attempts }: Platform): Introspection {
   const answers = new Map<string, Executed>();
+  let last: Promise<unknown> = Promise.resolve();
+  // One after the other, and what others ask in between: many at once would hold up everybody.
+  const inTurn = (run: () => Promise<Executed>): Promise<Executed> => {
+    const turn = last.then(() => setImmediate()).then(run);
+    last = turn.catch(() => {});
+    return turn;
+  };
   return {
     async charge(ctx) {
       if (ctx.identity) return requireBudget(ctx, ctx.identity, 'read', limits.introspectionPoints);
@@ -33,9 +50,10 @@ export function openIntrospection({ attempts }: Platform): Introspection {
       if (refusal) throw refusal;
       attempts.count(bucket);
     },
-    async answer(query, operationName, run) {
+    async answer({ query, operationName, isConstant }, run) {
+      if (!isConstant) return inTurn(run);
       const key = `${operationName ?? ''}\n${query}`;
-      const answer = answers.get(key) ?? (await run());
+      const answer = answers.get(key) ?? (await inTurn(run));
       answers.delete(key);
       if (answer.isWhole) answers.set(key, answer);
       if (answers.size > ANSWERS_MAX) answers.delete(answers.keys().next().value as string);

@@ -2,12 +2,14 @@
 import {
   getNamedType,
   getNullableType,
+  getOperationAST,
   GraphQLError,
   introspectionTypes,
   isInterfaceType,
   isListType,
   isObjectType,
   Kind,
+  OperationTypeNode,
   parse,
   SchemaMetaFieldDef,
   TypeMetaFieldDef,
@@ -18,7 +20,6 @@ import {
   type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
-  type OperationTypeNode,
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
@@ -43,11 +44,24 @@ interface Weight {
 /** What a query asks for, besides rows. */
 export interface QueryNature {
   introspects: boolean;
-  /** Asks for nothing but the schema, without variables: the answer is always the same. */
+  /** Asks for nothing but the schema. */
+  isSchemaOnly: boolean;
+  /** Does so without variables: the answer is always the same. */
   isConstant: boolean;
+  /** Root fields of the widest operation. */
+  rootFields: number;
+  /** The operation that is to run is a subscription. */
+  subscribes: boolean;
 }
 
-export type QueryLimits = (query: string, variables: Variables) => QueryNature;
+export interface AskedQuery {
+  query: string;
+  variables: Variables;
+  operationName?: string;
+  tokensMax: number;
+}
+
+export type QueryLimits = (asked: AskedQuery) => QueryNature;
 
 /**
  * Prepares the walk for a schema. A list counts as many rows as its `limit` says, or its default page without one.
@@ -57,29 +71,30 @@ export type QueryLimits = (query: string, variables: Variables) => QueryNature;
 export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): QueryLimits {
   const usual = weightsOf(schema, parse(usualIntrospection), {});
   const introspectionMax = 2 * Math.max(...usual.map(({ introspection }) => introspection));
-  return (query, variables) => {
-    const weights = weightsOf(schema, parseText(query), variables);
+  return ({ query, variables, operationName, tokensMax }) => {
+    const document = parseText(query, tokensMax);
+    const weights = weightsOf(schema, document, variables);
     for (const weight of weights) requireWithinLimits(weight, introspectionMax);
-    return natureOf(weights, variables);
+    const subscribes = getOperationAST(document, operationName)?.operation === OperationTypeNode.SUBSCRIPTION;
+    return { ...natureOf(weights, variables), subscribes };
   };
 }
 
-function natureOf(weights: Weight[], variables: Variables): QueryNature {
+function natureOf(weights: Weight[], variables: Variables): Omit<QueryNature, 'subscribes'> {
   const introspects = weights.some(({ introspection }) => introspection > 0);
-  const isConstant = introspects && weights.every(({ cost }) => cost === 0) && Object.keys(variables).length === 0;
-  return { introspects, isConstant };
+  const isSchemaOnly = introspects && weights.every(({ cost }) => cost === 0);
+  const isConstant = isSchemaOnly && Object.keys(variables).length === 0;
+  return { introspects, isSchemaOnly, isConstant, rootFields: Math.max(...weights.map(({ width }) => width)) };
 }
 
-function parseText(query: string): DocumentNode {
+function parseText(query: string, tokensMax: number): DocumentNode {
   requireFlat(query);
   try {
-    return parse(query, { maxTokens: limits.graphqlTokensMax });
+    return parse(query, { maxTokens: tokensMax });
   } catch (error) {
     if (!(error instanceof GraphQLError)) throw problem('query_too_complex', 'The query is nested too deeply.');
     if (/ tokens\. Parsing aborted/.test(error.message))
-      throw problem('query_too_complex', `The query has more than ${limits.graphqlTokensMax} tokens.`, {
-        limit: limits.graphqlTokensMax,
-      });
+      throw problem('query_too_complex', `The query has more than ${tokensMax} tokens.`, { limit: tokensMax });
     throw problem('graphql_invalid', error.message);
   }
 }

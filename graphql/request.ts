@@ -8,6 +8,9 @@ import { readSessionCookie } from '../core/session_cookie';
 import { authenticate } from '../platform/authenticate';
 import type { Platform } from '../platform/platform';
 
+/** A request of the shape that Apollo takes. */
+export type Asked = GraphQLRequest & { query: string };
+
 /** Who is calling, before anything of the body is read; null for a stranger. */
 export async function identify(
   platform: Platform,
@@ -36,8 +39,21 @@ export function requireJson({ headers }: IncomingMessage): void {
   if (!/^application\/json\s*(?:;|$)/i.test(type) || encoding !== 'identity') throw problem('unsupported_media_type');
 }
 
+/**
+ * GraphQL over SSE has a mode in which one connection carries the results of many requests. It is not offered: what
+ * asks for it would wait for results that never come. @throws graphql_invalid
+ */
+export function requireDistinctConnection({ headers, url }: IncomingMessage): void {
+  const token = new URLSearchParams(url?.split('?')[1]).get('token');
+  if (headers['x-graphql-event-stream-token'] === undefined && token === null) return;
+  throw problem(
+    'graphql_invalid',
+    'The single connection mode of GraphQL over SSE is not offered. Send each subscription in a request of its own.',
+  );
+}
+
 /** The members of a body in the shape that Apollo takes. @throws graphql_invalid */
-export function readRequest({ query, variables, operationName, extensions }: Record<string, unknown>): GraphQLRequest {
+export function readRequest({ query, variables, operationName, extensions }: Record<string, unknown>): Asked {
   if (typeof query !== 'string' || query.trim() === '')
     throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
   if (operationName != null && typeof operationName !== 'string')

@@ -1,8 +1,7 @@
-// Subscriptions of the GraphQL face over server-sent events (GraphQL over SSE, distinct connections mode), beside
-// Apollo, which does not carry them. Same callers, same limits on the query, same errors.
-import type { RequestHandler } from 'express';
+// Operations of the GraphQL face over server-sent events (GraphQL over SSE, distinct connections mode), beside Apollo,
+// which does not carry subscriptions. Same callers, same limits on the query, same errors.
+import type { ServerResponse } from 'node:http';
 import {
-  execute,
   getOperationAST,
   GraphQLError,
   parse,
@@ -12,69 +11,86 @@ import {
   type GraphQLFormattedError,
   type GraphQLSchema,
 } from 'graphql';
-import { createHandler } from 'graphql-sse/lib/use/express';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import { abortOnDisconnect } from '../rest/disconnect';
-import { countStream } from '../rest/event_stream';
+import { countStream, openEventStream, stopping, type EventStream } from '../rest/event_stream';
+import { asProblem } from '../rest/problem';
+import { VARIABLE_ERRORS, type Executor } from './compiled_queries';
+import { outcomes } from './errors';
+import type { Asked } from './request';
 
-/** Handles what asks for a stream, and nothing else comes here. @param format what a client may know of an error */
-export function subscriptions(
-  schema: GraphQLSchema,
-  format: (error: unknown) => GraphQLFormattedError,
-): RequestHandler {
-  const handler = createHandler({
-    onSubscribe: (request, { query, variables, operationName }) =>
-      run(schema, format, (request.context.res.locals as { ctx: Context }).ctx, {
-        query: String(query),
-        variables,
-        operationName,
-      }),
-  });
-  return async (request, response) => {
-    const { ctx } = response.locals as { ctx: Context };
-    const leave = countStream(ctx.identity?.account_id ?? '');
-    response.once('close', leave);
-    ctx.signal = abortOnDisconnect(response, ctx.signal);
-    await handler(request, response);
+export type FormatError = (error: unknown) => GraphQLFormattedError;
+
+/** Sends what an operation answers as events, the one result of a query too. @throws rate_limited: too many streams */
+export type SendStream = (response: ServerResponse, ctx: Context, asked: Asked) => Promise<void>;
+
+/** @param format what a client may know of an error */
+export function streams(schema: GraphQLSchema, execute: Executor, format: FormatError): SendStream {
+  return async (response, ctx, asked) => {
+    const leave = countStream(ctx);
+    try {
+      ctx.signal = abortOnDisconnect(response, ctx.signal);
+      const results = await run(schema, execute, ctx, asked);
+      const stream = openEventStream(response, ctx, ctx.signal);
+      await sendResults(stream, response, ctx, results, (result) => formatErrors(ctx, result, format));
+    } finally {
+      leave();
+    }
   };
 }
 
-interface SubscriptionRequest {
-  query: string;
-  variables: Record<string, unknown> | null | undefined;
-  operationName: string | null | undefined;
-}
+type Results = ExecutionResult | AsyncGenerator<ExecutionResult, void>;
 
-type ExecutionResults = ExecutionResult | AsyncGenerator<ExecutionResult, void>;
-
-async function run(
-  schema: GraphQLSchema,
-  format: (error: unknown) => GraphQLFormattedError,
-  contextValue: Context,
-  asked: SubscriptionRequest,
-): Promise<ExecutionResults> {
-  const document = parse(asked.query);
+async function run(schema: GraphQLSchema, execute: Executor, ctx: Context, asked: Asked): Promise<Results> {
+  const source = asked.query;
+  const document = parse(source);
   const wrong = validate(schema, document);
-  if (wrong.length) return formatErrors({ errors: wrong }, format);
-  const args = { schema, document, contextValue, variableValues: asked.variables, operationName: asked.operationName };
-  const live = getOperationAST(document, asked.operationName)?.operation === 'subscription';
-  const result = await (live ? subscribe(args) : execute(args));
-  return Symbol.asyncIterator in result ? formatAllErrors(result, format) : formatErrors(result, format);
+  if (wrong.length) return { errors: wrong };
+  const { operationName, variables } = asked;
+  if (getOperationAST(document, operationName)?.operation !== 'subscription')
+    return execute({ source, document, context: ctx, request: { operationName, variables } });
+  return subscribe({
+    ...{ schema, document, contextValue: ctx, variableValues: variables, operationName },
+    options: VARIABLE_ERRORS,
+  });
 }
 
-async function* formatAllErrors(
-  results: AsyncGenerator<ExecutionResult, void>,
-  format: (error: unknown) => GraphQLFormattedError,
-): AsyncGenerator<ExecutionResult, void> {
-  for await (const result of results) yield formatErrors(result, format);
+/** What PROTOCOL.md of GraphQL over SSE calls `complete`: it is not sent where the client should connect again. */
+const COMPLETE = 'event: complete\ndata:\n\n';
+
+const formatNext = (result: ExecutionResult): string => `event: next\ndata: ${JSON.stringify(result)}\n\n`;
+
+async function sendResults(
+  stream: EventStream,
+  response: ServerResponse,
+  ctx: Context,
+  results: Results,
+  format: (result: ExecutionResult) => ExecutionResult,
+): Promise<void> {
+  try {
+    if (Symbol.asyncIterator in results)
+      for await (const result of results) await stream.write(formatNext(format(result)));
+    else await stream.write(formatNext(format(results)));
+    if (ctx.signal.aborted && !response.destroyed) throw stopping();
+    stream.end(COMPLETE);
+  } catch (error) {
+    const failure = asProblem(error);
+    const last = format({ errors: [new GraphQLError(failure.detail, { originalError: error as Error })] });
+    stream.end(formatNext(last) + (failure.retryable ? '' : COMPLETE));
+  }
 }
 
-// graphql-sse takes what names no data for arguments, which it would then execute.
-function formatErrors(result: ExecutionResult, format: (error: unknown) => GraphQLFormattedError): ExecutionResult {
-  return result.errors
-    ? { ...result, data: result.data, errors: result.errors.map((error) => format(toRequestError(error))) as never }
-    : result;
+function formatErrors(ctx: Context, result: ExecutionResult, format: FormatError): ExecutionResult {
+  if (!result.errors) return result;
+  const [first] = result.errors;
+  const code = asProblem(toRequestError(first as GraphQLError).originalError).code;
+  outcomes.set(ctx.reply, { code, project: ctx.project });
+  const errors = result.errors.map((error) => {
+    const formatted = format(toRequestError(error));
+    return { ...formatted, extensions: { ...formatted.extensions, request_id: ctx.request_id } };
+  });
+  return { ...result, errors: errors as never };
 }
 
 /** What graphql-js finds wrong before it runs anything has no path: it is an error of the client, as with Apollo. */

@@ -98,11 +98,12 @@ interface SessionRow {
   account_status: AccountStatus;
 }
 
-const SESSION =
-  named(`select s.id, s.created_at, s.expires_at, s.last_seen_at, u.id as user_id, u.name as user_name, u.email,
-    a.id as account_id, a.status as account_status
+const SESSIONS = `select s.id, s.created_at, s.expires_at, s.last_seen_at, u.id as user_id, u.name as user_name,
+    u.email, a.id as account_id, a.status as account_status
   from sessions s join users u on u.id = s.user_id join accounts a on a.id = u.account_id
-  where s.hash = $1 and s.expires_at > now() and s.last_seen_at > now() - make_interval(hours => $2)`);
+  where s.expires_at > now() and s.last_seen_at > now() - make_interval(hours => $2)`;
+const SESSION = named(`${SESSIONS} and s.hash = $1`);
+const SESSION_BY_ID = named(`${SESSIONS} and s.id = $1`);
 
 /**
  * The identity of a dashboard session by the SHA-256 of its cookie; null where it is unknown, over, or idle for too
@@ -110,7 +111,16 @@ const SESSION =
  */
 export async function sessionIdentity(sql: Sql, hash: string, idleHours: number): Promise<Identity | null> {
   const [row] = await sql.query<SessionRow>(SESSION, [hash, idleHours]);
-  if (!row) return null;
+  return row ? toSessionIdentity(row) : null;
+}
+
+/** The identity of a session that was recognised before, by its id; null as for sessionIdentity. */
+export async function sessionIdentityById(sql: Sql, id: string, idleHours: number): Promise<Identity | null> {
+  const [row] = await sql.query<SessionRow>(SESSION_BY_ID, [id, idleHours]);
+  return row ? toSessionIdentity(row) : null;
+}
+
+function toSessionIdentity(row: SessionRow): Identity {
   const { id, account_id, account_status, created_at, expires_at, last_seen_at } = row;
   const user = { id: row.user_id, name: row.user_name, email: row.email };
   const nobody = { prefix: '', project_id: null, scopes: null, project_ids: null };

@@ -24,14 +24,14 @@ export function requestContext(platform: Platform, request: IncomingMessage, req
 
 type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_header'> &
   Partial<Pick<Context, 'dry_run_header'>>;
-type Verbs = Pick<Context, 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
+type Verbs = Pick<Context, 'currentIdentity' | 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
 /**
  * A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing
  * spread.
  */
 export function makeContext(platform: Platform, origin: Origin): Context {
-  const { access, transact, forget, attempt, catalogs } = verbsOf(platform);
+  const { currentIdentity, access, transact, forget, attempt, catalogs } = verbsOf(platform);
   return {
     request_id: origin.request_id,
     address: origin.address,
@@ -56,6 +56,8 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     activity: { resource: null, changed_fields: [] },
     sql: platform.database,
     loaders: new Map(),
+    readmit: null,
+    currentIdentity,
     access,
     transact,
     forget,
@@ -78,6 +80,9 @@ function verbsOf(platform: Platform): Verbs {
       facts: () => platform.facts(),
       aiModels: () => platform.aiModels,
       presets: () => platform.presets,
+    },
+    currentIdentity(this: Context) {
+      return this.identity ? identities.current(this.identity) : Promise.resolve(null);
     },
     access(this: Context, id) {
       return this.identity ? identities.access(this.identity, id) : Promise.resolve(null);

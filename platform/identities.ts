@@ -5,7 +5,14 @@ import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import type { Logger } from '../core/log';
 import { parseToken, sha256 } from '../core/tokens';
-import { keyIdentity, markUsed, projectAccess, sessionIdentity } from '../models/identity';
+import {
+  keyIdentity,
+  keyIdentityById,
+  markUsed,
+  projectAccess,
+  sessionIdentity,
+  sessionIdentityById,
+} from '../models/identity';
 import { expiringCache } from './expiring_cache';
 import { openUseRecorder } from './use_recorder';
 
@@ -22,6 +29,11 @@ export interface Identities {
   ofToken(token: string): Promise<Identity>;
   /** The session of a cookie's value, null where there is none. */
   ofSession(secret: string): Promise<Identity | null>;
+  /**
+   * Who was recognised before, as the database has it by now. Notes no use of a session, which would else never be idle
+   * while a page of it follows a log. @throws token_invalid, token_expired, session_required
+   */
+  current(identity: Identity): Promise<Identity>;
   access(identity: Identity, projectId: string): Promise<ProjectAccess | null>;
   forget(what: Forget): void;
   /** Writes what is still to be noted. */
@@ -40,7 +52,7 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
       if (!parsed) throw invalidToken();
       const identity = await identities.get(parsed.hash, () => keyIdentity(sql, parsed.hash));
       if (!identity) throw invalidToken();
-      if (identity.expires_at && Date.parse(identity.expires_at) <= Date.now()) throw problem('token_expired');
+      if (isExpired(identity)) throw problem('token_expired');
       used.add(identity.id);
       return identity;
     },
@@ -50,6 +62,11 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
       if (identity) used.add(identity.id);
       return identity;
     },
+    async current(known) {
+      const identity = await identities.get(known.id, () => identityById(sql, known));
+      if (known.kind !== 'session') used.add(known.id);
+      return requireCurrent(known, identity);
+    },
     access: async (identity, projectId) =>
       accesses.get(`${identity.user?.id ?? identity.id} ${projectId}`, () => projectAccess(sql, identity, projectId)),
     forget(what) {
@@ -58,6 +75,21 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
     },
     close: () => used.close(),
   };
+}
+
+function identityById(sql: Sql, { kind, id }: Identity): Promise<Identity | null> {
+  return kind === 'session' ? sessionIdentityById(sql, id, limits.sessionIdleHours) : keyIdentityById(sql, id);
+}
+
+function requireCurrent(known: Identity, current: Identity | null): Identity {
+  const isOver = isExpired(known) || !current || isExpired(current);
+  if (!isOver) return current;
+  if (known.kind === 'session') throw problem('session_required', 'The session has ended. Log in again.');
+  throw isExpired(current ?? known) ? problem('token_expired') : invalidToken();
+}
+
+function isExpired({ expires_at }: Identity): boolean {
+  return expires_at !== null && Date.parse(expires_at) <= Date.now();
 }
 
 function concernsIdentity(identity: Identity, { key_id, user_id, project_id }: Forget): boolean {

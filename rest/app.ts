@@ -1,13 +1,13 @@
 // The REST face: the whole way of a request from top to bottom, in the order of docs/decisions/rules.md §6. The page to
 // read first.
-import { admit } from '../contract/admission';
+import { admit, readmission } from '../contract/admission';
 import type { RootOperation } from '../contract/admission';
 import type { LiveReader } from '../contract/live';
 import { readersOf } from '../contract/readers';
-import { problem } from '../core/errors';
 import { readArguments } from './arguments';
+import { prefersEvents } from './conditional';
 import { abortOnDisconnect } from './disconnect';
-import { acceptsEventStream, sendEventStream } from './event_stream';
+import { sendEventStream } from './event_stream';
 import type { Exchange, RestHandler, RestParts } from './exchange';
 import { runOperation } from './operation';
 import { waitIfPreferred } from './prefer_wait';
@@ -39,7 +39,7 @@ async function handle(exchange: Exchange, router: Router): Promise<void> {
       projectId: projectIdOf(match), // 403 account, 429, 403 scope, 404 project, 403 role
       readArguments: () => readArguments(request, match, search), // 400, 406, 413, 415, then 422 fields
     });
-    if (followsList(exchange)) await follow(exchange, match, args);
+    if (followsList(exchange)) await follow(exchange, called, args);
     else {
       const response = await runOperation(exchange, called, match, path, args); // replay, 404, 412, 409, 422
       sendResponse(exchange, match.operation, await waitIfPreferred(exchange, match, response)); // 304
@@ -63,20 +63,17 @@ function projectIdOf({ operation, params }: Match): string | undefined {
 }
 
 function followsList({ request, operation }: Exchange): boolean {
-  return Boolean(operation?.field.live && acceptsEventStream(request.headers.accept));
+  return Boolean(operation?.field.live && prefersEvents(request.headers.accept));
 }
 
 /** Streams events instead of a page. */
-function follow(exchange: Exchange, match: Match, args: Record<string, unknown>): Promise<void> {
+function follow(exchange: Exchange, called: RootOperation, args: Record<string, unknown>): Promise<void> {
   const { parts, request, response, ctx } = exchange;
   const after = request.headers['last-event-id'];
   ctx.signal = abortOnDisconnect(response, ctx.signal);
-  const requireAccess = async (): Promise<void> => {
-    await identify(exchange, match);
-    if (ctx.project && !(await ctx.access(ctx.project.id))) throw problem('not_found');
-  };
+  ctx.readmit = readmission(ctx, called);
   return sendEventStream(response, {
-    ...{ ctx, args, reader: parts.live.get(match.operation.field.name) as LiveReader, requireAccess },
+    ...{ ctx, args, reader: parts.live.get(called.field.name) as LiveReader },
     after: typeof after === 'string' && after !== '' ? ctx.cursors.reveal(after) : null,
     signal: ctx.signal,
   });

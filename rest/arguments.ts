@@ -2,8 +2,7 @@
 // fields.
 import type { IncomingMessage } from 'node:http';
 import { validationFailed } from '../core/errors';
-import { acceptable } from './conditional';
-import { acceptsEventStream } from './event_stream';
+import { acceptable, prefersEvents } from './conditional';
 import { parseBody, parseQuery } from './request';
 import type { Match } from './router';
 
@@ -18,7 +17,7 @@ export async function readArguments(
 ): Promise<Record<string, unknown>> {
   const { field } = operation;
   const { accept } = request.headers;
-  if (!field.live || !acceptsEventStream(accept)) acceptable(accept);
+  if (!field.live || !prefersEvents(accept)) acceptable(accept);
   const query = parseQuery(search, operation);
   const body = operation.method === 'GET' || operation.method === 'DELETE' ? {} : await parseBody(request);
   const args: Record<string, unknown> = { ...query };

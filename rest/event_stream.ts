@@ -1,56 +1,109 @@
-// Live tails: `Accept: text/event-stream` on an operation marked @live answers with server-sent events (HTML Living
-// Standard, section 9.2) in place of a page. An event is a row of the list, its id the position to continue from.
+// Streams of events: `Accept: text/event-stream` on an operation marked @live answers with server-sent events (HTML
+// Living Standard, section 9.2) in place of a page. An event is a row of the list, its id the position to continue
+// from. The last one says why the stream ended.
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
-import { NOSNIFF } from './send_text';
 import { follow, type FollowOptions, type LiveEvent } from '../contract/live';
+import type { Context } from '../core/context';
+import { problem, toDocument, type Problem } from '../core/errors';
+import { limits } from '../core/limits';
+import { asProblem } from './problem';
+import { NOSNIFF } from './send_text';
 
-interface EventStream extends FollowOptions {
-  /** Checks periodically that the key may still read. @throws the problem that refuses it */
-  requireAccess(): Promise<void>;
+/** Events of one response, on either face. */
+export interface EventStream {
+  /**
+   * Waits for a client that does not read, rather than storing for it.
+   * @throws the problem that ends the caller's access meanwhile
+   */
+  write(text: string): Promise<void>;
+  /** Sends the last text. A client that does not take it is cut off. */
+  end(text: string): void;
 }
 
-const ACCESS_CHECK_MS = 15_000;
+/** Proxies close what is silent for long, often after 30 seconds. */
+const HEARTBEAT_MS = 12_000;
+/** How old the last check of the caller's access may be when more is sent, or waits to be. */
+const ACCESS_CHECK_MS = 5_000;
+const LAST_WRITE_MS = 3_000;
 const openStreams = new Map<string, number>();
 
-export function acceptsEventStream(accept: string | undefined): boolean {
-  return /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(accept ?? '');
-}
-
 /**
- * Streams until the client goes, the process stops, or the key may no longer read. @throws rate_limited for too many
- * streams
+ * Streams until the client goes, the process stops, or the caller may no longer read.
+ * @throws rate_limited for too many streams; what ended the stream, after it was said
  */
-export async function sendEventStream(response: ServerResponse, given: EventStream): Promise<void> {
-  const account = given.ctx.identity?.account_id ?? '';
-  const leave = countStream(account);
+export async function sendEventStream(response: ServerResponse, given: FollowOptions): Promise<void> {
+  const { ctx, signal } = given;
+  const leave = countStream(ctx);
   try {
     // Whatever is wrong with the request shows before the first byte.
-    await given.reader.read(given.args, given.ctx, given.after);
-    response.writeHead(200, {
-      'X-Request-Id': given.ctx.request_id,
-      ...given.ctx.reply.headers,
-      ...NOSNIFF,
-      'Content-Type': 'text/event-stream',
-      'Cache-Control': 'no-store',
-      'X-Accel-Buffering': 'no',
+    await given.reader.read(given.args, ctx, given.after);
+    const stream = openEventStream(response, ctx, signal);
+    // As the stream would begin; it has no end that HEAD could wait for.
+    if (response.req.method === 'HEAD') return stream.end('');
+    await sendEvents(stream, given).catch((error: unknown) => {
+      stream.end(formatEnd(response, ctx, asProblem(error)));
+      throw error;
     });
-    await writeChunk(response, 'retry: 1000\n\n', given.signal);
-    await sendEvents(response, given);
-    response.end();
-  } catch (error) {
-    if (!response.headersSent) throw error;
-    // The client reconnects with Last-Event-ID and gets the error as an ordinary answer.
-    response.end();
+    stream.end(formatEnd(response, ctx, stopping()));
   } finally {
     leave();
   }
 }
 
-/** Counts a stream of the account. @throws rate_limited */
-export function countStream(account: string): () => void {
+/** Why a stream ends when the process does. */
+export function stopping(): Problem {
+  return problem('service_unavailable', 'The server is stopping. Connect again.');
+}
+
+/** Begins the response. The signal is aborted when the client is gone or the process stops. */
+export function openEventStream(response: ServerResponse, ctx: Context, signal: AbortSignal): EventStream {
+  response.writeHead(200, {
+    'X-Request-Id': ctx.request_id,
+    ...ctx.reply.headers,
+    ...NOSNIFF,
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+  });
+  // The headers go with the first byte.
+  response.write(':\n\n');
+  const heartbeat = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(':\n\n');
+  }, HEARTBEAT_MS);
+  const stopHeartbeat = (): void => clearInterval(heartbeat);
+  response.once('close', stopHeartbeat);
+  let checkAt = performance.now() + ACCESS_CHECK_MS;
+  const requireAccess = async (): Promise<void> => {
+    if (performance.now() < checkAt) return;
+    await ctx.readmit?.();
+    checkAt = performance.now() + ACCESS_CHECK_MS;
+  };
+  return {
+    async write(text) {
+      await requireAccess();
+      if (signal.aborted || response.write(text)) return;
+      while (!signal.aborted && response.writableNeedDrain) {
+        await drained(response, AbortSignal.any([signal, AbortSignal.timeout(ACCESS_CHECK_MS)]));
+        await requireAccess();
+      }
+    },
+    end(text) {
+      stopHeartbeat();
+      const cut = setTimeout(() => response.destroy(), LAST_WRITE_MS);
+      response.once('close', () => clearTimeout(cut));
+      response.end(text);
+    },
+  };
+}
+
+function drained(response: ServerResponse, signal: AbortSignal): Promise<unknown> {
+  return once(response, 'drain', { signal }).catch(() => {});
+}
+
+/** Counts a stream of the caller's account. @throws rate_limited */
+export function countStream({ identity }: Context): () => void {
+  const account = identity?.account_id ?? '';
   const count = openStreams.get(account) ?? 0;
   if (count >= limits.streamsPerAccount)
     throw problem(
@@ -67,23 +120,18 @@ export function countStream(account: string): () => void {
   };
 }
 
-async function sendEvents(response: ServerResponse, given: EventStream): Promise<void> {
-  let askAt = performance.now() + ACCESS_CHECK_MS;
-  for await (const events of follow(given)) {
-    await writeChunk(response, formatEvents(given, events), given.signal);
-    if (performance.now() < askAt) continue;
-    await given.requireAccess();
-    askAt = performance.now() + ACCESS_CHECK_MS;
-  }
+async function sendEvents(stream: EventStream, given: FollowOptions): Promise<void> {
+  await stream.write('retry: 1000\n\n');
+  for await (const events of follow(given)) await stream.write(formatEvents(given.ctx, events));
 }
 
-function formatEvents({ ctx }: EventStream, events: LiveEvent[]): string {
-  if (!events.length) return ': still here\n\n';
-  return events.map(({ id, data }) => `id: ${ctx.cursors.conceal(id)}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+function formatEvents({ cursors }: Context, events: LiveEvent[]): string {
+  return events.map(({ id, data }) => `id: ${cursors.conceal(id)}\ndata: ${JSON.stringify(data)}\n\n`).join('');
 }
 
-// A client that does not read is waited for, not stored for.
-async function writeChunk(response: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
-  if (signal.aborted || response.write(text)) return;
-  await once(response, 'drain', { signal }).catch(() => {});
+/** A client that connects again gets the same problem as the answer, where it lasts. */
+function formatEnd({ req }: ServerResponse, { config, request_id }: Context, failure: Problem): string {
+  const instance = (req.url ?? '/').split('?')[0] as string;
+  const document = toDocument(failure, { base_url: config.baseUrl, request_id, instance });
+  return `event: problem\ndata: ${JSON.stringify(document)}\n\n`;
 }

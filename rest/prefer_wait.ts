@@ -1,9 +1,11 @@
 // `Prefer: wait=N` (RFC 7240 section 4.3): the answer of an operation that starts work is held back until the resource
 // has settled, or N seconds are over. It is then what a GET would answer at that moment.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readmission, type RootOperation } from '../contract/admission';
 import type { Operation } from '../contract/operations';
 import { answerTypeOf, readerParams } from '../contract/readers';
 import type { Context } from '../core/context';
+import { Problem } from '../core/errors';
 import { limits } from '../core/limits';
 import { abortOnDisconnect } from './disconnect';
 import type { Exchange } from './exchange';
@@ -31,6 +33,7 @@ export async function waitIfPreferred(
     return answer;
   const transitional = parts.transitional.get(answerTypeOf(operation)) ?? [];
   ctx.signal = abortOnDisconnect(response, ctx.signal);
+  ctx.readmit = readmission(ctx, parts.operations.get(operation.field.name) as RootOperation);
   const inPath = readerParams(reader, params, answer.body);
   const handler = parts.handlers.get(reader.operation.id) as Handler;
   const settled = await waitUntilSettled(answer, { seconds, transitional, signal: ctx.signal }, () =>
@@ -82,19 +85,31 @@ function isTransitional(body: string, transitional: readonly string[]): boolean 
   return status !== undefined && transitional.includes(status);
 }
 
-/** Body and ETag as the GET would answer; null where the resource is gone. */
+/** Body and ETag as the GET would answer; null where the resource is gone, or the caller may not see it any more. */
 async function readAgain(
   ctx: Context,
   handler: Handler,
   { params }: Operation,
   inPath: Record<string, string>,
 ): Promise<Reading> {
+  if (!(await isStillAdmitted(ctx))) return null;
   const fresh: Context = { ...ctx, loaders: new Map(), reply: { status: null, etag: null, headers: {} } };
   const args = Object.fromEntries(params.map(({ name, argument }) => [argument, inPath[name]]));
   try {
     return { body: await handler(fresh, args), etag: fresh.reply.etag };
   } catch (error) {
     if (asProblem(error).code === 'not_found') return null;
+    throw error;
+  }
+}
+
+// What the caller asked for is done, so they get the answer of when they still might ask.
+async function isStillAdmitted(ctx: Context): Promise<boolean> {
+  try {
+    await ctx.readmit?.();
+    return true;
+  } catch (error) {
+    if (error instanceof Problem) return false;
     throw error;
   }
 }

@@ -35,7 +35,13 @@ describe('what is no good query', () => {
     ],
     ['variables that are no object', 400, 'graphql_invalid', '{"query": "{ __typename }", "variables": "{}"}'],
     ['variables in a list', 400, 'graphql_invalid', '{"query": "{ __typename }", "variables": []}'],
-    ['a subscription', 400, 'graphql_invalid', '{"query": "subscription { __typename }"}'],
+    [
+      'a subscription of a client that takes no events',
+      406,
+      'not_acceptable',
+      '{"query": "subscription { __typename }"}',
+      { Accept: 'application/json' },
+    ],
     [
       'a hash instead of a query',
       400,

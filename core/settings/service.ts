@@ -118,7 +118,8 @@ export const serviceSettings = {
     default: String(limits.failedAuthPerMinute),
     min: 1,
     max: 10_000_000,
-    description: 'Failed authentications per IP address and minute.',
+    description:
+      'Per IP address and minute: failed authentications, and GraphQL queries without a key whose text is new.',
   }),
   RATE_LIMIT_STORE: oneOf(['memory', 'postgres'], {
     default: null,

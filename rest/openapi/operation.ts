@@ -16,7 +16,8 @@ import { answerSchema, inputRef } from './schemas';
 
 const EVENT_STREAM = [
   'Server-sent events. `data` is an entry of the list as JSON, and `id` is the position from which the stream can be',
-  'resumed. Entries are sent as they are written.',
+  'resumed. Entries are sent as they are written. The last event, `problem`, is a problem document that says why the',
+  'stream ended.',
 ].join(' ');
 
 export function operationObject(builder: DocumentBuilder, operation: Operation): OperationObject {

@@ -45,7 +45,6 @@ const PACKAGES: Record<string, string[]> = {
   graphql: ['core', 'contract', 'resolvers', 'rest', 'graphql', 'platform'],
   pino: ['core'],
   'prom-client': ['server'],
-  'graphql-sse': ['graphql'],
   'acme-client': ['drivers'],
   nodemailer: ['drivers'],
 };
