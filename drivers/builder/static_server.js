@@ -1,57 +1,24 @@
-// Serves the files of a site. It is copied into what is built and needs Node.js and nothing else.
-//   node static_server.js <directory> [<directory> ...]      the first one that has an index.html is served
+// Serves the files of a site. It is copied into what is built, with the files beside it that it needs.
+//   node static_server.cjs <directory> [<directory> ...]      the first one that has an index.html is served
 'use strict';
 
 const fs = require('node:fs');
 const http = require('node:http');
 const path = require('node:path');
+const { findSite, isFile, isServed, namesPage, typeOf, walk } = require('./static_files.cjs');
+const { REWRITE, matchRule, readRules } = require('./static_redirects.cjs');
+const { PACK, chooseVariant, openVariants } = require('./static_variants.cjs');
 
-const types = {
-  '.html': 'text/html; charset=utf-8',
-  '.htm': 'text/html; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
-  '.json': 'application/json',
-  '.map': 'application/json',
-  '.webmanifest': 'application/manifest+json',
-  '.xml': 'application/xml',
-  '.txt': 'text/plain; charset=utf-8',
-  '.md': 'text/markdown; charset=utf-8',
-  '.csv': 'text/csv; charset=utf-8',
-  '.ics': 'text/calendar; charset=utf-8',
-  '.svg': 'image/svg+xml',
-  '.png': 'image/png',
-  '.jpg': 'image/jpeg',
-  '.jpeg': 'image/jpeg',
-  '.gif': 'image/gif',
-  '.webp': 'image/webp',
-  '.avif': 'image/avif',
-  '.ico': 'image/x-icon',
-  '.woff': 'font/woff',
-  '.woff2': 'font/woff2',
-  '.ttf': 'font/ttf',
-  '.otf': 'font/otf',
-  '.mp3': 'audio/mpeg',
-  '.ogg': 'audio/ogg',
-  '.mp4': 'video/mp4',
-  '.webm': 'video/webm',
-  '.pdf': 'application/pdf',
-  '.zip': 'application/zip',
-  '.wasm': 'application/wasm',
-};
-const encodings = [
-  ['br', '.br'],
-  ['gzip', '.gz'],
-];
-
-const root = findRoot(process.argv.slice(2));
+const site = requireSite(process.argv.slice(2));
+const rules = [...requireRules(), ...fallbackRules()];
+const forcedRules = rules.filter(({ isForced }) => isForced);
+const variantsOf = openVariants(site);
 const server = http.createServer((request, response) => {
   try {
-    answer(request, response);
+    respond(request, response);
   } catch (error) {
     console.error(error);
-    if (!response.headersSent) plain(response, 500, 'Internal server error');
+    if (!response.headersSent) sendText(response, 500, 'Internal server error');
     else response.destroy();
   }
 });
@@ -65,9 +32,9 @@ process.on('SIGTERM', () => {
   server.closeIdleConnections();
 });
 
-function findRoot(directories) {
-  const found = directories.find((directory) => fs.existsSync(path.join(directory, 'index.html')));
-  if (found) return fs.realpathSync(found);
+function requireSite(directories) {
+  const found = findSite(directories);
+  if (found !== null) return found;
   console.error(
     `There is no index.html in ${directories.join(', ') || 'any directory'}. ` +
       'To run a server of your own instead, add a Procfile.',
@@ -75,19 +42,61 @@ function findRoot(directories) {
   process.exit(1);
 }
 
-function answer(request, response) {
+function requireRules() {
+  try {
+    return readRules(site);
+  } catch (error) {
+    console.error(error.message);
+    process.exit(1);
+  }
+}
+
+/** What answers for pages that are no files: 200.html, else the index.html of a site that has only this one. */
+function fallbackRules() {
+  const has = (name) => isFile(path.join(site.root, name));
+  const page = has('200.html') ? '/200.html' : !has('404.html') && hasOneIndex() ? '/index.html' : null;
+  if (page === null) return [];
+  console.log(`Paths of pages that are no files are answered with ${page}.`);
+  return [{ parts: ['*'], to: page, status: REWRITE, isForced: false }];
+}
+
+function hasOneIndex() {
+  let count = 0;
+  walk(site, (name) => {
+    if (path.posix.basename(name) === 'index.html') count += 1;
+    return count < 2;
+  });
+  return count === 1;
+}
+
+function respond(request, response) {
   if (request.method !== 'GET' && request.method !== 'HEAD')
-    return plain(response, 405, 'Method not allowed', { allow: 'GET, HEAD' });
+    return sendText(response, 405, 'Method not allowed', { allow: 'GET, HEAD' });
   const [rawPath, query] = split(request.url, '?');
-  const wanted = decoded(rawPath);
-  if (wanted === null) return plain(response, 400, 'Bad request');
-  const file = find(wanted);
-  if (file && file.isDirectory) return redirect(response, `${rawPath}/${query === undefined ? '' : `?${query}`}`);
-  if (file) return send(request, response, 200, file);
-  const fallback = find('/200.html');
-  if (fallback) return send(request, response, 200, fallback);
-  const page = find('/404.html');
-  return page ? send(request, response, 404, page) : plain(response, 404, 'Not found');
+  const wanted = decodePath(rawPath);
+  if (wanted === null) return sendText(response, 400, 'Bad request');
+  const parts = wanted.split('/').filter(Boolean);
+  const forced = matchRule(forcedRules, parts);
+  if (forced !== null) return apply(forced, { request, response, query, isPage: true });
+  const found = find(parts, wanted.endsWith('/'));
+  if (found === 'directory') return redirect(response, 301, `${rawPath}/`, query);
+  if (found !== null && found !== 'refused') return send(request, response, 200, found);
+  const rule = matchRule(rules, parts);
+  if (rule === null) return notFound(request, response);
+  return apply(rule, { request, response, query, isPage: found === null && namesPage(parts) });
+}
+
+/** A missing script or image stays missing: a page in its place would be read as one, and be cached under its name. */
+function apply(rule, { request, response, query, isPage }) {
+  if (rule.status >= 300 && rule.status < 400) return redirect(response, rule.status, rule.to, query);
+  const found = findPath(split(rule.to, '?')[0]);
+  if (rule.status !== REWRITE) return notFound(request, response, found);
+  if (found === null || (found.file.endsWith('.html') && !isPage)) return notFound(request, response);
+  return send(request, response, 200, found);
+}
+
+function notFound(request, response, page = findPath('/404.html')) {
+  return page === null ? sendText(response, 404, 'Not found') : send(request, response, 404, page);
 }
 
 function split(text, mark) {
@@ -96,7 +105,7 @@ function split(text, mark) {
 }
 
 /** The path as it is meant; null where it is no path of ours. */
-function decoded(rawPath) {
+function decodePath(rawPath) {
   try {
     const wanted = decodeURIComponent(rawPath);
     return wanted.startsWith('/') && !/[\0\\]/.test(wanted) ? wanted : null;
@@ -105,82 +114,100 @@ function decoded(rawPath) {
   }
 }
 
-/**
- * A file, or a directory that was requested without its last slash. Nothing that begins with a dot, nothing behind a
- * link that leads out.
- */
-function find(wanted) {
-  const parts = wanted.split('/').filter(Boolean);
-  if (parts.some((part) => part.startsWith('.') && part !== '.well-known')) return null;
-  const base = path.join(root, ...parts);
-  if (wanted.endsWith('/')) return regular(path.join(base, 'index.html'));
-  return regular(base) || regular(`${base}.html`) || (regular(path.join(base, 'index.html')) && { isDirectory: true });
+function findPath(rawPath) {
+  const wanted = decodePath(rawPath);
+  const found = wanted === null ? null : find(wanted.split('/').filter(Boolean), wanted.endsWith('/'));
+  return found === 'directory' || found === 'refused' ? null : found;
 }
 
-function regular(file) {
+/**
+ * A file; 'directory' for one that was requested without its last slash; 'refused' for what is there and is nobody's
+ * business; null for what is not there.
+ */
+function find(parts, isDirectory) {
+  if (parts.some((part, i) => part.startsWith('.') && !(part === '.well-known' && i === 0))) return 'refused';
+  const base = parts.join('/');
+  const index = parts.length === 0 ? 'index.html' : `${base}/index.html`;
+  const first = isDirectory ? look(index) : look(base);
+  if (first !== null && first !== 'refused') return first;
+  if (isDirectory && isFile(path.join(site.root, base))) return 'refused';
+  const page = parts.length === 0 ? null : look(`${base}.html`);
+  if (page !== null) return page;
+  return first === null && !isDirectory && look(index)?.file ? 'directory' : first;
+}
+
+/** Neither what is not of a site, nor what a link makes of it, nor what is behind a link that leads out. */
+function look(name) {
   try {
-    const real = fs.realpathSync(file);
+    const real = fs.realpathSync(path.join(site.root, name));
     const stat = fs.statSync(real);
-    return stat.isFile() && real.startsWith(root + path.sep) ? { file: real, name: file, stat } : null;
+    if (!stat.isFile()) return null;
+    const isInside = real.startsWith(site.root === '/' ? '/' : `${site.root}/`);
+    const isShown = isInside && isServed(site, name) && isServed(site, path.relative(site.root, real));
+    return isShown ? { file: real, name, stat } : 'refused';
   } catch {
     return null;
   }
 }
 
 // Begins with one slash, whatever was asked for: //example.com/ would be another host.
-function redirect(response, to) {
-  response.writeHead(301, { location: to.replace(/^\/+/, '/'), 'content-length': 0 }).end();
+function redirect(response, status, to, query) {
+  const location = to.startsWith('/') ? to.replace(/^\/+/, '/') : to;
+  const more = query === undefined || location.includes('?') ? '' : `?${query}`;
+  response.writeHead(status, { location: location + more, 'content-length': 0 }).end();
 }
 
 function send(request, response, status, found) {
-  const chosen = compressed(request, found);
-  const { size } = chosen.stat;
-  const headers = headersOf(found, chosen);
-  if (status === 200 && isFresh(request, headers)) return response.writeHead(304, headers).end();
+  const entry = variantsOf(found);
+  const ranges = status === 200 && request.method === 'GET' ? request.headers.range : undefined;
+  // Ranges are of the file as it is: what a client has of another form would not fit to them.
+  const variant = ranges === undefined ? chooseVariant(request.headers['accept-encoding'], entry) : null;
+  const size = variant === null ? found.stat.size : variant.bytes;
+  const headers = headersOf(found, entry, variant);
+  if (status === 200 && isFresh(request, headers)) return notModified(response, headers);
   headers['accept-ranges'] = 'bytes';
-  const range = status === 200 ? rangeOf(request, size, headers) : null;
-  if (range === 'none') return plain(response, 416, 'Range not satisfiable', { 'content-range': `bytes */${size}` });
+  const range = ranges === undefined ? null : rangeOf(request, size, headers);
+  if (range === 'none') return sendText(response, 416, 'Range not satisfiable', { 'content-range': `bytes */${size}` });
   if (range) headers['content-range'] = `bytes ${range.start}-${range.end}/${size}`;
   headers['content-length'] = range ? range.end - range.start + 1 : size;
   response.writeHead(range ? 206 : status, headers);
   if (request.method === 'HEAD' || headers['content-length'] === 0) return response.end();
-  const stream = fs.createReadStream(chosen.file, range || {});
+  const stream =
+    variant === null
+      ? fs.createReadStream(found.file, range || {})
+      : fs.createReadStream(variant.file ?? PACK, { start: variant.offset, end: variant.offset + size - 1 });
   stream.on('error', () => response.destroy());
   response.on('close', () => stream.destroy());
   stream.pipe(response);
 }
 
-function headersOf(found, { stat, encoding, varies }) {
+function headersOf({ name, stat }, entry, variant) {
+  const version = entry.digest ?? `${stat.size.toString(36)}-${Math.floor(stat.mtimeMs).toString(36)}`;
   const headers = {
-    'content-type': types[path.extname(found.name).toLowerCase()] || 'application/octet-stream',
-    etag: `"${stat.size.toString(36)}-${Math.floor(stat.mtimeMs).toString(36)}${encoding ? `-${encoding}` : ''}"`,
+    'content-type': typeOf(name),
+    etag: `"${version}${variant === null ? '' : `-${variant.coding}`}"`,
     'last-modified': stat.mtime.toUTCString(),
-    // Names with a digest in them never change what they mean.
-    'cache-control':
-      /[.-][0-9a-zA-Z_]{8,}\.(?:js|css|woff2?|png|jpe?g|svg|webp|avif)$/.test(found.name) &&
-      /\/assets\/|\/static\/|\/_next\//.test(found.name)
-        ? 'public, max-age=31536000, immutable'
-        : 'public, max-age=0, must-revalidate',
+    'cache-control': hasDigest(name) ? 'public, max-age=31536000, immutable' : 'public, max-age=0, must-revalidate',
     'x-content-type-options': 'nosniff',
   };
-  if (encoding) headers['content-encoding'] = encoding;
-  if (varies) headers.vary = 'accept-encoding';
+  if (variant !== null) headers['content-encoding'] = variant.coding;
+  if (entry.variants.length > 0) headers.vary = 'accept-encoding';
   return headers;
 }
 
-/** The compressed file beside it, where the build has left one and the client takes it. */
-function compressed(request, found) {
-  const accepted = String(request.headers['accept-encoding'] || '')
-    .split(',')
-    .filter((one) => !/;\s*q=0(\.0*)?\s*$/.test(one))
-    .map((one) => one.split(';')[0].trim());
-  const beside = encodings
-    .map(([encoding, suffix]) => ({ encoding, found: regular(found.file + suffix) }))
-    .filter((one) => one.found);
-  const chosen = beside.find(({ encoding }) => accepted.includes(encoding));
-  return chosen
-    ? { ...chosen.found, encoding: chosen.encoding, varies: true }
-    : { ...found, varies: beside.length > 0 };
+/** Names with a digest in them, as bundlers write them, never change what they mean. A long word is no digest. */
+function hasDigest(name) {
+  if (!/(?:^|\/)(?:assets|static|_next|_nuxt|_astro|_app\/immutable)\//.test(name)) return false;
+  const [, digest = '', suffix] = /[.-](\w{8}|[0-9a-f]{8,64})(?:\.chunk)?\.(\w+)$/.exec(name) ?? [];
+  if (!/^(?:m?js|css|woff2?|png|jpe?g|svg|webp|avif)$/.test(suffix)) return false;
+  const hasDigit = /\d/.test(digest) && /[a-z]/i.test(digest);
+  const isMixed = /[a-z].*[A-Z]|[A-Z]{2}.*[a-z]/.test(digest) && /^(?:m?js|css)$/.test(suffix);
+  return (hasDigit && /[A-Z]|^[0-9a-f]+$/.test(digest)) || isMixed;
+}
+
+function notModified(response, headers) {
+  const { 'content-type': _type, 'content-encoding': _encoding, ...kept } = headers;
+  response.writeHead(304, kept).end();
 }
 
 /** RFC 9110 section 13.2.2. */
@@ -197,7 +224,9 @@ function rangeOf(request, size, headers) {
   const match = /^bytes=(\d*)-(\d*)$/.exec(request.headers.range || '');
   const condition = request.headers['if-range'];
   if (!match || (match[1] === '' && match[2] === '')) return null;
-  if (condition !== undefined && condition !== headers.etag && condition !== headers['last-modified']) return null;
+  // The date is that of all forms, so it says nothing of which one the client has a part of.
+  const isSame = condition === headers.etag || (!headers.vary && condition === headers['last-modified']);
+  if (condition !== undefined && !isSame) return null;
   const isSuffix = match[1] === '';
   const start = isSuffix ? Math.max(size - Number(match[2]), 0) : Number(match[1]);
   const end = isSuffix || match[2] === '' ? size - 1 : Math.min(Number(match[2]), size - 1);
@@ -206,7 +235,7 @@ function rangeOf(request, size, headers) {
   return start > end ? 'none' : { start, end };
 }
 
-function plain(response, status, text, headers = {}) {
+function sendText(response, status, text, headers = {}) {
   response
     .writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': text.length + 1, ...headers })
     .end(`${text}\n`);

@@ -8,7 +8,8 @@ import type { SourceFiles } from './source_files';
 export const OUTPUT_DIRECTORIES = ['dist', 'build', 'out', 'public', '_site'];
 
 // `.cjs`: the package.json around it may say that its files are modules.
-const serverFile = '.platform/static_server.cjs';
+const serverDirectory = '.platform';
+const serverFiles = ['static_server', 'static_files', 'static_redirects', 'static_variants', 'static_compress'];
 
 /** The directory of a site that is there without a build; null where there is none. */
 export async function findSiteDirectory(files: SourceFiles): Promise<string | null> {
@@ -22,7 +23,7 @@ export function planSite(directory: string): LanguagePlan {
     summary: [directory === '.' ? 'Static site' : `Static site of ${directory}/`],
     tools: [],
     steps: [],
-    site: [serverStep()],
+    site: [serverStep([directory])],
     prune: null,
     processes: { web: command([directory]) },
     env: {},
@@ -38,22 +39,34 @@ export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 
     directories.map((directory) => (directory === '.' ? 'the root directory' : `${directory}/`)).join(', ') +
     '. To run a server instead, add a start script or a Procfile.';
   const check: Step = { name: 'Static site', command: `${tests} || { echo "${none}" >&2; exit 1; }` };
-  return { site: [check, serverStep()], processes: { web: command(directories) } };
+  return { site: [check, serverStep(directories)], processes: { web: command(directories) } };
 }
 
 /** For a build command of the user, whose result nobody knows: the server says at its start if there is no site. */
 export function siteOfCustomBuild(directories: string[]): Pick<LanguagePlan, 'site' | 'processes'> {
-  return { site: [serverStep()], processes: { web: command(directories) } };
+  return { site: [serverStep(directories)], processes: { web: command(directories) } };
 }
 
 function command(directories: string[]): string {
-  return `node ${serverFile} ${directories.join(' ')}`;
+  return `node ${serverDirectory}/static_server.cjs ${directories.join(' ')}`;
 }
 
-function serverStep(): Step {
-  const server = readFileSync(path.join(__dirname, 'static_server.js'), 'utf8');
+function serverStep(directories: string[]): Step {
+  const compress = `node ${serverDirectory}/static_compress.cjs`;
   return {
     name: 'Web server for files',
-    command: `mkdir -p .platform && cat > ${serverFile} <<'END_OF_SERVER'\n${server.trimEnd()}\nEND_OF_SERVER`,
+    command: [
+      // What a source brings under these names is not what its build has left.
+      `mkdir -p ${serverDirectory} && rm -rf ${serverDirectory}/static[_.]* || exit 1`,
+      ...serverFiles.map(writeCommand),
+      `${compress} check ${directories.join(' ')} || exit 1`,
+      // A build that succeeded does not fail because its site is larger than it must be.
+      `${compress} compress ${directories.join(' ')} || echo 'The files were not compressed.'`,
+    ].join('\n'),
   };
+}
+
+function writeCommand(name: string): string {
+  const text = readFileSync(path.join(__dirname, `${name}.js`), 'utf8').trimEnd();
+  return `cat > ${serverDirectory}/${name}.cjs <<'END_OF_SERVER' || exit 1\n${text}\nEND_OF_SERVER`;
 }

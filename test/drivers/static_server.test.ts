@@ -4,6 +4,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { openWorkshop, type Built, type Running } from '../support/built';
+import { getAsWritten } from '../support/get_as_written';
 
 const workshop = openWorkshop();
 
@@ -11,6 +12,14 @@ afterAll(() => workshop.close());
 
 describe('the server of sites', () => {
   const script = 'console.log(1);'.repeat(20);
+  const digests: [name: string, isKept: boolean][] = [
+    ['assets/index-DiwrgTda.js', true],
+    ['static/js/main.3f9d8a2c.chunk.js', true],
+    ['_astro/page.B1Xkq_2Z.css', true],
+    ['assets/photo-portrait.jpg', false],
+    ['assets/shot-20240101.png', false],
+    ['plain/app-3f9d8a2c.js', false],
+  ];
   let running: Running;
   let built: Built;
 
@@ -29,10 +38,13 @@ describe('the server of sites', () => {
         '.git/config': 'SECRET',
         '.well-known/security.txt': 'contact',
         'assets/app-3f9d8a2c.js': 'x',
+        ...Object.fromEntries(digests.map(([name]) => [name, 'x'])),
       }),
     );
     writeFileSync(path.join(built.directory, 'app.js.br'), brotliCompressSync(script));
     writeFileSync(path.join(built.directory, 'app.js.gz'), gzipSync(script));
+    writeFileSync(path.join(built.directory, 'about.html.gz'), gzipSync('other'));
+    writeFileSync(path.join(built.directory, '404.html.br'), brotliCompressSync('lost').subarray(0, 4));
     symlinkSync('/etc/passwd', path.join(built.directory, 'passwd.txt'));
     symlinkSync('/etc', path.join(built.directory, 'etc'));
     symlinkSync('about.html', path.join(built.directory, 'also.html'));
@@ -40,25 +52,8 @@ describe('the server of sites', () => {
     running = await workshop.start(built);
   });
 
-  interface Answer {
-    status: number;
-    headers: http.IncomingHttpHeaders;
-    body: Buffer;
-  }
-
-  /** Not fetch, which tidies paths and unpacks bodies. */
-  function get(target: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const request = http.request(running.url, { path: target, headers, method }, (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('end', () =>
-          resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks) }),
-        );
-      });
-      request.on('error', reject).end();
-    });
-  }
+  const get = (target: string, headers: Record<string, string> = {}, method = 'GET') =>
+    getAsWritten(running.url + target, headers, method);
 
   test.each([
     ['/', 'text/html; charset=utf-8', '<h1>home</h1>'],
@@ -152,7 +147,7 @@ describe('the server of sites', () => {
     expect((await part('bytes=2-4', { 'if-range': '"old"' }))[0]).toBe(200);
   });
 
-  test('compressed files of the build, for who takes them', async () => {
+  test('forms that a build has put beside a file, for who takes them, where they unpack to it', async () => {
     const brotli = await get('/app.js', { 'accept-encoding': 'gzip, br' });
     expect(brotli).toMatchObject({
       headers: { 'content-encoding': 'br', vary: 'accept-encoding', 'content-type': 'text/javascript; charset=utf-8' },
@@ -165,14 +160,12 @@ describe('the server of sites', () => {
     expect(plain.headers).toMatchObject({ vary: 'accept-encoding' });
     expect(plain.headers).not.toHaveProperty('content-encoding');
     expect(new Set([brotli, plain].map(({ headers }) => headers.etag)).size).toBe(2);
+    for (const target of ['/about', '/nowhere'])
+      expect((await get(target, { 'accept-encoding': 'gzip, br' })).headers).not.toHaveProperty('content-encoding');
   });
 
-  test('200.html answers for everything that is not there', async () => {
-    const site = await workshop.build(workshop.source({ 'index.html': 'home', '200.html': 'app', '404.html': 'lost' }));
-    const other = await workshop.start(site);
-    const answer = await fetch(`${other.url}/some/where`);
-    expect([answer.status, await answer.text()]).toEqual([200, 'app']);
-    expect((await fetch(`${other.url}/.env`)).status).toBe(200);
+  test.each(digests)('%s is kept by browsers as a name with a digest: %p', async (name, isKept) => {
+    expect(/immutable/.test((await get(`/${name}`)).headers['cache-control']!)).toBe(isKept);
   });
 
   test('SIGTERM: what is open is finished, then it ends with 0', async () => {

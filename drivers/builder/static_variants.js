@@ -1,0 +1,82 @@
+// The compressed forms of the files of a site: all in one file, which a list with their offsets makes valid. Forms that
+// a build has put beside a file (`app.js.br`) count where that has none, and where they unpack to it.
+'use strict';
+
+const fs = require('node:fs');
+const path = require('node:path');
+const { brotliDecompressSync, gunzipSync } = require('node:zlib');
+
+const LIST = path.join(__dirname, 'static.json');
+const PACK = path.join(__dirname, 'static.pack');
+const BESIDE = [
+  { coding: 'br', suffix: '.br', unpack: brotliDecompressSync },
+  { coding: 'gzip', suffix: '.gz', unpack: gunzipSync },
+];
+const BESIDE_BYTES_MAX = 8 << 20;
+
+/** Answers a function that finds the forms of a file. A list or pack that is incomplete counts as none. */
+function openVariants(site) {
+  const listed = readList(site);
+  const beside = new Map();
+  return ({ file, stat }) => {
+    const entry = listed.get(path.relative(site.root, file));
+    if (entry?.size === stat.size && entry.seconds === Math.floor(stat.mtimeMs / 1000)) return entry;
+    const known = beside.get(file);
+    if (known?.mtimeMs === stat.mtimeMs && known.size === stat.size) return known;
+    const { size, mtimeMs } = stat;
+    const made = { size, mtimeMs, variants: size > BESIDE_BYTES_MAX ? [] : variantsBeside(file, size) };
+    beside.set(file, made);
+    return made;
+  };
+}
+
+function readList(site) {
+  try {
+    const { directory, bytes, files } = JSON.parse(fs.readFileSync(LIST, 'utf8'));
+    if (directory !== site.directory || fs.statSync(PACK).size !== bytes) return new Map();
+    return new Map(files.map((entry) => [entry.name, entry]));
+  } catch {
+    return new Map();
+  }
+}
+
+function variantsBeside(file, size) {
+  return BESIDE.flatMap(({ coding, suffix, unpack }) => {
+    try {
+      const stat = fs.lstatSync(file + suffix);
+      if (!stat.isFile() || stat.size > size) return [];
+      const unpacked = unpack(fs.readFileSync(file + suffix), { maxOutputLength: Math.max(size, 1) });
+      return unpacked.equals(fs.readFileSync(file))
+        ? [{ coding, file: file + suffix, offset: 0, bytes: stat.size }]
+        : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/**
+ * The form that the client likes best (RFC 9110 section 12.5.3), of equals the smallest; null for the file as it is.
+ * That is also the answer to a client that takes no form at all: better than an error.
+ */
+function chooseVariant(header, { variants }) {
+  if (header === undefined) return null;
+  const weights = parseWeights(header);
+  const weightOf = (coding) => weights.get(coding) ?? weights.get(`x-${coding}`) ?? weights.get('*') ?? 0;
+  const [best = null] = variants
+    .filter(({ coding }) => weightOf(coding) > 0)
+    .sort((a, b) => weightOf(b.coding) - weightOf(a.coding) || a.bytes - b.bytes);
+  return best !== null && weightOf(best.coding) >= (weights.get('identity') ?? 0) ? best : null;
+}
+
+function parseWeights(header) {
+  const weights = new Map();
+  for (const item of header.toLowerCase().split(',')) {
+    const [coding, ...parameters] = item.split(';').map((word) => word.trim());
+    const weight = parameters.find((one) => /^q\s*=/.test(one))?.replace(/^q\s*=\s*/, '') ?? '1';
+    if (coding !== '' && /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight)) weights.set(coding, Number(weight));
+  }
+  return weights;
+}
+
+module.exports = { LIST, PACK, chooseVariant, openVariants };
