@@ -16,7 +16,7 @@ const get = (place: string, options = {}): Promise<Answer> =>
 const rows = async (place: string): Promise<Answer['body'][]> => (await get(place)).body.data;
 
 const shapes: [place: string, key: string, fields: string[]][] = [
-  ['regions', 'id', ['available', 'city', 'country', 'features', 'id', 'name', 'network']],
+  ['regions', 'id', ['available', 'city', 'country', 'features', 'file_isolation', 'id', 'name', 'network']],
   [
     'application_types',
     'id',
@@ -151,6 +151,7 @@ describe('what is offered is what is here', () => {
         features: ['applications', 'databases', 'volumes', 'object_storage', 'registry'],
         // Nothing starts applications here.
         network: null,
+        file_isolation: null,
       },
     ]);
     expect(await rows('volume_size_limits')).toEqual([

@@ -113,13 +113,16 @@ test('a signed zone is valid for every kind of answer, and pending until the par
   expect((await service.call('POST', `/v2/dns_zones/${zone.id}/dnssec`)).body.code).toBe('invalid_state');
 });
 
+// With quotes: what is sealed is random letters.
+const PRIVATE = /"(ksk|private_key|MIG)/;
+
 test('the private keys stand in no answer, no row and no file', async () => {
   const [row] = await service.sql<{ signing_keys: string }>('select signing_keys from dns_zones where id = $1', [
     zone.id,
   ]);
-  expect(row?.signing_keys).not.toMatch(/ksk|private_key|MIG/);
+  expect(row?.signing_keys).not.toMatch(PRIVATE);
   const copies = path.join(service.dataDir, 'dns');
-  for (const file of readdirSync(copies)) expect(readFileSync(path.join(copies, file), 'utf8')).not.toMatch(/ksk|MIG/);
+  for (const file of readdirSync(copies)) expect(readFileSync(path.join(copies, file), 'utf8')).not.toMatch(PRIVATE);
 });
 
 test('it is active once the parent has the DS, and a new key is rolled in behind the old one', async () => {

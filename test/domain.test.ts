@@ -83,6 +83,7 @@ describe('add', () => {
     ['www.shop.co.uk', 'www.shop.co.uk', 'subdomain'],
     ['shop.uk.com', 'shop.uk.com', 'apex'],
     ['*.wild.example', '*.WILD.example', 'wildcard'],
+    ['trailing.example', 'trailing.example.', 'apex'],
     ['a.b.c.deep.example', 'a.b.c.deep.example', 'subdomain'],
   ])('%s', async (hostname, sent, type) => {
     expect(await domains.added(sent, application)).toMatchObject({ hostname, type });
@@ -91,7 +92,7 @@ describe('add', () => {
 
   test.each([
     'localhost',
-    'trailing.example.',
+    'two.dots.example..',
     'two..example',
     '-a.example',
     'a_b.example',
