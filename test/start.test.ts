@@ -17,7 +17,7 @@ import { startProgram } from './support/program';
 import { needs } from './support/programs';
 import { database, directory, setUpStarts, until } from './support/start_cases';
 
-jest.setTimeout(120_000);
+jest.setTimeout(240_000);
 setUpStarts();
 
 const readFirstKey = (dir: string): { key: string; project_id: string; base_url: string } =>

@@ -97,7 +97,7 @@ describe('what keeps it from starting: one line, exit code 1', () => {
     ['a folder for volumes that can not be made', /\/proc\/platform/, () => ({ VOLUME_DIR: nowhere })],
     [
       'networks that this host can not make',
-      /NETWORK is isolated, but this host cannot give projects networks of their own: .*no packet filter/,
+      /NETWORK is isolated, but this host cannot give .* networks of their own: .*(no packet filter|ip: not found)/,
       () => ({ NETWORK: 'isolated', PATH: `${withoutPacketFilter()}:${process.env.PATH}` }),
     ],
     ['an unknown argument', /--port/, () => ({}), ['--port']],

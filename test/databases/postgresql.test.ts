@@ -2,7 +2,16 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { connect, describeEngine, eventually, openHall, refusal, testWhere, type Hall } from '../support/database_hall';
+import {
+  connect,
+  describeEngine,
+  eventually,
+  hasPostgresqlTools,
+  openHall,
+  refusal,
+  testWhere,
+  type Hall,
+} from '../support/database_hall';
 
 describeEngine('postgresql', () => {
   let hall: Hall;
@@ -139,15 +148,17 @@ describeEngine('postgresql', () => {
           expect.stringMatching(/permission denied|must be superuser|privilege|pg_read_all_settings|access to library/),
         ]);
     });
-    // The command works where it stands.
+    // The command works where it stands. Without pg_basebackup there is no backup that an archive would lead on.
     const archive = path.join(hall.databaseDir, id, 'archive');
-    await eventually(
-      'a file of the archive',
-      async () =>
-        (existsSync(archive) && readdirSync(archive, { recursive: true }).some((name) => /\.gz$/.test(String(name)))) ||
-        null,
-      150_000,
-    );
+    if (hasPostgresqlTools())
+      await eventually(
+        'a file of the archive',
+        async () =>
+          (existsSync(archive) &&
+            readdirSync(archive, { recursive: true }).some((name) => /\.gz$/.test(String(name)))) ||
+          null,
+        150_000,
+      );
     await hall.remove(id);
   }, 240_000);
 

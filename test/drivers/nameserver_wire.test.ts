@@ -118,7 +118,7 @@ digTest.each([
 });
 if (!hasIPv6) test.skip('is answered over IPv6 (needs: ::1)', () => {});
 
-test.each([
+digTest.each([
   ['nomail', 'MX', '0 .', '000f', '0003000000'],
   ['_none._tcp', 'SRV', '0 0 0 .', '0021', '000700000000000000'],
 ])('the root as the target of %s %s is one zero byte', async (name, type, text, number, data) => {

@@ -48,15 +48,16 @@ export const hasEngine = (engine: EngineId): boolean => ENGINES_FOUND[engine]();
 
 /** The embedded PostgreSQL makes no backups and no replicas. */
 export function describePostgresqlWithTools(tests: () => void): void {
+  describeWhere('postgresql with its tools', hasPostgresqlTools(), tests);
+}
+
+/** Whether this machine has a PostgreSQL with what makes backups. */
+export function hasPostgresqlTools(): boolean {
   const places = existsSync('/usr/lib/postgresql')
     ? readdirSync('/usr/lib/postgresql').map((series) => `/usr/lib/postgresql/${series}/bin`)
     : [];
-  describeWhere(
-    'postgresql with its tools',
-    [...places, '/usr/bin', '/usr/local/bin'].some(
-      (place) => existsSync(`${place}/pg_basebackup`) && existsSync(`${place}/initdb`),
-    ),
-    tests,
+  return [...places, '/usr/bin', '/usr/local/bin'].some(
+    (place) => existsSync(`${place}/pg_basebackup`) && existsSync(`${place}/initdb`),
   );
 }
 
