@@ -1,5 +1,5 @@
 // The first start on an empty database: an owner, a project, a key with every scope, shown once.
-import { rename, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makePassableDirectory } from '../core/directory';
 import type { HostFacts } from '../core/host_facts';
@@ -33,6 +33,26 @@ export async function firstBoot({ database, config }: Pick<Platform, 'database' 
     await writeFirstKey(config.dataDir, first);
     return first;
   });
+}
+
+/** Takes a first boot back whose service could not listen: the next start is the first one then. */
+export async function undoFirstBoot(
+  { database, config }: Pick<Platform, 'database' | 'config'>,
+  { project_id }: FirstKey,
+): Promise<void> {
+  await database.transaction(async (session) => {
+    const [owner] = await session.query<{ user_id: string; account_id: string }>(
+      named('select m.user_id, u.account_id from members m join users u on u.id = m.user_id where m.project_id = $1'),
+      [project_id],
+    );
+    const remove = (text: string, id: string | undefined): Promise<unknown[]> => session.query(named(text), [id]);
+    await remove('delete from api_keys where user_id = $1', owner?.user_id);
+    await remove('delete from members where project_id = $1', project_id);
+    await remove('delete from projects where id = $1', project_id);
+    await remove('delete from users where id = $1', owner?.user_id);
+    await remove('delete from accounts where id = $1', owner?.account_id);
+  });
+  await rm(firstKeyFile(config.dataDir), { force: true });
 }
 
 function firstKeyFile(dataDir: string): string {

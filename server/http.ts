@@ -166,36 +166,10 @@ function rejectUnparsed(socket: Socket, failure: Problem, baseUrl: string): void
   });
 }
 
-/**
- * So that a start that cannot listen leaves nothing behind, not even the first key.
- * @throws StartupError as listening does
- */
-export async function requireFreePorts(
-  config: Pick<Config, 'host' | 'port' | 'adminHost' | 'adminPort'>,
-): Promise<void> {
-  const { host, port, adminHost, adminPort } = config;
-  for (const place of [
-    { host, port, setting: '' },
-    { host: adminHost, port: adminPort, setting: ' (ADMIN_PORT)' },
-  ]) {
-    if (place.port === 0) continue;
-    const server = createServer();
-    await bind(server, place);
-    await new Promise((resolve) => server.close(resolve));
-  }
-}
-
-interface Place {
-  host: string;
-  port: number;
-  /** Of the message. */
-  setting?: string;
-}
-
-function bind(server: Server, { host, port, setting = '' }: Place): Promise<void> {
+function bind(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new StartupError(`can't listen on ${host}:${port}${setting}: ${listenErrorReason(error)}`)),
+      reject(new StartupError(`can't listen on ${host}:${port}: ${listenErrorReason(error)}`)),
     );
     server.listen(port, host, resolve);
   });

@@ -15,11 +15,14 @@ runProgram('npm start', async (platform) => {
     platform.config.webConcurrency > 1
       ? (load('./cluster/primary') as typeof OfCluster).startCluster
       : (load('./service') as typeof OfService).startService;
-  const { firstBoot, firstBootText } = load('./first_boot') as typeof OfFirstBoot;
+  const { firstBoot, firstBootText, undoFirstBoot } = load('./first_boot') as typeof OfFirstBoot;
   let first: OfFirstBoot.FirstKey | null = null;
   const service = await start(platform, async () => {
     // With PORT=0 the address, which stands beside the key, is known only when the service listens.
     if (platform.config.port !== 0) first = await firstBoot(platform);
+  }).catch(async (error: unknown) => {
+    if (first) await undoFirstBoot(platform, first);
+    throw error;
   });
   first ??= await firstBoot(platform);
   const output = process.stdout.isTTY ? 'terminal' : 'log';

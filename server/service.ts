@@ -42,7 +42,7 @@ import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from '../graphql/face';
 import { gitHooks } from './git_hooks';
 import { gitOauthCallback } from './git_oauth';
-import { listenHttp, requireFreePorts } from './http';
+import { listenHttp } from './http';
 import { mailLinks } from './mail_links';
 import { mailPages } from './mail_pages';
 import { probeChecks, probeResults } from './probes';
@@ -57,7 +57,7 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** What must be done before the port of the API answers; the port is free then. */
+/** What must be done before the port of the API answers. */
 export type BeforeListening = () => Promise<void>;
 
 /** How to close what is open, in the order of opening. */
@@ -100,7 +100,6 @@ async function open(
   addWorkerLag(metrics, () => platform.workerLag());
   addCheckFigures(metrics, () => checkFigures(platform.database));
   addVarnishFigures(metrics, platform.config.cdnVarnishNodes);
-  await requireFreePorts(platform.config);
   await beforeListening();
   const config = await openWeb(platform, built, metrics, opened);
   const pages = mailPages(() => platform);

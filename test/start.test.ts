@@ -129,13 +129,19 @@ test('a first start whose port is taken makes no key', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   const { port } = other.address() as AddressInfo;
-  const refused = startProgram({ PLATFORM_DATA_DIR: dir, ADMIN_PORT: String(port) });
+  const api = String(await freePort());
+  const refused = startProgram({ PLATFORM_DATA_DIR: dir, PORT: api, ADMIN_PORT: String(port) });
   expect([await refused.ended, refused.err()]).toEqual([
     1,
     `platform-api: can't listen on 127.0.0.1:${port} (ADMIN_PORT): the port is taken\n`,
   ]);
   expect(existsSync(path.join(dir, 'first-key.json'))).toBe(false);
   await new Promise((resolve) => other.close(resolve));
+  const second = startProgram({ PLATFORM_DATA_DIR: dir });
+  const base = await second.ready();
+  expect((await get(base, '/v2/me', readFirstKey(dir).key)).status).toBe(200);
+  second.signal('SIGTERM');
+  await second.ended;
 });
 
 test('two first starts at once agree on one key, and nothing embedded starts beside DATABASE_URL', async () => {

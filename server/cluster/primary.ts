@@ -13,7 +13,6 @@ import { metricSum } from './metrics';
 import { startWebProcesses } from './web_processes';
 import type { Platform } from '../../platform/platform';
 import type { Running } from '../program';
-import { requireFreePorts } from '../http';
 import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
 
 /**
@@ -41,7 +40,6 @@ async function open(
   const own = openMetrics();
   await openWorker(platform, own, opened);
   const sum = metricSum();
-  await requireFreePorts(platform.config);
   await beforeListening();
   const processes = await startWebProcesses({
     ...platform.config,
