@@ -1,8 +1,9 @@
 // docs/DEPLOYING.md is true: its blocks run as they stand against what npm start starts.
-import { hasPrograms, startTour, type Tour } from './support/tour';
+import { needs } from './support/programs';
+import { startTour, type Tour } from './support/tour';
 
 describe('the way from nothing to a domain', () => {
-  const tour = hasPrograms('curl', 'git') ? it : it.skip;
+  const { test: tour } = needs('bash', 'curl', 'git');
   let service: Tour | undefined;
 
   afterAll(() => service?.close());

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { startDnsParent, type DnsParent } from './support/dns_parent';
 import { freePort } from './support/free_port';
 import { startService, type Answer, type TestService } from './support/service';
-import { hasPrograms } from './support/tour';
+import { needs } from './support/programs';
 
 type Body = Answer['body'];
 interface Tenant {
@@ -24,7 +24,7 @@ let port: number;
 let a: Tenant;
 let b: Tenant;
 
-(hasPrograms('dig', 'named') ? describe : describe.skip)('claims of several projects (needs: dig and named)', () => {
+needs('dig', 'named').describe('claims of several projects', () => {
   beforeAll(async () => {
     port = await freePort();
     parent = await startDnsParent('example.com', port);

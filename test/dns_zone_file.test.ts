@@ -8,7 +8,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from './support/free_port';
 import { startService, type Answer, type TestService } from './support/service';
-import { hasPrograms } from './support/tour';
+import { needs } from './support/programs';
 
 type Body = Answer['body'];
 
@@ -148,8 +148,7 @@ test('zones of a part of a network have slashes (RFC 2317)', async () => {
   expect([refused.status, refused.body.errors?.[0]?.field]).toEqual([422, 'name']);
 });
 
-const compiled = hasPrograms('named-compilezone') ? test : test.skip;
-compiled('what named-compilezone writes imports as the same records (needs: named-compilezone)', async () => {
+needs('named-compilezone').test('what named-compilezone writes imports as the same records', async () => {
   const zone = await newZone();
   const directory = mkdtempSync(path.join(tmpdir(), 'zone-file-'));
   try {

@@ -5,13 +5,14 @@ import { settingsMarkdown } from '../core/config';
 import { groups } from '../core/groups';
 import { buildCore } from '../resolvers';
 import { anchorsOf } from './support/repository';
-import { hasPrograms, startTour, type Tour } from './support/tour';
+import { needs } from './support/programs';
+import { startTour, type Tour } from './support/tour';
 
 const ROOT = path.resolve(__dirname, '..');
 const read = (file: string): string => fs.readFileSync(path.join(ROOT, file), 'utf8');
 
 describe('the tour of the README', () => {
-  const tour = hasPrograms('curl') ? it : it.skip;
+  const { test: tour } = needs('bash', 'curl');
   let service: Tour | undefined;
 
   afterAll(() => service?.close());

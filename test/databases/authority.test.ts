@@ -8,7 +8,7 @@ import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { newAuthority } from '../../drivers/certificates/authority';
 import { describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
-import { hasPrograms } from '../support/tour';
+import { needs } from '../support/programs';
 
 const run = promisify(execFile);
 let hall: Hall;
@@ -50,7 +50,7 @@ async function runClient(program: string, args: string[], env: Record<string, st
   );
 }
 
-const clientTest = (program: string): jest.It => (hasPrograms(program) ? it : it.skip);
+const clientTest = (program: string): jest.It => needs(program).test;
 
 describe('the authority', () => {
   const ask = (init: RequestInit = {}): Promise<Response> => fetch(`${hall.service.url}/databases/ca.pem`, init);

@@ -2,7 +2,8 @@
 // docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
 import { openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
 import { processesWith, signalAll } from '../support/processes';
-import { hasPrograms, startTour, type Tour } from '../support/tour';
+import { needs } from '../support/programs';
+import { startTour, type Tour } from '../support/tour';
 
 const PROGRAMS = [
   'curl',
@@ -19,7 +20,7 @@ const PROGRAMS = [
 ];
 
 describe('the guide to databases', () => {
-  const tour = hasPrograms(...PROGRAMS) ? it : it.skip;
+  const { test: tour } = needs('bash', ...PROGRAMS);
   let service: Tour | undefined;
   let place: DatabaseWorkshop | undefined;
 

@@ -1,5 +1,5 @@
 // Documents whose code blocks run as they stand, pasted into one shell against what `npm start` starts.
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,12 +16,6 @@ export interface Tour {
    */
   run(file: string): Promise<string[]>;
   close(): Promise<void>;
-}
-
-/** The programs that a tour needs, beside Node. Under CI all are there, or the tour fails. */
-export function hasPrograms(...names: string[]): boolean {
-  if (process.env.CI) return true;
-  return ['bash', ...names].every((name) => spawnSync('/bin/sh', ['-c', `command -v ${name}`]).status === 0);
 }
 
 /** @param settings of the service, over those of a tour */
