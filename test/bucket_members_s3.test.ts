@@ -1,25 +1,15 @@
 // Every header and member of the query that the API of Amazon S3 defines, in every operation that is offered: honoured
 // by it, or refused. Nothing is passed over.
-import type { Credentials } from '../core/sigv4';
-import { startS3, type S3Service } from './support/s3';
-import { sendSigned, type Call } from './support/s3_signed';
+import { sendSigned, startSignedS3, type Call, type SignedWorld } from './support/s3_signed';
 
-let world: S3Service;
-let credentials: Credentials;
-let bucket: { id: string; name: string };
+let world: SignedWorld;
 
-beforeAll(async () => {
-  world = await startS3();
-  const key = await world.key();
-  credentials = { accessKeyId: key.access_key_id, secretAccessKey: key.secret_access_key };
-  bucket = await world.bucket();
-  expect((await send(['PUT', '/a'], {}, 'content')).status).toBe(200);
-}, 120_000);
+beforeAll(async () => (world = await startSignedS3()), 120_000);
 afterAll(() => world.close());
 
 function send([method, path, own = {}]: Call, headers: Record<string, string> = {}, body = '') {
-  const at = path.startsWith('//') ? path.slice(1) : `/${bucket.name}${path}`;
-  return sendSigned({ endpoint: world.endpoint, credentials }, [method, at, { ...own, ...headers }], body);
+  const at = path.startsWith('//') ? path.slice(1) : `/${world.bucketName}${path}`;
+  return sendSigned(world, [method, at, { ...own, ...headers }], body);
 }
 
 const SOURCE = { 'x-amz-copy-source': 'BUCKET/a' };
@@ -194,7 +184,7 @@ test.each(Object.keys(OPERATIONS))(
   '%s refuses the headers that it does not honour',
   async (name) => {
     const [method, path, own] = OPERATIONS[name] as Call;
-    const call: Call = [method, path, own && { 'x-amz-copy-source': `${bucket.name}/a` }];
+    const call: Call = [method, path, own && { 'x-amz-copy-source': `${world.bucketName}/a` }];
     const passedOver: string[] = [];
     for (const [header, [value, honouredBy]] of Object.entries(HEADERS)) {
       if (honouredBy.includes(name)) continue;
@@ -215,7 +205,7 @@ test.each(Object.keys(OPERATIONS))(
     for (const [member, honouredBy] of Object.entries(QUERY)) {
       if (honouredBy.includes(name)) continue;
       const more = `${path}${path.includes('?') ? '&' : '?'}${member}=1`;
-      const call: Call = [method, more, own && { 'x-amz-copy-source': `${bucket.name}/a` }];
+      const call: Call = [method, more, own && { 'x-amz-copy-source': `${world.bucketName}/a` }];
       const { status } = await send(call);
       if (!isRefused(status)) passedOver.push(`${member}: ${status}`);
     }

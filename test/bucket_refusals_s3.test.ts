@@ -1,32 +1,23 @@
 // Values and documents that ask for what the S3 endpoint does not offer, and headers in the query of signed URLs.
-import { amzDate, canonicalRequest, hmac, scopeText, signingKey, stringToSign, type Credentials } from '../core/sigv4';
-import { startS3, type S3Service } from './support/s3';
-import { sendSigned, type Call } from './support/s3_signed';
+import { amzDate, canonicalRequest, hmac, scopeText, signingKey, stringToSign } from '../core/sigv4';
+import { sendSigned, startSignedS3, type Call, type SignedWorld } from './support/s3_signed';
 
-let world: S3Service;
-let credentials: Credentials;
-let bucket: { id: string; name: string };
+let world: SignedWorld;
 
-beforeAll(async () => {
-  world = await startS3();
-  const key = await world.key();
-  credentials = { accessKeyId: key.access_key_id, secretAccessKey: key.secret_access_key };
-  bucket = await world.bucket();
-  expect((await send(['PUT', '/a'], {}, 'content')).status).toBe(200);
-}, 120_000);
+beforeAll(async () => (world = await startSignedS3()), 120_000);
 afterAll(() => world.close());
 
 function send([method, path, own = {}]: Call, headers: Record<string, string> = {}, body = '') {
-  const call: Call = [method, `/${bucket.name}${path}`, { ...own, ...headers }];
-  return sendSigned({ endpoint: world.endpoint, credentials }, call, body);
+  const call: Call = [method, `/${world.bucketName}${path}`, { ...own, ...headers }];
+  return sendSigned(world, call, body);
 }
 
 test('values that mean something else are refused', async () => {
   for (const [call, header, value] of [
     [['GET', '/a'], 'x-amz-checksum-mode', 'maybe'],
-    [['PUT', '/c', { 'x-amz-copy-source': `${bucket.name}/a` }], 'x-amz-metadata-directive', 'MERGE'],
-    [['PUT', '/c', { 'x-amz-copy-source': `${bucket.name}/a` }], 'x-amz-tagging', 'a=b'],
-    [['PUT', '/c', { 'x-amz-copy-source': `${bucket.name}/a` }], 'x-amz-checksum-algorithm', 'SHA256'],
+    [['PUT', '/c', { 'x-amz-copy-source': `${world.bucketName}/a` }], 'x-amz-metadata-directive', 'MERGE'],
+    [['PUT', '/c', { 'x-amz-copy-source': `${world.bucketName}/a` }], 'x-amz-tagging', 'a=b'],
+    [['PUT', '/c', { 'x-amz-copy-source': `${world.bucketName}/a` }], 'x-amz-checksum-algorithm', 'SHA256'],
     [['PUT', '/a'], 'x-amz-storage-class', 'GLACIER'],
     [['PUT', '/a'], 'x-amz-checksum-md5', 'AAAA'],
     [['PUT', '/a'], 'x-amz-trailer', 'x-amz-meta-color'],
@@ -38,7 +29,7 @@ test('values that mean something else are refused', async () => {
     const { status } = await send(call, { [header]: value, ...chunked });
     expect([header, status]).toEqual([header, status === 501 ? 501 : 400]);
   }
-  const anonymous = await fetch(`${world.endpoint}/${bucket.name}/a?response-content-type=text/html`);
+  const anonymous = await fetch(`${world.endpoint}/${world.bucketName}/a?response-content-type=text/html`);
   expect(anonymous.status).toBe(400);
 });
 
@@ -47,14 +38,17 @@ function presigned(method: string, key: string, more: Record<string, string>): s
   const timestamp = amzDate(new Date());
   const scope = { date: timestamp.slice(0, 8), region: 'local', service: 's3' };
   const query: [string, string][] = Object.entries({
-    ...{ 'X-Amz-Algorithm': 'AWS4-HMAC-SHA256', 'X-Amz-Credential': `${credentials.accessKeyId}/${scopeText(scope)}` },
+    ...{
+      'X-Amz-Algorithm': 'AWS4-HMAC-SHA256',
+      'X-Amz-Credential': `${world.credentials.accessKeyId}/${scopeText(scope)}`,
+    },
     ...{ 'X-Amz-Date': timestamp, 'X-Amz-Expires': '60', 'X-Amz-SignedHeaders': 'host', ...more },
   });
-  const [path, payloadHash] = [`/${bucket.name}/${key}`, 'UNSIGNED-PAYLOAD'];
+  const [path, payloadHash] = [`/${world.bucketName}/${key}`, 'UNSIGNED-PAYLOAD'];
   const headers: [string, string][] = [['host', new URL(world.endpoint).host]];
   const canonical = canonicalRequest({ method, path, query, headers, payloadHash });
   const signature = hmac(
-    signingKey(credentials.secretAccessKey, scope),
+    signingKey(world.credentials.secretAccessKey, scope),
     stringToSign(timestamp, scope, canonical),
   ).toString('hex');
   const all = [...query, ['X-Amz-Signature', signature] as const];
