@@ -79,7 +79,8 @@ export function stopOnSignal(platform: Pick<Platform, 'log' | 'close'>, { close,
     if ('err' in why) printError(why.err);
     process.exit('err' in why ? 1 : 0);
   };
-  for (const signal of SIGNALS) process.off(signal, exitNow).on(signal, () => void stop({ signal }));
+  // In this order: with the last listener of a signal, node drops what has been delivered and nobody has heard yet.
+  for (const signal of SIGNALS) process.on(signal, () => void stop({ signal })).off(signal, exitNow);
   void failed?.then((err) => stop({ err }));
 }
 
