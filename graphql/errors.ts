@@ -47,8 +47,8 @@ function attachErrors({ response, contextValue }: Ready, found: readonly GraphQL
   if (after) response.http.headers.set('retry-after', after);
 }
 
-/** What a client may know of an error of Apollo, of a resolver, or of anything below. */
-function problemOf(error: GraphQLError): Problem {
+/** What a client may know of an error of Apollo, of graphql-js, of a resolver, or of anything below. */
+export function problemOf(error: GraphQLError): Problem {
   const cause = error.originalError ?? error;
   if (cause instanceof Problem) return cause;
   // What graphql-js and Apollo find wrong with a request: where nothing ran yet it has no path (the fiftieth wrong

@@ -12,12 +12,11 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import type { Context } from '../core/context';
-import { problem } from '../core/errors';
 import { abortOnDisconnect } from '../rest/disconnect';
 import { countStream, openEventStream, stopping, type EventStream } from '../rest/event_stream';
 import { asProblem } from '../rest/problem';
 import { VARIABLE_ERRORS, type Executor } from './compiled_queries';
-import { outcomes } from './errors';
+import { outcomes, problemOf } from './errors';
 import type { Asked } from './request';
 
 export type FormatError = (error: unknown) => GraphQLFormattedError;
@@ -83,19 +82,11 @@ async function sendResults(
 
 function formatErrors(ctx: Context, result: ExecutionResult, format: FormatError): ExecutionResult {
   if (!result.errors) return result;
-  const [first] = result.errors;
-  const code = asProblem(toRequestError(first as GraphQLError).originalError).code;
+  const { code } = problemOf(result.errors[0] as GraphQLError);
   outcomes.set(ctx.reply, { code, project: ctx.project });
   const errors = result.errors.map((error) => {
-    const formatted = format(toRequestError(error));
+    const formatted = format(error);
     return { ...formatted, extensions: { ...formatted.extensions, request_id: ctx.request_id } };
   });
   return { ...result, errors: errors as never };
-}
-
-/** What graphql-js finds wrong before it runs anything has no path: it is an error of the client, as with Apollo. */
-function toRequestError(error: GraphQLError): GraphQLError {
-  if (error.path || error.originalError) return error;
-  const { message, nodes, source, positions } = error;
-  return new GraphQLError(message, { nodes, source, positions, originalError: problem('graphql_invalid', message) });
 }
