@@ -147,7 +147,7 @@ const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(proces
         from pg_prepared_statements) as prepared, (select count(*)::int from pg_locks
         where locktype = 'advisory') as locks`,
     );
-    expect(seen).toEqual({ who: 'platform_owner', reset: true, left_over: null, prepared: 0, locks: 0 });
+    expect(seen).toEqual({ who: 'app', reset: true, left_over: null, prepared: 0, locks: 0 });
   });
 
   test('a further user is let in at once, and nobody is disturbed', async () => {

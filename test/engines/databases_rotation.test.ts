@@ -70,7 +70,7 @@ describeEngine('postgresql', () => {
         seen.add(body);
         total += 1;
         const role = status === 200 ? await actsAs(body) : `status ${status}`;
-        if (role !== 'platform_owner') lost.push(role);
+        if (role !== 'app') lost.push(role);
         await sleep(20);
       }
     })();
@@ -104,8 +104,8 @@ describeEngine('postgresql', () => {
       const { body } = await rotate();
       expect([body.username, typeof body.previous_password_valid_until]).toEqual([login, 'string']);
       expect(await Promise.all([old, body.endpoints[0].connection_string].map(actsAs))).toEqual([
-        'platform_owner',
-        'platform_owner',
+        'app',
+        'app',
       ]);
       expect(await rotate()).toMatchObject({ status: 409, body: { code: 'resource_busy' } });
       await ended();
@@ -114,8 +114,8 @@ describeEngine('postgresql', () => {
       await eventually('the end of the old password', async () => ((await actsAs(old)) === '28P01' ? true : null));
       // By its own name too, as whoever is not attached knows it.
       expect((await credentials()).username).toBe('app');
-      expect(await actsAs(await address())).toBe('platform_owner');
-      expect(await actsAs((await application.visit()).body)).toBe('platform_owner');
+      expect(await actsAs(await address())).toBe('app');
+      expect(await actsAs((await application.visit()).body)).toBe('app');
     }
   }, 180_000);
 
@@ -125,9 +125,9 @@ describeEngine('postgresql', () => {
     expect(body).toMatchObject({ username: 'app', previous_password_valid_until: null });
     expect(await actsAs(old)).toBe('28P01');
     expect(['28P01', '28000']).toContain(await actsAs(running));
-    expect(await actsAs(body.endpoints[0].connection_string)).toBe('platform_owner');
+    expect(await actsAs(body.endpoints[0].connection_string)).toBe('app');
     await eventually('the new password in the application', async () =>
-      (await actsAs((await application.visit()).body)) === 'platform_owner' ? true : null,
+      (await actsAs((await application.visit()).body)) === 'app' ? true : null,
     );
   }, 60_000);
 
@@ -137,7 +137,7 @@ describeEngine('postgresql', () => {
     const old = await address();
     await rotate();
     await sleep(6_000);
-    expect(await actsAs(old)).toBe('platform_owner');
+    expect(await actsAs(old)).toBe('app');
     await service.sql(`update database_users set previous_until = now() where previous_until is not null`);
     await ended();
     await eventually('the end of the old password', async () => ((await actsAs(old)) === '28P01' ? true : null));

@@ -1,6 +1,7 @@
-// Users and what they may do. All that users with full access make belongs to one role, which they act as from the
-// first statement of a session on; so each of them may change what another made, and default privileges give the others
-// their rights on tables that are yet to come. pg_read_all_data would be shorter, but opens pg_authid as well.
+// Users and what they may do. All that users with full access make belongs to the first of them, whom the others act as
+// from the first statement of a session on; so each of them may change what another made, and default privileges give
+// the others their rights on tables that are yet to come (docs/decisions/0161). pg_read_all_data would be shorter, but
+// opens pg_authid as well.
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../driver';
 import { roles } from './cluster';
@@ -39,7 +40,9 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
   await ensurePassword(session, present, roles.replication, spec.admin_password, 'replication');
   for (const user of spec.users) await ensurePassword(session, present, user.username, user.password, 'login');
   if (spec.database_name !== null) await ensureDatabase(session, spec.database_name);
-  for (const user of spec.users) await ensureAccess(session, user, spec.database_name);
+  const admins = spec.users.filter(({ access }) => access === 'admin').map(({ username }) => username);
+  for (const user of spec.users) await ensureAccess(session, user, admins);
+  if (spec.database_name !== null) await ensureActsAs(session, spec.database_name, spec.users, admins[0] ?? null);
   await endOldSessions(session, spec.allowed_sources);
 }
 
@@ -135,28 +138,60 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   await session.query('commit');
 }
 
-async function ensureAccess(
-  session: Session,
-  { username, access }: ServerUser,
-  database: string | null,
-): Promise<void> {
-  const { rows } = await session.query<{ group: string }>(
-    `select g.rolname as group from pg_auth_members m join pg_roles g on g.oid = m.roleid
+/** Membership in the group of the access, and of the other admins in the first one. */
+async function ensureAccess(session: Session, { username, access }: ServerUser, admins: string[]): Promise<void> {
+  const [first] = admins;
+  const desired = [groupOf[access], ...(access === 'admin' && first && first !== username ? [first] : [])];
+  const { rows } = await session.query<{ role: string }>(
+    `select g.rolname as role from pg_auth_members m join pg_roles g on g.oid = m.roleid
       join pg_roles u on u.oid = m.member where u.rolname = $1 and g.rolname = any($2)`,
-    [username, Object.values(groupOf)],
+    [username, [...Object.values(groupOf), ...admins]],
   );
-  const group = groupOf[access];
-  if (rows.length === 1 && rows[0]?.group === group) return;
+  const present = rows.map(({ role }) => role);
+  const change = async (verb: string, names: string[], word: string): Promise<void> => {
+    for (const name of names) await session.query(`${verb} ${sqlIdentifier(name)} ${word} ${sqlIdentifier(username)}`);
+  };
+  const [gone, added] = [
+    present.filter((name) => !desired.includes(name)),
+    desired.filter((name) => !present.includes(name)),
+  ];
+  if (gone.length + added.length === 0) return;
   await session.query('begin');
-  for (const { group: other } of rows)
-    if (other !== group) await session.query(`revoke ${sqlIdentifier(other)} from ${sqlIdentifier(username)}`);
-  await session.query(`grant ${sqlIdentifier(group)} to ${sqlIdentifier(username)}`);
-  if (database !== null)
+  await change('revoke', gone, 'from');
+  await change('grant', added, 'to');
+  await session.query('commit');
+}
+
+/**
+ * As whom sessions act. Those that acted as an admin who is not the first one any more end: that role may be gone with
+ * the next statement.
+ */
+async function ensureActsAs(
+  session: Session,
+  database: string,
+  users: ServerUser[],
+  first: string | null,
+): Promise<void> {
+  const { rows } = await session.query<{ username: string; role: string }>(
+    `select r.rolname as username, substring(setting from '^role=(.*)') as role
+      from pg_db_role_setting s join pg_roles r on r.oid = s.setrole, unnest(s.setconfig) setting
+      where s.setdatabase = (select oid from pg_database where datname = $1) and setting like 'role=%'`,
+    [database],
+  );
+  const present = new Map(rows.map(({ username, role }) => [username, role]));
+  for (const { username, access } of users) {
+    const desired = access === 'admin' && username !== first ? first : null;
+    const before = present.get(username) ?? null;
+    if (before === desired) continue;
+    await session.query('begin');
     await session.query(
       `alter role ${sqlIdentifier(username)} in database ${sqlIdentifier(database)} ` +
-        `${access === 'admin' ? `set role = ${sqlString(group)}` : 'reset role'}`,
+        `${desired === null ? 'reset role' : `set role = ${sqlString(desired)}`}`,
     );
-  await session.query('commit');
+    if (before !== null && before !== roles.owner)
+      await session.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [username]);
+    await session.query('commit');
+  }
 }
 
 async function openSchemas(session: Session): Promise<void> {
