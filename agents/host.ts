@@ -72,7 +72,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => stored.close());
   ingress.restoreRoutes(await stored.load());
   // Before the runtime, which shows the directory to its units.
-  const toolchains = await openToolchains(toolchainDirectory(config));
+  const builder = openBuilder(await openToolchains(toolchainDirectory(config)), config.preferredNode);
   const runtime = await openRuntime(platform, opened);
   await warnOfClosedFolders(platform, runtime);
   await reportIsolation(platform, runtime);
@@ -88,7 +88,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const outbound = outboundOf(config);
   const gitProviders = openGitProviders(outbound);
   const served = { cdn, outbound, gitProviders, ...(await openServers(platform, opened)) };
-  const programs = { source, builder: openBuilder(toolchains), runtime, images: openHostImages(config) };
+  const programs = { source, builder, runtime, images: openHostImages(config) };
   const own = { ...programs, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });

@@ -22,21 +22,21 @@ export interface Stage {
 const READY_WITHIN_MS = 60_000;
 const STOPPED_WITHIN_MS = 40_000;
 
+// The directory goes with the demo: it would download another Node.js each time.
+const ownSettings = {
+  ...{ PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', ALLOW_LOCAL_GIT: '1' },
+  PREFERRED_NODE: 'host',
+};
+
 /** @param settings of the service, over those of the stage */
 export async function openStage(settings: Record<string, string> = {}): Promise<Stage> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'platform-demo-'));
   chmodSync(directory, 0o711); // as root, the database and the applications run as other users
   const port = await freePort();
   const env = {
+    ...ownSettings,
     ...{ PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: 'production', PLATFORM_DATA_DIR: directory },
-    ...{
-      PORT: '0',
-      ADMIN_PORT: '0',
-      INGRESS_PORT: String(port),
-      VOLUME_DRIVER: 'directory',
-      ALLOW_LOCAL_GIT: '1',
-      ...settings,
-    },
+    ...{ INGRESS_PORT: String(port), ...settings },
   };
   const log = path.join(directory, 'service.log');
   // In a group of its own: Ctrl-C is for us, and we still need the service to clear up.

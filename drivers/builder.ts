@@ -21,6 +21,8 @@ export interface BuildPlan {
   kind: PlanKind;
   /** One line for the build log: `Node.js, npm ci, build script`. */
   summary: string;
+  /** Why it is these versions: sentences for the log. */
+  reasons?: string[];
   /** What the owner should know of it: sentences for the log. */
   notes?: string[];
   /** Programs that do not come from the host; absent in plans of earlier versions, as `programs` is. */
@@ -51,7 +53,8 @@ export interface BuildDirectories {
 
 export interface BuildDriver {
   /**
-   * Finds out how to build and start what is in the directory. Only reads, and asks the npm registry for versions.
+   * Finds out how to build and start what is in the directory. Only reads, asks the npm registry for versions, and gets
+   * a Node.js from it where that of the host would do if it could not be had.
    * @throws BuildError where nothing fits, or the host lacks what is needed; the message says what to do. DriverError
    *   transient where the registry does not answer
    */

@@ -86,6 +86,12 @@ export const hostingSettings = {
     max: 1024,
     description: 'Output in megabytes after which a build is stopped.',
   }),
+  PREFERRED_NODE: oneOf(['long_term', 'host'], {
+    default: 'long_term',
+    description:
+      'Node.js of applications whose source leaves the choice. long_term: the newest long-term line, from the npm ' +
+      'registry, or that of the host where the registry cannot be reached. host: that of the host.',
+  }),
   SOURCE_SIZE_MB: integer({
     default: '1024',
     min: 1,

@@ -7,7 +7,14 @@ import { buildEnvironment, buildScript } from './build_script';
 import { canBuildImages, planDockerfile } from './dockerfile';
 import { detectGo } from './go';
 import { detectNode, detectNodeFile } from './node';
-import { shellWord, type BuildHost, type DetectLanguage, type LanguagePlan, type Step } from './language_plan';
+import {
+  shellWord,
+  type BuildHost,
+  type DetectLanguage,
+  type LanguagePlan,
+  type PreferredNode,
+  type Step,
+} from './language_plan';
 import { parseProcfile } from './procfile';
 import { detectPython } from './python';
 import { developmentNote } from './python_server';
@@ -35,9 +42,9 @@ const emptyPlan: LanguagePlan = {
 };
 
 /** The builder of this host. It keeps nothing beside the programs of the toolchains. */
-export function openBuilder(toolchains: ToolchainDriver): BuildDriver {
+export function openBuilder(toolchains: ToolchainDriver, preferredNode: PreferredNode = 'long_term'): BuildDriver {
   return {
-    detect: (directory, settings, facts, ctx) => detect(directory, settings, { facts, toolchains, ctx }),
+    detect: (directory, settings, facts, ctx) => detect(directory, settings, { facts, toolchains, preferredNode, ctx }),
     ensureTools: ({ tools = [] }, ctx) => toolchains.ensure(tools, ctx),
     async task(plan, directories, ctx) {
       const { files, env } = await toolchains.registry(ctx);
@@ -191,6 +198,7 @@ function mergePlans(parts: LanguagePlan[]): LanguagePlan {
       processes: { ...before.processes, ...part.processes },
       env: { ...before.env, ...part.env },
       programs: [...before.programs, ...part.programs],
+      reasons: [...(before.reasons ?? []), ...(part.reasons ?? [])],
       notes: [...(before.notes ?? []), ...(part.notes ?? [])],
     }),
     emptyPlan,
@@ -204,6 +212,7 @@ function toBuildPlan(found: LanguagePlan, releaseCommand: string | null = null):
   return {
     kind,
     summary: summary.join(', '),
+    ...(found.reasons?.length && { reasons: found.reasons }),
     ...(notes.length > 0 && { notes }),
     tools: tools.filter(({ name }, i) => tools.findIndex((other) => other.name === name) === i),
     steps: [...steps, ...site, ...(prune === null ? [] : [pruneStep(prune, commands)])],

@@ -11,6 +11,8 @@ export interface LanguagePlan {
   kind: PlanKind;
   /** What is found and done, in a few words each. */
   summary: string[];
+  /** Why it is these versions: sentences for the log. */
+  reasons?: string[];
   tools: Tool[];
   steps: Step[];
   /** Steps after these that make the files a site, where nothing else is to serve them. */
@@ -27,10 +29,14 @@ export interface LanguagePlan {
   programs: string[];
 }
 
+/** Where the source leaves the choice: the newest long-term line, or the Node.js of the host wherever it fits. */
+export type PreferredNode = 'long_term' | 'host';
+
 /** What there is to build with. */
 export interface BuildHost {
   facts: HostFacts;
   toolchains: ToolchainDriver;
+  preferredNode: PreferredNode;
   ctx: DriverContext;
 }
 

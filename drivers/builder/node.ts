@@ -1,6 +1,8 @@
 // Node.js: dependencies by the lock file, the build script, and what starts it.
 import { majorOf } from '../../core/semver';
 import { chooseNodeTools } from './node_tools';
+import { statedNode } from './node_version';
+import { findPackageNeeds } from './package_engines';
 import { parsePackage, type Package } from './package_json';
 import {
   findPackageManager,
@@ -28,7 +30,8 @@ export const detectNodeFile: DetectLanguage = async (files, host) => {
 
 async function planNode(found: Package, files: SourceFiles, host: BuildHost): Promise<LanguagePlan> {
   const manager = await findPackageManager(found, files);
-  const chosen = await chooseNodeTools(found, manager, files, host);
+  const needs = await findPackageNeeds(files, manager, '');
+  const chosen = await chooseNodeTools(await statedNode([{ found, files }]), needs, manager, host);
   // Yarn 2 and later run nothing, not even a script, in a project that was not installed.
   const isYarnBerry = manager.name === 'yarn' && majorOf(chosen.manager) >= 2;
   const installs = found.hasDependencies || manager.lockFile !== null || isYarnBerry;
@@ -43,6 +46,8 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
       ...install.map(({ name }) => name),
       ...(build.length ? ['build script'] : []),
     ],
+    reasons: [chosen.reason],
+    notes: chosen.note === null ? [] : [chosen.note],
     tools: chosen.tools,
     steps: [...install, ...build],
     site: [],

@@ -1,11 +1,12 @@
-// Which Node.js and which package manager a source gets: those of the host where they fit, else from the npm registry.
+// Which Node.js and which package manager a source gets, and where they come from: the host or the npm registry.
 import { highest, isExact, majorOf, satisfies } from '../../core/semver';
 import { BuildError } from '../builder';
+import { DriverError, driverContext } from '../driver';
 import type { PublishedVersion, Tool, ToolName } from '../toolchain';
 import type { BuildHost } from './language_plan';
-import type { Package } from './package_json';
+import { bestNode, isNewestLine, reasonOf, usableNodeOfHost, type StatedNode } from './node_version';
+import type { PackageNeed } from './package_engines';
 import type { ManagerName, PackageManager } from './package_manager';
-import type { SourceFiles } from './source_files';
 
 export interface NodeTools {
   /** Version of Node.js. */
@@ -14,6 +15,10 @@ export interface NodeTools {
   manager: string;
   /** Those of them that come from the registry. */
   tools: Tool[];
+  /** Why it is this Node.js: a sentence. */
+  reason: string;
+  /** What the owner should know of it: a sentence. */
+  note: string | null;
 }
 
 interface Request {
@@ -23,66 +28,88 @@ interface Request {
   statedBy: string | null;
   /** The version of Node.js that it must run with. */
   node: string | null;
-  /** Ranges that are tried one after another; else the highest version wins. */
-  preferred?: readonly string[];
+  /** Picks among the versions that fit; else it is the highest. */
+  pick?: (fit: PublishedVersion[]) => PublishedVersion | null;
 }
 
-/** Even majors with long-term support, the newest first. */
-const OFFERED = ['24', '22', '20', '18'];
-const CODENAMES: Record<string, string> = { hydrogen: '18', iron: '20', jod: '22', krypton: '24' };
+type ChosenNode = Omit<NodeTools, 'manager'>;
+
+/** Where the host has a Node.js too, nobody waits longer for another. */
+const REGISTRY_ANSWER_MS = 20_000;
+const DOWNLOAD_MS = 5 * 60_000;
 const TITLES: Record<ToolName, string> = { node: 'Node.js', npm: 'npm', yarn: 'Yarn', pnpm: 'pnpm', bun: 'Bun' };
 
-/** @throws BuildError where no version fits; DriverError transient where the registry does not answer */
+/**
+ * Downloads Node.js already where that of the host would do as well, to know whether it must.
+ * @throws BuildError where no version fits; DriverError transient where the registry does not answer
+ */
 export async function chooseNodeTools(
-  found: Package,
+  stated: StatedNode,
+  needs: readonly PackageNeed[],
   manager: PackageManager,
-  files: SourceFiles,
   host: BuildHost,
 ): Promise<NodeTools> {
-  const wanted = await statedNode(found, files);
-  const ours = host.facts.programs.node?.version ?? null;
-  const isOurs = ours !== null && (wanted.range === null || satisfies(ours, wanted.range) !== false);
-  const node = isOurs ? null : await chooseTool({ name: 'node', node: null, preferred: OFFERED, ...wanted }, host);
-  const nodeVersion = node?.version ?? ours!;
-  const npm = await chooseNpm(manager, node === null, nodeVersion, host);
-  const other = manager.name === 'npm' ? null : await chooseManager(manager, manager.name, nodeVersion, host);
+  const node = await chooseNode(stated, needs, manager, host);
+  const other = manager.name === 'npm' ? null : await chooseManager(manager, manager.name, node.node, host);
+  const npm = node.tools.find(({ name }) => name === 'npm');
   return {
-    node: nodeVersion,
+    ...node,
     manager: other?.version ?? npm?.version ?? host.facts.programs.npm!.version,
-    tools: [node, npm, other].filter((tool) => tool !== null),
+    tools: [...node.tools, ...(other === null ? [] : [other])],
   };
 }
 
-/** `engines.node`, else what version managers read. */
-async function statedNode(
-  { engines }: Package,
-  files: SourceFiles,
-): Promise<{ range: string | null; statedBy: string }> {
-  if (engines.node !== undefined) return { range: readable(engines.node), statedBy: 'engines.node of package.json' };
-  for (const name of ['.node-version', '.nvmrc']) {
-    const line = (await files.read(name))?.trim().split(/\s/)[0] ?? '';
-    if (line !== '') return { range: readable(line), statedBy: name };
-  }
-  return { range: null, statedBy: 'package.json' };
-}
-
-/** `lts/jod` and the like are no ranges; what nobody can read leaves the choice to us. */
-function readable(text: string): string | null {
-  const codename = /^lts\/(\w+|\*)$/i.exec(text.trim())?.[1]?.toLowerCase();
-  if (codename !== undefined) return CODENAMES[codename] ?? OFFERED[0]!;
-  return satisfies('20.0.0', text) === null ? null : text;
-}
-
-/** The npm of the host belongs to the Node.js of the host. */
-async function chooseNpm(
+/** Node.js with the npm that belongs to it. */
+async function chooseNode(
+  stated: StatedNode,
+  needs: readonly PackageNeed[],
   manager: PackageManager,
-  isOurs: boolean,
-  node: string,
   host: BuildHost,
-): Promise<Tool | null> {
-  const ours = host.facts.programs.npm?.version;
+): Promise<ChosenNode> {
+  const ours = usableNodeOfHost(host, stated);
+  if (ours === null) return nodeOfRegistry(stated, needs, manager, host);
+  if (host.preferredNode === 'host')
+    return nodeOfHost(ours, manager, host, `Node.js ${ours} is that of the host, as the operator prefers it.`);
+  if (isNewestLine(ours, needs)) return nodeOfHost(ours, manager, host, reasonOf(ours, stated, needs));
+  try {
+    const found = await nodeOfRegistry(stated, needs, manager, withTime(host, REGISTRY_ANSWER_MS));
+    if (majorOf(found.node) === majorOf(ours))
+      return await nodeOfHost(ours, manager, host, reasonOf(ours, stated, needs));
+    await host.toolchains.ensure(found.tools, withTime(host, DOWNLOAD_MS).ctx);
+    return found;
+  } catch (error) {
+    if (host.ctx.signal.aborted || !(error instanceof DriverError || error instanceof BuildError)) throw error;
+    const note = `Node.js ${ours} of the host is used, since a newer one could not be had: ${error.message}`;
+    return { ...(await nodeOfHost(ours, manager, host, reasonOf(ours, stated, needs))), note };
+  }
+}
+
+function withTime(host: BuildHost, ms: number): BuildHost {
+  return { ...host, ctx: driverContext(ms, host.ctx.signal) };
+}
+
+async function nodeOfRegistry(
+  stated: StatedNode,
+  needs: readonly PackageNeed[],
+  manager: PackageManager,
+  host: BuildHost,
+): Promise<ChosenNode> {
+  const pick = (fit: PublishedVersion[]): PublishedVersion | null => bestNode(fit, needs);
+  const node = await chooseTool({ ...stated, name: 'node', node: null, pick }, host);
+  const npm = await chooseNpm(manager, node.version, host);
+  return { node: node.version, tools: [node, npm], reason: reasonOf(node.version, stated, needs), note: null };
+}
+
+/** With the npm of the host, unless the source asks for another one. */
+async function nodeOfHost(node: string, manager: PackageManager, host: BuildHost, reason: string): Promise<ChosenNode> {
+  const npm = host.facts.programs.npm?.version;
+  const isAsked = manager.name === 'npm' && manager.range !== null;
+  const isOurs = npm !== undefined && (!isAsked || satisfies(npm, manager.range ?? '*') !== false);
+  return { node, tools: isOurs ? [] : [await chooseNpm(manager, node, host)], reason, note: null };
+}
+
+function chooseNpm(manager: PackageManager, node: string, host: BuildHost): Promise<Tool> {
   const { range, statedBy } = manager.name === 'npm' ? manager : { range: null, statedBy: null };
-  if (isOurs && ours !== undefined && (range === null || satisfies(ours, range) !== false)) return null;
   return chooseTool({ name: 'npm', range, statedBy, node }, host);
 }
 
@@ -96,7 +123,7 @@ function chooseManager(
   return chooseTool({ name, range, statedBy, node: name === 'bun' ? null : node }, host);
 }
 
-async function chooseTool({ name, range, statedBy, node, preferred }: Request, host: BuildHost): Promise<Tool> {
+async function chooseTool({ name, range, statedBy, node, pick = highest }: Request, host: BuildHost): Promise<Tool> {
   const packageName = host.toolchains.packageOf(name, firstVersion(range));
   if (packageName === null)
     throw new BuildError(`${TITLES[name]} is not available for this platform. Ask the operator to install it.`);
@@ -106,20 +133,11 @@ async function chooseTool({ name, range, statedBy, node, preferred }: Request, h
       (range === null || satisfies(version, range) === true) &&
       (node === null || needs === null || satisfies(node, needs) !== false),
   );
-  const best = bestOf(fit, preferred ?? []);
+  const best = pick(fit);
   if (best !== null) return { name, version: best.version, package: packageName };
   const asked = `${TITLES[name]}${range === null ? '' : ` ${range}`}${statedBy === null ? '' : ` (${statedBy})`}`;
   const forNode = node === null ? '' : ` that runs with Node.js ${node}`;
   throw new BuildError(`The source asks for ${asked}, but the npm registry has no such version${forNode}.`);
-}
-
-function bestOf(versions: PublishedVersion[], preferred: readonly string[]): PublishedVersion | null {
-  for (const range of preferred) {
-    const found = highest(versions.filter(({ version }) => satisfies(version, range)));
-    if (found !== null) return found;
-  }
-  const even = versions.filter(({ version }) => majorOf(version) % 2 === 0);
-  return (preferred.length > 0 ? highest(even) : null) ?? highest(versions);
 }
 
 /** A version within the range, to tell which package has it. */

@@ -88,7 +88,8 @@ function statedRange(
 
 /** A lock file is read as it is only by the versions that write its format. */
 async function rangeOfLockFile(name: ManagerName, lockFile: string | null, files: SourceFiles): Promise<string | null> {
-  const text = lockFile === null || name === 'bun' ? '' : ((await files.read(lockFile)) ?? '');
+  // Its format stands at its beginning, and a large workspace has a large one.
+  const text = lockFile === null || name === 'bun' ? '' : ((await files.readHead(lockFile)) ?? '');
   if (name === 'yarn') return yarnRange(text, await files.has('.yarnrc.yml'));
   if (name === 'pnpm') return pnpmRange(/^lockfileVersion:\s*['"]?(\d+(?:\.\d+)?)/m.exec(text)?.[1]);
   return name === 'bun' ? '^1' : null;
@@ -114,5 +115,5 @@ async function usesPnp(found: Package, lockFile: string | null, files: SourceFil
   if (linker !== undefined) return linker === 'pnp';
   const stated = found.packageManager?.name === 'yarn' ? found.packageManager.version : null;
   if (stated !== null) return majorOf(stated) >= 2;
-  return yarnRange(lockFile === null ? '' : ((await files.read(lockFile)) ?? ''), settings !== '') !== '^1';
+  return yarnRange(lockFile === null ? '' : ((await files.readHead(lockFile)) ?? ''), settings !== '') !== '^1';
 }

@@ -1,18 +1,25 @@
 // Reads the files of a source without ever leaving it: a link that leads out of it is as good as absent.
-import { readFile, readdir, realpath, stat } from 'node:fs/promises';
+import { open, readFile, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { BuildError } from '../builder';
 
 export interface SourceFiles {
-  /** Text of a file, null where there is none. @throws BuildError where it is too large to be what its name says */
-  read(name: string): Promise<string | null>;
+  /**
+   * Text of a file, null where there is none.
+   * @param bytesMax 1 MB where it is left out
+   * @throws BuildError where it is too large to be what its name says
+   */
+  read(name: string, bytesMax?: number): Promise<string | null>;
+  /** The beginning of a file of any size, null where there is none. */
+  readHead(name: string): Promise<string | null>;
   has(name: string): Promise<boolean>;
   isDirectory(name: string): Promise<boolean>;
   /** Names in a directory, sorted; none where there is no directory. */
   names(directory: string): Promise<string[]>;
 }
 
-const bytesMax = 1 << 20;
+const BYTES_MAX = 1 << 20;
+const HEAD_BYTES = 64 << 10;
 
 /** The files below the root directory of a source. @throws BuildError where there is no such directory in the source */
 export async function openFiles(source: string, rootDirectory: string): Promise<SourceFiles> {
@@ -25,7 +32,8 @@ export async function openFiles(source: string, rootDirectory: string): Promise<
   }
   const find = (name: string) => within(whole, path.join(root, name));
   return {
-    read: async (name) => readText(await find(name), name),
+    read: async (name, bytesMax = BYTES_MAX) => readText(await find(name), name, bytesMax),
+    readHead: async (name) => readHead(await find(name)),
     has: async (name) => (await kindOf(await find(name))) === 'file',
     isDirectory: async (name) => (await kindOf(await find(name))) === 'directory',
     names: async (directory) => {
@@ -47,10 +55,21 @@ async function kindOf(file: string | null): Promise<'file' | 'directory' | null>
   return found?.isDirectory() ? 'directory' : null;
 }
 
-async function readText(file: string | null, name: string): Promise<string | null> {
+async function readText(file: string | null, name: string, bytesMax: number): Promise<string | null> {
   if (file === null || (await kindOf(file)) !== 'file') return null;
-  if ((await stat(file)).size > bytesMax) throw new BuildError(`${name} is larger than 1 MB.`);
+  if ((await stat(file)).size > bytesMax) throw new BuildError(`${name} is larger than ${bytesMax >> 20} MB.`);
   return decode(await readFile(file)).replace(/^\ufeff/, '');
+}
+
+async function readHead(file: string | null): Promise<string | null> {
+  if (file === null || (await kindOf(file)) !== 'file') return null;
+  const handle = await open(file);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    return decode(buffer.subarray(0, bytesRead)).replace(/^\ufeff/, '');
+  } finally {
+    await handle.close();
+  }
 }
 
 /** UTF-8, or UTF-16 where a mark says so: PowerShell writes that with `>`. */

@@ -63,6 +63,7 @@ async function prepare(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await addProcessTypes(ctx.sql, row, Object.keys(plan.processes));
   if (plan.kind !== 'dockerfile') requireCommands(plan, planning);
   await appendDeploymentLog(row, ctx, 'build', `-----> ${plan.summary}`);
+  for (const reason of plan.reasons ?? []) await appendDeploymentLog(row, ctx, 'build', reason);
   for (const note of plan.notes ?? []) await appendDeploymentLog(row, ctx, 'build', note, 'warning');
   return progressing(0, { ...commit, plan, observed: { fetched: true } });
 }
@@ -140,13 +141,9 @@ async function detect(row: DeploymentRow, { settings }: Planning, ctx: JobContex
   const { builder, facts } = requireHost(ctx);
   const { builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command = null } = settings.build;
   const found = await facts();
+  const wanted = { builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command };
   const plan = await withLimitedRetries(row, () =>
-    builder.detect(
-      artifactDirectory(row, ctx),
-      { builder: kind, root_directory, dockerfile_path, dockerfile_target, build_command },
-      found,
-      ctx,
-    ),
+    abortWhenCanceled(row, ctx, (inner) => builder.detect(artifactDirectory(row, ctx), wanted, found, inner)),
   );
   return { ...plan, root_directory };
 }

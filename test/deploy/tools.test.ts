@@ -1,4 +1,5 @@
 // The programs of a plan (Node.js, package managers) are part of the release, whether anything was built or not.
+import { execFileSync } from 'node:child_process';
 import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
 import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from '../support/npm_registry';
 
@@ -11,7 +12,7 @@ beforeAll(async () => {
     managerPackage('pnpm', 'pnpm', '10.34.9', '>=18.12'),
     managerPackage('yarn', 'yarn', '1.22.22', '>=4.0.0'),
   ]);
-  service = await startDeployService({ BUILD_CONCURRENCY: '4' });
+  service = await startDeployService({ BUILD_CONCURRENCY: '4', PREFERRED_NODE: 'long_term' });
 }, 60_000);
 afterAll(async () => {
   await service?.close();
@@ -31,15 +32,40 @@ console.log('I am ' + text);
 `;
 const manifest = (fields: object) => JSON.stringify({ name: 'x', version: '1.0.0', main: 'index.js', ...fields });
 
+const hostNode = execFileSync('node', ['--version']).toString().trim();
+
 /** The first of each version is downloaded. */
 const PATIENCE_MS = 200_000;
 
-async function active(application: TestApplication): Promise<{ id: string }> {
+async function active(application: TestApplication): Promise<{ id: string; status_reason: string | null }> {
   const ended = await application.ended((await application.ask()).id, PATIENCE_MS);
   if (ended.status !== 'active')
     throw new Error(`${ended.status_reason}\n${(await application.log(ended.id)).join('\n')}`);
   return ended;
 }
+
+test('without a registry the Node.js of the host serves, and the log and the reason say so', async () => {
+  const application = await service.application({ 'index.js': program('v1'), 'package.json': manifest({}) });
+  registry.isDown = true;
+  try {
+    const ended = await active(application);
+    expect((await application.visit()).body).toBe(`v1 ${hostNode} none none`);
+    expect(ended.status_reason).toMatch(/^Node\.js .* of the host is used, since a newer one could not be had: /);
+    expect((await application.log(ended.id)).join('\n')).toContain(ended.status_reason);
+  } finally {
+    registry.isDown = false;
+  }
+}, 240_000);
+
+test('without a wish it is the newest long-term line, and the log says why', async () => {
+  const application = await service.application({ 'index.js': program('v1'), 'package.json': manifest({}) });
+  const ended = await active(application);
+  expect((await application.visit()).body).toBe('v1 v24.21.0 none none');
+  expect(ended.status_reason).toBeNull();
+  expect(await application.log(ended.id)).toContain(
+    'Node.js 24.21.0 is of the newest long-term line, since the source names no version.',
+  );
+}, 240_000);
 
 test.each([
   ['engines.node', { 'package.json': manifest({ engines: { node: '24' } }) }, /^v1 v24\.21\.0 /],

@@ -9,7 +9,9 @@ import { driverContext } from '../../drivers/driver';
 import { openToolchains } from '../../drivers/toolchain/store';
 import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from './npm_registry';
 
+/** With the Node.js of the host wherever it fits; the other with the newest long-term line. */
 export let builder: BuildDriver;
+export let longTermBuilder: BuildDriver;
 export let registry: NpmRegistry;
 let folder = '';
 const program = (version: string) => ({ version, path: '/usr/bin/program' });
@@ -52,7 +54,9 @@ export function setUpPlans(): void {
   beforeAll(async () => {
     folder = mkdtempSync(path.join(os.tmpdir(), 'builder-'));
     registry = await startNpmRegistry(published);
-    builder = openBuilder(await openToolchains(path.join(folder, 'toolchains')));
+    const toolchains = await openToolchains(path.join(folder, 'toolchains'));
+    builder = openBuilder(toolchains, 'host');
+    longTermBuilder = openBuilder(toolchains, 'long_term');
   });
 
   afterAll(async () => {
@@ -80,8 +84,9 @@ export function detect(
   files: Record<string, string | object>,
   changed: Partial<BuildSettings> = {},
   host = facts,
+  by = builder,
 ): Promise<BuildPlan> {
-  return builder.detect(source(files), { ...settings, ...changed }, host, driverContext(30_000));
+  return by.detect(source(files), { ...settings, ...changed }, host, driverContext(30_000));
 }
 
 /** A host that lacks the program. */

@@ -35,6 +35,7 @@ export function startProgram(
     REGISTRY_PORT: '0',
     S3_PORT: '0',
     VOLUME_DRIVER: 'directory',
+    PREFERRED_NODE: 'host',
     NETWORK: 'shared',
     ...settings,
   };

@@ -104,6 +104,8 @@ export async function startService(
     S3_PORT: options.worker ? '0' : '9000',
     LOG_LEVEL: 'error',
     VOLUME_DRIVER: 'directory',
+    // Each service has a data directory of its own, and would download another one.
+    PREFERRED_NODE: 'host',
     NETWORK: process.env.TEST_NETWORK ?? 'shared',
     WORKER: options.worker ? 'in_process' : 'separate',
     RATE_LIMIT_READ: '1000000',

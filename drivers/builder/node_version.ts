@@ -1,0 +1,91 @@
+// Which Node.js a source gets: the newest long-term line that it and its packages allow, whatever the host has. Where
+// that cannot be had, the Node.js of the host serves if the source allows it, and the log says so.
+import { highest, majorOf, satisfies } from '../../core/semver';
+import type { PublishedVersion } from '../toolchain';
+import type { BuildHost } from './language_plan';
+import type { PackageNeed } from './package_engines';
+import type { Package } from './package_json';
+import type { SourceFiles } from './source_files';
+
+/** What the source says of its Node.js. */
+export interface StatedNode {
+  /** null where it says nothing, or nothing that names versions. */
+  range: string | null;
+  /** As it is written, null where it says nothing. */
+  text: string | null;
+  /** Where it stands. */
+  statedBy: string;
+}
+
+/** Even majors with long-term support, the newest first. */
+export const LONG_TERM_LINES = ['24', '22', '20', '18'];
+const CODENAMES: Record<string, string> = { hydrogen: '18', iron: '20', jod: '22', krypton: '24' };
+
+/** `engines.node`, else what version managers read, in the first place that has one of them. */
+export async function statedNode(places: { found: Package; files: SourceFiles }[]): Promise<StatedNode> {
+  for (const { found, files } of places) {
+    const { node } = found.engines;
+    if (node !== undefined) return { range: readable(node), text: node, statedBy: 'engines.node of package.json' };
+    for (const name of ['.node-version', '.nvmrc']) {
+      const line = (await files.read(name))?.trim().split(/\s/)[0] ?? '';
+      if (line !== '') return { range: readable(line), text: line, statedBy: name };
+    }
+  }
+  return { range: null, text: null, statedBy: 'package.json' };
+}
+
+/** `lts/jod` and the like are no ranges; what nobody can read leaves the choice to us. */
+function readable(text: string): string | null {
+  const codename = /^lts\/(\w+|\*)$/i.exec(text.trim())?.[1]?.toLowerCase();
+  if (codename !== undefined) return CODENAMES[codename] ?? LONG_TERM_LINES[0]!;
+  return satisfies('20.0.0', text) === null ? null : text;
+}
+
+/** The version of the host, where the source allows it; else null. */
+export function usableNodeOfHost({ facts }: BuildHost, { range }: StatedNode): string | null {
+  const version = facts.programs.node?.version ?? null;
+  return version !== null && (range === null || satisfies(version, range) !== false) ? version : null;
+}
+
+/** Whether nothing newer would be chosen, so that nobody has to be asked. */
+export function isNewestLine(version: string, needs: readonly PackageNeed[]): boolean {
+  return String(majorOf(version)) === LONG_TERM_LINES[0] && unmet(version, needs).length === 0;
+}
+
+/** Of those within the range the newest long-term line that the most packages allow; else the highest even, or any. */
+export function bestNode(fit: PublishedVersion[], needs: readonly PackageNeed[]): PublishedVersion | null {
+  const lines = LONG_TERM_LINES.map((line) => fit.filter(({ version }) => String(majorOf(version)) === line));
+  const counted = lines.flatMap((line) => {
+    const fewest = Math.min(...line.map(({ version }) => unmet(version, needs).length));
+    const best = highest(line.filter(({ version }) => unmet(version, needs).length === fewest));
+    return best === null ? [] : [{ best, fewest }];
+  });
+  const least = Math.min(...counted.map(({ fewest }) => fewest));
+  const even = fit.filter(({ version }) => majorOf(version) % 2 === 0);
+  return counted.find(({ fewest }) => fewest === least)?.best ?? highest(even) ?? highest(fit);
+}
+
+/** A sentence for the log: which version, and why. */
+export function reasonOf(version: string, stated: StatedNode, needs: readonly PackageNeed[]): string {
+  const line = `Node.js ${version} is`;
+  const { range, text, statedBy } = stated;
+  if (range !== null) return `${line} what ${statedBy} asks for (${shown(text ?? range)}).`;
+  const newest = LONG_TERM_LINES[0]!;
+  const without = text === null ? 'names no version' : `names none in ${statedBy} (${shown(text)})`;
+  const excluding = needs.find(
+    (need) => unmet(version, [need]).length === 0 && unmet(`${newest}.999.999`, [need]).length > 0,
+  );
+  if (String(majorOf(version)) === newest || excluding === undefined)
+    return `${line} of the newest long-term line, since the source ${without}.`;
+  const needed = `${shown(excluding.name)} needs ${shown(excluding.range)}`;
+  return `${line} of the newest long-term line that the packages allow: ${needed}.`;
+}
+
+function unmet(version: string, needs: readonly PackageNeed[]): PackageNeed[] {
+  return needs.filter(({ range }) => satisfies(version, range) === false);
+}
+
+/** Texts of strangers, for a line of a log. */
+function shown(text: string): string {
+  return text.slice(0, 60).replace(/[^ -~]/g, '?');
+}
