@@ -1,5 +1,6 @@
 // `Prefer: wait=N` (RFC 7240 section 4.3): the answer of an operation that starts work is held back until the resource
-// has settled, or N seconds are over. It is then what a GET would answer at that moment.
+// has settled, or N seconds are over. It is then what a GET would answer at that moment. The work has begun by then:
+// where the database does not answer, what was read last is the answer when the time is over.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readmission, type RootOperation } from '../contract/admission';
 import type { Operation } from '../contract/operations';
@@ -60,7 +61,8 @@ interface Wait {
   signal: AbortSignal;
 }
 
-type Reading = { body: string; etag: string | null } | null;
+/** null: gone, or nothing that the caller may see any more. */
+type Reading = { body: string; etag: string | null } | 'failed' | null;
 
 async function waitUntilSettled(
   answer: RestResponse,
@@ -73,8 +75,9 @@ async function waitUntilSettled(
   while (isTransitional(latest.body, transitional) && performance.now() < end && !signal.aborted) {
     await sleep(Math.min(pauseMs, end - performance.now()), undefined, { signal }).catch(() => {});
     pauseMs = Math.min(pauseMs * 1.5, LAST_POLL_MS);
-    const found = await read();
+    const found = await Promise.race([read(), sleep(Math.max(0, end - performance.now()), 'failed' as const)]);
     if (!found) break;
+    if (found === 'failed') continue;
     latest = { ...answer, body: found.body, headers: { ...answer.headers, ...(found.etag && { ETag: found.etag }) } };
   }
   return latest;
@@ -85,31 +88,30 @@ function isTransitional(body: string, transitional: readonly string[]): boolean 
   return status !== undefined && transitional.includes(status);
 }
 
-/** Body and ETag as the GET would answer; null where the resource is gone, or the caller may not see it any more. */
+/** Body and ETag as the GET would answer. */
 async function readAgain(
   ctx: Context,
   handler: Handler,
   { params }: Operation,
   inPath: Record<string, string>,
 ): Promise<Reading> {
-  if (!(await isStillAdmitted(ctx))) return null;
+  const admitted = await isStillAdmitted(ctx);
+  if (admitted !== true) return admitted === 'unknown' ? 'failed' : null;
   const fresh: Context = { ...ctx, loaders: new Map(), reply: { status: null, etag: null, headers: {} } };
   const args = Object.fromEntries(params.map(({ name, argument }) => [argument, inPath[name]]));
   try {
     return { body: await handler(fresh, args), etag: fresh.reply.etag };
   } catch (error) {
-    if (asProblem(error).code === 'not_found') return null;
-    throw error;
+    return asProblem(error).code === 'not_found' ? null : 'failed';
   }
 }
 
 // What the caller asked for is done, so they get the answer of when they still might ask.
-async function isStillAdmitted(ctx: Context): Promise<boolean> {
+async function isStillAdmitted(ctx: Context): Promise<boolean | 'unknown'> {
   try {
     await ctx.readmit?.();
     return true;
   } catch (error) {
-    if (error instanceof Problem) return false;
-    throw error;
+    return error instanceof Problem && error.status < 500 ? false : 'unknown';
   }
 }

@@ -1,4 +1,6 @@
 // `Prefer: wait=N` (RFC 7240): the answer comes when the resource has settled.
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { startService, type TestService } from './support/service';
 
 const silent: { current: TestService | null } = { current: null };
@@ -65,6 +67,29 @@ test('a longer wait than a minute is cut to a minute, and operations that start 
   expect(long.headers.get('preference-applied')).toBe('wait=60');
   const project = await working.call('POST', '/v2/projects', { body: { name: 'no-work' }, headers: wait('wait=5') });
   expect([project.status, project.headers.get('preference-applied')]).toEqual([201, null]);
+});
+
+test.each([
+  ['answers late', 'begin; lock table volumes in access exclusive mode'],
+  [
+    'ends sessions',
+    'select pg_terminate_backend(pid) from pg_stat_activity where usename = current_user and query !~ $$pg_term$$',
+  ],
+])('a database that %s meanwhile takes nothing from the answer', async (_, disturbance) => {
+  const service = silent.current as TestService;
+  const other = new pg.Client({ connectionString: service.platform.config.databaseUrl });
+  await other.connect();
+  const name = `disturbed-${disturbance.length}`;
+  const started = performance.now();
+  const made = service.call('POST', '/v2/volumes', { body: { name, size_gb: 1 }, headers: wait('wait=2') });
+  const answered = made.then(() => true);
+  while (!(await service.sql('select 1 from volumes where name = $1', [name])).length) await sleep(20);
+  while (!(await Promise.race([answered, sleep(20, false)]))) await other.query(disturbance);
+  await other.end();
+  const { status, body, headers } = await made;
+  expect([status, body.name, body.status]).toEqual([201, name, 'provisioning']);
+  expect(headers.get('preference-applied')).toBe('wait=2');
+  expect(performance.now() - started).toBeLessThan(9_000);
 });
 
 test('a process that stops answers those who wait', async () => {
