@@ -57,27 +57,44 @@ type Installed = Pick<
   'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'pythons' | 'oci_builders' | 'missing_programs'
 >;
 
-/** The facts of this host, at most 60 s old. Never throws. */
-export const hostFacts: (options?: HostOptions) => Promise<HostFacts> = cached(async (options) => {
+/** The facts of this host. What is installed is what was found last: `remembered`. Never throws. */
+export async function hostFacts(options: HostOptions = {}): Promise<HostFacts> {
   const [disk, found] = await Promise.all([
     diskOf(options.directory ?? process.cwd()),
+    // The same for every directory.
     installed({ ...options, directory: undefined }),
   ]);
   return { cpus: os.availableParallelism(), ...memory(), ...disk, ...found };
-});
+}
 
-/** What is installed is the same for every directory, and to ask all programs takes half a second of a processor. */
-const installed = cached(findInstalled);
+const installed = remembered(findInstalled);
 
-function cached<T>(find: (options: HostOptions) => Promise<T>): (options?: HostOptions) => Promise<T> {
-  const remembered = new Map<string, { at: number; found: Promise<T> }>();
-  return (options = {}) => {
+interface Found<T> {
+  at: number;
+  found: Promise<T>;
+  isRefreshing: boolean;
+}
+
+/**
+ * Answers what was found last, and looks again behind the answer where that is older than a minute: to ask all programs
+ * takes a second of a processor, which no request should wait for.
+ */
+function remembered<T>(find: (options: HostOptions) => Promise<T>): (options: HostOptions) => Promise<T> {
+  const known = new Map<string, Found<T>>();
+  const look = (key: string, options: HostOptions): Found<T> => {
+    const one = { at: Date.now(), found: find(options), isRefreshing: false };
+    if (!known.has(key)) known.set(key, one);
+    else void one.found.then(() => known.set(key, one));
+    return one;
+  };
+  return (options) => {
     const key = JSON.stringify(options);
-    const known = remembered.get(key);
-    if (known !== undefined && Date.now() - known.at < trustedForMs) return known.found;
-    const found = find(options);
-    remembered.set(key, { at: Date.now(), found });
-    return found;
+    const last = known.get(key) ?? look(key, options);
+    if (Date.now() - last.at >= trustedForMs && !last.isRefreshing) {
+      last.isRefreshing = true;
+      look(key, options);
+    }
+    return last.found;
   };
 }
 

@@ -1,6 +1,7 @@
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { hostFacts } from '../../drivers/host';
 
 let home: string;
@@ -111,8 +112,19 @@ test('a directory that is not there has no room', async () => {
   });
 });
 
-test('facts are remembered', async () => {
-  expect(await hostFacts({ directory: os.tmpdir() })).toBe(await hostFacts({ directory: os.tmpdir() }));
+test('old facts serve while programs are asked again', async () => {
+  const [flag, times] = ['go-on', 'asked-again'].map((name) => path.join(home, name)) as [string, string];
+  const host = await hostWith('again', { git: 'echo git version 2.39.5' });
+  const version = async (): Promise<string | undefined> => (await hostFacts(host)).programs.git?.version;
+  expect(await version()).toBe('2.39.5');
+  const slow = `echo asked >> ${times}; until [ -e ${flag} ]; do sleep 0.05; done; echo git version 2.47.0`;
+  await hostWith('again', { git: slow });
+  const now = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000);
+  for (let turn = 0; turn < 3; turn += 1) expect(await version()).toBe('2.39.5');
+  await writeFile(flag, '');
+  while ((await version()) === '2.39.5') await sleep(20);
+  now.mockRestore();
+  expect([await version(), await readFile(times, 'utf8')]).toEqual(['2.47.0', 'asked\n']);
 });
 
 test('programs are asked once, whatever directory is looked at', async () => {
