@@ -73,7 +73,7 @@ test.each([
   ['answers late', 'begin; lock table volumes in access exclusive mode'],
   [
     'ends sessions',
-    'select pg_terminate_backend(pid) from pg_stat_activity where usename = current_user and query !~ $$pg_term$$',
+    'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query !~ $$pg_term$$',
   ],
 ])('a database that %s meanwhile takes nothing from the answer', async (_, disturbance) => {
   const service = silent.current as TestService;
