@@ -7,10 +7,11 @@ import type { RuntimeDriver } from '../drivers/runtime';
 import type { Platform } from '../platform/platform';
 
 const FINGERPRINT_MS = 5_000;
-const REPORT = named(`insert into region_networks as r (region_id, isolation, egress, files) values ($1, $2, $3, $4)
+const REPORT = named(`insert into region_networks as r (region_id, isolation, egress, files, own_ports)
+  values ($1, $2, $3, $4, $5)
   on conflict (region_id) do update
   set isolation = excluded.isolation, egress = excluded.egress, files = excluded.files,
-    reported_at = excluded.reported_at`);
+    own_ports = excluded.own_ports, reported_at = excluded.reported_at`);
 
 const SEPARATE_FILES: Record<FileIsolation, string | null> = {
   sandbox: null,
@@ -30,7 +31,7 @@ export async function reportIsolation(
   runtime: RuntimeDriver,
 ): Promise<void> {
   const { files, network, egress } = await isolationOf(runtime);
-  await database.query(REPORT, [config.regionId, network, egress, files]);
+  await database.query(REPORT, [config.regionId, network, egress, files, runtime.exposesPorts]);
   const missing = missingPrograms(await facts(), process.getuid?.() === 0);
   const open = [
     SEPARATE_FILES[files],

@@ -4,6 +4,7 @@ import type { Context } from '../core/context';
 import { problem, validationFailed, type FieldError } from '../core/errors';
 import type { ApplicationSettings, UpdateApplicationSettingsInput } from '../schema/types';
 import type { Application } from './application';
+import { hasOwnPorts } from './region';
 
 type Settings = Omit<ApplicationSettings, 'application_id'>;
 type Sections = { [Name in keyof Settings as Settings[Name] extends object ? Name : never]: Settings[Name] };
@@ -54,7 +55,10 @@ export async function changeSettings(
   input: UpdateApplicationSettingsInput,
 ): Promise<Application> {
   const settings = merge(application.settings, input) as StoredSettings;
-  const mistakes = healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check);
+  const mistakes = [
+    ...healthCheckMistakes((merge(DEFAULTS, settings) as Settings).health_check),
+    ...(await portMistakes(ctx, application, input)),
+  ];
   if (mistakes.length) throw validationFailed(mistakes);
   if (input.build?.buildpack_builder) await requireBuilder(ctx, input.build.buildpack_builder);
   await application.update(ctx, { settings });
@@ -90,6 +94,20 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
     });
   }
   return mistakes;
+}
+
+/** The port that is read is taken back as it is. */
+async function portMistakes(
+  ctx: Context,
+  application: Application,
+  { http }: UpdateApplicationSettingsInput,
+): Promise<FieldError[]> {
+  const isSame = http?.port === undefined || http.port === settingsOf(application).http.port;
+  if (isSame || (await hasOwnPorts(ctx)) !== false) return [];
+  const detail =
+    'needs instances with networks of their own, which this host does not give: the program must listen on the port ' +
+    'that the PORT variable names';
+  return [{ field: 'http.port', code: 'depends_on', detail }];
 }
 
 async function requireBuilder(ctx: Context, id: string): Promise<void> {

@@ -5,6 +5,8 @@ import { named } from '../db/statement';
 
 const ISOLATION = named('select isolation, egress, files from region_networks where region_id = $1');
 
+const OWN_PORTS = named('select own_ports from region_networks where region_id = $1');
+
 /** @throws reference_not_found unless this installation has the region */
 export function requireRegion(ctx: Context, region: string, field: string): void {
   if (region !== ctx.config.regionId)
@@ -20,4 +22,10 @@ export async function isolationOfRegion({
   if (!row) return null;
   const { files, ...network } = row;
   return { network, files };
+}
+
+/** Whether an instance can have the port that it wants, whatever others listen on; null where no worker has said it. */
+export async function hasOwnPorts({ sql, config }: Pick<Context, 'sql' | 'config'>): Promise<boolean | null> {
+  const [row] = await sql.query<{ own_ports: boolean | null }>(OWN_PORTS, [config.regionId]);
+  return row?.own_ports ?? null;
 }

@@ -24,6 +24,8 @@ export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http' | 'health
   root_directory: string;
   /** Of an image: how it is run. Absent for files that were built. */
   image?: ImageSettings;
+  /** `http.port` for files that were built, where somebody has set it. */
+  chosen_port?: number;
 };
 
 /** `cpus` in cores; `disk_mb` is missing in releases of before there was such a limit. */
@@ -99,9 +101,10 @@ function settingsNow(found: ReleaseParts): ReleaseSettings {
   const { run, http, health_check, build } = settingsOf(found as unknown as Application);
   const root_directory = found.plan?.root_directory ?? build.root_directory;
   const ofImage = found.plan?.image?.settings;
-  if (!ofImage) return { run, http, health_check, root_directory };
+  const chosen_port = found.settings.http?.port;
+  if (!ofImage) return { run, http, health_check, root_directory, ...(chosen_port !== undefined && { chosen_port }) };
   // Whoever sets the port knows better than the image.
-  const image = { ...ofImage, exposed_port: found.settings.http?.port ?? ofImage.exposed_port };
+  const image = { ...ofImage, exposed_port: chosen_port ?? ofImage.exposed_port };
   return { run, http, root_directory, ...healthNow(image, found.settings, health_check) };
 }
 

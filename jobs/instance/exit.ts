@@ -96,7 +96,8 @@ export function exitReasonOf(
   const hint = code === 127 ? ' A program in its command was not found.' : '';
   const exposed = exposesPorts ? null : exposedPortOf(row, settings);
   // It may have been refused the port that it chose.
-  const advice = code !== 0 && exposed !== null && row.status === 'starting' ? ` ${sharedPortAdvice(exposed)}` : '';
+  const advice =
+    code !== 0 && exposed !== null && row.status === 'starting' ? ` ${sharedPortAdvice(exposed, settings)}` : '';
   return `The app exited with code ${code}${sinceStart(row, at)}.${hint}${advice}`;
 }
 

@@ -1,5 +1,6 @@
 import { commandLineOf, type ImageHealthCheck, type ImageSettings } from '../../core/image_settings';
 import type { UnitImage } from '../../drivers/runtime';
+import type { ReleaseSettings } from '../../models/release';
 import { WEB, type InstanceRow } from './row';
 
 /**
@@ -12,19 +13,22 @@ export function unitImageOf({ image }: { image?: ImageSettings | null }, command
   return { command: command === commandLineOf(image) ? image.command : null, env, working_directory, user };
 }
 
+type PortSettings = Pick<ReleaseSettings, 'image' | 'chosen_port'>;
+
 /** EXPOSE, or `http.port` of the settings, where it counts: for the process type `web`. null: nobody says a port. */
 export function exposedPortOf(
   { process_type }: Pick<InstanceRow, 'process_type'>,
-  { image }: { image?: ImageSettings },
+  { image, chosen_port }: PortSettings,
 ): number | null {
-  return process_type === WEB ? (image?.exposed_port ?? null) : null;
+  return process_type === WEB ? ((image ? image.exposed_port : chosen_port) ?? null) : null;
 }
 
 /** Where an exposed port does not count: what to do about it. */
-export function sharedPortAdvice(exposed: number): string {
+export function sharedPortAdvice(exposed: number, { image }: PortSettings): string {
+  const wish = image ? `The image exposes ${exposed}` : `\`http.port\` is ${exposed}`;
   return (
-    `The image exposes ${exposed}, but on this host applications share a network: the program must listen on the ` +
-    'port that the PORT variable names.'
+    `${wish}, but on this host applications share a network: the program must listen on the port that the PORT ` +
+    'variable names.'
   );
 }
 

@@ -101,7 +101,7 @@ async function healthFault(
   if (failure !== CONNECTION_REFUSED && !foreign)
     return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${failure}.` };
   const elsewhere = (ports ?? []).filter((one) => one !== port);
-  return portFault({ port, elsewhere, exposed, isOwn: runtime.exposesPorts });
+  return portFault({ port, elsewhere, exposed, isOwn: runtime.exposesPorts, settings });
 }
 
 interface ListeningElsewhere {
@@ -110,25 +110,31 @@ interface ListeningElsewhere {
   exposed: number | null;
   /** The instance has a network of its own where a port is exposed. */
   isOwn: boolean;
+  settings: Launch['settings'];
 }
 
-function portFault({ port, elsewhere, exposed, isOwn }: ListeningElsewhere): HealthFault {
+function portFault({ port, elsewhere, exposed, isOwn, settings }: ListeningElsewhere): HealthFault {
   const given = isOwn && exposed !== null ? exposed : port;
-  const advice = exposed === null ? null : adviceOn(exposed, isOwn);
+  const advice = exposed === null ? null : adviceOn(exposed, isOwn, settings);
   if (elsewhere.length === 0) {
     const what = advice ?? 'Listen on the port that the PORT variable names.';
     return { after: (seconds) => `did not listen on PORT ${given} within ${seconds} seconds. ${what}` };
   }
-  const where = `listens on ${elsewhere.join(', ')}. ${advice ?? 'Use the PORT variable.'}`;
+  const choose =
+    isOwn && elsewhere.length === 1
+      ? `Use the PORT variable, or set \`http.port\` to ${elsewhere[0]}.`
+      : 'Use the PORT variable.';
+  const where = `listens on ${elsewhere.join(', ')}. ${advice ?? choose}`;
   return {
     early: `The app does not listen on PORT ${given} yet; it ${where}`,
     after: (seconds) => `did not listen on PORT ${given} within ${seconds} seconds; it ${where}`,
   };
 }
 
-function adviceOn(exposed: number, isOwn: boolean): string {
-  if (!isOwn) return sharedPortAdvice(exposed);
-  return 'Listen on the port that the image exposes, or set `http.port` to the port of the program.';
+function adviceOn(exposed: number, isOwn: boolean, settings: Launch['settings']): string {
+  if (!isOwn) return sharedPortAdvice(exposed, settings);
+  const what = settings.image ? 'the port that the image exposes' : 'the port that the PORT variable names';
+  return `Listen on ${what}, or set \`http.port\` to the port of the program.`;
 }
 
 /** Once the instance listens. */

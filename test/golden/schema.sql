@@ -1647,6 +1647,7 @@ create table region_networks (
   egress boolean not null,
   reported_at timestamp(3) with time zone not null default now(),
   files text,
+  own_ports boolean,
   constraint region_networks_files CHECK ((files = ANY (ARRAY['sandbox'::text, 'user'::text, 'none'::text]))),
   constraint region_networks_isolation CHECK ((isolation = ANY (ARRAY['project'::text, 'none'::text]))),
   constraint region_networks_pkey PRIMARY KEY (region_id)
