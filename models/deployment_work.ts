@@ -74,6 +74,20 @@ export async function saveRelease(sql: Sql, row: DeploymentKey, releaseId: strin
   return (await sql.query(RELEASED, [row.id, releaseId, row.fence])).length > 0;
 }
 
+const IN_SERVICE = named(
+  `select exists (select from deployments where application_id = $1 and preview_id is not distinct from $2
+    and status = 'active') as found`,
+);
+
+/** Whether another version serves while a deployment of this place fails. */
+export async function hasVersionInService(
+  sql: Sql,
+  { application_id, preview_id }: { application_id: string; preview_id: string | null },
+): Promise<boolean> {
+  const [row] = await sql.query<{ found: boolean }>(IN_SERVICE, [application_id, preview_id]);
+  return row?.found ?? false;
+}
+
 const LOCK_APPLICATION = named(
   'select current_deployment_id from applications where id = $1 and deleted_at is null for no key update',
 );

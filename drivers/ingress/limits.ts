@@ -29,6 +29,8 @@ export interface IngressLimits {
    * 1, 3, 7 s.
    */
   connectMs: number;
+  /** An answer that has begun, without a byte from the instance. */
+  streamIdleMs: number;
   /** A WebSocket without bytes in either direction. */
   tunnelIdleMs: number;
   /** How long a drain waits for WebSockets. */
@@ -50,6 +52,7 @@ export const INGRESS_LIMITS: IngressLimits = {
   clientIdleMs: 60_000,
   keepAliveMs: 65_000,
   connectMs: 5_000,
+  streamIdleMs: 600_000,
   tunnelIdleMs: 600_000,
   tunnelDrainMs: 5_000,
   sweepMs: 250,

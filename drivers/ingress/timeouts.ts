@@ -29,7 +29,13 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
     const isSlow = silentMs > limits.clientIdleMs || isTrickling(proxied);
     return isSlow ? failRequest(proxied, fixedPage('slow_client')) : undefined;
   }
-  if (silentMs > proxied.site.route.request_timeout_ms) failRequest(proxied, fixedPage('timeout'));
+  if (silentMs > allowedSilenceMs(proxied)) failRequest(proxied, fixedPage('timeout'));
+}
+
+/** Once an answer has begun, it may be a stream: the time for an answer says nothing of pauses in it. */
+function allowedSilenceMs({ answered, site, ingress: { limits } }: ProxiedRequest): number {
+  const { request_timeout_ms } = site.route;
+  return answered ? Math.max(request_timeout_ms, limits.streamIdleMs) : request_timeout_ms;
 }
 
 function isTrickling({ uploadMs, receivedBytes, ingress: { limits } }: ProxiedRequest): boolean {

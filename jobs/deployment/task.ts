@@ -1,6 +1,7 @@
 // The commands of a deployment, which run as units: the build and the release command. Started once, looked at until
 // they have ended, and found again after a crash.
 import { FILES_PER_MB, type UnitSpec, type UnitState } from '../../drivers/runtime';
+import { hasVersionInService } from '../../models/deployment_work';
 import { type JobContext, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
 import {
@@ -42,13 +43,14 @@ export async function runDeploymentTask(
   }
   await shipLastLines(requireHost(ctx), id);
   if (state.code === 0 && state.killed === null) return 'succeeded';
-  throw new DeploymentFailure(`${taskFailureReason(task, state, ctx)} ${HINTS[task.step]}`);
+  throw new DeploymentFailure(`${taskFailureReason(task, state, ctx)} ${await hintFor(row, task.step, ctx)}`);
 }
 
-const HINTS = {
-  build: 'See the last lines of the deployment log.',
-  release: 'The previous version stays in service. See the deployment log.',
-};
+async function hintFor(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<string> {
+  if (step === 'build') return 'See the last lines of the deployment log.';
+  const consequence = (await hasVersionInService(ctx.sql, row)) ? 'The previous version stays in service. ' : '';
+  return `${consequence}See the deployment log.`;
+}
 
 /** Takes a unit away with all that it left. */
 export async function removeTask(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<void> {

@@ -1,4 +1,5 @@
 // What the log of a deployment says of instances that do not come up.
+import { hasVersionInService } from '../../models/deployment_work';
 import { findLastOutput } from '../../models/log_line/last_output';
 import { appendLogLines } from '../../models/log_line';
 import type { PresentInstance } from '../../models/stack';
@@ -21,9 +22,9 @@ export async function requireHealthy(
   if (!lost) return;
   await copyLastOutput(row, lost, ctx);
   const reason = lost.status_reason ?? 'It stops again and again.';
+  const consequence = (await hasVersionInService(ctx.sql, row)) ? ', so the previous version stays in service' : '';
   throw new DeploymentFailure(
-    'The new version does not stay up, so the previous version stays in service. Process type ' +
-      `${lost.process_type}: ${reason}`,
+    `The new version does not stay up${consequence}. Process type ${lost.process_type}: ${reason}`,
   );
 }
 

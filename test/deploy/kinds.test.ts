@@ -135,6 +135,8 @@ test('what can not work ends with a reason that says why, and leaves nothing run
   const [build, exits, silent, port, release, unknown, unreadable] = ends.map(
     ({ status_reason }) => status_reason as string,
   );
+  // There is no version before.
+  for (const reason of [exits, release]) expect(reason).not.toContain('previous version');
   expect(build).toContain('The build failed with exit code 7.');
   expect(exits).toContain('Process type web: The app exited with code 9 right after its start.');
   expect(silent).toMatch(/The app did not listen on PORT \d+ within 8 seconds/);
