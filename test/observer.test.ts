@@ -59,6 +59,15 @@ test('a metric observer names its resource, and is found by it', async () => {
 });
 
 describe('what is refused', () => {
+  test('a password in a target, with the place where it belongs', async () => {
+    const { status, body } = await observers.create({ uptime: { target: 'https://eve:secret@shop.example.com/' } });
+    expect([status, body.errors]).toEqual([
+      422,
+      [expect.objectContaining({ field: 'uptime.target', detail: expect.stringMatching(/header Authorization/) })],
+    ]);
+    expect(JSON.stringify(body)).not.toContain('secret@');
+  });
+
   const uptime = (changes: Record<string, unknown>): Record<string, unknown> => ({
     uptime: { target: 'https://shop.example.com/', ...changes },
   });

@@ -1,7 +1,10 @@
-// A check over HTTP. Redirects are followed hop by hop, each judged and connected like the first.
+// A check over HTTP. Redirects are followed hop by hop, each judged and connected like the first, with the cookies that
+// were set on the way.
+import { CookieJar } from 'tough-cookie';
 import type { UptimeCheck } from '../../core/checks';
 import { formats } from '../../core/formats';
 import type { ProbeResponse } from '../monitor';
+import { answerText } from './answer_text';
 import type { Outbound } from '../outbound';
 import { OutboundError, type Trace } from '../outbound/trace';
 import { exchange, type Answered } from '../outbound/exchange';
@@ -22,9 +25,13 @@ export async function checkHttp(
   signal: AbortSignal,
 ): Promise<ProbeResponse> {
   let [url, method, headers] = [new URL(check.target), check.method as string, headersOf(check)];
+  const cookies = new CookieJar();
   for (let hop = 0; ; hop += 1) {
-    const asked = { url, method, headers, verifyTls: check.verify_tls, bodyBytesMax: BODY_BYTES_MAX };
-    const answer = await exchange(outbound, asked, trace, signal);
+    const asked = { url, method, headers: withCookies(headers, cookies, url) };
+    const bounds = { verifyTls: check.verify_tls, bodyBytesMax: BODY_BYTES_MAX };
+    const answer = await exchange(outbound, { ...asked, ...bounds }, trace, signal);
+    for (const cookie of answer.headers['set-cookie'] ?? [])
+      cookies.setCookieSync(cookie, url.href, { ignoreError: true });
     const next = check.follow_redirects ? redirectOf(answer, url) : null;
     if (!next) return evaluateAnswer(check, answer);
     if (hop === HOPS_MAX) throw new OutboundError('body', `It was redirected more than ${HOPS_MAX} times.`, false);
@@ -35,9 +42,20 @@ export async function checkHttp(
   }
 }
 
-function headersOf({ headers }: UptimeCheck): { name: string; value: string }[] {
+function headersOf({ headers }: UptimeCheck): Headers {
   const given = new Set(headers.map(({ name }) => name.toLowerCase()));
   return [...OURS.filter(({ name }) => !given.has(name.toLowerCase())), ...headers];
+}
+
+type Headers = UptimeCheck['headers'];
+
+/** Cookies of the check itself come first: one header has all of them (RFC 6265 section 5.4). */
+function withCookies(headers: Headers, jar: CookieJar, url: URL): Headers {
+  const found = jar.getCookieStringSync(url.href);
+  if (found === '') return headers;
+  const isCookie = ({ name }: Headers[number]): boolean => name.toLowerCase() === 'cookie';
+  const value = [...headers.filter(isCookie).map((header) => header.value), found].join('; ');
+  return [...headers.filter((header) => !isCookie(header)), { name: 'Cookie', value }];
 }
 
 function redirectOf({ status, headers }: Answered, from: URL): URL | null {
@@ -49,13 +67,16 @@ function redirectOf({ status, headers }: Answered, from: URL): URL | null {
   return url;
 }
 
-function evaluateAnswer(
+async function evaluateAnswer(
   { expected_status_codes, expected_body }: UptimeCheck,
-  { status, body }: Answered,
-): ProbeResponse {
+  answer: Answered,
+): Promise<ProbeResponse> {
+  const { status, body } = answer;
   const fits = expected_status_codes.length ? expected_status_codes.includes(status) : status >= 200 && status < 400;
   if (!fits) return { status_code: status, error: `The answer had the status ${status}.` };
-  if (expected_body === null || body.includes(expected_body)) return { status_code: status, error: null };
-  const where = body.length >= BODY_BYTES_MAX ? ' in its first MiB' : '';
+  if (expected_body === null) return { status_code: status, error: null };
+  const text = await answerText(answer, BODY_BYTES_MAX);
+  if (text.includes(expected_body)) return { status_code: status, error: null };
+  const where = Math.max(body.length, Buffer.byteLength(text)) >= BODY_BYTES_MAX ? ' in its first MiB' : '';
   return { status_code: status, error: `The answer did not contain the expected text${where}.` };
 }

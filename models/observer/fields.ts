@@ -83,8 +83,7 @@ function uptimeErrors(
 ): FieldError[] {
   const errors: FieldError[] = [];
   const host = hostOf(uptime);
-  if (host === null)
-    errors.push({ field: 'uptime.target', code: 'invalid_format', detail: `must be ${FORMS[uptime.check]}` });
+  if (host === null) errors.push({ field: 'uptime.target', code: 'invalid_format', detail: targetDetail(uptime) });
   else if (!allowPrivateAddresses && isPrivateHost(host))
     errors.push({ field: 'uptime.target', code: 'invalid_format', detail: 'must have a public address' });
   if (uptime.timeout_seconds >= interval)
@@ -105,6 +104,12 @@ function uptimeErrors(
       errors.push({ field: `uptime.headers.${index}.value`, code: 'invalid_format', detail: 'must be Latin-1 text' });
   });
   return errors;
+}
+
+function targetDetail({ check, target }: StoredUptime): string {
+  if (check === 'http' && /^https?:\/\/[^/?#]*@/i.test(target))
+    return 'must have no user and password in it: send them as a header Authorization, whose value is kept secret';
+  return `must be ${FORMS[check]}`;
 }
 
 const FORMS: Record<UptimeCheck['check'], string> = {

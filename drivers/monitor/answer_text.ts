@@ -1,0 +1,67 @@
+// The text of an answer: unpacked and decoded as its headers, or else the page itself, say.
+import type { Transform } from 'node:stream';
+import { constants, createBrotliDecompress, createUnzip } from 'node:zlib';
+import type { Answered } from '../outbound/exchange';
+import { OutboundError } from '../outbound/trace';
+
+/** A page says its encoding within these bytes (WHATWG Encoding, "prescan a byte stream"). */
+const PRESCAN_BYTES = 1024;
+
+// What was cut off at the bound is unpacked as far as it goes.
+const unzip = (): Transform => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH });
+const unbrotli = (): Transform => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH });
+const UNPACKERS: Record<string, () => Transform> = { gzip: unzip, 'x-gzip': unzip, deflate: unzip, br: unbrotli };
+
+/**
+ * At most `max` bytes of it are read.
+ * @throws OutboundError for a body that is not packed or encoded as it says
+ */
+export async function answerText({ headers, body }: Pick<Answered, 'headers' | 'body'>, max: number): Promise<string> {
+  const codings = (headers['content-encoding'] ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((word) => word.trim());
+  let bytes = body;
+  for (const coding of codings.reverse()) {
+    if (coding !== '' && coding !== 'identity') bytes = await unpack(coding, bytes, max);
+  }
+  return decode(charsetOf(headers['content-type'] ?? '', bytes), bytes);
+}
+
+async function unpack(coding: string, packed: Buffer, max: number): Promise<Buffer> {
+  const unpacker = UNPACKERS[coding]?.();
+  if (!unpacker) throw new OutboundError('body', `The answer is packed as ${shown(coding)}, which is not read.`, false);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  unpacker.end(packed);
+  try {
+    for await (const chunk of unpacker as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      if ((size += chunk.length) >= max) break;
+    }
+  } catch {
+    throw new OutboundError('body', `The answer says that it is packed as ${coding}, and is not.`, false);
+  }
+  return Buffer.concat(chunks).subarray(0, max);
+}
+
+function charsetOf(type: string, bytes: Buffer): string {
+  const [first, second] = bytes;
+  if ((first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe))
+    return first === 0xfe ? 'utf-16be' : 'utf-16le';
+  const [, ofHeader] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type) ?? [];
+  const start = bytes.toString('latin1', 0, PRESCAN_BYTES);
+  const [, ofPage] = /(?:<meta\s[^>]*charset|<\?xml\s[^>]*encoding)\s*=\s*["']?([\w:-]+)/i.exec(start) ?? [];
+  return ofHeader ?? ofPage ?? 'utf-8';
+}
+
+function decode(charset: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder(charset).decode(bytes);
+  } catch {
+    throw new OutboundError('body', `The answer is in ${shown(charset)}, which is no known encoding of text.`, false);
+  }
+}
+
+/** A word of somebody else, in a sentence. */
+const shown = (word: string): string => JSON.stringify(word.slice(0, 40).replace(/[^\x20-\x7e]/g, '?'));
