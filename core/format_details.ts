@@ -40,6 +40,9 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   '^[A-Za-z0-9][A-Za-z0-9_.-]*$': 'must consist of letters, digits and _.-, with a letter or a digit first',
   '^/[^\\s#]*$': 'must begin with a slash, without spaces or #',
   '^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$': `${LABEL}, and have 3 to 63 characters`,
+  // What can stand in a header of HTTP.
+  '^[!-~]*$': 'must consist of printable ASCII characters without spaces',
+  '^[ -~]*$': 'must consist of printable ASCII characters',
   '^[^/]+$': 'must not contain a slash',
   '^[^/]': 'must not begin with a slash',
   '^(\\*|https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?)$':

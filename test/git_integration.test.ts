@@ -153,6 +153,22 @@ describe.each(PROVIDERS)('%s', (provider) => {
 });
 
 describe('what a provider refuses', () => {
+  test.each(['tökens-of-mine', 'token of mine', 'token\tof-mine'])(
+    'a token that no header can carry: %j',
+    async (token) => {
+      const { status, body } = await create('github', { access_token: token });
+      expect([status, body.code, body.errors]).toEqual([
+        ...[422, 'validation_failed'],
+        [
+          expect.objectContaining({
+            ...{ field: 'access_token', code: 'invalid_format' },
+            detail: 'must consist of printable ASCII characters without spaces',
+          }),
+        ],
+      ]);
+    },
+  );
+
   test('a wrong token, and one whose scope is too narrow, by name', async () => {
     const wrong = await create('github', { access_token: 'wrong-token' });
     expect([wrong.status, wrong.body.code]).toEqual([422, 'provider_auth_failed']);
