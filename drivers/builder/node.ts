@@ -16,6 +16,8 @@ import type { BuildHost, DetectLanguage, LanguagePlan, Step } from './language_p
 import { frameworkServer } from './node_frameworks';
 import { findServerFile } from './server_file';
 import type { SourceFiles } from './source_files';
+import { findWorkspace, packagesAbove, type Workspace } from './workspace';
+import { workspaceBuild } from './workspace_build';
 
 export const detectNode: DetectLanguage = async (files, host) => {
   const text = await files.read('package.json');
@@ -29,14 +31,16 @@ export const detectNodeFile: DetectLanguage = async (files, host) => {
 };
 
 async function planNode(found: Package, files: SourceFiles, host: BuildHost): Promise<LanguagePlan> {
-  const manager = await findPackageManager(found, files);
-  const needs = await findPackageNeeds(files, manager, '');
-  const chosen = await chooseNodeTools(await statedNode([{ found, files }]), needs, manager, host);
+  const workspace = await findWorkspace(found, files);
+  const manager = await findPackageManager(await withPackageManager(found, files, workspace), workspace.files);
+  const needs = await findPackageNeeds(workspace.files, manager, workspace.member);
+  const chosen = await chooseNodeTools(await statedNode(found, files, workspace), needs, manager, host);
   // Yarn 2 and later run nothing, not even a script, in a project that was not installed.
   const isYarnBerry = manager.name === 'yarn' && majorOf(chosen.manager) >= 2;
-  const installs = found.hasDependencies || manager.lockFile !== null || isYarnBerry;
-  const install: Step[] = installs ? [stepOf(installCommand(manager, chosen.manager), 2)] : [];
-  const build: Step[] = found.scripts.build === undefined ? [] : [stepOf(runCommand(manager.name, 'build'), 3)];
+  const isMember = workspace.member !== '';
+  const installs = found.hasDependencies || manager.lockFile !== null || isYarnBerry || isMember;
+  const install = installs ? [installStep(installCommand(manager, chosen.manager), workspace)] : [];
+  const build = await workspaceBuild(found, workspace, manager);
   const start = await webCommand(found, manager, files);
   return {
     kind: 'node',
@@ -44,6 +48,7 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
       `Node.js ${chosen.node}`,
       ...(manager.name === 'npm' ? [] : [`${manager.name} ${chosen.manager}`]),
       ...install.map(({ name }) => name),
+      ...(isMember ? [`in the workspace at ${workspace.up}`] : []),
       ...(build.length ? ['build script'] : []),
     ],
     reasons: [chosen.reason],
@@ -51,17 +56,40 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
     tools: chosen.tools,
     steps: [...install, ...build],
     site: [],
-    hasBuildScript: build.length > 0,
+    hasBuildScript: found.scripts.build !== undefined,
+    // At the top the members have one tree of packages: what is not needed here may be needed there.
     prune:
-      installs && found.hasDevelopment ? pruneCommand(manager, chosen.manager, await isWorkspace(found, files)) : null,
+      installs && found.hasDevelopment && !isMember
+        ? pruneCommand(manager, chosen.manager, await isWorkspace(found, files))
+        : null,
     processes: start === null ? {} : { web: start },
     env: { NODE_ENV: 'production' },
-    programs: installs && !manager.isPnp ? ['node_modules/.bin'] : [],
+    programs: installs && !manager.isPnp ? programDirectories(workspace) : [],
   };
 }
 
-function stepOf(command: string, words: number): Step {
-  return { name: command.split(' ').slice(0, words).join(' '), command };
+function installStep(command: string, { up }: Workspace): Step {
+  const name = command.split(' ').slice(0, 2).join(' ');
+  return { name, command: up === '.' ? command : `cd -P ${up} && ${command}` };
+}
+
+/** Those of the member come first. */
+function programDirectories({ up }: Workspace): string[] {
+  return ['node_modules/.bin', ...(up === '.' ? [] : [`${up}/node_modules/.bin`])];
+}
+
+/**
+ * What installs at the top is stated there. Elsewhere Corepack takes the nearest statement above, which means nothing
+ * to a source with the lock file of another package manager.
+ */
+async function withPackageManager(found: Package, files: SourceFiles, workspace: Workspace): Promise<Package> {
+  const { found: top, member } = workspace;
+  if (member !== '') return { ...top, packageManager: top.packageManager ?? found.packageManager };
+  const above = (await packagesAbove(files)).find(({ packageManager }) => packageManager !== null);
+  if (found.packageManager !== null || above === undefined) return found;
+  const own = await findPackageManager(found, files);
+  const fits = own.lockFile === null || own.name === above.packageManager?.name;
+  return fits ? { ...found, packageManager: above.packageManager } : found;
 }
 
 /** What starts it: the start script, the main file, server.js, index.js or another file that is a server. */

@@ -6,6 +6,7 @@ import type { BuildHost } from './language_plan';
 import type { PackageNeed } from './package_engines';
 import type { Package } from './package_json';
 import type { SourceFiles } from './source_files';
+import type { Workspace } from './workspace';
 
 /** What the source says of its Node.js. */
 export interface StatedNode {
@@ -21,13 +22,16 @@ export interface StatedNode {
 export const LONG_TERM_LINES = ['24', '22', '20', '18'];
 const CODENAMES: Record<string, string> = { hydrogen: '18', iron: '20', jod: '22', krypton: '24' };
 
-/** `engines.node`, else what version managers read, in the first place that has one of them. */
-export async function statedNode(places: { found: Package; files: SourceFiles }[]): Promise<StatedNode> {
-  for (const { found, files } of places) {
-    const { node } = found.engines;
+/**
+ * `engines.node`, else what version managers read, in the first place that has one of them. They look in the
+ * directories above too.
+ */
+export async function statedNode(found: Package, files: SourceFiles, workspace: Workspace): Promise<StatedNode> {
+  for (const place of [{ files, up: '.' }, ...files.above()]) {
+    const node = (place.up === '.' ? found : place.up === workspace.up ? workspace.found : null)?.engines.node;
     if (node !== undefined) return { range: readable(node), text: node, statedBy: 'engines.node of package.json' };
     for (const name of ['.node-version', '.nvmrc']) {
-      const line = (await files.read(name))?.trim().split(/\s/)[0] ?? '';
+      const line = (await place.files.read(name))?.trim().split(/\s/)[0] ?? '';
       if (line !== '') return { range: readable(line), text: line, statedBy: name };
     }
   }

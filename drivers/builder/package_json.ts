@@ -2,6 +2,7 @@
 import { BuildError } from '../builder';
 
 export interface Package {
+  name: string | null;
   scripts: Record<string, string>;
   main: string | null;
   /** Ranges by the name of the program. */
@@ -12,19 +13,26 @@ export interface Package {
   hasDependencies: boolean;
   hasDevelopment: boolean;
   hasWorkspaces: boolean;
+  /** Patterns of the members of the workspace that it is the top of. */
+  workspaces: string[];
 }
 
 type Fields = Record<string, unknown>;
 
-/** @throws BuildError that says what is wrong, and where */
-export function parsePackage(text: string): Package {
-  const found = parseObject(text);
-  const engines = readTable(found, 'engines');
+/**
+ * @param file its name, for messages
+ * @throws BuildError that says what is wrong, and where
+ */
+export function parsePackage(text: string, file = 'package.json'): Package {
+  const found = parseObject(text, file);
+  const read = (name: string): Fields => readTable(found, name, file);
+  const engines = read('engines');
   const dependencies = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'].flatMap((name) =>
-    Object.keys(readTable(found, name)),
+    Object.keys(read(name)),
   );
   return {
-    scripts: readScripts(readTable(found, 'scripts')),
+    name: typeof found.name === 'string' && found.name !== '' ? found.name : null,
+    scripts: readScripts(read('scripts'), file),
     main: typeof found.main === 'string' && found.main !== '' ? found.main : null,
     engines: Object.fromEntries(
       Object.entries(engines).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
@@ -32,9 +40,16 @@ export function parsePackage(text: string): Package {
     packageManager: readPackageManager(found.packageManager),
     dependencyNames: new Set(dependencies),
     hasDependencies: dependencies.length > 0 || found.workspaces !== undefined,
-    hasDevelopment: Object.keys(readTable(found, 'devDependencies')).length > 0 || found.workspaces !== undefined,
+    hasDevelopment: Object.keys(read('devDependencies')).length > 0 || found.workspaces !== undefined,
     hasWorkspaces: found.workspaces !== undefined,
+    workspaces: readWorkspaces(found.workspaces),
   };
+}
+
+/** A list, or an object with the list `packages`, as yarn classic has it. */
+function readWorkspaces(value: unknown): string[] {
+  const list: unknown = isTable(value) ? value.packages : value;
+  return Array.isArray(list) ? list.filter((one): one is string => typeof one === 'string') : [];
 }
 
 /** `pnpm@9.1.0+sha512.…`, as Corepack writes it. */
@@ -43,14 +58,14 @@ function readPackageManager(value: unknown): Package['packageManager'] {
   return name === undefined ? null : { name, version: version ?? null };
 }
 
-function parseObject(text: string): Fields {
+function parseObject(text: string, file: string): Fields {
   try {
     const found: unknown = JSON.parse(text);
     if (isTable(found)) return found;
   } catch (error) {
-    throw new BuildError(`package.json is not valid JSON${positionOf(error as Error, text)}.`);
+    throw new BuildError(`${file} is not valid JSON${positionOf(error as Error, text)}.`);
   }
-  throw new BuildError('package.json must be a JSON object.');
+  throw new BuildError(`${file} must be a JSON object.`);
 }
 
 // V8 names the position in most of its complaints: `... in JSON at position 17`.
@@ -60,16 +75,16 @@ function positionOf({ message }: Error, text: string): string {
   return `: see line ${text.slice(0, Number(position)).split('\n').length}`;
 }
 
-function readTable(found: Fields, name: string): Fields {
+function readTable(found: Fields, name: string, file: string): Fields {
   const value = found[name];
   if (value === undefined || value === null || (Array.isArray(value) && name === 'engines')) return {};
-  if (!isTable(value)) throw new BuildError(`package.json: ${name} must be an object.`);
+  if (!isTable(value)) throw new BuildError(`${file}: ${name} must be an object.`);
   return value;
 }
 
-function readScripts(scripts: Fields): Record<string, string> {
+function readScripts(scripts: Fields, file: string): Record<string, string> {
   const wrong = Object.keys(scripts).find((name) => typeof scripts[name] !== 'string');
-  if (wrong !== undefined) throw new BuildError(`package.json: the script ${JSON.stringify(wrong)} must be a string.`);
+  if (wrong !== undefined) throw new BuildError(`${file}: the script ${JSON.stringify(wrong)} must be a string.`);
   return scripts as Record<string, string>;
 }
 

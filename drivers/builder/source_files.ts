@@ -3,6 +3,15 @@ import { open, readFile, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { BuildError } from '../builder';
 
+/** A directory above the root directory, within the source. */
+export interface Place {
+  files: SourceFiles;
+  /** The way there from the root directory: `../..`. Physical: the root directory may be a link. */
+  up: string;
+  /** The way back: `apps/web`. */
+  below: string;
+}
+
 export interface SourceFiles {
   /**
    * Text of a file, null where there is none.
@@ -16,6 +25,8 @@ export interface SourceFiles {
   isDirectory(name: string): Promise<boolean>;
   /** Names in a directory, sorted; none where there is no directory. */
   names(directory: string): Promise<string[]>;
+  /** The directories above, the nearest first; none of the root of the source. */
+  above(): Place[];
 }
 
 const BYTES_MAX = 1 << 20;
@@ -30,7 +41,11 @@ export async function openFiles(source: string, rootDirectory: string): Promise<
       `The source has no directory ${rootDirectory}. Check build.root_directory in the settings of the application.`,
     );
   }
-  const find = (name: string) => within(whole, path.join(root, name));
+  return filesOf(whole, root);
+}
+
+function filesOf(whole: string, root: string): SourceFiles {
+  const find = (name: string): Promise<string | null> => within(whole, path.join(root, name));
   return {
     read: async (name, bytesMax = BYTES_MAX) => readText(await find(name), name, bytesMax),
     readHead: async (name) => readHead(await find(name)),
@@ -40,7 +55,16 @@ export async function openFiles(source: string, rootDirectory: string): Promise<
       const found = await find(directory);
       return found === null ? [] : (await readdir(found).catch(() => [])).sort();
     },
+    above: () => above(whole, root),
   };
+}
+
+function above(whole: string, root: string): Place[] {
+  const parts = path.relative(whole, root).split(path.sep).filter(Boolean);
+  return parts.map((_, i) => {
+    const up = Array.from({ length: i + 1 }, () => '..').join('/');
+    return { files: filesOf(whole, path.join(root, up)), up, below: parts.slice(parts.length - i - 1).join('/') };
+  });
 }
 
 /** Where the path really is; null where it is nowhere, or outside. */

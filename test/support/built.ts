@@ -15,6 +15,8 @@ import { freePort } from './free_port';
 export interface Built {
   plan: BuildPlan;
   directory: string;
+  /** Relative to it. */
+  root: string;
   code: number;
   output: string;
 }
@@ -65,18 +67,19 @@ export function openWorkshop() {
       const { command, env: own, defaults } = await builder.task(plan, { directory, cache }, ctx);
       const env = { PATH, ...defaults, ...plan.env, ...own };
       const { status, stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {
-        cwd: directory,
+        cwd: path.join(directory, changed.root_directory ?? '.'),
         env,
         encoding: 'utf8',
         timeout: 120_000,
       });
-      return { plan, directory, code: status ?? -1, output: stdout + stderr };
+      const root = changed.root_directory ?? '.';
+      return { plan, directory, root, code: status ?? -1, output: stdout + stderr };
     },
     /** Like an instance: from a copy of the files elsewhere, on a port of its own; ready when it answers anything. */
-    async start({ plan, directory }: Built, env: Record<string, string> = {}, type = 'web'): Promise<Running> {
+    async start({ plan, directory, root }: Built, env: Record<string, string> = {}, type = 'web'): Promise<Running> {
       const copy = mkdtempSync(path.join(folder, 'instance-'));
       cpSync(directory, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-      const one = await startOne(copy, plan, type, env);
+      const one = await startOne(path.join(copy, root), plan, type, env);
       running.push(one);
       return one;
     },

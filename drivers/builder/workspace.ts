@@ -1,0 +1,50 @@
+// A source that is a part of a workspace of npm, yarn, pnpm or bun: packages are installed at its top, whose lock file
+// and package manager count. The top is looked for above the root directory, never outside of the source.
+import { parsePackage, type Package } from './package_json';
+import type { Place, SourceFiles } from './source_files';
+import { glob, pnpmPackages } from './workspace_patterns';
+
+export interface Workspace {
+  /** package.json at the top. */
+  found: Package;
+  /** Of the top. */
+  files: SourceFiles;
+  /** From the root directory to the top, `../..`; `.` where the root directory is the top. */
+  up: string;
+  /** From the top to the root directory, `apps/web`; empty where the root directory is the top. */
+  member: string;
+  patterns: string[];
+}
+
+/** The nearest workspace that the root directory is a member of, else the root directory itself. @throws BuildError */
+export async function findWorkspace(found: Package, files: SourceFiles): Promise<Workspace> {
+  for (const place of files.above()) {
+    const top = await readPackage(place);
+    const patterns = await workspacePatterns(top, place.files);
+    if (isMember(place.below, patterns))
+      return { found: top ?? parsePackage('{}'), files: place.files, up: place.up, member: place.below, patterns };
+  }
+  return { found, files, up: '.', member: '', patterns: [] };
+}
+
+/** Manifests above the root directory, the nearest first. */
+export async function packagesAbove(files: SourceFiles): Promise<Package[]> {
+  const all = await Promise.all(files.above().map(readPackage));
+  return all.filter((one) => one !== null);
+}
+
+/** Patterns that begin with `!` take away what others name. */
+export function isMember(directory: string, patterns: readonly string[]): boolean {
+  const matches = (one: string): boolean => glob(one).test(directory);
+  const excluded = patterns.filter((one) => one.startsWith('!')).map((one) => one.slice(1));
+  return patterns.some((one) => !one.startsWith('!') && matches(one)) && !excluded.some(matches);
+}
+
+async function readPackage({ files, up }: Place): Promise<Package | null> {
+  const text = await files.read('package.json');
+  return text === null ? null : parsePackage(text, `${up}/package.json`);
+}
+
+async function workspacePatterns(top: Package | null, files: SourceFiles): Promise<string[]> {
+  return [...(top?.workspaces ?? []), ...pnpmPackages((await files.read('pnpm-workspace.yaml')) ?? '')];
+}
