@@ -1,6 +1,6 @@
 // The OpenAPI document against the operation table, the validator, the error table.
 import { spawnSync } from 'node:child_process';
-import Ajv2020 from 'ajv/dist/2020';
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
 import { errors } from '../core/errors';
@@ -51,6 +51,33 @@ describe('the OpenAPI document', () => {
       Object.values(item).map((operation) => operation.operationId),
     );
     expect(listed.sort()).toEqual(core.table.operations.map((operation) => operation.id).sort());
+  });
+
+  it('has an example of every answer and every problem, and each is valid', () => {
+    const ajv = addFormats(new Ajv2020({ strict: false, validateSchema: false })).addSchema(document, 'document');
+    const escaped = (part: string): string => part.replaceAll('~', '~0').replaceAll('/', '~1');
+    const compiled = new Map<string, ValidateFunction>();
+    let seen = 0;
+    for (const operation of core.table.operations)
+      for (const [status, given] of Object.entries(found(operation).responses)) {
+        const { $ref } = given as Ref;
+        const at =
+          $ref?.slice(2) ?? `paths/${escaped(operation.path)}/${operation.method.toLowerCase()}/responses/${status}`;
+        for (const [type, { schema, examples }] of Object.entries(resolved<Response>(given).content ?? {})) {
+          if (type === 'text/event-stream') continue;
+          const text = JSON.stringify(schema);
+          const valid = compiled.get(text) ?? ajv.compile({ $ref: `document#/${at}/content/${escaped(type)}/schema` });
+          compiled.set(text, valid);
+          const named = Object.entries(examples ?? {});
+          expect([operation.id, status, named.length > 0]).toEqual([operation.id, status, true]);
+          for (const [name, example] of named) {
+            const { value } = resolved<{ value: unknown }>(example as never);
+            expect([operation.id, name, valid(value), valid.errors]).toEqual([operation.id, name, true, null]);
+            seen += 1;
+          }
+        }
+      }
+    expect(seen).toBeGreaterThan(core.table.operations.length);
   });
 
   it('says the same as YAML and as JSON, without anchors', () => {

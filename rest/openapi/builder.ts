@@ -22,7 +22,14 @@ export function createDocumentBuilder(
   table: OperationTable,
   transitional: Transitional,
 ): DocumentBuilder {
-  const components: Components = { schemas: {}, parameters: {}, headers: {}, responses: {}, securitySchemes: {} };
+  const components: Components = {
+    examples: {},
+    schemas: {},
+    parameters: {},
+    headers: {},
+    responses: {},
+    securitySchemes: {},
+  };
   const begun = new Set<string>();
   const readers = readersOf(table.operations);
   const waits = table.operations.filter((operation) => readers.has(operation.id) && canWait(operation, transitional));

@@ -59,7 +59,7 @@ export interface Link {
 export interface Response {
   description: string;
   headers?: Record<string, Header | Ref>;
-  content?: Record<string, { schema: Schema; example?: unknown }>;
+  content?: Record<string, { schema: Schema; examples?: Record<string, Ref> }>;
   links?: Record<string, Link>;
 }
 
@@ -90,6 +90,7 @@ export interface OperationObject {
 }
 
 export interface Components {
+  examples: Record<string, { value: unknown }>;
   schemas: Record<string, Schema>;
   parameters: Record<string, Parameter>;
   headers: Record<string, Header>;

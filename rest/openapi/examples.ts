@@ -95,11 +95,11 @@ function isRequiredInput(node: Node): boolean {
   return isNonNullType(node.type) && !('args' in node);
 }
 
-function isListOf(type: GraphQLType): boolean {
+export function isListOf(type: GraphQLType): boolean {
   return isListType(getNullableType(type));
 }
 
-function innermost(type: GraphQLType): GraphQLNamedType {
+export function innermost(type: GraphQLType): GraphQLNamedType {
   const bare = getNullableType(type) as GraphQLType;
   return isListType(bare) ? innermost(bare.ofType as GraphQLType) : (bare as GraphQLNamedType);
 }

@@ -6,6 +6,7 @@ import type { DocumentBuilder } from './builder';
 import { codeSamples } from './code_samples';
 import { codesOf } from './error_codes';
 import type { OperationObject, Ref, RequestBody, Response } from './document';
+import { answerExamples } from './answer_examples';
 import { bodyExample } from './examples';
 import { withoutUndefined } from './scalar_schemas';
 import { successHeaders } from './headers';
@@ -64,7 +65,10 @@ function success(builder: DocumentBuilder, operation: Operation, status: number)
   const bare = { description: describe(operation, status), headers: successHeaders(builder, operation, status) };
   if (status === 204) return bare;
   const content: Response['content'] = {
-    'application/json': { schema: answerSchema(builder, operation.field.definition.type) },
+    'application/json': {
+      schema: answerSchema(builder, operation.field.definition.type),
+      examples: answerExamples(builder, operation.field.definition.type),
+    },
   };
   if (operation.field.live)
     content['text/event-stream'] = {

@@ -3,6 +3,7 @@ import { errors, type ErrorCode, type FieldErrorCode } from '../../core/errors';
 import type { DocumentBuilder } from './builder';
 import type { Ref, Response, Schema } from './document';
 import { commonHeaders } from './headers';
+import { problemExamples } from './problem_examples';
 
 const REQUEST_ID = '^req_[0-9a-hjkmnp-tv-z]{26}$';
 
@@ -126,7 +127,7 @@ function makeResponse(builder: DocumentBuilder, status: number, codes: ErrorCode
         ? describeError(codes[0] as ErrorCode)
         : codes.map((code) => `* \`${code}\`: ${errors[code].title}`).join('\n'),
     headers: commonHeaders(builder, status),
-    content: { 'application/problem+json': { schema } },
+    content: { 'application/problem+json': { schema, examples: problemExamples(builder, codes) } },
   };
 }
 

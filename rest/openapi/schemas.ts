@@ -105,9 +105,15 @@ function propertiesOf(
   builder: DocumentBuilder,
   type: GraphQLObjectType | GraphQLInputObjectType,
 ): Record<string, Schema> {
+  return Object.fromEntries(
+    shownFields(builder, type).map((field) => [field.name, memberSchema(builder, type.name, field)]),
+  );
+}
+
+/** Fields of a type as REST has them. */
+export function shownFields(builder: DocumentBuilder, type: GraphQLObjectType | GraphQLInputObjectType): Node[] {
   const fields: Node[] = Object.values(type.getFields());
-  const shown = fields.filter((field) => !getDirective(builder.schema, field as GraphQLInputField, 'graphqlOnly'));
-  return Object.fromEntries(shown.map((field) => [field.name, memberSchema(builder, type.name, field)]));
+  return fields.filter((field) => !getDirective(builder.schema, field as GraphQLInputField, 'graphqlOnly'));
 }
 
 function enumRef(builder: DocumentBuilder, type: GraphQLEnumType): Schema {

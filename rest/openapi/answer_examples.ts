@@ -1,0 +1,37 @@
+// Examples of answers: of every field that REST shows, by the example of the field, its id, format or type.
+import { getNullableType, isNonNullType, isObjectType, type GraphQLObjectType, type GraphQLType } from 'graphql';
+import { specOf } from '../../contract/spec';
+import type { DocumentBuilder } from './builder';
+import type { Ref } from './document';
+import { innermost, isListOf, leafExample } from './examples';
+import { exampleIn } from './scalar_schemas';
+import { shownFields, type Node } from './schemas';
+
+/** The examples of a media type: a component, since several operations answer with the same type. */
+export function answerExamples(builder: DocumentBuilder, type: GraphQLType): Record<string, Ref> {
+  const inner = innermost(type);
+  const name = isListOf(type) ? `${inner.name}s` : inner.name;
+  const make = () => ({ value: valueOf(builder, '', { type, name } as Node) });
+  return { [name]: builder.use('examples', name, make) };
+}
+
+function valueOf(builder: DocumentBuilder, owner: string, node: Node): unknown {
+  const own = exampleIn(specOf(builder.schema, node));
+  if (own !== undefined) return own;
+  const inner = innermost(node.type);
+  if (isObjectType(inner)) {
+    const example = objectOf(builder, inner);
+    return isListOf(node.type) ? [example] : example;
+  }
+  const leaf = leafExample(builder, owner, node);
+  if (leaf !== undefined) return leaf;
+  if (!isNonNullType(node.type)) return null;
+  if (isListOf(getNullableType(node.type) as GraphQLType)) return [];
+  throw new Error(`schema: ${owner}.${node.name} needs an example in @spec`);
+}
+
+function objectOf(builder: DocumentBuilder, type: GraphQLObjectType): Record<string, unknown> {
+  return Object.fromEntries(
+    shownFields(builder, type).map((field) => [field.name, valueOf(builder, type.name, field)]),
+  );
+}
