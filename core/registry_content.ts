@@ -36,8 +36,8 @@ export interface ManifestInput {
   blobs: string[];
   /** Digests of the manifests of an index. */
   manifests: string[];
-  /** null: pushed by its digest. */
-  tag: string | null;
+  /** None: pushed by its digest alone. */
+  tags: string[];
 }
 
 /** What referrers of a manifest show (distribution-spec, "Listing Referrers"). */

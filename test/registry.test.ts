@@ -188,6 +188,33 @@ describe('images', () => {
     ]);
   });
 
+  it('get several tags in one push by their digest', async () => {
+    const { id, name } = await activeRegistry();
+    const client = await createPusher();
+    const image = await client.pushImage(`${String(name)}/many`, null, [randomBytes(100)]);
+    const { body } = await client.pull(`${String(name)}/many`, image.digest);
+    const put = (reference: string, query: string) =>
+      client.call('PUT', `/v2/${String(name)}/many/manifests/${reference}?${query}`, body, {
+        'Content-Type': image.mediaType,
+      });
+    const pushed = await put(image.digest, 'tag=1.2.3&tag=1.2&tag=1&tag=1');
+    expect([pushed.status, pushed.headers.get('oci-tag')]).toEqual([201, '1.2.3, 1.2, 1']);
+    for (const tag of ['1.2.3', '1.2', '1'])
+      expect((await client.pull(`${String(name)}/many`, tag)).headers.get('docker-content-digest')).toBe(image.digest);
+    expect((await service.call('GET', `/v2/registries/${String(id)}`)).body.image_count).toBe(3);
+    const tooMany = Array.from({ length: 101 }, (_, index) => `tag=t${index}`).join('&');
+    for (const [reference, query] of [
+      [image.digest, 'tag=../evil'],
+      [image.digest, 'tag='],
+      [image.digest, tooMany],
+      ['2.0', 'tag=2.1'],
+    ] as const)
+      expect((await put(reference, query)).code).toBe('MANIFEST_INVALID');
+    expect((await client.call('GET', `/v2/${String(name)}/many/tags/list`)).body.toString()).toContain(
+      '["1","1.2","1.2.3"]',
+    );
+  });
+
   it('has one of two that were pushed to one tag at once, and counts it once', async () => {
     const { id, name } = await activeRegistry();
     const clients = await Promise.all([createPusher(), createPusher(), createPusher(), createPusher()]);

@@ -155,7 +155,7 @@ async function putManifest(
   manifest: ManifestInput,
   subject: string | null,
 ): Promise<string[]> {
-  const { repository, digest, media_type, content, tag, blobs, manifests } = manifest;
+  const { repository, digest, media_type, content, tags, blobs, manifests } = manifest;
   const [registry] = await sql.query<LockedRegistry>(LOCK_REGISTRY, [registryId]);
   if (!registry) return [digest];
   const found = [
@@ -172,14 +172,17 @@ async function putManifest(
     ...[manifest.annotations && JSON.stringify(manifest.annotations), content, size],
   ]);
   await sql.query(PUT_REFERENCES, [registryId, repository, digest, targets]);
-  const moved = tag === null ? 'same' : await putTag(sql, registry.project_id, registryId, { ...manifest, tag, size });
-  if (tag !== null) await wakeFollowers(sql, registry, repository, tag);
-  const counted = [inserted.length ? content.length : 0, moved === 'new' ? 1 : 0];
-  if (counted.some((count) => count)) await sql.query(COUNT, [registryId, ...counted]);
-  if (inserted.length || moved !== 'same') {
-    const image = `${repository}${tag === null ? `@${digest}` : `:${tag}`}`;
-    await recordImageChange(sql, { registry, action: 'image_pushed', image, subject });
+  const images = tags.length || !inserted.length ? [] : [`${repository}@${digest}`];
+  let added = 0;
+  for (const tag of tags) {
+    const moved = await putTag(sql, registry.project_id, registryId, { ...manifest, tag, size });
+    await wakeFollowers(sql, registry, repository, tag);
+    if (moved === 'new') added += 1;
+    if (inserted.length || moved !== 'same') images.push(`${repository}:${tag}`);
   }
+  const counted = [inserted.length ? content.length : 0, added];
+  if (counted.some((count) => count)) await sql.query(COUNT, [registryId, ...counted]);
+  for (const image of images) await recordImageChange(sql, { registry, action: 'image_pushed', image, subject });
   return [];
 }
 

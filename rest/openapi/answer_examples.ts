@@ -7,6 +7,9 @@ import { innermost, isListOf, leafExample } from './examples';
 import { exampleIn } from './scalar_schemas';
 import { shownFields, type Node } from './schemas';
 
+/** Of ids that may be those of several kinds: the field beside them says of which. */
+const KIND_PREFIXES: Record<string, string> = { volume: 'vol', domain: 'dom', application: 'app' };
+
 /** The examples of a media type: a component, since several operations answer with the same type. */
 export function answerExamples(builder: DocumentBuilder, type: GraphQLType): Record<string, Ref> {
   const inner = innermost(type);
@@ -27,11 +30,13 @@ function valueOf(builder: DocumentBuilder, owner: string, node: Node): unknown {
   if (leaf !== undefined) return leaf;
   if (!isNonNullType(node.type)) return null;
   if (isListOf(getNullableType(node.type) as GraphQLType)) return [];
+  if (inner.name === 'ID') return undefined;
   throw new Error(`schema: ${owner}.${node.name} needs an example in @spec`);
 }
 
 function objectOf(builder: DocumentBuilder, type: GraphQLObjectType): Record<string, unknown> {
-  return Object.fromEntries(
-    shownFields(builder, type).map((field) => [field.name, valueOf(builder, type.name, field)]),
-  );
+  const entries = shownFields(builder, type).map((field) => [field.name, valueOf(builder, type.name, field)] as const);
+  const { type: kind, resource_type = kind } = Object.fromEntries(entries);
+  const anyId = `${KIND_PREFIXES[String(resource_type)] ?? 'app'}_01h455vb4pex5vsknk084sn02q`;
+  return Object.fromEntries(entries.map(([name, value]) => [name, value === undefined ? anyId : value]));
 }

@@ -93,7 +93,12 @@ async function adopt(
   const manifest = parseManifest(found.content, found.media_type, place);
   for (const child of manifest.manifests) await adopt(parts, registry, name, { reference: child, tag: null }, ctx);
   const sizes = sizesIn(found.content);
-  await parts.content.adoptManifest(registry.id, { ...manifest, tag }, sizes, parts.subject);
+  await parts.content.adoptManifest(
+    registry.id,
+    { ...manifest, tags: tag === null ? [] : [tag] },
+    sizes,
+    parts.subject,
+  );
 }
 
 /** Of layers and configuration, as the manifest has them: the server has verified it. */

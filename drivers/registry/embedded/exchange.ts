@@ -29,7 +29,7 @@ export type Handler = (exchange: Exchange, reference: string) => Promise<void>;
 export function respond(
   response: ServerResponse,
   status: number,
-  headers: Record<string, string | number> = {},
+  headers: Record<string, string | number | string[]> = {},
   body?: Buffer | string,
 ): void {
   const length = body === undefined ? 0 : Buffer.byteLength(body);

@@ -24,7 +24,7 @@ interface Descriptor {
 export function parseManifest(
   content: Buffer,
   contentType: string | undefined,
-  { repository, reference }: { repository: string; reference: string },
+  { repository, reference, further = [] }: { repository: string; reference: string; further?: string[] },
 ): ManifestInput {
   const json = parseObject(content);
   const media_type = mediaTypeOf(json, contentType);
@@ -37,7 +37,7 @@ export function parseManifest(
     ...{ repository, digest, media_type, content, blobs, manifests, subject },
     artifact_type: artifactTypeOf(json),
     annotations: annotationsOf(json.annotations),
-    tag: isDigest(reference) ? null : reference,
+    tags: isDigest(reference) ? further : [reference],
   };
 }
 

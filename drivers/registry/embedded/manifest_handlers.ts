@@ -5,6 +5,8 @@ import { MANIFEST_BYTES_MAX, parseManifest } from './manifest';
 import { isDigest, isTag, requireDigest } from './routes';
 
 const TAGS_MAX = 1000;
+/** The specification asks for ten at least. */
+const TAGS_OF_PUSH_MAX = 100;
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
 
 export const getManifest: Handler = async ({ request, response, content, registry, repository }, reference) => {
@@ -20,8 +22,9 @@ export const putManifest: Handler = async (exchange, reference) => {
   const { request, response, content, registry, name, repository, subject } = exchange;
   if (!isDigest(reference) && !isTag(reference))
     throw new RegistryError('MANIFEST_INVALID', 'The reference is neither a tag nor a digest.');
+  const further = tagsOf(exchange.query, reference);
   const body = await readBody(request, MANIFEST_BYTES_MAX);
-  const manifest = parseManifest(body, request.headers['content-type'], { repository, reference });
+  const manifest = parseManifest(body, request.headers['content-type'], { repository, reference, further });
   const missing = await content.putManifest(registry.id, manifest, subject);
   if (missing.length) {
     throw new RegistryError('MANIFEST_BLOB_UNKNOWN', 'The manifest names content that the registry does not have.', {
@@ -31,9 +34,21 @@ export const putManifest: Handler = async (exchange, reference) => {
   respond(response, 201, {
     Location: `/v2/${name}/manifests/${manifest.digest}`,
     'Docker-Content-Digest': manifest.digest,
+    ...(further.length && { 'OCI-Tag': further }),
     ...(manifest.subject !== null && { 'OCI-Subject': manifest.subject }),
   });
 };
+
+/** Tags that a manifest gets beside its digest (OCI Distribution 1.2, "Pushing Manifests with Tags"). */
+function tagsOf(query: URLSearchParams, reference: string): string[] {
+  const tags = [...new Set(query.getAll('tag'))];
+  if (tags.length && !isDigest(reference))
+    throw new RegistryError('MANIFEST_INVALID', '`tag` is for manifests that are pushed by their digest.');
+  if (!tags.every(isTag)) throw new RegistryError('MANIFEST_INVALID', '`tag` must be a tag.');
+  if (tags.length > TAGS_OF_PUSH_MAX)
+    throw new RegistryError('MANIFEST_INVALID', `At most ${TAGS_OF_PUSH_MAX} tags can be pushed at once.`);
+  return tags;
+}
 
 export const deleteManifest: Handler = async ({ response, content, registry, repository, subject }, reference) => {
   const isDeleted = isDigest(reference)
