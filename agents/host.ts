@@ -9,6 +9,8 @@ import type { ImageDriver } from '../drivers/image';
 import { openImages } from '../drivers/image/pull';
 import type { RuntimeDriver } from '../drivers/runtime';
 import { openLocalRuntime } from '../drivers/runtime/local';
+import type { ToolchainDriver } from '../drivers/toolchain';
+import { goRelease } from '../drivers/toolchain/go_release';
 import { openToolchains } from '../drivers/toolchain/store';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
@@ -72,7 +74,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => stored.close());
   ingress.restoreRoutes(await stored.load());
   // Before the runtime, which shows the directory to its units.
-  const builder = openBuilder(await openToolchains(toolchainDirectory(config)), config.preferredNode);
+  const builder = openBuilder(await openToolchainsOf(config), config.preferredNode);
   const runtime = await openRuntime(platform, opened);
   await warnOfClosedFolders(platform, runtime);
   await reportIsolation(platform, runtime);
@@ -133,6 +135,10 @@ const UNCHECKED = { isAllowed: () => true, hostsFile: true, resolvers: [], caFil
 
 function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, runtimeDir, sourceSizeMb }: Config) {
   return { directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses };
+}
+
+function openToolchainsOf(config: Config): Promise<ToolchainDriver> {
+  return openToolchains(toolchainDirectory(config), { ...goRelease, proxy: config.goProxy });
 }
 
 function toolchainDirectory({ runtimeDir }: Config): string {

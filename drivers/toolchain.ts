@@ -1,10 +1,10 @@
-// Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry. They
-// are kept once per host and seen read-only by all units.
+// Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry, and Go,
+// from a proxy of Go modules. They are kept once per host and seen read-only by all units.
 import type { DriverContext } from './driver';
 
-export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun';
+export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun' | 'go';
 
-/** A program in one version. `package` is its package in the npm registry. */
+/** A program in one version. `package` is its package in the npm registry, or its module. */
 export interface Tool {
   name: ToolName;
   version: string;
@@ -21,7 +21,7 @@ export interface PublishedVersion {
 export interface RegistrySettings {
   /** Lines of configuration files in the HOME of a build, by name; a file of the project wins over them. */
   files: Record<string, string[]>;
-  /** Proxies, and the authorities that the operator trusts. */
+  /** Proxies, that of Go modules among them, and the authorities that the operator trusts. */
   env: Record<string, string>;
 }
 

@@ -1,6 +1,6 @@
 // Settings of what is hosted: volumes, applications and databases.
 import { limits } from '../limits';
-import { cidrs, flag, integer, ipv4Block, oneOf, path, portRange } from '../setting_types';
+import { cidrs, flag, integer, ipv4Block, oneOf, path, portRange, text } from '../setting_types';
 
 export const hostingSettings = {
   VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], {
@@ -91,6 +91,10 @@ export const hostingSettings = {
     description:
       'Node.js of applications whose source leaves the choice. long_term: the newest long-term line, from the npm ' +
       'registry, or that of the host where the registry cannot be reached. host: that of the host.',
+  }),
+  GO_PROXY: text({
+    default: 'https://proxy.golang.org,direct',
+    description: 'Proxies of Go modules for builds, as GOPROXY lists them. Go comes from the first that has it.',
   }),
   SOURCE_SIZE_MB: integer({
     default: '1024',

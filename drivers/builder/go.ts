@@ -1,30 +1,63 @@
 // Go: every program of the module into bin/.
+import { satisfies } from '../../core/semver';
 import { BuildError } from '../builder';
-import type { DetectLanguage } from './language_plan';
+import type { Tool } from '../toolchain';
+import type { BuildHost, DetectLanguage } from './language_plan';
 import type { SourceFiles } from './source_files';
 import { findSiteDirectory } from './static_site';
 import { findNestedSource } from './unbuilt_source';
 
-export const detectGo: DetectLanguage = async (files, { facts }) => {
+// https://go.dev/doc/toolchain
+const FETCHES_OTHERS = '>=1.21';
+
+export const detectGo: DetectLanguage = async (files, host) => {
   const module = await files.read('go.mod');
   if (module === null || (await isModuleOfSite(files))) return null;
-  if (!facts.programs.go)
-    throw new BuildError(
-      'The source needs Go, which is not installed on this platform. Ask the operator to install it.',
-    );
+  const go = await chooseGo(module, host);
   const program = await findProgram(files, module);
   return {
     kind: 'go',
-    summary: [`Go ${facts.programs.go.version}`, 'go build'],
-    tools: [],
+    summary: [`Go ${go.version}`, 'go build'],
+    reasons: go.reasons,
+    tools: go.tools,
     steps: [{ name: 'go build', command: 'mkdir -p bin && go build -o bin/ ./...' }],
     site: [],
     prune: null,
     processes: webProcess(program),
-    env: {},
+    // Some systems set it to `local`, with which Go does not fetch what a go.mod asks for.
+    env: { GOTOOLCHAIN: 'auto' },
     programs: ['bin'],
   };
 };
+
+interface ChosenGo {
+  version: string;
+  tools: Tool[];
+  reasons: string[];
+}
+
+/** That of the host where it is new enough, or fetches what go.mod asks for by itself. */
+async function chooseGo(module: string, { facts, toolchains, ctx }: BuildHost): Promise<ChosenGo> {
+  const asked =
+    /^toolchain\s+go(\d+(?:\.\d+)*)/m.exec(module)?.[1] ?? /^go\s+(\d+(?:\.\d+)*)/m.exec(module)?.[1] ?? '1';
+  const ours = facts.programs.go?.version ?? null;
+  const isNew = (version: string): boolean => satisfies(version, `>=${asked}`) !== false;
+  const reasonOf = (version: string): string[] =>
+    isNew(version) ? [] : [`go.mod asks for Go ${asked}, which Go ${version} gets from the Go module proxy.`];
+  if (ours !== null && (isNew(ours) || satisfies(ours, FETCHES_OTHERS) === true))
+    return { version: ours, tools: [], reasons: reasonOf(ours) };
+  const name = 'go';
+  const packageName = toolchains.packageOf(name, null);
+  const found = packageName === null ? [] : await toolchains.versions(name, packageName, ctx);
+  if (packageName === null || found[0] === undefined)
+    throw new BuildError(
+      `The source needs Go ${asked} or newer, which is not installed on this platform. Ask the operator to install it.`,
+    );
+  const { version } = found[0];
+  const why = ours === null ? 'the host has none' : `that of the host is ${ours}, and go.mod asks for ${asked}`;
+  const reason = `Go ${version} comes from the Go module proxy: ${why}.`;
+  return { version, tools: [{ name, version, package: packageName }], reasons: [reason, ...reasonOf(version)] };
+}
 
 /** Generators of sites keep their themes in a go.mod, without a program. */
 async function isModuleOfSite(files: SourceFiles): Promise<boolean> {

@@ -37,7 +37,10 @@ type ChosenNode = Omit<NodeTools, 'manager'>;
 /** Where the host has a Node.js too, nobody waits longer for another. */
 const REGISTRY_ANSWER_MS = 20_000;
 const DOWNLOAD_MS = 5 * 60_000;
-const TITLES: Record<ToolName, string> = { node: 'Node.js', npm: 'npm', yarn: 'Yarn', pnpm: 'pnpm', bun: 'Bun' };
+const TITLES: Record<ToolName, string> = {
+  ...{ node: 'Node.js', npm: 'npm', yarn: 'Yarn' },
+  ...{ pnpm: 'pnpm', bun: 'Bun', go: 'Go' },
+};
 
 /**
  * Downloads Node.js already where that of the host would do as well, to know whether it must.

@@ -20,6 +20,8 @@ export function packageOf(name: ToolName, version: string | null): string | null
       return version !== null && majorOf(version) >= 12 ? `@pnpm/exe.${platform}-${arch}` : 'pnpm';
     case 'bun':
       return bunPackage();
+    case 'go':
+      return null;
   }
 }
 

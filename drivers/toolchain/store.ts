@@ -7,6 +7,8 @@ import { isExact } from '../../core/semver';
 import { DriverError, asDriverErrors, driverContext, type DriverContext } from '../driver';
 import { removeTree } from '../remove_tree';
 import type { PublishedVersion, RegistrySettings, Tool, ToolchainDriver, ToolName } from '../toolchain';
+import { downloadGo } from './go_download';
+import { GO_MODULE, goHash, goRelease, type GoSource } from './go_release';
 import { NpmFailed, npm } from './npm_client';
 import { packageOf, programFile } from './packages';
 import { readRegistrySettings } from './registry_settings';
@@ -17,8 +19,10 @@ interface Store {
   downloads: Map<string, Promise<void>>;
   published: Map<string, { at: number; found: PublishedVersion[] }>;
   settings: { at: number; found: RegistrySettings } | null;
+  go: GoSource;
 }
 
+const PUBLIC_GO: GoSource = { ...goRelease, proxy: 'https://proxy.golang.org' };
 const DOWNLOAD_MS = 10 * 60_000;
 const ANSWER_MS = 60_000;
 const TRIAL_MS = 20_000;
@@ -26,14 +30,14 @@ const TRUSTED_MS = 10 * 60_000;
 const STAGING = '.staging-';
 
 /** The store in a directory, which is made where it is missing. One process at a time downloads. */
-export async function openToolchains(directory: string): Promise<ToolchainDriver> {
+export async function openToolchains(directory: string, go: GoSource = PUBLIC_GO): Promise<ToolchainDriver> {
   // Tenants read the programs in it.
   await mkdir(directory, { recursive: true, mode: 0o755 });
   const leftovers = (await readdir(directory)).filter((name) => name.startsWith(STAGING));
   await Promise.all(leftovers.map((name) => removeTree(path.join(directory, name))));
-  const store: Store = { directory, downloads: new Map(), published: new Map(), settings: null };
+  const store: Store = { directory, downloads: new Map(), published: new Map(), settings: null, go };
   return {
-    packageOf,
+    packageOf: (name, version) => (name === 'go' ? (goHash(go) === null ? null : GO_MODULE) : packageOf(name, version)),
     versions: (name, packageName, ctx) => asDriverErrors(() => versions(store, name, packageName, ctx)),
     ensure: (tools, ctx) => asDriverErrors(() => ensure(store, tools, ctx)),
     binDirectory: (tool) => path.join(directoryOf(store, tool), 'bin'),
@@ -47,6 +51,7 @@ async function versions(
   packageName: string,
   ctx: DriverContext,
 ): Promise<PublishedVersion[]> {
+  if (name === 'go') return [{ version: store.go.version, node: null }];
   const known = store.published.get(packageName);
   if (known !== undefined && Date.now() - known.at < TRUSTED_MS) return known.found;
   try {
@@ -109,20 +114,30 @@ async function download(store: Store, tool: Tool, ctx: DriverContext): Promise<v
   await inStaging(store, async (staging) => {
     const prefix = path.join(staging, 'prefix');
     await mkdir(prefix, { mode: 0o755 });
-    const spec = `${tool.package}@${tool.version}`;
-    // npm would not install an npm for another Node.js than its own.
-    const force = tool.name === 'npm' ? ['--force'] : [];
-    await npm(
-      ['install', '--global', '--prefix', prefix, '--ignore-scripts', '--omit=dev', ...force, spec],
-      staging,
-      inner,
-    ).catch((error: unknown) => {
-      throw error instanceof NpmFailed ? Object.assign(downloadError(tool, error), { cause: error }) : error;
-    });
+    await (tool.name === 'go'
+      ? downloadGo(tool, store.go, { staging, prefix }, inner)
+      : installPackage(tool, { staging, prefix }, inner));
     await linkProgram(prefix, tool);
     await requireWorking(prefix, tool, store);
     await chmod(prefix, 0o755);
     await rename(prefix, directoryOf(store, tool));
+  });
+}
+
+async function installPackage(
+  tool: Tool,
+  { staging, prefix }: { staging: string; prefix: string },
+  ctx: DriverContext,
+): Promise<void> {
+  const spec = `${tool.package}@${tool.version}`;
+  // npm would not install an npm for another Node.js than its own.
+  const force = tool.name === 'npm' ? ['--force'] : [];
+  await npm(
+    ['install', '--global', '--prefix', prefix, '--ignore-scripts', '--omit=dev', ...force, spec],
+    staging,
+    ctx,
+  ).catch((error: unknown) => {
+    throw error instanceof NpmFailed ? Object.assign(downloadError(tool, error), { cause: error }) : error;
   });
 }
 
@@ -153,10 +168,11 @@ async function linkProgram(prefix: string, tool: Tool): Promise<void> {
 async function requireWorking(prefix: string, tool: Tool, { directory }: Store): Promise<void> {
   const program = path.join(prefix, 'bin', tool.name);
   const env = { PATH: `${path.dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, HOME: directory, LC_ALL: 'C' };
-  if (tool.name !== 'node' && tool.name !== 'bun') return;
+  if (!['node', 'bun', 'go'].includes(tool.name)) return;
+  const words = tool.name === 'go' ? ['version'] : ['--version'];
   const answer = await new Promise<string | null>((resolve) =>
-    execFile(program, ['--version'], { env, timeout: TRIAL_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
-      resolve(error === null ? stdout.trim().replace(/^v/, '') : null),
+    execFile(program, words, { env, timeout: TRIAL_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
+      resolve(error === null ? (/(?:^v?|\bgo)(\d\S*)/.exec(stdout.trim())?.[1] ?? null) : null),
     ),
   );
   if (answer === tool.version) return;
@@ -165,7 +181,8 @@ async function requireWorking(prefix: string, tool: Tool, { directory }: Store):
 
 async function registry(store: Store, ctx: DriverContext): Promise<RegistrySettings> {
   if (store.settings !== null && Date.now() - store.settings.at < TRUSTED_MS) return store.settings.found;
-  const found = await loadRegistrySettings(store, ctx);
+  const loaded = await loadRegistrySettings(store, ctx);
+  const found = { ...loaded, env: { ...loaded.env, GOPROXY: store.go.proxy } };
   store.settings = { at: Date.now(), found };
   return found;
 }

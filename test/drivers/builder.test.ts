@@ -136,7 +136,6 @@ describe('others', () => {
     expect(await detect({ 'go.mod': 'module example.com/shop\n', 'cmd/front/main.go': 'package main' })).toMatchObject({
       processes: { web: 'bin/front' },
     });
-    expect(await buildError(detect({ 'go.mod': 'module x' }, {}, without('go')))).toMatch(/needs Go/);
   });
 
   test('a command of the user is in the place of all others; what starts is found as ever', async () => {

@@ -1,0 +1,100 @@
+// Archives of Go modules: downloaded, unpacked, and compared with the hash that go.sum would have
+// (https://pkg.go.dev/golang.org/x/mod/sumdb/dirhash#Hash1).
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { Transform, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
+import { open, type Entry, type ZipFile } from 'yauzl';
+
+const BYTES_MAX = 1 << 30;
+const PROGRAMS = /^(bin|pkg\/tool)\//;
+
+/** The answer is no archive, or not that of this module. */
+export class ArchiveError extends Error {
+  override readonly name = 'ArchiveError';
+}
+
+/** Answers false where the server has no such file. @throws what fetch throws; ArchiveError for other answers */
+export async function downloadArchive(address: string, file: string, signal: AbortSignal): Promise<boolean> {
+  const response = await fetch(address, { signal });
+  if (response.status === 404 || response.status === 410) return false;
+  if (!response.ok || response.body === null) throw new ArchiveError(`The answer has the status ${response.status}.`);
+  await pipeline(response.body as ReadableStream, limited(), createWriteStream(file));
+  return true;
+}
+
+/**
+ * Unpacks what lies below the prefix, and answers the hash of all of it.
+ * @param prefix `module@version/`, with which every name begins
+ * @throws ArchiveError
+ */
+export async function unpackArchive(file: string, prefix: string, target: string): Promise<string> {
+  const archive = await openArchive(file);
+  const sums: { name: string; sum: string }[] = [];
+  let left = BYTES_MAX;
+  try {
+    for await (const entry of entriesOf(archive)) {
+      const name = entry.fileName;
+      left -= entry.uncompressedSize;
+      const below = name.slice(prefix.length);
+      if (!name.startsWith(prefix) || left < 0 || path.posix.normalize(`/${below}`) !== `/${below}`)
+        throw new ArchiveError('The archive has names that do not belong into it, or is too large.');
+      if (below.endsWith('/')) continue;
+      sums.push({ name, sum: await unpackEntry(archive, entry, path.join(target, below), PROGRAMS.test(below)) });
+    }
+  } finally {
+    archive.close();
+  }
+  sums.sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
+  const text = sums.map(({ name, sum }) => `${sum}  ${name}\n`).join('');
+  return `h1:${createHash('sha256').update(text).digest('base64')}`;
+}
+
+function openArchive(file: string): Promise<ZipFile> {
+  return new Promise((resolve, reject) => {
+    open(file, { lazyEntries: true, autoClose: false }, (error, archive) =>
+      error === null ? resolve(archive) : reject(new ArchiveError(error.message)),
+    );
+  });
+}
+
+/** One after another: the next is read when it is asked for. */
+async function* entriesOf(archive: ZipFile): AsyncGenerator<Entry> {
+  for (let read = 0; read < archive.entryCount; read += 1) {
+    yield await new Promise<Entry>((resolve, reject) => {
+      archive.once('entry', resolve);
+      archive.once('error', (error: Error) => reject(new ArchiveError(error.message)));
+      archive.readEntry();
+    });
+    archive.removeAllListeners();
+  }
+}
+
+async function unpackEntry(archive: ZipFile, entry: Entry, target: string, isProgram: boolean): Promise<string> {
+  await mkdir(path.dirname(target), { recursive: true, mode: 0o755 });
+  const content = await new Promise<Readable>((resolve, reject) => {
+    archive.openReadStream(entry, (error, stream) => (error === null ? resolve(stream) : reject(error)));
+  });
+  const hash = createHash('sha256');
+  const hashing = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      done(null, chunk);
+    },
+  });
+  await pipeline(content, hashing, createWriteStream(target, { mode: isProgram ? 0o755 : 0o644 }));
+  return hash.digest('hex');
+}
+
+function limited(): Transform {
+  let left = BYTES_MAX;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      left -= chunk.length;
+      done(left < 0 ? new ArchiveError('The archive is too large.') : null, chunk);
+    },
+  });
+}
