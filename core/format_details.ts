@@ -45,8 +45,8 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   '^[ -~]*$': 'must consist of printable ASCII characters',
   '^[^/]+$': 'must not contain a slash',
   '^[^/]': 'must not begin with a slash',
-  '^(\\*|https?://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?)$':
-    'must be * or an origin such as https://www.example.com, without a path',
+  '^(?=[^*]*\\*?[^*]*$)(\\*[A-Za-z0-9.-]*|(https?|\\*|http\\*)://[A-Za-z0-9*]([A-Za-z0-9.*-]*[A-Za-z0-9*])?)(:([0-9]{1,5}|\\*))?$':
+    'must be an origin such as https://www.example.com, without a path and with one * at most, or * alone',
   "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$": HEADER,
   '^key$': 'must be key',
   '^/$': 'must be a slash',

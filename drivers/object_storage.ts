@@ -7,6 +7,8 @@ import type { Credentials } from '../core/sigv4';
 import type { DriverContext, ResourceDriver } from './driver';
 
 export interface CorsRule {
+  /** As S3 has it. */
+  id?: string;
   allowed_origins: string[];
   allowed_methods: string[];
   allowed_headers: string[];

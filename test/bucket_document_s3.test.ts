@@ -59,6 +59,42 @@ test('CORS rules of S3 are those of the API, and answer preflights', async () =>
   expect((await preflight('DELETE')).status).toBe(403);
 });
 
+test('an origin may have one * anywhere, and rules keep their ID', async () => {
+  const { id, name: Bucket } = await world.bucket({ access: 'public_read' });
+  const put = (origin: string) => {
+    const rule = { ID: 'shop', AllowedOrigins: [origin], AllowedMethods: ['PUT'] };
+    return client.send(new s3.PutBucketCorsCommand({ Bucket, CORSConfiguration: { CORSRules: [rule] } }));
+  };
+  for (const origin of ['https://*.*.example.com', 'shop.example.com', 'https://shop.example.com/a', 'ftp://*', ''])
+    await expect(put(origin)).rejects.toThrow();
+  const { body } = await world.service.call('PUT', `/v2/buckets/${id}/cors`, {
+    body: { rules: [{ allowed_origins: ['https://*.*.example.com'], allowed_methods: ['PUT'] }] },
+  });
+  expect(body.errors).toMatchObject([{ field: 'rules.0.allowed_origins.0', code: 'invalid_format' }]);
+  for (const [allowed, origins] of [
+    [
+      'https://*.example.com',
+      { 'https://a.example.com': 200, 'https://example.com': 403, 'http://a.example.com': 403 },
+    ],
+    ['*.example.com', { 'http://a.example.com': 200, 'https://example.org': 403 }],
+    ['http://localhost:*', { 'http://localhost:5173': 200, 'http://localhost.example.com': 403 }],
+    ['http*://shop.example.com', { 'http://shop.example.com': 200, 'https://shop.example.com': 200 }],
+    ['https://preview-*.example.com', { 'https://preview-7.example.com': 200, 'https://shop.example.com': 403 }],
+  ] as const) {
+    await put(allowed);
+    const rules = (await client.send(new s3.GetBucketCorsCommand({ Bucket }))).CORSRules;
+    expect(rules).toMatchObject([{ ID: 'shop', AllowedOrigins: [allowed] }]);
+    const shown = await world.service.call('GET', `/v2/buckets/${id}/cors`);
+    expect(shown.body.rules).toMatchObject([{ allowed_origins: [allowed] }]);
+    for (const [origin, status] of Object.entries(origins)) {
+      const headers = { origin, 'access-control-request-method': 'PUT' };
+      const answer = await fetch(`${world.endpoint}/${Bucket}/a`, { method: 'OPTIONS', headers });
+      expect([allowed, origin, answer.status]).toEqual([allowed, origin, status]);
+      expect(answer.headers.get('access-control-allow-origin')).toBe(status === 200 ? origin : null);
+    }
+  }
+});
+
 test('lifecycle rules expire objects, noncurrent versions and unfinished uploads', async () => {
   const { id, name: Bucket } = await world.bucket({ versioning: true });
   for (const Key of ['old/a', 'old/b', 'new/a']) await client.send(new s3.PutObjectCommand({ Bucket, Key, Body: Key }));

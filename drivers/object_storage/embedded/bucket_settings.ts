@@ -22,7 +22,9 @@ import {
 const XML_BYTES_MAX = 64 * 1024;
 const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD'];
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
-const ORIGIN = /^(\*|https?:\/\/[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?)$/;
+// As in the SDL.
+const ORIGIN = /^(\*[A-Za-z0-9.-]*|(https?|\*|http\*):\/\/[A-Za-z0-9*]([A-Za-z0-9.*-]*[A-Za-z0-9*])?)(:(\d{1,5}|\*))?$/;
+const isOrigin = (text: string): boolean => ORIGIN.test(text) && text.split('*').length <= 2;
 
 type Handler = (exchange: Exchange) => Promise<void> | void;
 
@@ -95,6 +97,7 @@ function getCors(exchange: Exchange): void {
 export function corsElements(rules: readonly CorsRule[]): XmlElements {
   return {
     CORSRule: rules.map((rule) => ({
+      ...(rule.id !== undefined && { ID: rule.id }),
       ...{ AllowedOrigin: rule.allowed_origins, AllowedMethod: rule.allowed_methods },
       ...{
         AllowedHeader: rule.allowed_headers,
@@ -118,14 +121,16 @@ export function corsRule(node: XmlNode): CorsRule {
   requireMembers(node, ['ID', 'MaxAgeSeconds', ...lists], lists);
   const all = (name: string): string[] => childElements(node, name).map(({ text }) => text);
   const [allowed_origins, allowed_methods] = [all('AllowedOrigin'), all('AllowedMethod')];
+  const id = elementText(node, 'ID');
   const age = Number(elementText(node, 'MaxAgeSeconds') ?? 3600);
   const isValid =
     allowed_origins.length > 0 &&
     allowed_origins.length <= 20 &&
-    allowed_origins.every((origin) => ORIGIN.test(origin)) &&
+    allowed_origins.every(isOrigin) &&
     allowed_methods.length > 0 &&
     allowed_methods.every((method) => METHODS.includes(method)) &&
     [...all('AllowedHeader'), ...all('ExposeHeader')].every((name) => HEADER_NAME.test(name)) &&
+    (id ?? '').length <= 255 &&
     Number.isInteger(age) &&
     age >= 0 &&
     age <= 86_400;
@@ -135,6 +140,7 @@ export function corsRule(node: XmlNode): CorsRule {
       'A CORS rule has origins that are no origins, an unknown method, names that no header has, or a wrong age.',
     );
   return {
+    ...(id && { id }),
     allowed_origins,
     allowed_methods,
     allowed_headers: all('AllowedHeader'),
