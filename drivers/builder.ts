@@ -31,6 +31,8 @@ export interface BuildPlan {
   steps: { name: string; command: string }[];
   /** Directories of programs that processes can call by name, relative to the root directory of the source. */
   programs?: string[];
+  /** Name of a Dockerfile, and on which line each step of each stage is. */
+  dockerfile?: { name: string; lines: number[][] };
   /** Commands by process type. */
   processes: Record<string, string>;
   /** From a Procfile; the setting of the application wins over it. */

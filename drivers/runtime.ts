@@ -40,6 +40,11 @@ export interface UnitSpec {
   /** It makes a sandbox within its own, as a build of an image does: it may make namespaces, and mount in them. */
   nested?: boolean;
   /**
+   * Directory in which programs of the unit leave files of several users: it gets the range of user ids of this
+   * directory, as a user namespace in a file descriptor (drivers/runtime/user_ranges.ts), where the host has ranges.
+   */
+  user_range?: string;
+  /**
    * Name of the network that the unit shares with others of its project, where units have networks of their own;
    * absent: that of the host.
    */

@@ -11,6 +11,7 @@ import { FILTER_FD, unitFilter } from './seccomp';
 import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
 import { copyNode } from './reachable_node';
 import { languagePaths, toolchains } from './toolchains';
+import { rangeTrial } from './user_ranges';
 
 export interface User {
   uid: number;
@@ -27,6 +28,8 @@ export interface RuntimeHost {
   seccomp: boolean;
   /** Whether a unit can have the root of an image: a second bubblewrap within the sandbox, as its user. */
   runsImages: boolean;
+  /** Whether a unit can use a range of user ids (user_ranges.ts). */
+  mapsRanges: boolean;
   /** Whether a unit can have a disk of its own, whose limit is hard. */
   hardDisks: boolean;
   fallocate: string | null;
@@ -76,7 +79,7 @@ export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
   const linux = process.platform === 'linux';
   const host: RuntimeHost = {
     isRoot,
-    ...{ bubblewrap: null, unshare: null, seccomp: false, runsImages: false },
+    ...{ bubblewrap: null, unshare: null, seccomp: false, runsImages: false, mapsRanges: false },
     setpriv: linux ? findProgram('setpriv') : null,
     // Before the trials that follow, which do not expect that one of before left something mounted.
     hardDisks: isRoot && linux && disks !== 'soft' && (await canLimitDisks(directory)),
@@ -96,6 +99,7 @@ export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
   if (host.bubblewrap !== null) {
     host.runsImages = await canNest(host, host.bubblewrap, directory);
     host.seccomp = await canFilter(host, directory);
+    host.mapsRanges = await canMapRanges(host, host.bubblewrap, directory);
   } else if (isRoot && linux) {
     host.unshare = await workingUnshare();
     // Units with volumes have copies of all mounts then, which keep the disks of others in use.
@@ -154,10 +158,18 @@ async function canNest(host: RuntimeHost, bubblewrap: string, directory: string)
   return (await tryInSandbox(host, directory, `${bubblewrap} ${inner} -- /bin/sh -c 'id -u'`)) === '1234';
 }
 
+// In a container whose users are mapped, high numbers may not exist.
+async function canMapRanges(host: RuntimeHost, bubblewrap: string, directory: string): Promise<boolean> {
+  const user = host.users === 'one_each' ? host.userOf(0) : null;
+  if (user === null) return false;
+  const { before, script } = rangeTrial(host, bubblewrap, user);
+  return (await tryInSandbox(host, directory, script, { before })) === '7';
+}
+
 async function canFilter(host: RuntimeHost, directory: string): Promise<boolean> {
   const filter = unitFilter();
   const script = 'unshare --user true 2>/dev/null && echo unfiltered || echo filtered';
-  return filter !== null && (await tryInSandbox(host, directory, script, filter)) === 'filtered';
+  return filter !== null && (await tryInSandbox(host, directory, script, { filter })) === 'filtered';
 }
 
 /** What a script prints that runs as a unit would. */
@@ -165,7 +177,7 @@ async function tryInSandbox(
   host: RuntimeHost,
   directory: string,
   script: string,
-  filter: Buffer | null = null,
+  { filter = null, before = [] }: { filter?: Buffer | null; before?: string[] } = {},
 ): Promise<string | null> {
   const removeTrial = (trial: string): void => rmSync(trial, { recursive: true, force: true });
   abandonedTrials(directory).forEach(removeTrial);
@@ -180,7 +192,7 @@ async function tryInSandbox(
     const shell = ['/bin/sh', '-c', script];
     const command = user === null ? shell : [...dropTo(host, user), ...shell];
     const inside = { runDirectory, files: path.join(runDirectory, 'files'), mounts: [], command };
-    if (filter === null) return await outputOf(sandboxed(host, inside));
+    if (filter === null) return await outputOf([...before, ...sandboxed(host, inside)]);
     const file = path.join(runDirectory, 'filter');
     writeFileSync(file, filter);
     const filtered = sandboxed(host, { ...inside, filter: FILTER_FD });

@@ -1,5 +1,6 @@
 // What is started for a unit, from the outside to the inside:
 //   sh (the shim)   our user, outside of the sandbox and of the control group; writes `handle` and `exit`, and stays
+//   sh              where the unit uses several user ids: makes the user namespace that has them (user_ranges.ts)
 //   nsenter         the network of the project, where it has one of its own
 //   bwrap           the sandbox, where there is one; dies with the shim and takes all inside along
 //   setpriv         as root: the user of the tenant, without any capability
@@ -19,6 +20,7 @@ import { HEALTH_FD, HEALTH_FILE, healthScript } from './image_health';
 import { FILTER_FD, unitFilter } from './seccomp';
 import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
 import { cleanEnvironment, dropTo, sandboxed, type Inside } from './sandbox';
+import { openRange } from './user_ranges';
 
 // $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as
 // root: only builtins and programs of the system, and no variable of a tenant. Foreground, because shells let
@@ -59,6 +61,13 @@ const FILTER_INSIDE = '/run/seccomp';
 // Not $(</dev/fd/3): reopening the file would need permissions on it, which the tenant lacks.
 const scriptRunner = 'eval "$(cat <&3)"';
 
+/** What is made for a unit before it starts. */
+export interface Surroundings {
+  network: EnteredNetwork | null;
+  /** First id of its range of user ids. */
+  range: number | null;
+}
+
 /**
  * Starts the shim and answers at once; the shim that wrote `handle` is the unit, any other one ends without a trace.
  * @throws DriverError
@@ -68,7 +77,7 @@ export function launch(
   runDirectory: string,
   unit: Unit,
   spec: UnitSpec,
-  network: EnteredNetwork | null,
+  surroundings: Surroundings,
 ): ChildProcess {
   const filter = writeFilter(host, runDirectory, spec);
   const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, filter !== null) : null;
@@ -84,7 +93,7 @@ export function launch(
   try {
     const groupFiles = unit.group === null ? [] : procsFiles(unit.group);
     const events = unit.group === null ? '' : memoryEventsFile(unit.group);
-    const command = commandOf(host, runDirectory, unit, spec, network, filter);
+    const command = commandOf(host, runDirectory, unit, spec, surroundings, filter);
     const child = spawn(
       '/bin/sh',
       ['-c', shim, 'platform-unit', runDirectory, events, String(groupFiles.length), ...groupFiles, ...command],
@@ -128,7 +137,7 @@ function commandOf(
   runDirectory: string,
   unit: Unit,
   spec: UnitSpec,
-  network: EnteredNetwork | null,
+  { network, range }: Surroundings,
   filter: string | null,
 ): string[] {
   const shell = ['/bin/sh', '-c', scriptRunner, 'platform-unit'];
@@ -143,6 +152,7 @@ function commandOf(
     command: inner,
   });
   return [
+    ...(range !== null && user !== null ? openRange(host, user, range) : []),
     ...(network?.command ?? []),
     ...(spec.kind === 'task' ? host.lowPriority : []),
     program,

@@ -49,6 +49,8 @@ const machines: Record<string, Machine | undefined> = {
     architecture: 0xc000003e,
     calls: {
       ...shared,
+      ...{ chown: 92, fchown: 93, lchown: 94, setuid: 105, setgid: 106, setreuid: 113, setregid: 114 },
+      ...{ setresuid: 117, setresgid: 119, setfsuid: 122, setfsgid: 123, fchownat: 260 },
       ...{ ioctl: 16, socket: 41, clone: 56, ptrace: 101, syslog: 103, setgroups: 116, uselib: 134, pivot_root: 155 },
       ...{ acct: 163, mount: 165, umount2: 166, swapon: 167, swapoff: 168, reboot: 169, iopl: 172, ioperm: 173 },
       ...{ init_module: 175, delete_module: 176, quotactl: 179, lookup_dcookie: 212, kexec_load: 246, add_key: 248 },
@@ -61,6 +63,8 @@ const machines: Record<string, Machine | undefined> = {
     architecture: 0xc00000b7,
     calls: {
       ...shared,
+      ...{ fchownat: 54, fchown: 55, setregid: 143, setgid: 144, setreuid: 145, setuid: 146, setresuid: 147 },
+      ...{ setresgid: 149, setfsuid: 151, setfsgid: 152 },
       ...{ lookup_dcookie: 18, ioctl: 29, umount2: 39, mount: 40, pivot_root: 41, quotactl: 60, acct: 89, unshare: 97 },
       ...{ kexec_load: 104, init_module: 105, delete_module: 106, syslog: 116, ptrace: 117, reboot: 142 },
       ...{ setgroups: 159, socket: 198, add_key: 217, request_key: 218, keyctl: 219, clone: 220, swapon: 224 },
@@ -103,10 +107,24 @@ export function unitFilter({
   return assembled(known, nested ? rules : [...rules, ...noNamespaces(known)], fail(ENOSYS));
 }
 
-/** Answers setgroups(2) with success, though nothing changes, and lets all else through. */
-export function setgroupsFilter(machine: string = process.arch): Buffer {
+/** Calls that give files or processes to other users and groups. */
+const owners = [
+  ...['chown', 'fchown', 'lchown', 'fchownat', 'setuid', 'setgid', 'setreuid', 'setregid', 'setgroups'],
+  ...['setresuid', 'setresgid', 'setfsuid', 'setfsgid'],
+];
+
+/**
+ * Answers what would change owners with success, though nothing changes, and lets all else through: for a user
+ * namespace with a single user id, in which there are no others.
+ */
+export function ownersFilter(machine: string = process.arch): Buffer {
   const known = machines[machine];
-  return known ? assembled(known, rule(known, 'setgroups', [succeed]), allow) : bytesOf(allow);
+  if (!known) return bytesOf(allow);
+  return assembled(
+    known,
+    owners.flatMap((call) => rule(known, call, [succeed])),
+    allow,
+  );
 }
 
 // The flags of clone3 are in memory, where a filter cannot see them: a C library that finds it missing calls clone.

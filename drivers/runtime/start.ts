@@ -23,6 +23,7 @@ import {
   type Unit,
 } from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
+import { claimRange } from './user_ranges';
 import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './unit_disk';
 
 const handleWithinMs = 10_000;
@@ -46,7 +47,8 @@ export async function startUnit(
   await chownMounts(host, spec);
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
-  const child = launch(host, runDirectory, unit, spec, network).once('exit', ended);
+  const range = host.mapsRanges && spec.user_range ? await claimRange(spec.user_range) : null;
+  const child = launch(host, runDirectory, unit, spec, { network, range }).once('exit', ended);
   const handle = await waitForHandle(runDirectory, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');

@@ -9,6 +9,8 @@ import { DriverError } from '../driver';
 export const FIRST_USER_ID = 700_000;
 const RANGE = 1_000_000;
 const LAST_USER_ID = 2_000_000_000;
+/** Beyond it are no users of tenants. */
+export const LAST_TENANT_ID = LAST_USER_ID + RANGE;
 /** Claims of the installations of this host: files named after the first id, with the directory that it is for. */
 const CLAIMS = '/var/lib/platform-api/user-ids';
 const LOCK = '\0platform-api-user-ids';
@@ -36,10 +38,14 @@ export interface UserIds {
  */
 export async function claimUserIds(options: UserIdOptions): Promise<UserIds> {
   const { claims = CLAIMS } = options;
-  mkdirSync(claims, { recursive: true, mode: 0o755 });
+  return withClaimsLocked(() => claimLocked({ ...options, claims }));
+}
+
+/** Runs `work` while no other process of this host claims ids. @throws DriverError transient */
+export async function withClaimsLocked<T>(work: () => T): Promise<T> {
   const lock = await lockClaims();
   try {
-    return claimLocked({ ...options, claims });
+    return work();
   } finally {
     lock.close();
   }
@@ -65,8 +71,9 @@ function claimLocked({ directory, base, isUsed, claims }: Required<UserIdOptions
   return { base: wanted, sharedWith: null };
 }
 
-/** Those of installations that are gone are removed. */
-function readClaims(claims: string): Map<number, string> {
+/** Directories by the first id that they have claimed. Claims of directories that are gone are removed. */
+export function readClaims(claims: string): Map<number, string> {
+  mkdirSync(claims, { recursive: true, mode: 0o755 });
   const found = new Map<number, string>();
   for (const name of readdirSync(claims).filter((one) => /^\d+$/.test(one))) {
     const file = path.join(claims, name);

@@ -1,5 +1,5 @@
 // What a build of a Dockerfile is given so that it can pull its base images.
-import { BASE_IMAGE_AUTH, DISK_MB, INSECURE_REGISTRY } from '../../drivers/builder/dockerfile';
+import { BASE_IMAGE_AUTH, DISK_MB, INSECURE_REGISTRY } from '../../drivers/builder/dockerfile_script';
 import { authDocument } from '../../models/application/image_credentials';
 import { isFromFork } from '../../models/preview/from_fork';
 import { registryNames } from '../../models/registry/of_image';

@@ -3,6 +3,7 @@ import { databaseTrust } from '../database/trust';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { hasBuild } from '../../drivers/builder';
+import { readFailure } from '../../drivers/builder/dockerfile_failure';
 import { DriverError, asDriverErrors } from '../../drivers/driver';
 import type { UnitLimits } from '../../drivers/runtime';
 import { SourceError, type Commit } from '../../drivers/source';
@@ -154,6 +155,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
   return {
     step: 'build',
     name: 'The build',
+    ...(plan.dockerfile && { failure: readFailure(plan.dockerfile) }),
     async spec() {
       const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');
@@ -177,7 +179,7 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
         },
         readable: trust.readable,
         tenant: planning.tenant,
-        nested: plan.kind === 'dockerfile',
+        ...(plan.kind === 'dockerfile' && { nested: true, user_range: place.cache }),
         network: planning.project_id,
         limits: buildLimits(row, ctx),
       };

@@ -1,7 +1,7 @@
 // The image that a build of a Dockerfile has left: it becomes the files of the deployment in the place of the source.
 import path from 'node:path';
 import { DriverError } from '../../drivers/driver';
-import { BUILT_IMAGE } from '../../drivers/builder/dockerfile';
+import { BUILT_IMAGE } from '../../drivers/builder/dockerfile_script';
 import { ImageError } from '../../drivers/image';
 import { manifestReferenceOf, parseImageReference } from '../../core/image_reference';
 import { registryOfImage } from '../../models/registry/of_image';

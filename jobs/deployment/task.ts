@@ -1,6 +1,7 @@
 // The commands of a deployment, which run as units: the build and the release command. Started once, looked at until
 // they have ended, and found again after a crash.
-import { FILES_PER_MB, type UnitSpec, type UnitState } from '../../drivers/runtime';
+import type { FailureReader } from '../../drivers/builder/dockerfile_failure';
+import { FILES_PER_MB, type LogChunk, type UnitSpec, type UnitState } from '../../drivers/runtime';
 import { hasVersionInService } from '../../models/deployment_work';
 import { type JobContext, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
@@ -18,6 +19,8 @@ export interface Task {
   /** As a user calls it: `The build`. */
   name: string;
   spec(): Promise<Omit<UnitSpec, 'id' | 'kind'>>;
+  /** Finds in what it printed why it failed. */
+  failure?: FailureReader;
 }
 
 type Exited = Extract<UnitState, { state: 'exited' }>;
@@ -43,7 +46,20 @@ export async function runDeploymentTask(
   }
   await shipLastLines(requireHost(ctx), id);
   if (state.code === 0 && state.killed === null) return 'succeeded';
-  throw new DeploymentFailure(`${taskFailureReason(task, state, ctx)} ${await hintFor(row, task.step, ctx)}`);
+  const printed = state.killed === null && task.failure ? await printedReason(id, task.failure, ctx) : null;
+  throw new DeploymentFailure(
+    printed ?? `${taskFailureReason(task, state, ctx)} ${await hintFor(row, task.step, ctx)}`,
+  );
+}
+
+async function printedReason(id: string, failure: FailureReader, ctx: JobContext): Promise<string | null> {
+  const { runtime } = requireHost(ctx);
+  for (let position: string | null = null, more = true; more;) {
+    const chunk: LogChunk = await runtime.readLog(id, position);
+    chunk.lines.forEach(({ text }) => failure.add(text));
+    ({ position, more } = chunk);
+  }
+  return failure.reason();
 }
 
 async function hintFor(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<string> {

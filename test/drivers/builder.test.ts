@@ -171,7 +171,9 @@ describe('others', () => {
     expect(plan).toMatchObject({ kind: 'dockerfile', summary: 'Dockerfile Dockerfile', processes: {} });
     expect(plan.steps[0]?.command).toMatch(/--build-arg COLOUR[^]*--build-arg SIZE/);
     expect(await buildError(detect({ 'index.html': '' }, { builder: 'dockerfile' }))).toMatch(/no Dockerfile/);
-    expect(await detect({ Dockerfile: '', 'index.html': '' }, {}, host)).toMatchObject({ kind: 'dockerfile' });
+    expect(await detect({ Dockerfile: 'FROM scratch', 'index.html': '' }, {}, host)).toMatchObject({
+      kind: 'dockerfile',
+    });
     expect(await buildError(detect({ Dockerfile: '', 'index.html': '' }))).toMatch(/needs buildah and bubblewrap/);
   });
 

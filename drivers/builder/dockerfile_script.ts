@@ -1,0 +1,188 @@
+// The script of a build by buildah. It runs in the sandbox of every build as the user of the tenant, and becomes root
+// of a user namespace: of one with a range of user ids that the runtime has made (drivers/runtime/user_ranges.ts), else
+// of one with a single id, in which a filter of seccomp(2) answers what would change users (seccomp.ts).
+import { ownersFilter } from '../runtime/seccomp';
+import { RANGE_FD } from '../runtime/user_ranges';
+import { STAGE_MARK, type Rewritten } from './dockerfile_rewrite';
+import { shellWord } from './language_plan';
+
+/** Where the image is, below the cache of the build. */
+export const BUILT_IMAGE = 'image';
+
+/** Variable of a build: `auths` of Docker's config.json for base images. It never reaches the programs of a build. */
+export const BASE_IMAGE_AUTH = 'PLATFORM_BASE_IMAGE_AUTH';
+/** Variable of a build: a registry that speaks plain HTTP. */
+export const INSECURE_REGISTRY = 'PLATFORM_INSECURE_REGISTRY';
+/** Variable of a build: megabytes that its files and its cache may take. */
+export const DISK_MB = 'PLATFORM_BUILD_DISK_MB';
+
+const FILTER_FD = 5;
+/** Seen by each RUN, since its /dev is that of the namespace, and in no layer. */
+const APT_SETTINGS = '/dev/platform-apt.conf';
+
+export interface DockerfileBuild {
+  /** Path of it in the source. */
+  dockerfile: string;
+  /** What buildah reads in its place. */
+  rewritten: Rewritten;
+  target: string | null;
+  /** Names of ARG: a variable of the application that has such a name is passed on. */
+  buildArguments: string[];
+  /** Ids of `RUN --mount=type=secret`, and which variables each may be: `npm-token` is NPM_TOKEN. */
+  secrets: { id: string; names: string[] }[];
+}
+
+/** In the directory of the source, with HOME in the cache, where base images and layers stay. */
+export function dockerfileScript(build: DockerfileBuild): string {
+  const { dockerfile, rewritten, target, buildArguments, secrets } = build;
+  return [
+    'set -e',
+    'cache=${HOME%/home}',
+    'own=$cache/containers',
+    `range= one=yes; case $(readlink "/proc/$$/fd/${RANGE_FD}" 2>/dev/null) in user:*) range=yes one=;; esac`,
+    'mkdir -p "$own/runtime"',
+    ...enterLines(),
+    `enter -- rm -rf "$cache/${BUILT_IMAGE}" "$own/scratch"`,
+    'mkdir -p "$own/scratch"',
+    ...storageLines(),
+    `printf '%s' '{"default":[{"type":"insecureAcceptAnything"}]}' > "$own/policy.json"`,
+    ...authLines(),
+    'export CONTAINERS_STORAGE_CONF="$own/storage.conf" XDG_RUNTIME_DIR="$own/runtime" TMPDIR="$own/scratch"',
+    'export _CONTAINERS_USERNS_CONFIGURED=done BUILDAH_ISOLATION=chroot',
+    ...buildArguments.map((name) => `[ -z "\${${name}+set}" ] || set -- "$@" --build-arg ${name}`),
+    ...secrets.map(secretLine),
+    ...(target === null ? [] : [`set -- "$@" --target ${shellWord(target)}`]),
+    ...fileLines(rewritten),
+    `ignore=${shellWord(`${dockerfile}.dockerignore`)}`,
+    'if [ -f "$ignore" ]; then set -- "$@" --ignorefile "$ignore"; fi',
+    // The format of OCI has no HEALTHCHECK.
+    `set -- --format docker --file "$own/Dockerfile" "$@" --tag "dir:$cache/${BUILT_IMAGE}" .`,
+    ...buildLines(),
+  ].join('\n');
+}
+
+/**
+ * `become … -- command`: becomes the command, as root of a user namespace; `enter` comes back. With a single user id
+ * apt is told not to give up rights, since it would end where it finds that it still has them.
+ */
+function enterLines(): string[] {
+  const mounts = '--ro-bind /usr /usr --ro-bind /etc /etc --bind /proc /proc --dev /dev';
+  return [
+    `printf ${shellWord(octal(ownersFilter()))} > "$own/filter"`,
+    `printf '%s\\n' 'APT::Sandbox::User "root";' > "$own/apt.conf"`,
+    'become() {',
+    '  for name in bin sbin lib lib32 lib64 libx32; do',
+    '    if [ -L "/$name" ]; then set -- --symlink "$(readlink "/$name")" "/$name" "$@"',
+    '    elif [ -d "/$name" ]; then set -- --ro-bind "/$name" "/$name" "$@"; fi',
+    '  done',
+    `  [ -n "$range" ] || set -- --ro-bind "$own/apt.conf" ${APT_SETTINGS} "$@"`,
+    `  set -- --cap-add ALL ${mounts} --tmpfs /sys --tmpfs /run --tmpfs /var --dir /var/tmp \\`,
+    '    --bind /tmp /tmp --bind /app /app --bind "$cache" "$cache" "$@"',
+    `  if [ -n "$range" ]; then exec bwrap --userns ${RANGE_FD} "$@"; fi`,
+    `  exec bwrap --unshare-user --uid 0 --gid 0 --seccomp ${FILTER_FD} "$@" ${FILTER_FD}< "$own/filter"`,
+    '}',
+    'enter() { (become "$@"); }',
+  ];
+}
+
+/**
+ * Layers are kept for the next build where an overlay can be mounted in a user namespace. Elsewhere each would be a
+ * whole copy. What has grown beyond half of the limit of the disk begins anew, and so does what belongs to other ids.
+ */
+function storageLines(): string[] {
+  const storage = '[storage]\ndriver = "%s"\nrunroot = "%s/run"\ngraphroot = "%s"\n';
+  const chownErrors = '[storage.options.%s]\nignore_chown_errors = "true"\n';
+  return [
+    'layers= driver=vfs try=$own/try',
+    'enter -- rm -rf "$try"; enter -- mkdir -p "$try/lower" "$try/upper" "$try/work" "$try/merged"',
+    'if enter -- mount -t overlay overlay \\',
+    '  -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work,userxattr" "$try/merged" 2>/dev/null',
+    'then layers=--layers driver=overlay; fi',
+    'enter -- rm -rf "$try"',
+    `ids=$(enter -- sed -n 's/^ *1 *\\([0-9]*\\) .*/\\1/p' /proc/self/uid_map)`,
+    'store=$own/layers-${ids:-one}-$driver',
+    'for one in "$own/store" "$own/vfs" "$own/overlay" "$own"/layers-*; do',
+    '  [ "$one" = "$store" ] || [ ! -e "$one" ] || enter -- rm -rf "$one" 2>/dev/null || :',
+    'done',
+    'used=$(enter -- du -sm "$own" 2>/dev/null | cut -f1)',
+    `if [ "\${used:-0}" -gt "$((\${${DISK_MB}:-4096} / 2))" ]; then`,
+    '  echo "The cache of layers has grown to $used MB. It begins anew."',
+    '  enter -- rm -rf "$store" "$own/run"',
+    'fi',
+    `printf ${shellWord(storage)} "$driver" "$own" "$store" > "$own/storage.conf"`,
+    `[ -n "$range" ] || printf ${shellWord(chownErrors)} "$driver" >> "$own/storage.conf"`,
+  ];
+}
+
+/**
+ * Messages of buildah pass through sed, which takes its dumps of values of Go out of them. Base images without a
+ * history do not go together with layers that are kept.
+ */
+function buildLines(): string[] {
+  const dumps = [
+    '-e "/^Error: .*history lists/w $own/messages"',
+    "-e '/^Error: /s/ for step {.*}: / /' -e '/^Error: /s/ *&imagebuilder[.]Step{.*}//' -e '/UNHANDLED LOGLEVEL/d'",
+  ];
+  return [
+    // One stream, so that the order of the lines tells of which step they are.
+    'build() {',
+    '  { code=0',
+    '    enter --chdir "$PWD" -- buildah --signature-policy "$own/policy.json" build "$@" 2>&1 || code=$?',
+    `    echo "$code" > "$own/code"; } | sed -u ${dumps.join(' ')}`,
+    '  return "$(cat "$own/code")"',
+    '}',
+    'build $layers "$@" && code=0 || code=$?',
+    'if [ "$code" != 0 ] && [ -s "$own/messages" ]; then',
+    '  echo "The base image has no history, so layers are not kept. The build begins anew."',
+    '  build "$@" && code=0 || code=$?',
+    'fi',
+    'exit "$code"',
+  ];
+}
+
+/** In an encoding without quotes, which would become many in the scripts around it. */
+function fileLines({ text, contexts }: Rewritten): string[] {
+  const write = (content: string, place: string) =>
+    `printf %s ${Buffer.from(content).toString('base64')} | base64 -d > "${place}"`;
+  return [
+    write(text, '$own/Dockerfile'),
+    `[ -n "$range" ] || sed -i 's|^${STAGE_MARK}$|ARG APT_CONFIG=${APT_SETTINGS}|' "$own/Dockerfile"`,
+    'rm -rf "$own/documents"',
+    ...Object.entries(contexts).flatMap(([context, files]) => [
+      `mkdir -p "$own/documents/${context}"`,
+      ...Object.entries(files).map(([name, content]) => write(content, `$own/documents/${context}/${name}`)),
+      `set -- "$@" --build-context "${context}=$own/documents/${context}"`,
+    ]),
+  ];
+}
+
+/** Credentials lie in the /tmp of the build, which goes with it, and which no RUN sees. */
+function authLines(): string[] {
+  return [
+    `if [ -n "\${${BASE_IMAGE_AUTH}-}" ]; then`,
+    `  (umask 077 && printf '%s' "$${BASE_IMAGE_AUTH}" > /tmp/auth.json)`,
+    '  export REGISTRY_AUTH_FILE=/tmp/auth.json',
+    'fi',
+    `unset ${BASE_IMAGE_AUTH}`,
+    'registries=/etc/containers/registries.conf',
+    // `FROM node:24` is of Docker Hub, unless the operator says otherwise.
+    'if grep -qsE "^ *(unqualified-search|\\[registries\\.)" "$registries"; then :',
+    `else printf 'unqualified-search-registries = ["docker.io"]\n'; fi > "$own/registries.conf"`,
+    'cat "$registries" >> "$own/registries.conf" 2>/dev/null || :',
+    `[ -z "\${${INSECURE_REGISTRY}-}" ] || printf '\n[[registry]]\nlocation = "%s"\ninsecure = true\n' \\`,
+    `  "$${INSECURE_REGISTRY}" >> "$own/registries.conf"`,
+    'export CONTAINERS_REGISTRIES_CONF="$own/registries.conf"',
+  ];
+}
+
+/** The variable is named, its value stays out of the arguments; the RUN finds it as a file that is in no layer. */
+function secretLine({ id, names }: DockerfileBuild['secrets'][number]): string {
+  const cases = names.map(
+    (name) => `[ -n "\${${name}+set}" ]; then set -- "$@" --secret id=${id},type=env,env=${name}`,
+  );
+  return `if ${cases.join('\nelif ')}\nfi`;
+}
+
+function octal(bytes: Buffer): string {
+  return [...bytes].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('');
+}

@@ -1,0 +1,79 @@
+// Ranges of user ids for programs that need more than one user: builds of Dockerfiles. A directory in which files of
+// such users lie has a range of its own as long as it is there, which nothing else on the host has.
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { RuntimeHost, User } from './host_probe';
+import { dropTo } from './sandbox';
+import { LAST_TENANT_ID, readClaims, withClaimsLocked } from './user_ids';
+
+/** File descriptor of the user namespace that has the range, within the unit. */
+export const RANGE_FD = 9;
+const STEP = 65_536;
+/** From 2^31 on an id is a negative number for some programs. */
+const HIGHEST = 2 ** 31 - STEP;
+/** Claims of the directories of this host: files named after the first id of the range, with the directory. */
+const CLAIMS = '/var/lib/platform-api/user-id-ranges';
+
+/**
+ * The first id of the range of a directory, the same as long as the directory exists.
+ * @returns null where all ranges of the host are taken
+ * @throws DriverError transient
+ */
+export function claimRange(directory: string, claims: string = CLAIMS): Promise<number | null> {
+  return withClaimsLocked(() => {
+    const all = readClaims(claims);
+    const own = [...all].find(([, owner]) => owner === directory)?.[0];
+    if (own !== undefined) return own;
+    const others = [...delegatedIds('/etc/subuid'), ...delegatedIds('/etc/subgid')];
+    for (let first = HIGHEST; first > LAST_TENANT_ID; first -= STEP) {
+      if (all.has(first) || others.some(([from, to]) => from < first + STEP && first <= to)) continue;
+      writeFileSync(path.join(claims, String(first)), `${directory}\n`, { mode: 0o644, flush: true });
+      return first;
+    }
+    return null;
+  });
+}
+
+/** subuid(5), `name:first:count`: what users of this host may give to their containers. */
+function delegatedIds(file: string): [first: number, last: number][] {
+  let text = '';
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    return [];
+  }
+  return text.split('\n').flatMap((line) => {
+    const [, first = NaN, count = NaN] = line.split(':').map(Number);
+    return Number.isSafeInteger(first + count) ? [[first, first + count - 1]] : [];
+  });
+}
+
+/**
+ * Put before the command of a unit by root: opens RANGE_FD. Only who has made a user namespace may enter it without
+ * rights, so the user of the tenant makes it, and only root may say which ids it has: 0, root inside, is the user of
+ * the tenant, the others are the range; in one write(2), for which the printf of a shell may take several. The process
+ * that holds it open meanwhile ends by itself where nobody ends it.
+ */
+export function openRange(host: RuntimeHost, user: User, first: number): string[] {
+  const map = (own: number) => `'0 ${own} 1\\n1 ${first} ${STEP - 1}\\n'`;
+  const script = `
+${dropTo(host, user).join(' ')} unshare --user sleep 10 < /dev/null > /dev/null 2>&1 & holder=$!
+ours=$(readlink /proc/self/ns/user) tries=0
+until theirs=$(readlink "/proc/$holder/ns/user") && [ "$theirs" != "$ours" ]; do
+  tries=$((tries + 1)); [ "$tries" -lt 500 ] || exit 125; sleep 0.01
+done
+env printf ${map(user.uid)} > "/proc/$holder/uid_map" || exit 125
+env printf ${map(user.gid)} > "/proc/$holder/gid_map" || exit 125
+exec ${RANGE_FD}< "/proc/$holder/ns/user"
+{ kill "$holder"; wait "$holder"; } 2> /dev/null
+exec "$@"
+`;
+  return ['/bin/sh', '-c', script, 'platform-range'];
+}
+
+/** What prints 7 where a unit can use the ids of a range. */
+export function rangeTrial(host: RuntimeHost, bubblewrap: string, user: User): { before: string[]; script: string } {
+  const inner = `--userns ${RANGE_FD} --cap-add ALL --bind / / --bind /proc /proc --dev /dev`;
+  const script = `${bubblewrap} ${inner} -- setpriv --reuid 7 --regid 7 --clear-groups id -u`;
+  return { before: openRange(host, user, HIGHEST), script };
+}
