@@ -21,6 +21,7 @@ export interface Stage {
 export const OPEN = {
   LOG_LEVEL: 'info',
   VOLUME_DRIVER: 'directory',
+  PREFERRED_NODE: 'host',
   RATE_LIMIT_READ: '10000000',
   RATE_LIMIT_WRITE: '10000000',
   RATE_LIMIT_FAILED_AUTH: '10000000',

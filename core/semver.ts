@@ -4,13 +4,14 @@
 type Version = [major: number, minor: number, patch: number];
 type Bounds = { from: Version; below: Version };
 
+const RANGE_LENGTH_MAX = 1000;
 const endless: Version = [Infinity, 0, 0];
 const none: Version = [0, 0, 0];
 
-/** null where the range cannot be read. */
+/** null where the range cannot be read, or is longer than anybody writes: strangers do. */
 export function satisfies(version: string, range: string): boolean | null {
   const found = numbers(version);
-  if (found === null) return null;
+  if (found === null || range.length > RANGE_LENGTH_MAX) return null;
   const answers = range.split('||').map((set) => inSet(complete(found), set.trim()));
   if (answers.includes(true)) return true;
   return answers.includes(null) ? null : false;

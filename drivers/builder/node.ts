@@ -39,7 +39,8 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
   const isYarnBerry = manager.name === 'yarn' && majorOf(chosen.manager) >= 2;
   const isMember = workspace.member !== '';
   const installs = found.hasDependencies || manager.lockFile !== null || isYarnBerry || isMember;
-  const install = installs ? [installStep(installCommand(manager, chosen.manager), workspace)] : [];
+  const alone = await outsideOfWorkspace(manager, workspace);
+  const install = installs ? [installStep(`${installCommand(manager, chosen.manager)}${alone}`, workspace)] : [];
   const build = await workspaceBuild(found, workspace, manager);
   const start = await webCommand(found, manager, files);
   return {
@@ -71,6 +72,13 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
 function installStep(command: string, { up }: Workspace): Step {
   const name = command.split(' ').slice(0, 2).join(' ');
   return { name, command: up === '.' ? command : `cd -P ${up} && ${command}` };
+}
+
+/** pnpm would take the lock file of a workspace above, also where that does not name the root directory. */
+async function outsideOfWorkspace({ name }: PackageManager, { files, member }: Workspace): Promise<string> {
+  if (name !== 'pnpm' || member !== '') return '';
+  const found = await Promise.all(files.above().map((place) => place.files.has('pnpm-workspace.yaml')));
+  return found.includes(true) ? ' --ignore-workspace' : '';
 }
 
 /** Those of the member come first. */

@@ -15,6 +15,8 @@ interface LockedPackage {
   engines?: { node?: unknown } | unknown[];
 }
 
+/** Each is compared with each version of Node.js. */
+const PACKAGES_MAX = 500;
 const LOCK_BYTES_MAX = 8 << 20;
 
 /**
@@ -33,7 +35,7 @@ export async function findPackageNeeds(
   const names = [own.dependencies, own.devDependencies, own.optionalDependencies].flatMap((one) =>
     isObject(one) ? Object.keys(one) : [],
   );
-  return [...new Set(names)].flatMap((one) => {
+  return [...new Set(names)].slice(0, PACKAGES_MAX).flatMap((one) => {
     const nested = member === '' ? undefined : packages[`${member}/node_modules/${one}`];
     const range = nodeRange(nested ?? packages[`node_modules/${one}`]);
     return range === null ? [] : [{ name: one, range }];

@@ -2,7 +2,7 @@
 // and package manager count. The top is looked for above the root directory, never outside of the source.
 import { parsePackage, type Package } from './package_json';
 import type { Place, SourceFiles } from './source_files';
-import { glob, pnpmPackages } from './workspace_patterns';
+import { isNamed, pnpmPackages } from './workspace_patterns';
 
 export interface Workspace {
   /** package.json at the top. */
@@ -21,7 +21,7 @@ export async function findWorkspace(found: Package, files: SourceFiles): Promise
   for (const place of files.above()) {
     const top = await readPackage(place);
     const patterns = await workspacePatterns(top, place.files);
-    if (isMember(place.below, patterns))
+    if (isNamed(place.below, patterns))
       return { found: top ?? parsePackage('{}'), files: place.files, up: place.up, member: place.below, patterns };
   }
   return { found, files, up: '.', member: '', patterns: [] };
@@ -33,18 +33,11 @@ export async function packagesAbove(files: SourceFiles): Promise<Package[]> {
   return all.filter((one) => one !== null);
 }
 
-/** Patterns that begin with `!` take away what others name. */
-export function isMember(directory: string, patterns: readonly string[]): boolean {
-  const matches = (one: string): boolean => glob(one).test(directory);
-  const excluded = patterns.filter((one) => one.startsWith('!')).map((one) => one.slice(1));
-  return patterns.some((one) => !one.startsWith('!') && matches(one)) && !excluded.some(matches);
-}
-
 async function readPackage({ files, up }: Place): Promise<Package | null> {
   const text = await files.read('package.json');
   return text === null ? null : parsePackage(text, `${up}/package.json`);
 }
 
 async function workspacePatterns(top: Package | null, files: SourceFiles): Promise<string[]> {
-  return [...(top?.workspaces ?? []), ...pnpmPackages((await files.read('pnpm-workspace.yaml')) ?? '')];
+  return [...(top?.workspaces ?? []), ...pnpmPackages((await files.readHead('pnpm-workspace.yaml')) ?? '')];
 }

@@ -3,7 +3,8 @@ import path from 'node:path';
 import { shellWord, type Step } from './language_plan';
 import { parsePackage, type Package } from './package_json';
 import { runCommand, type PackageManager } from './package_manager';
-import { isMember, type Workspace } from './workspace';
+import type { Workspace } from './workspace';
+import { isNamed } from './workspace_patterns';
 
 interface Member {
   directory: string;
@@ -76,7 +77,7 @@ async function allMembers({ files, patterns }: Workspace): Promise<Member[]> {
     next = queue.shift(), seen += 1
   ) {
     const { directory, depth } = next;
-    const text = isMember(directory, patterns) ? await files.read(path.posix.join(directory, 'package.json')) : null;
+    const text = isNamed(directory, patterns) ? await files.read(path.posix.join(directory, 'package.json')) : null;
     if (text !== null) members.push({ directory, found: parsePackage(text, `${directory}/package.json`) });
     if (depth >= DEPTH_MAX) continue;
     for (const name of await files.names(directory)) {

@@ -85,6 +85,15 @@ describe('Node.js', () => {
     expect(found.reasons?.[0]).toMatch(reason);
   });
 
+  test('ranges that are made to take long do not', async () => {
+    const long = Array.from({ length: 30_000 }, (_, i) => `^${i}`).join(' || ');
+    const needs = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`x${i}`, long]));
+    const started = performance.now();
+    const found = await planLongTerm({ engines: { node: long } }, lock(needs));
+    expect(found.summary).toMatch(/^Node\.js 24\.21\.0/);
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+
   test('what the source states wins over what its packages need', async () => {
     expect((await planLongTerm({ engines: { node: '22' } }, lock({ a: '18' }))).summary).toMatch(/^Node\.js 22\.23\.3/);
     expect((await planLongTerm({ engines: { node: '>=18' } }, lock({ a: '<=22' }))).summary).toMatch(

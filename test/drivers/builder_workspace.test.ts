@@ -3,6 +3,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import type { BuildPlan } from '../../drivers/builder';
 import { driverContext } from '../../drivers/driver';
+import { isNamed, pnpmPackages } from '../../drivers/builder/workspace_patterns';
 import { openWorkshop } from '../support/built';
 import { buildError, builder, detect, facts, setUpPlans, settings, source } from '../support/plans';
 
@@ -78,6 +79,13 @@ describe('the top of a workspace', () => {
     expect(found.programs).toEqual(['node_modules/.bin']);
   });
 
+  test('pnpm is kept from a workspace above that does not name the root directory', async () => {
+    const own = { 'apps/web/pnpm-lock.yaml': "lockfileVersion: '9.0'\n", ...web() };
+    const above = { 'pnpm-workspace.yaml': 'packages: [packages/*]\n', 'pnpm-lock.yaml': '' };
+    expect(lines(await plan({ ...own, ...above }))[0]).toMatch(/^pnpm install .*--frozen-lockfile --ignore-workspace$/);
+    expect(lines(await plan(own))[0]).toMatch(/--frozen-lockfile$/);
+  });
+
   test('its Node.js counts where the member states none; .nvmrc and packageManager count above any', async () => {
     const top = { workspaces: ['apps/*'], engines: { node: '22' } };
     expect(chosen(await plan({ 'package.json': top, ...web() }))).toMatch(/^node 22\.23\.3/);
@@ -119,6 +127,49 @@ describe('the top of a workspace', () => {
       /^\.\.\/\.\.\/package\.json is not valid/,
     );
   });
+});
+
+test.each([
+  ['apps/web', ['apps/*'], true],
+  ['apps/web', ['./apps/web/'], true],
+  ['apps/web/deep', ['apps/*'], false],
+  ['apps/web/deep', ['apps/**'], true],
+  ['apps/web', ['**'], true],
+  ['apps/web', ['{apps,packages}/*'], true],
+  ['apps/web', ['{apps,packages}/{api,w?b}'], true],
+  ['apps/web', ['packages/*', '*/w*b'], true],
+  ['apps/web', ['apps/.*'], false],
+  ['apps/web', ['APPS/*'], false],
+  ['apps/web.v2', ['apps/web.v2'], true],
+  ['apps/webxv2', ['apps/web.v2'], false],
+  ['a/b/c/d', ['a/**/d'], true],
+  ['a/d', ['a/**/d'], true],
+  ['apps/web', ['!apps/web', 'apps/*'], false],
+  ['apps/web', ['{apps'], false],
+  ['apps/web', [], false],
+])('%s in %j: %s', (directory, patterns, answer) => expect(isNamed(directory, patterns)).toBe(answer));
+
+test.each([
+  ["packages:\n  - 'apps/*' # ours\n\n  - packages/*\ncatalog:\n  - x\n", ['apps/*', 'packages/*']],
+  ['packages:\n- "apps/*"\n- tools\nother: 1\n', ['apps/*', 'tools']],
+  ['# first\npackages: [\'{a,b}/*\', "c/*", d]\n', ['{a,b}/*', 'c/*', 'd']],
+  ['packages: [\n  apps/*,\n  libs/*,\n]\nx: [y]\n', ['apps/*', 'libs/*']],
+  ['catalog:\n  react: 19\n', []],
+  ['', []],
+])('the packages of %j', (text, patterns) => expect(pnpmPackages(text)).toEqual(patterns));
+
+test('patterns that are made to take long do not', () => {
+  const started = performance.now();
+  const patterns = [
+    `${'**/'.repeat(150)}x`,
+    `${'*a'.repeat(200)}b`,
+    '{a,b}'.repeat(60),
+    ...Array.from({ length: 500 }, () => `${'**/*a*/'.repeat(60)}x`),
+  ];
+  expect(isNamed(Array.from({ length: 60 }, () => 'a'.repeat(60)).join('/'), patterns)).toBe(false);
+  expect(isNamed('a'.repeat(250), patterns)).toBe(false);
+  expect(pnpmPackages(`packages: [${'{,'.repeat(30_000)}]`)).toHaveLength(1);
+  expect(performance.now() - started).toBeLessThan(10_000);
 });
 
 describe('what is built before the member', () => {
