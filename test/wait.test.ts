@@ -73,11 +73,12 @@ test.each([
   ['answers late', 'begin; lock table volumes in access exclusive mode'],
   [
     'ends sessions',
-    'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query !~ $$pg_term$$',
+    'select pg_terminate_backend(pid) from pg_stat_activity ' +
+      'where datname = current_database() and query !~ $$pg_term$$',
   ],
 ])('a database that %s meanwhile takes nothing from the answer', async (_, disturbance) => {
   const service = silent.current as TestService;
-  const other = new pg.Client({ connectionString: service.platform.config.databaseUrl });
+  const other = new pg.Client({ connectionString: service.platform.config.databaseUrl ?? undefined });
   await other.connect();
   const name = `disturbed-${disturbance.length}`;
   const started = performance.now();

@@ -7,7 +7,7 @@ import { openMonitor } from '../../drivers/monitor';
 import { openOutbound } from '../../drivers/outbound';
 
 const isAllowed = (address: string): boolean => address === '127.0.0.1';
-const monitor = openMonitor(openOutbound({ isAllowed, hostsFile: false, resolvers: ['127.0.0.1:1'] }));
+const monitor = openMonitor(openOutbound({ isAllowed, hostsFile: false, resolvers: ['127.0.0.1:1'], caFile: null }));
 let respond: (path: string, response: ServerResponse, cookie: string) => unknown;
 let server: Server;
 
