@@ -9,6 +9,9 @@ const BRANCH =
   'a slash, a dot or .lock last';
 const PREVIEW_BRANCH =
   '^(?![-/.])(?!refs/)(?!.*(?:\\.\\.|//|/\\.|@\\{))(?!.*(?:\\.lock|[/.])$)[^\\s\\x00-\\x20\\x7f~^:?*\\[\\\\]+$';
+const CORS_ORIGIN =
+  '^(?=[^*]*\\*?[^*]*$)(\\*[A-Za-z0-9.-]*|(https?|\\*|http\\*)://[A-Za-z0-9*]([A-Za-z0-9.*-]*[A-Za-z0-9*])?)' +
+  '(:([0-9]{1,5}|\\*))?$';
 const LABEL = 'must consist of small letters, digits and hyphens, with a letter or a digit first and last';
 
 const OF_FORMATS: Record<FormatName, string> = {
@@ -45,8 +48,7 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   '^[ -~]*$': 'must consist of printable ASCII characters',
   '^[^/]+$': 'must not contain a slash',
   '^[^/]': 'must not begin with a slash',
-  '^(?=[^*]*\\*?[^*]*$)(\\*[A-Za-z0-9.-]*|(https?|\\*|http\\*)://[A-Za-z0-9*]([A-Za-z0-9.*-]*[A-Za-z0-9*])?)(:([0-9]{1,5}|\\*))?$':
-    'must be an origin such as https://www.example.com, without a path and with one * at most, or * alone',
+  [CORS_ORIGIN]: 'must be an origin such as https://www.example.com, without a path and with one * at most, or * alone',
   "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$": HEADER,
   '^key$': 'must be key',
   '^/$': 'must be a slash',
