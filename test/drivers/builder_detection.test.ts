@@ -1,6 +1,6 @@
 // What a source with an index.html is taken for: a program first, a site last, and never the source of a program.
 import type { HostFacts } from '../../core/host_facts';
-import { buildError, commands, detect, facts, without, withPackages, setUpPlans } from '../support/plans';
+import { buildError, commands, detect, facts, withPackages, setUpPlans } from '../support/plans';
 
 setUpPlans();
 
@@ -81,7 +81,6 @@ describe('a program beside an index.html', () => {
     expect(await buildError(detect({ ...index, 'server.ts': '' }))).toMatch(/server\.ts \(TypeScript\).*start script/);
     expect(await detect({ ...index, 'requirements.txt': 'flask' })).toMatchObject({ kind: 'python', processes: {} });
     expect(await detect({ ...index, 'go.mod': '', 'lib/x.go': '' })).toMatchObject({ kind: 'go', processes: {} });
-    expect(await buildError(detect({ ...index, 'go.mod': '', 'lib/x.go': '' }, {}, without('go')))).toMatch(/needs Go/);
     const odd = 'x\u202e\n"`$(id)`.php';
     expect(await buildError(detect({ ...index, [odd]: '' }))).not.toContain('\n');
   });
@@ -112,7 +111,7 @@ describe('a site', () => {
     expect(mixed.processes.web).toMatch(/ dist build out public _site$/);
     expect(mixed.notes).toEqual([expect.stringMatching(/^Gemfile \(Ruby\) does not run/)]);
     expect((await detect({ ...built, 'requirements.txt': 'x' })).processes.web).toMatch(/_site$/);
-    expect(await detect({ ...built, Gemfile: '', Dockerfile: '' }, {}, withBuildah)).toMatchObject({
+    expect(await detect({ ...built, Gemfile: '', Dockerfile: 'FROM scratch' }, {}, withBuildah)).toMatchObject({
       kind: 'dockerfile',
     });
   });
