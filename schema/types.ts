@@ -4096,7 +4096,7 @@ export type BucketCors = {
 
 /** Which pages of other origins may use the bucket. */
 export type BucketCorsRule = {
-  /** Origins, or `*` for all. */
+  /** Origins, with one `*` at most in each, which stands for any characters; `*` alone for all. */
   allowed_origins: Array<Scalars['String']['output']>;
   allowed_methods: Array<BucketCorsMethod>;
   /** Request headers. A `*` stands for any characters. */
@@ -4119,7 +4119,7 @@ export type BucketCorsInput = {
 };
 
 export type BucketCorsRuleInput = {
-  /** Origins, or `*` for all. */
+  /** Origins, with one `*` at most in each, which stands for any characters; `*` alone for all. */
   allowed_origins: Array<Scalars['String']['input']>;
   allowed_methods: Array<BucketCorsMethod>;
   /** Request headers. A `*` stands for any characters. */

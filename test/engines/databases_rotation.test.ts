@@ -103,10 +103,7 @@ describeEngine('postgresql', () => {
       const stop = requests();
       const { body } = await rotate();
       expect([body.username, typeof body.previous_password_valid_until]).toEqual([login, 'string']);
-      expect(await Promise.all([old, body.endpoints[0].connection_string].map(actsAs))).toEqual([
-        'app',
-        'app',
-      ]);
+      expect(await Promise.all([old, body.endpoints[0].connection_string].map(actsAs))).toEqual(['app', 'app']);
       expect(await rotate()).toMatchObject({ status: 409, body: { code: 'resource_busy' } });
       await ended();
       const { total, lost, seen } = await stop();
