@@ -2,7 +2,17 @@
 // the quarter, or the commit that the change is compared with:
 //   node --require ./test/support/typescript.js test/support/selection.ts turn
 import { execFileSync } from 'node:child_process';
-import { bareFiles, everyRun, heavyFiles, heavyTurn, QUARTERS, testFiles, userFiles, type Turn } from './tiers';
+import {
+  bareFiles,
+  differsByUser,
+  everyRun,
+  heavyFiles,
+  heavyTurn,
+  QUARTERS,
+  testFiles,
+  userFiles,
+  type Turn,
+} from './tiers';
 
 /** Taken as the last landing where the branch that it is on has all that this checkout has. */
 const COMMITS_OF_A_LANDING = 12;
@@ -10,6 +20,7 @@ const COMMITS_OF_A_LANDING = 12;
 export const selections: Record<string, () => readonly string[]> = {
   every: everyRun,
   bare: bareFiles,
+  bare_user: () => bareFiles().filter(differsByUser),
   user: () => userFiles(describedTurn().files),
   heavy: heavyFiles,
   turn: () => describedTurn().files,
