@@ -70,16 +70,19 @@ async function waitUntilSettled(
   read: () => Promise<Reading>,
 ): Promise<RestResponse> {
   const end = performance.now() + seconds * 1000;
+  const done = new AbortController();
+  const timeIsOver = sleep(seconds * 1000, 'failed' as const, { signal: done.signal }).catch(() => 'failed' as const);
   let latest = answer;
   let pauseMs = FIRST_POLL_MS;
   while (isTransitional(latest.body, transitional) && performance.now() < end && !signal.aborted) {
     await sleep(Math.min(pauseMs, end - performance.now()), undefined, { signal }).catch(() => {});
     pauseMs = Math.min(pauseMs * 1.5, LAST_POLL_MS);
-    const found = await Promise.race([read(), sleep(Math.max(0, end - performance.now()), 'failed' as const)]);
+    const found = await Promise.race([read(), timeIsOver]);
     if (!found) break;
     if (found === 'failed') continue;
     latest = { ...answer, body: found.body, headers: { ...answer.headers, ...(found.etag && { ETag: found.etag }) } };
   }
+  done.abort();
   return latest;
 }
 
