@@ -81,7 +81,7 @@ interface Found<T> {
  */
 function remembered<T>(find: (options: HostOptions) => Promise<T>): (options: HostOptions) => Promise<T> {
   const known = new Map<string, Found<T>>();
-  const look = (key: string, options: HostOptions): Found<T> => {
+  const findAgain = (key: string, options: HostOptions): Found<T> => {
     const one = { at: Date.now(), found: find(options), isRefreshing: false };
     if (!known.has(key)) known.set(key, one);
     else void one.found.then(() => known.set(key, one));
@@ -89,10 +89,10 @@ function remembered<T>(find: (options: HostOptions) => Promise<T>): (options: Ho
   };
   return (options) => {
     const key = JSON.stringify(options);
-    const last = known.get(key) ?? look(key, options);
+    const last = known.get(key) ?? findAgain(key, options);
     if (Date.now() - last.at >= trustedForMs && !last.isRefreshing) {
       last.isRefreshing = true;
-      look(key, options);
+      findAgain(key, options);
     }
     return last.found;
   };
