@@ -12,7 +12,7 @@ import {
   type GraphQLObjectType,
   type GraphQLSchema,
 } from 'graphql';
-import { isGroup } from '../core/groups';
+import { isExtensionGroup, isGroup } from '../core/groups';
 import { readRunningInputs, type InputPath } from './running_inputs';
 import { unguardedSecret } from './secret_answers';
 import { budgetOf, defaultScope, isScopeRule, type ScopeRule } from '../core/scopes';
@@ -67,6 +67,8 @@ export interface Operation {
   status: number;
   statuses: number[];
   group: string;
+  /** Beyond the specification: by its group, or by its own mark. */
+  extension: boolean;
   summary: string;
 }
 
@@ -99,6 +101,7 @@ interface RestArguments {
   status: number;
   also: number[];
   group: string;
+  extension: boolean;
   summary: string;
 }
 
@@ -191,6 +194,7 @@ function readOperation(field: RootField, binding: RestArguments, index: number):
     status: binding.status,
     statuses: [binding.status, ...binding.also],
     group: binding.group,
+    extension: isExtensionGroup(binding.group) || binding.extension,
     summary: binding.summary,
   };
 }

@@ -1,9 +1,13 @@
-// The groups of operations, in the order of the specification. `operations` is the published count.
+// The groups of operations, in the order of the specification. `operations` is the published count. What is served
+// beyond the specification is an extension: a whole group with `extension: true`, whose published count is 0, or an
+// operation of a published group that says so in its @rest.
 
 export interface Group {
   readonly name: string;
   readonly description: string;
   readonly operations: number;
+  /** Not of the specification: all its operations are listed in docs/contract/extensions.tsv. */
+  readonly extension?: true;
 }
 
 export const groups = [
@@ -39,7 +43,13 @@ export const groups = [
 export type GroupName = (typeof groups)[number]['name'];
 
 const names = new Set<string>(groups.map((group) => group.name));
+const extensions = new Set<string>(groups.filter((group: Group) => group.extension).map((group) => group.name));
 
 export function isGroup(text: string): text is GroupName {
   return names.has(text);
+}
+
+/** Whether a group as a whole is beyond the specification. */
+export function isExtensionGroup(name: string): boolean {
+  return extensions.has(name);
 }

@@ -1,10 +1,10 @@
 // The OpenAPI 3.1 document, written from the operation table and the schema.
 import type { GraphQLSchema } from 'graphql';
-import { groups } from '../core/groups';
+import { groups, type Group } from '../core/groups';
 import { limits } from '../core/limits';
 import type { OperationTable } from '../contract/operations';
 import { createDocumentBuilder, type DocumentBuilder } from './openapi/builder';
-import type { OpenApiDocument } from './openapi/document';
+import type { OpenApiDocument, Tag } from './openapi/document';
 import { operationObject } from './openapi/operation';
 import { toYaml } from './openapi/yaml';
 import type { Transitional } from './prefer_wait';
@@ -39,10 +39,14 @@ export function openapiDocument({ table, schema, transitional, baseUrl, version 
     info: infoOf(baseUrl, version),
     servers: [{ url: baseUrl, description: 'This installation' }],
     security: [{ bearer: [] }],
-    tags: groups.filter((group) => used.has(group.name)).map(({ name, description }) => ({ name, description })),
+    tags: groups.filter((group) => used.has(group.name)).map(tagOf),
     paths,
     components: sorted(builder),
   };
+}
+
+function tagOf({ name, description, extension }: Group): Tag {
+  return extension ? { name, description, 'x-extension': extension } : { name, description };
 }
 
 /** The document as it is served. */

@@ -83,6 +83,8 @@ export interface OperationObject {
   tags: string[];
   security: Record<string, string[]>[];
   'x-required-scope': string;
+  /** Beyond the specification. */
+  'x-extension'?: true;
   'x-codeSamples': CodeSample[];
   parameters?: (Parameter | Ref)[];
   requestBody?: RequestBody;
@@ -98,6 +100,13 @@ export interface Components {
   securitySchemes: Record<string, { type: 'http'; scheme: 'bearer'; description: string }>;
 }
 
+export interface Tag {
+  name: string;
+  description: string;
+  /** All operations of the tag are beyond the specification. */
+  'x-extension'?: true;
+}
+
 export interface OpenApiDocument {
   openapi: '3.1.0';
   info: {
@@ -110,7 +119,7 @@ export interface OpenApiDocument {
   };
   servers: { url: string; description: string }[];
   security: Record<string, string[]>[];
-  tags: { name: string; description: string }[];
+  tags: Tag[];
   paths: Record<string, Record<string, OperationObject>>;
   components: Components;
 }

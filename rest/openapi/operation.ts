@@ -30,6 +30,7 @@ export function operationObject(builder: DocumentBuilder, operation: Operation):
     summary: operation.summary,
     description: [field.definition.description ?? operation.summary, describeAuthorisation(field)].join('\n\n'),
     tags: [operation.group],
+    'x-extension': operation.extension || undefined,
     security: field.scope === 'none' ? [] : [{ bearer: [] }],
     'x-required-scope': field.scope,
     parameters: parameters.length ? parameters : undefined,

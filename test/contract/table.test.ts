@@ -1,22 +1,24 @@
 // What is built against what is published: docs/contract/operations.tsv is the specification's table.
-import { groups } from '../../core/groups';
+import { groups, type Group } from '../../core/groups';
 import { buildFacade, facadeSchema } from '../../rest/facade';
 import { openapiDocument } from '../../rest/openapi';
-import { published } from '../support/table';
+import { extensions, published } from '../support/table';
 import { core, operations } from '../support/world';
 
-const built = new Set(operations.map((operation) => operation.group));
-/** A group is built with all of its operations. */
-const expected = published.filter((row) => built.has(row.group));
+const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id).sort();
 
 describe('the operations', () => {
-  it('are all of the groups that are built, and no others', () => {
-    expect(operations.map(({ id }) => id).sort()).toEqual(expected.map(({ id }) => id).sort());
+  it('without the mark of an extension are those of the specification, all of them', () => {
+    expect(idsOf(operations.filter(({ extension }) => !extension))).toEqual(idsOf(published));
   });
 
-  it.each(expected.map((row) => [row.id, row] as const))('%s is as published', (id, row) => {
+  it('with the mark are those of extensions.tsv, all of them', () => {
+    expect(idsOf(operations.filter(({ extension }) => extension))).toEqual(idsOf(extensions));
+  });
+
+  it.each([...published, ...extensions].map((row) => [row.id, row] as const))('%s is as published', (id, row) => {
     const operation = operations.find((candidate) => candidate.id === id);
-    if (!operation) throw new Error(`${id} is published and not built: ${row.method} ${row.path}`);
+    if (!operation) throw new Error(`${id} is listed and not built: ${row.method} ${row.path}`);
     const { field, method, path, status, group } = operation;
     expect({
       id: operation.id,
@@ -41,10 +43,11 @@ describe('the published table', () => {
     expect(counts).toEqual(groups.map(({ name, operations: count }) => ({ name, operations: count })));
   });
 
-  it('has each id and each place once', () => {
-    const places = published.map((row) => `${row.method} ${row.path.replace(/\{\w+\}/g, '{}')}`);
-    expect(new Set(places).size).toBe(published.length);
-    expect(new Set(published.map((row) => row.id)).size).toBe(published.length);
+  it('has each id and each place once, extensions included', () => {
+    const rows = [...published, ...extensions];
+    const places = rows.map((row) => `${row.method} ${row.path.replace(/\{\w+\}/g, '{}')}`);
+    expect(new Set(places).size).toBe(rows.length);
+    expect(new Set(rows.map((row) => row.id)).size).toBe(rows.length);
   });
 });
 
@@ -69,5 +72,11 @@ describe('the faces', () => {
       Object.entries(item).map(([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`),
     );
     expect(described.sort()).toEqual(operations.map(({ id, method, path }) => `${id} ${method} ${path}`).sort());
+    const marked = Object.values(document.paths)
+      .flatMap((item) => Object.values(item))
+      .filter((operation) => operation['x-extension']);
+    expect(marked.map(({ operationId }) => operationId).sort()).toEqual(idsOf(extensions));
+    const tags = document.tags.filter((tag) => tag['x-extension']).map(({ name }) => name);
+    expect(tags).toEqual(groups.filter((group: Group) => group.extension).map(({ name }) => name));
   });
 });

@@ -1,7 +1,8 @@
-import { groups, isGroup } from '../../core/groups';
+import { groups, isExtensionGroup, isGroup, type Group } from '../../core/groups';
 
-test('19 groups with 253 operations, each explained', () => {
-  expect(groups).toHaveLength(19);
+test('19 groups with 253 operations, and extensions, each explained', () => {
+  expect(groups.filter(({ name }) => !isExtensionGroup(name))).toHaveLength(19);
+  for (const { name, operations } of groups as readonly Group[]) expect(operations === 0).toBe(isExtensionGroup(name));
   expect(groups.reduce((sum, group) => sum + group.operations, 0)).toBe(253);
   for (const { description } of groups) expect(description).toMatch(/\.$/);
 });

@@ -14,20 +14,22 @@ export interface PublishedOperation {
   paginated: boolean;
 }
 
-const FILE = path.resolve(__dirname, '../../docs/contract/operations.tsv');
-
 /** All rows, built or not, in the order of the specification. */
-export const published: readonly PublishedOperation[] = readFileSync(FILE, 'utf8')
-  .trim()
-  .split('\n')
-  .slice(1)
-  .map(parse);
+export const published = read('operations.tsv');
 
-/** @throws Error for an operation that the specification does not have */
+/** The operations beyond the specification. */
+export const extensions = read('extensions.tsv');
+
+/** @throws Error for an operation that is in neither table */
 export function publishedOperation(id: string): PublishedOperation {
-  const found = published.find((row) => row.id === id);
-  if (!found) throw new Error(`${id} is not in the published table`);
+  const found = published.find((row) => row.id === id) ?? extensions.find((row) => row.id === id);
+  if (!found) throw new Error(`${id} is in neither table of docs/contract`);
   return found;
+}
+
+function read(name: string): readonly PublishedOperation[] {
+  const text = readFileSync(path.resolve(__dirname, '../../docs/contract', name), 'utf8');
+  return text.trim().split('\n').slice(1).map(parse);
 }
 
 function parse(line: string): PublishedOperation {

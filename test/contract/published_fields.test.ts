@@ -1,0 +1,42 @@
+// What extensions do to published fields: nothing but add. docs/contract/fields.tsv has all that was there when the
+// specified operations were complete.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fieldRows } from '../support/published_fields';
+import { core } from '../support/world';
+
+/** Values that extensions added to published enums. Each is a value that an older client does not know. */
+const ADDED_VALUES: string[] = [];
+
+const FILE = path.resolve(__dirname, '../../docs/contract/fields.tsv');
+const published = readFileSync(FILE, 'utf8')
+  .trim()
+  .split('\n')
+  .slice(1)
+  .map((line) => line.split('\t') as [string, string, string]);
+const publishedNames = new Set(published.map(([name]) => name));
+const publishedTypes = new Set(published.map(([name]) => name.split('.')[0]));
+const rows = fieldRows(core.graphqlSchema);
+
+it('no published field, argument or value is missing or has another type or other rules', () => {
+  const now = new Map(rows.map(({ name, type, rules }) => [name, [name, type, rules]]));
+  expect(published.length).toBeGreaterThan(1500);
+  expect(published.map(([name]) => now.get(name) ?? [name, 'missing'])).toEqual(published);
+});
+
+it('what was added to a published input or operation may be left out', () => {
+  const parent = (name: string): string => (name.includes('(') ? name.split('(')[0] : name.split('.')[0]) as string;
+  const known = (name: string): boolean => publishedNames.has(parent(name)) || publishedTypes.has(parent(name));
+  const required = rows.filter(
+    ({ name, isInput, isOptional }) => isInput && !isOptional && !publishedNames.has(name) && known(name),
+  );
+  expect(required.map(({ name }) => name)).toEqual([]);
+});
+
+it('values were added to published enums only where that is listed', () => {
+  const added = rows.filter(
+    ({ name, type }) =>
+      type === 'enum' && !publishedNames.has(name) && publishedTypes.has(name.split('.')[0] as string),
+  );
+  expect(added.map(({ name }) => name).sort()).toEqual([...ADDED_VALUES].sort());
+});
