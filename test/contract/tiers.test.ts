@@ -95,7 +95,8 @@ describe('the run as an ordinary user', () => {
       expect(taken).toContain(`test/${name}.test.ts`);
     for (const name of ['embedded', 'tenant_networks', 'isolated_databases', 'hostile', 'drivers/builder'])
       expect(taken).toContain(`test/${name}.test.ts`);
-    expect(taken.filter((file) => /^test\/(contract|dashboard|engines)\/|openapi|graphql/.test(file))).toEqual([]);
+    const ofOneUser = /^test\/(contract|dashboard|engines|suites)\/|openapi|graphql/;
+    expect(taken.filter((file) => ofOneUser.test(file))).toEqual([]);
     expect(taken.length).toBeLessThan(everyRun().length / 2);
     // Heavy files come with their quarter.
     expect(userFiles([]).filter((file) => marksOf(file).tier === 'heavy')).toEqual([]);
@@ -119,7 +120,7 @@ describe('the run as an ordinary user', () => {
 
   it('takes each test that asks it', () => {
     const asking = everyRun().filter(
-      (file) => /\bgete?uid\b/.test(readSource(file)) && !/^test\/(engines|contract)\//.test(file),
+      (file) => /\bgete?uid\b/.test(readSource(file)) && !/^test\/(engines|contract|suites)\//.test(file),
     );
     expect(asking.filter((file) => !differsByUser(file))).toEqual([]);
   });

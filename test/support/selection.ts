@@ -28,6 +28,7 @@ export const selections: Record<string, () => readonly string[]> = {
   clients: () => inFolder('clients'),
   engines: () => inFolder('engines'),
   starters: () => inFolder('starters'),
+  suites: () => inFolder('suites'),
 };
 
 const inFolder = (name: string): string[] => testFiles.filter((file) => file.startsWith(`test/${name}/`));

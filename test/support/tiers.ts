@@ -29,7 +29,7 @@ export const USER_ROOMS = [
 const files = repositoryFiles();
 const known = new Set(files);
 /** Run by the first user only: engines and programs of others, and what looks at the sources. */
-const isOfOneUser = (file: string): boolean => /^test\/(clients|contract|engines|starters)\//.test(file);
+const isOfOneUser = (file: string): boolean => /^test\/(clients|contract|engines|starters|suites)\//.test(file);
 
 /** All test files, but those inside of the starters' applications. */
 export const testFiles: readonly string[] = files.filter(

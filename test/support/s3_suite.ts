@@ -1,0 +1,192 @@
+// What ceph/s3-tests needs beside an S3 endpoint. Buckets are made and deleted with the API of the platform, so a proxy
+// in front of the endpoint turns CreateBucket and DeleteBucket into calls of it, and lets everything else through.
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
+import path from 'node:path';
+import type { S3Service } from './s3';
+import type { TestService } from './service';
+import type { Outcome } from './suites';
+
+/** A project with a key that may do everything in it. */
+export interface Owner {
+  projectId: string;
+  /** Of the API. */
+  apiKey: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+}
+
+export interface SuiteEndpoint {
+  port: number;
+  owners: Record<'main' | 'alt' | 'tenant', Owner>;
+  close(): Promise<void>;
+}
+
+/** @param target address of the engine; without one, that of the service */
+export async function openSuiteEndpoint(world: S3Service, target = world.endpoint): Promise<SuiteEndpoint> {
+  const { service } = world;
+  const projects = {
+    main: { id: service.project, key: service.key },
+    alt: await service.newProject({ stranger: true }),
+    tenant: await service.newProject({ stranger: true }),
+  };
+  const owners = {
+    main: await mintAccessKey(service, projects.main),
+    alt: await mintAccessKey(service, projects.alt),
+    tenant: await mintAccessKey(service, projects.tenant),
+  };
+  const byKey = new Map(Object.values(owners).map((owner) => [owner.accessKeyId, owner]));
+  const server = createServer((request, response) => {
+    const [, name] = /^\/([^/?]+)\/?$/.exec(request.url ?? '') ?? [];
+    const owner = byKey.get(/(?:Credential=|AWS )([^/:]+)/.exec(request.headers.authorization ?? '')?.[1] ?? '');
+    const isOfApi = name !== undefined && owner !== undefined && ['PUT', 'DELETE'].includes(request.method ?? '');
+    const answer = isOfApi ? askApi(world, owner, name, request, response) : Promise.resolve('to the endpoint');
+    answer
+      .then((left) => void (left === 'to the endpoint' && passOn(target, request, response)))
+      .catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as { port: number }).port,
+    owners,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function mintAccessKey(service: TestService, project: { id: string; key: string }): Promise<Owner> {
+  const { status, body, text } = await service.call('POST', '/v2/bucket_access_keys', {
+    ...{ key: project.key, project: project.id },
+    body: { name: 'suite', grants: [{ permission: 'full' }] },
+  });
+  if (status !== 201) throw new Error(text);
+  const { access_key_id: accessKeyId, secret_access_key: secretAccessKey } = body;
+  return { projectId: project.id, apiKey: project.key, accessKeyId, secretAccessKey };
+}
+
+async function askApi(
+  { service }: S3Service,
+  owner: Owner,
+  name: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<'answered' | 'to the endpoint'> {
+  const as = { key: owner.apiKey, project: owner.projectId };
+  const { headers } = request;
+  const succeed = (status: number, more = {}): 'answered' => {
+    response.writeHead(status, more).end();
+    return 'answered';
+  };
+  const fail = (status: number, code: string): 'answered' => {
+    response.writeHead(status, { 'content-type': 'application/xml' });
+    response.end(`<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code></Error>`);
+    return 'answered';
+  };
+  if (request.method === 'DELETE') {
+    const found = await service.call('GET', `/v2/buckets?name=${encodeURIComponent(name)}`, as);
+    const id = found.body?.data?.[0]?.id as string | undefined;
+    if (id === undefined) return 'to the endpoint';
+    request.resume();
+    const { status, body } = await service.call('DELETE', `/v2/buckets/${id}`, as);
+    if (status === 204) return succeed(204);
+    return fail(409, body.code === 'bucket_not_empty' ? 'BucketNotEmpty' : 'OperationAborted');
+  }
+  const acl = headers['x-amz-acl'] ?? 'private';
+  const strange = Object.keys(headers).find((one) => /^x-amz-(grant|object-ownership)/.test(one));
+  request.resume();
+  if (strange !== undefined || !['private', 'public-read'].includes(String(acl))) return fail(501, 'NotImplemented');
+  const body = {
+    name,
+    access: acl === 'public-read' ? 'public_read' : 'private',
+    ...(headers['x-amz-bucket-object-lock-enabled']?.toString().toLowerCase() === 'true' && { object_lock: true }),
+  };
+  const made = await service.call('POST', '/v2/buckets', { ...as, body });
+  if (made.status === 201) return succeed(200, { location: `/${name}` });
+  if (made.body.code !== 'name_taken') return fail(400, 'InvalidBucketName');
+  const own = await service.call('GET', `/v2/buckets?name=${encodeURIComponent(name)}`, as);
+  return fail(409, own.body.data.length ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists');
+}
+
+function passOn(target: string, request: IncomingMessage, response: ServerResponse): void {
+  const { hostname, port } = new URL(target);
+  const { method, url: path, rawHeaders } = request;
+  const onward = send({ hostname, port, method, path, headers: rawHeaders as never, setHost: false });
+  onward.on('response', (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.rawHeaders);
+    answer.pipe(response);
+    answer.on('error', () => response.destroy());
+  });
+  onward.on('continue', () => response.writeContinue());
+  onward.on('error', () => response.destroy());
+  response.on('close', () => onward.destroy());
+  request.pipe(onward);
+}
+
+/** The file that S3TEST_CONF names. Sections of what is not offered are there, with keys of nobody. */
+export function suiteConfig({ port, owners }: SuiteEndpoint, region: string): string {
+  const nobody = {
+    accessKeyId: 'PKNOBODYNOBODYNOBODY',
+    secretAccessKey: 'x'.repeat(40),
+    projectId: 'nobody',
+    apiKey: '',
+  };
+  const section = (name: string, owner: Owner, more: string[] = []): string[] => [
+    ...[`[${name}]`, `access_key = ${owner.accessKeyId}`, `secret_key = ${owner.secretAccessKey}`],
+    ...[`user_id = ${owner.projectId}`, 'display_name = nobody', 'email = nobody@example.com', ...more],
+  ];
+  return [
+    ...['[DEFAULT]', 'host = 127.0.0.1', `port = ${port}`, 'is_secure = False', 'ssl_verify = False'],
+    ...['[fixtures]', 'bucket prefix = s3t-{random}-', 'iam name prefix = s3t-', 'iam path prefix = /s3t/'],
+    ...section('s3 main', owners.main, [`api_name = ${region}`]),
+    ...section('s3 alt', owners.alt),
+    ...section('s3 tenant', owners.tenant, ['tenant = none']),
+    ...['iam', 'iam root', 'iam alt root'].flatMap((name) => section(name, nobody)),
+    '',
+  ].join('\n');
+}
+
+/** Runs the suite, three tests at a time. @returns outcomes by name, and why those that failed did */
+export async function runSuite(
+  place: (name: string) => string,
+  config: string,
+  options: { marks: string; only?: string; directory: string },
+): Promise<{ outcomes: Map<string, Outcome>; reasons: Map<string, string> }> {
+  const file = path.join(options.directory, 's3tests.conf');
+  writeFileSync(file, config, { mode: 0o600 });
+  const words = [
+    ...['-m', 'pytest', '-p', 'no:cacheprovider', '-q', '-n', '3', '--tb=short', '-rA', '-m', options.marks],
+    ...(options.only ? ['-k', options.only] : []),
+    ...['s3tests/functional/test_s3.py', 's3tests/functional/test_headers.py'],
+  ];
+  const env = { ...process.env, S3TEST_CONF: file, PYTHONDONTWRITEBYTECODE: '1', COLUMNS: '300' };
+  const text = await new Promise<string>((resolve, reject) => {
+    execFile(
+      place('venv/bin/python'),
+      words,
+      { cwd: place('s3-tests'), env, maxBuffer: 2 ** 28 },
+      // Tests that failed give it a code of its own.
+      (error, stdout, stderr) => (error && error.code !== 1 ? reject(new Error(stderr || stdout)) : resolve(stdout)),
+    );
+  });
+  writeFileSync(path.join(options.directory, 'output.txt'), text);
+  return outcomesOf(text);
+}
+
+/** @param text of `pytest -rA` */
+export function outcomesOf(text: string): { outcomes: Map<string, Outcome>; reasons: Map<string, string> } {
+  const outcomes = new Map<string, Outcome>();
+  const reasons = new Map<string, string>();
+  const words: Record<string, Outcome> = { PASSED: 'passed', XPASS: 'passed', FAILED: 'failed', ERROR: 'failed' };
+  for (const [, word = '', name = '', why] of text.matchAll(
+    /^(PASSED|XPASS|FAILED|ERROR|XFAIL|SKIPPED) \S*::(\S+)(?: - (.*))?$/gm,
+  )) {
+    // A test that passed and whose end failed has two lines.
+    if (outcomes.get(name) === 'failed') continue;
+    outcomes.set(name, words[word] ?? 'skipped');
+    if (why) reasons.set(name, why);
+  }
+  return { outcomes, reasons };
+}
