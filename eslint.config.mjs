@@ -21,7 +21,7 @@ export default tseslint.config(
     rules: {
       'max-len': ['error', { code: 120, ignoreUrls: true }],
       'max-lines': ['error', { max: 300 }],
-      'max-lines-per-function': ['error', { max: 40 }],
+      'max-lines-per-function': ['error', { max: 60 }],
       'no-else-return': 'error',
       eqeqeq: ['error', 'always', { null: 'ignore' }],
       '@typescript-eslint/no-floating-promises': 'error',

@@ -75,9 +75,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   ingress.restoreRoutes(await stored.load());
   // Before the runtime, which shows the directory to its units.
   const builder = openBuilder(await openToolchainsOf(config), config.preferredNode);
-  const runtime = await openRuntime(platform, opened);
-  await warnOfClosedFolders(platform, runtime);
-  await reportIsolation(platform, runtime);
+  const [runtime, servers] = await together(openRuntime(platform, opened), openServers(platform, opened));
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
@@ -89,10 +87,13 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => counting.stop());
   const outbound = outboundOf(config);
   const gitProviders = openGitProviders(outbound);
-  const served = { cdn, outbound, gitProviders, ...(await openServers(platform, opened)) };
+  const served = { cdn, outbound, gitProviders, ...servers };
   const programs = { source, builder, runtime, images: openHostImages(config) };
   const own = { ...programs, ingress, ...served, directories, shipper, facts };
-  const drivers: HostDrivers = { ...own, ...(await openKindDrivers({ config, runtime, facts })) };
+  const drivers: HostDrivers = {
+    ...own,
+    ...(await openKindDrivers({ config, runtime, facts, engines: platform.engines })),
+  };
   const logShipper = startLogShipper({ database, sources: () => allLogs(database, drivers), log, budget });
   opened.push(() => logShipper.stop());
   const backups = startBackupStore({ config, log, engines: drivers.databases.values() });
@@ -110,19 +111,28 @@ function makeDirectories({ runtimeDir, databaseDir }: Config): HostDrivers['dire
   return directories;
 }
 
+/** Both results. Where one fails the other is waited for, so that all it has opened can be closed. */
+async function together<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([one, other]);
+  return Promise.all([one, other]);
+}
+
 /** What listens on a port of its own, where it can. */
 async function openServers(
   platform: Platform,
   opened: Closing[],
 ): Promise<Pick<HostDrivers, 'nameserver' | 'registry'>> {
-  const dns = await openNameserver(platform);
-  if (dns) opened.push(() => dns.close());
-  const images = await openRegistry(platform);
-  if (images) opened.push(() => images.close());
-  const mail = await openMailAgent(platform);
-  if (mail) opened.push(() => mail.close());
-  const objects = await openObjectStorageAgent(platform);
-  if (objects) opened.push(() => objects.close());
+  const closable = async <Server extends { close(): Promise<void> }>(
+    opening: Promise<Server | null>,
+  ): Promise<Server | null> => {
+    const server = await opening;
+    if (server) opened.push(() => server.close());
+    return server;
+  };
+  const [[dns, images]] = await together(
+    together(closable(openNameserver(platform)), closable(openRegistry(platform))),
+    together(closable(openMailAgent(platform)), closable(openObjectStorageAgent(platform))),
+  );
   return { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
 }
 
@@ -162,5 +172,7 @@ async function openRuntime(platform: Platform, opened: Closing[]): Promise<Runti
   });
   opened.push(() => runtime.close());
   await logNetworks(platform, runtime, networks);
+  await warnOfClosedFolders(platform, runtime);
+  await reportIsolation(platform, runtime);
   return runtime;
 }

@@ -27,12 +27,12 @@ interface Isolation {
 
 /** Logs what is not isolated and which optional programs are missing, and reports it for `GET /v2/regions`. */
 export async function reportIsolation(
-  { config, database, log, facts }: Pick<Platform, 'config' | 'database' | 'log' | 'facts'>,
+  { config, database, log, engines }: Pick<Platform, 'config' | 'database' | 'log' | 'engines'>,
   runtime: RuntimeDriver,
 ): Promise<void> {
   const { files, network, egress } = await isolationOf(runtime);
   await database.query(REPORT, [config.regionId, network, egress, files, runtime.exposesPorts]);
-  const missing = missingPrograms(await facts(), process.getuid?.() === 0);
+  const missing = missingPrograms(await engines(), process.getuid?.() === 0);
   const open = [
     SEPARATE_FILES[files],
     network === 'none' ? 'Projects share the network of the host.' : null,

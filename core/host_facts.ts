@@ -38,6 +38,9 @@ export type ProgramName =
   | 'ping';
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
+/** What a start needs to know of the programs of its host. */
+export type EngineFacts = Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'missing_programs'>;
+
 /** Sizes in bytes. Memory respects the limit of the control group. Disk is that of the data directory. */
 export interface HostFacts {
   cpus: number;

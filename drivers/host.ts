@@ -4,6 +4,7 @@ import { access, constants, readFile, readdir, realpath, statfs } from 'node:fs/
 import os from 'node:os';
 import path from 'node:path';
 import type {
+  EngineFacts,
   EngineFound,
   HostFacts,
   OciBuilderName,
@@ -52,22 +53,26 @@ const builderQuestions: Record<OciBuilderName, string[]> = {
   docker: ['info', '--format', '{{.ServerVersion}}'],
 };
 
-type Installed = Pick<
-  HostFacts,
-  'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'programs' | 'pythons' | 'oci_builders' | 'missing_programs'
->;
+type ProgramFacts = Pick<HostFacts, 'programs' | 'pythons' | 'oci_builders'>;
 
 /** The facts of this host. What is installed is what was found last: `remembered`. Never throws. */
 export async function hostFacts(options: HostOptions = {}): Promise<HostFacts> {
-  const [disk, found] = await Promise.all([
+  const [disk, engines, programs] = await Promise.all([
     diskOf(options.directory ?? process.cwd()),
+    engineFacts(options),
     // The same for every directory.
-    installed({ ...options, directory: undefined }),
+    programFacts({ ...options, directory: undefined }),
   ]);
-  return { cpus: os.availableParallelism(), ...memory(), ...disk, ...found };
+  return { cpus: os.availableParallelism(), ...memory(), ...disk, ...engines, ...programs };
 }
 
-const installed = remembered(findInstalled);
+/** The part of the facts that a start waits for. The others take several times as long. Never throws. */
+export function engineFacts(options: HostOptions = {}): Promise<EngineFacts> {
+  return rememberedEngines({ ...options, directory: undefined });
+}
+
+const rememberedEngines = remembered(findEngines);
+const programFacts = remembered(findPrograms);
 
 interface Found<T> {
   at: number;
@@ -98,23 +103,32 @@ function remembered<T>(find: (options: HostOptions) => Promise<T>): (options: Ho
   };
 }
 
-async function findInstalled(options: HostOptions): Promise<Installed> {
-  const places = [
-    ...(options.searchPath ?? process.env.PATH ?? '').split(path.delimiter),
-    ...(options.searchPath === undefined ? usualPlaces : []),
-  ].filter(Boolean);
+async function findEngines(options: HostOptions): Promise<EngineFacts> {
+  const places = placesOf(options);
   const postgresqlRoot = options.postgresqlRoot ?? '/usr/lib/postgresql';
-  const [postgresql, redis, valkey, mariadb, programs, pythons, builders, missing_programs] = await Promise.all([
+  const [postgresql, redis, valkey, mariadb, missing_programs] = await Promise.all([
     postgresqls(postgresqlRoot, places),
     engines(places, 'redis-server', 'Redis'),
     engines(places, 'valkey-server', 'Valkey'),
     engines(places, 'mariadbd', 'MariaDB'),
+    missingPrograms([...places, ...(await postgresqlDirectories(postgresqlRoot))]),
+  ]);
+  return { postgresql, redis, valkey, mariadb, missing_programs };
+}
+
+async function findPrograms(options: HostOptions): Promise<ProgramFacts> {
+  const places = placesOf(options);
+  const [programs, pythons, oci_builders] = await Promise.all([
     foundPrograms(places),
     foundPythons(places),
     workingBuilders(places),
-    missingPrograms([...places, ...(await postgresqlDirectories(postgresqlRoot))]),
   ]);
-  return { postgresql, redis, valkey, mariadb, programs, pythons, oci_builders: builders, missing_programs };
+  return { programs, pythons, oci_builders };
+}
+
+function placesOf({ searchPath }: HostOptions): string[] {
+  const own = (searchPath ?? process.env.PATH ?? '').split(path.delimiter);
+  return [...own, ...(searchPath === undefined ? usualPlaces : [])].filter(Boolean);
 }
 
 async function missingPrograms(places: string[]): Promise<string[]> {

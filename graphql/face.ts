@@ -41,21 +41,19 @@ export interface GraphqlFace {
 }
 
 /**
- * Routes of /graphql: GET is the explorer, POST runs one operation.
+ * Routes of /graphql: GET is the explorer, POST runs one operation. The first POST prepares the schema.
  * @param done called once for each POST, for the log and the metrics
  */
-export async function graphqlFace(
+export function graphqlFace(
   platform: Platform,
-  schema: GraphQLSchema,
+  schema: () => GraphQLSchema,
   explorer: Page,
   done: (entry: RestEntry) => void = () => {},
-): Promise<GraphqlFace> {
-  const run = executor(schema);
-  const apollo = await startApollo(platform, schema, run);
-  const walk = queryLimits(schema, getIntrospectionQuery(FULL_INTROSPECTION));
-  const stream = streams(schema, run, (error) => formatAndLogError(platform, error));
+): GraphqlFace {
+  let started: Promise<Prepared> | undefined;
+  const prepared = (): Promise<Prepared> => (started ??= prepare(platform, schema()));
   const [introspection, strangers] = [openIntrospection(platform), openStrangers(platform)];
-  const parts: GateParts = { apollo, walk, introspection, strangers, stream, done };
+  const parts: GateParts = { prepared, introspection, strangers, done };
   const router = express.Router();
   router.get('/', serveExplorer(explorer));
   // What is posted to the path itself is answered before.
@@ -64,7 +62,17 @@ export async function graphqlFace(
     respondWithProblem(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
   );
   router.use(respondToErrors(platform));
-  return { router, gate: (behind) => gate(platform, parts, behind), stop: () => apollo.stop() };
+  const stop = async (): Promise<void> => (await started)?.apollo.stop();
+  return { router, gate: (behind) => gate(platform, parts, behind), stop };
+}
+
+async function prepare(platform: Platform, schema: GraphQLSchema): Promise<Prepared> {
+  const run = executor(schema);
+  return {
+    apollo: await startApollo(platform, schema, run),
+    walk: queryLimits(schema, getIntrospectionQuery(FULL_INTROSPECTION)),
+    stream: streams(schema, run, (error) => formatAndLogError(platform, error)),
+  };
 }
 
 /** All that the usual tools ask for. */
@@ -116,12 +124,16 @@ function serveExplorer(page: Page): RequestHandler {
 
 const PATH = /^\/graphql\/?(?:\?|$)/i;
 
-interface GateParts {
+interface Prepared {
   apollo: ApolloServer<Context>;
   walk: QueryLimits;
+  stream: SendStream;
+}
+
+interface GateParts {
+  prepared(): Promise<Prepared>;
   introspection: Introspection;
   strangers: Strangers;
-  stream: SendStream;
   done(entry: RestEntry): void;
 }
 
@@ -153,12 +165,13 @@ async function answer(
   requireDistinctConnection(request);
   const { json, events } = graphqlTypes(request.headers.accept);
   const asked = readRequest(await parseBody(request, limits.graphqlBodyBytesMax));
-  const nature = await weigh(parts, ctx, asked);
+  const { apollo, walk, stream } = await parts.prepared();
+  const nature = await weigh(walk, parts, ctx, asked);
   if (nature.subscribes && !events)
     throw problem('not_acceptable', 'Subscriptions are sent as server-sent events: accept text/event-stream.');
-  if (nature.subscribes || !json) return parts.stream(response, ctx, asked);
+  if (nature.subscribes || !json) return stream(response, ctx, asked);
   const { query, operationName } = asked;
-  const run = (): Promise<Executed> => execute(parts.apollo, asked, ctx);
+  const run = (): Promise<Executed> => execute(apollo, asked, ctx);
   const { status, headers, text } = nature.isSchemaOnly
     ? await parts.introspection.answer({ query, operationName, isConstant: nature.isConstant }, run)
     : await run();
@@ -169,7 +182,8 @@ async function answer(
 
 /** What is asked, where it is within the limits and the caller's budget. */
 async function weigh(
-  { walk, introspection, strangers }: GateParts,
+  walk: QueryLimits,
+  { introspection, strangers }: GateParts,
   ctx: Context,
   { query, variables = {}, operationName }: Asked,
 ): Promise<QueryNature> {

@@ -2,7 +2,7 @@
 // the platform has to know the kind.
 import type { Config } from '../core/config';
 import type { Sql } from '../core/context';
-import type { HostFacts } from '../core/host_facts';
+import type { EngineFacts, HostFacts } from '../core/host_facts';
 import type { DriverContext } from '../drivers/driver';
 import type { LogChunk, RuntimeDriver } from '../drivers/runtime';
 import type { Drivers, HostDrivers } from './job';
@@ -12,6 +12,7 @@ export interface HostParts {
   config: Config;
   runtime: RuntimeDriver;
   facts(): Promise<HostFacts>;
+  engines(): Promise<EngineFacts>;
 }
 
 /** Things of a kind on the host, beside its units, that may outlive the row: after a crash, or a restored database. */

@@ -4,12 +4,13 @@ import type { Config } from '../core/config';
 import type { Limiter, Probes } from '../core/context';
 import { loadAiModels, type AiModelRow } from '../core/ai_models';
 import type { HostFacts, PresetDefinition } from '../core/catalogs';
+import type { EngineFacts } from '../core/host_facts';
 import { presetsWith } from '../core/presets';
 import { cursorCodec, type CursorCodec } from '../core/cursor';
 import { createLog, type Logger } from '../core/log';
 import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
 import { StartupError } from '../core/startup_error';
-import { hostFacts } from '../drivers/host';
+import { engineFacts, hostFacts } from '../drivers/host';
 import { allJobs } from '../jobs/all_jobs';
 import { describeTables, openControlDatabase, type ControlDatabase } from '../db/control_database';
 import { lagSeconds } from '../db/lease';
@@ -45,6 +46,8 @@ export interface Platform {
   /** Those of the operator too. */
   presets: readonly PresetDefinition[];
   facts(): Promise<HostFacts>;
+  /** The part of the facts that a start waits for. */
+  engines(): Promise<EngineFacts>;
   /** Age in seconds of the oldest work that is due and that nobody has taken. */
   workerLag(): Promise<number>;
   close(): Promise<void>;
@@ -149,6 +152,7 @@ function assemble(
     aiModels: loadAiModels(config.aiModelsFile),
     presets: presetsWith(config.presetsFile),
     facts: () => hostFacts({ directory: config.dataDir }),
+    engines: () => engineFacts(),
     workerLag: () => lagSeconds(database, tables),
   };
 }
@@ -197,7 +201,7 @@ async function migrateDatabase(url: string): Promise<void> {
 
 function throwStartupError(what: string): (error: Error & { code?: string }) => never {
   return (error) => {
-    if (error instanceof StartupError || !error.code) throw error;
+    if (error instanceof StartupError || (!error.code && error.name !== 'KnexTimeoutError')) throw error;
     throw new StartupError(`${what}: ${error.message.split('\n')[0] || error.code}`);
   };
 }

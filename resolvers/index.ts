@@ -21,6 +21,7 @@ import { requireScope } from '../contract/guard';
 import { withSubscriptions, type LiveReader } from '../contract/live';
 import { readOperations, type OperationTable, type RootField } from '../contract/operations';
 import { problem } from '../core/errors';
+import { memoize } from '../core/memoize';
 import { isScopeRule, revealsSecrets, type ScopeRule } from '../core/scopes';
 import { recordActivity } from '../models/activity';
 import { Resource } from '../models/base/resource';
@@ -73,11 +74,29 @@ export function buildCore(): Core {
     [MapperKind.ROOT_FIELD]: (config, name) => runRoot(config as FieldConfig, table.fields.get(name) as RootField),
     [MapperKind.COMPOSITE_FIELD]: (config, name, type) => guardRelation(raw, config as FieldConfig, `${type}.${name}`),
   });
+  // Most starts are not for GraphQL.
+  const admitting = memoize(() => admittingSchema(schema, operations, live));
+  return {
+    schema,
+    get graphqlSchema() {
+      return admitting();
+    },
+    table,
+    operations,
+    live,
+    transitional: transitionalStates(),
+  };
+}
+
+function admittingSchema(
+  schema: GraphQLSchema,
+  operations: ReadonlyMap<string, RootOperation>,
+  live: ReadonlyMap<string, LiveReader>,
+): GraphQLSchema {
   const admitting = mapSchema(schema, {
     [MapperKind.ROOT_FIELD]: (config, name) => admitRoot(config as FieldConfig, operations.get(name) as RootOperation),
   });
-  const graphqlSchema = withSubscriptions(admitting, operations.values(), live);
-  return { schema, graphqlSchema, table, operations, live, transitional: transitionalStates() };
+  return withSubscriptions(admitting, operations.values(), live);
 }
 
 interface ResolverModule {

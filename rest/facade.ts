@@ -1,7 +1,7 @@
 // The REST operations as SOFA generates them: the operation table becomes a facade schema with one root field per
-// binding and no relations, SOFA writes the document of each, graphql-jit compiles it on the core schema at boot.
-// A request runs what was compiled. SOFA's own handler would read the variables from the request once more, and put
-// the answer into a Response only for us to take it out again.
+// binding and no relations, SOFA writes the document of each, graphql-jit compiles it on the core schema when it is
+// first called: all at once would keep the start waiting for a third of a second. SOFA's own handler would read the
+// variables from the request once more, and put the answer into a Response only for us to take it out again.
 // The untyped seams of sofa-api 0.18 (`__routes`, `execute`) are used only here.
 import { getDirective, mapSchema, MapperKind } from '@graphql-tools/utils';
 import {
@@ -13,13 +13,18 @@ import {
   type GraphQLFieldConfigArgumentMap,
   type GraphQLSchema,
 } from 'graphql';
-import { compileQuery, isCompiledQuery } from 'graphql-jit';
+import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
 import { useSofa } from 'sofa-api';
 import type { Context } from '../core/context';
+import { memoize } from '../core/memoize';
 import type { Operation, OperationTable } from '../contract/operations';
 
 /** Runs one operation: resolves to the JSON text of the answer, throws what the resolver threw. */
-export type Handler = (ctx: Context, variables: Record<string, unknown>) => Promise<string>;
+export interface Handler {
+  (ctx: Context, variables: Record<string, unknown>): Promise<string>;
+  /** What the first call does before it runs. @throws Error for a document that does not compile */
+  compile(): Promise<unknown>;
+}
 
 interface SofaRoute {
   method: string;
@@ -28,26 +33,34 @@ interface SofaRoute {
 }
 
 /**
- * One handler per operation id, every document compiled.
- * @throws Error where SOFA generated no route for an operation, or a document that does not compile
+ * One handler per operation id. A contract test compiles all of them.
+ * @throws Error where SOFA generated no route for an operation
  */
-export async function buildFacade(schema: GraphQLSchema, table: OperationTable): Promise<Map<string, Handler>> {
-  let shown: DocumentNode | undefined;
+export function buildFacade(schema: GraphQLSchema, table: OperationTable): Map<string, Handler> {
   const sofa = useSofa({
     basePath: '/',
     schema: facadeSchema(schema, table),
     routes: Object.fromEntries(table.operations.map((operation) => [routeKey(operation), route(operation)])),
-    execute: (({ document }: { document: DocumentNode }) => (shown = document) && { errors: [] }) as never,
+    execute: (({ document, contextValue }: { document: DocumentNode; contextValue: Shown }) => {
+      contextValue.document = document;
+      return { errors: [] };
+    }) as never,
     errorHandler: ((errors: readonly Error[]) => rethrow(errors[0])) as never,
   });
   const { __routes: routes } = sofa as unknown as { __routes: SofaRoute[] };
-  const handlers = new Map<string, Handler>();
-  for (const operation of table.operations) {
-    // SOFA shows a document only when its handler runs, so each runs once.
-    await routeOf(operation, routes).handler({ url: '', body: null, params: {} }, {});
-    handlers.set(operation.id, handlerOf(schema, operation, shown as DocumentNode));
-  }
-  return handlers;
+  return new Map(table.operations.map((operation) => [operation.id, handlerOf(schema, operation, routes)]));
+}
+
+/** The context of a call of SOFA's handler: where its document is left. */
+interface Shown {
+  document?: DocumentNode;
+}
+
+/** SOFA shows a document only when its handler runs. */
+async function documentOf({ handler }: SofaRoute): Promise<DocumentNode> {
+  const shown: Shown = {};
+  await handler({ url: '', body: null, params: {} }, shown);
+  return shown.document as DocumentNode;
 }
 
 function rethrow(error: Error | undefined): void {
@@ -99,7 +112,20 @@ function routeOf(operation: Operation, routes: SofaRoute[]): SofaRoute {
   return found;
 }
 
-function handlerOf(schema: GraphQLSchema, operation: Operation, document: DocumentNode): Handler {
+function handlerOf(schema: GraphQLSchema, operation: Operation, routes: SofaRoute[]): Handler {
+  const route = routeOf(operation, routes);
+  const compile = memoize(async () => compileOperation(schema, operation, await documentOf(route)));
+  const { key } = operation;
+  const handle = async (ctx: Context, variables: Record<string, unknown>): Promise<string> => {
+    const { query } = await compile();
+    const { data, errors } = await query(undefined, ctx, variables);
+    if (errors) throw originalErrorOf(errors[0]);
+    return JSON.stringify((data as Record<string, unknown>)[key]);
+  };
+  return Object.assign(handle, { compile });
+}
+
+function compileOperation(schema: GraphQLSchema, operation: Operation, document: DocumentNode): CompiledQuery {
   // The compiler would make the path and location of an error for each value that is printed, in case it is none of its
   // type: 40 % of what a list allocates. Rows are typed by the database, and tests hold every answer against its
   // schema.
@@ -107,12 +133,7 @@ function handlerOf(schema: GraphQLSchema, operation: Operation, document: Docume
     disableLeafSerialization: true,
   });
   if (!isCompiledQuery(compiled)) throw new Error(`rest: ${operation.id}: ${JSON.stringify(compiled.errors)}`);
-  const { key } = operation;
-  return async (ctx, variables) => {
-    const { data, errors } = await compiled.query(undefined, ctx, variables);
-    if (errors) throw originalErrorOf(errors[0]);
-    return JSON.stringify((data as Record<string, unknown>)[key]);
-  };
+  return compiled;
 }
 
 function originalErrorOf(error: (Error & { originalError?: unknown }) | undefined): unknown {

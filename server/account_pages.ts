@@ -11,7 +11,8 @@ import type { Core } from '../resolvers';
 import { asProblem } from '../rest/problem';
 import { escapeHtml, sendFormPage, textOf } from './plain_page';
 
-type Schema = Core['graphqlSchema'];
+/** Made when it is first called. */
+type Schema = () => Core['graphqlSchema'];
 
 interface Page {
   title: string;
@@ -121,7 +122,7 @@ async function run(
   // A page of somebody else must not log a person in as another one.
   requireSameOrigin(request, platform.config.baseUrl);
   ctx.identity = await identify(platform, request, ctx.address);
-  await runDocument(schema, ctx, { query, variables: variables(form) });
+  await runDocument(schema(), ctx, { query, variables: variables(form) });
   return ctx.reply.headers;
 }
 

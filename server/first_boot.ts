@@ -2,7 +2,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makePassableDirectory } from '../core/directory';
-import type { HostFacts } from '../core/host_facts';
+import type { EngineFacts } from '../core/host_facts';
 import { mintId } from '../core/ids';
 import { missingPrograms } from '../core/missing_programs';
 import { scopes } from '../core/scopes';
@@ -98,7 +98,7 @@ export type Output = 'terminal' | 'log';
  * What the operator sees once, ready to paste: the last lines of the first start. The key itself is shown on a terminal
  * only; else its file is named.
  */
-export function firstBootText(first: FirstKey, facts: HostFacts, dataDir: string, output: Output): string {
+export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: string, output: Output): string {
   const { key, project_id, base_url } = first;
   const file = firstKeyFile(dataDir);
   const isShown = output === 'terminal';
@@ -130,7 +130,7 @@ export function firstBootText(first: FirstKey, facts: HostFacts, dataDir: string
   ].join('\n');
 }
 
-function missingText(facts: HostFacts): string[] {
+function missingText(facts: EngineFacts): string[] {
   const missing = missingPrograms(facts, process.getuid?.() === 0);
   if (!missing.length) return [];
   return [

@@ -5,19 +5,19 @@ import { createRequire } from 'node:module';
 import { writeText } from '../core/log';
 import type * as OfCluster from './cluster/primary';
 import type * as OfFirstBoot from './first_boot';
-import { runProgram } from './program';
+import type { Platform } from '../platform/platform';
+import { runProgram, type Running } from './program';
 import type * as OfService from './service';
 
 const load = createRequire(__filename);
+const cluster = (): typeof OfCluster => load('./cluster/primary') as typeof OfCluster;
+const service = (): typeof OfService => load('./service') as typeof OfService;
 
-runProgram('npm start', async (platform) => {
-  const start =
-    platform.config.webConcurrency > 1
-      ? (load('./cluster/primary') as typeof OfCluster).startCluster
-      : (load('./service') as typeof OfService).startService;
+async function start(platform: Platform): Promise<Running> {
+  const startService = platform.config.webConcurrency > 1 ? cluster().startCluster : service().startService;
   const { firstBoot, firstBootText, undoFirstBoot } = load('./first_boot') as typeof OfFirstBoot;
   let first: OfFirstBoot.FirstKey | null = null;
-  const service = await start(platform, async () => {
+  const started = await startService(platform, async () => {
     // With PORT=0 the address, which stands beside the key, is known only when the service listens.
     if (platform.config.port !== 0) first = await firstBoot(platform);
   }).catch(async (error: unknown) => {
@@ -26,9 +26,12 @@ runProgram('npm start', async (platform) => {
   });
   first ??= await firstBoot(platform);
   const output = process.stdout.isTTY ? 'terminal' : 'log';
-  const welcome = first && firstBootText(first, await platform.facts(), platform.config.dataDir, output);
-  platform.log.info({ address: service.config.baseUrl, admin_port: service.adminPort }, 'ready');
+  const welcome = first && firstBootText(first, await platform.engines(), platform.config.dataDir, output);
+  platform.log.info({ address: started.config.baseUrl, admin_port: started.adminPort }, 'ready');
   // Behind the lines of the log, where it stays in sight.
   if (welcome) writeText(platform.log, welcome);
-  return service;
-});
+  return started;
+}
+
+// The first of several processes loads no service.
+runProgram('npm start', start, ({ webConcurrency }) => (webConcurrency > 1 ? cluster() : service()));

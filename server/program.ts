@@ -1,7 +1,8 @@
 // What the programs that run until a signal stops them have in common: arguments, settings, signals, the one line of an
 // error.
 import { createRequire } from 'node:module';
-import { helpText, loadConfig } from '../core/config';
+import { setImmediate } from 'node:timers/promises';
+import { helpText, loadConfig, type Config } from '../core/config';
 import { createLog, sharedOutput } from '../core/log';
 import { StartupError } from '../core/startup_error';
 import type * as OfPlatform from '../platform/platform';
@@ -24,15 +25,24 @@ export interface Running {
  * Runs a program on an open platform until SIGTERM or SIGINT.
  * @param command as it is called, for the message about arguments
  * @param start opens what the program is about
+ * @param loadModules loads what `start` needs: done while the embedded database starts
  */
-export function runProgram(command: string, start: (platform: Platform) => Promise<Running>): void {
-  run(command, start).catch((error: unknown) => {
+export function runProgram(
+  command: string,
+  start: (platform: Platform) => Promise<Running>,
+  loadModules: (config: Config) => unknown = () => {},
+): void {
+  run(command, start, loadModules).catch((error: unknown) => {
     printError(error);
     process.exit(1);
   });
 }
 
-async function run(command: string, start: (platform: Platform) => Promise<Running>): Promise<void> {
+async function run(
+  command: string,
+  start: (platform: Platform) => Promise<Running>,
+  loadModules: (config: Config) => unknown,
+): Promise<void> {
   const args = process.argv.slice(2);
   if (args.includes('--help') || args.includes('-h')) return void process.stdout.write(helpText());
   if (args.length)
@@ -43,10 +53,13 @@ async function run(command: string, start: (platform: Platform) => Promise<Runni
   exitOnSignal();
   // Not before: a start that goes no further should not wait for all there is.
   const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
-  const platform = await openPlatform(
+  const opening = openPlatform(
     config,
     createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined),
   );
+  // Elsewhere a connection is being made meanwhile, which has a second.
+  if (config.databaseUrl === null) await Promise.race([opening, setImmediate().then(() => loadModules(config))]);
+  const platform = await opening;
   if (Number(process.versions.node.split('.')[0]) < NODE_SUPPORTED)
     platform.log.warn({ node: process.version }, NODE_ENDED);
   try {

@@ -1,11 +1,11 @@
 // The whole service in one process: faces, worker, metrics. Assembled here, in the order in which it starts. Where
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
+import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
-import { errors, problem } from '../core/errors';
-import { plainLog } from '../core/log';
+import { problem } from '../core/errors';
 import { MAIL_LINK_PATH } from '../core/mail_links';
 import { memoize } from '../core/memoize';
 import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/probe_protocol';
@@ -18,7 +18,7 @@ import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
-import type { RestEntry, RestHandler, RestParts } from '../rest/exchange';
+import type { RestHandler, RestParts } from '../rest/exchange';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
@@ -49,6 +49,7 @@ import { probeChecks, probeResults } from './probes';
 import { HOOK_PATH } from '../models/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/git_integration/oauth';
 import { MIGRATIONS, type Platform } from '../platform/platform';
+import { requestLogger } from './request_log';
 import { startWorker } from './start_worker';
 
 export interface Service {
@@ -59,6 +60,9 @@ export interface Service {
 
 /** What must be done before the port of the API answers. */
 export type BeforeListening = () => Promise<void>;
+
+/** Facts of the host that a start does not need are looked for when it is over. */
+const FACTS_AFTER_MS = 1_000;
 
 /** How to close what is open, in the order of opening. */
 export type Opened = (() => Promise<void>)[];
@@ -94,7 +98,7 @@ async function open(
 ): Promise<Omit<Service, 'close'>> {
   // First, since it takes the processor for a while: answers of the database that come meanwhile would be too late.
   platform.log.info('preparing the API');
-  const built = await buildFaces();
+  const built = buildFaces();
   const metrics = openMetrics();
   await openWorker(platform, metrics, opened);
   addWorkerLag(metrics, () => platform.workerLag());
@@ -127,9 +131,9 @@ export interface Built {
  * What the faces serve, made of the schema: the same for all that a process opens. @throws Error for a contradiction in
  * it
  */
-export const buildFaces = memoize(async (): Promise<Built> => {
+export const buildFaces = memoize((): Built => {
   const core = buildCore();
-  return { core, handlers: await buildFacade(core.schema, core.table) };
+  return { core, handlers: buildFacade(core.schema, core.table) };
 });
 
 /** The faces, on the port of the API. Answers the settings with that port. */
@@ -147,7 +151,10 @@ export async function openWeb(
     others: (request, response) => faces.express(request, response),
     baseUrl: () => platform.config.baseUrl,
   });
+  // Nobody should wait for them: a request that comes first asks for them itself.
+  const finding = setTimeout(() => void platform.facts(), FACTS_AFTER_MS);
   opened.push(() => {
+    clearTimeout(finding);
     state.draining = true;
     platform.closing.abort();
     return http.close(platform.config.shutdownGraceSeconds);
@@ -155,10 +162,11 @@ export async function openWeb(
   const config = withPort(platform.config, http.port);
   platform.config = config;
   const done = requestLogger(platform, metrics);
-  const graphql = await graphqlFace(platform, core.graphqlSchema, graphiqlPage, done);
+  const schema = (): GraphQLSchema => core.graphqlSchema;
+  const graphql = graphqlFace(platform, schema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, done));
-  faces.express = graphql.gate(expressApp(platform, graphql.router, accountPages(platform, core.graphqlSchema), state));
+  faces.express = graphql.gate(expressApp(platform, graphql.router, accountPages(platform, schema), state));
   return config;
 }
 
@@ -207,39 +215,6 @@ function restParts(
     },
     done,
   };
-}
-
-/** What is noted of each finished request: a line, the metrics, and refusals for the activity log. */
-function requestLogger({ log, refusals, config }: Platform, metrics: Metrics): (entry: RestEntry) => void {
-  // On a terminal, people read: a line for each request waits for LOG_LEVEL=debug.
-  const isQuiet = process.stdout.isTTY && config.logLevel === 'info';
-  const lines = plainLog(log);
-  return ({ request, started, operation, status, identity, project, request_id, code, cause }) => {
-    const ms = Math.round((performance.now() - started) * 100) / 100;
-    metrics.observe(operation, status, ms / 1000);
-    // By the code: GraphQL answers 200 where a part of the query failed.
-    if (identity && code && errors[code].status < 500) refusals.count(identity, project, code);
-    if (cause) log.error({ err: cause, request_id }, 'request failed');
-    if (isQuiet) return;
-    const fields = {
-      request_id,
-      operation,
-      method: request.method,
-      status,
-      ms,
-      account: identity?.account_id,
-      key_id: identity?.id,
-      code: code ?? undefined,
-      client_request_id: clientRequestId(request),
-    };
-    lines.info(fields, 'request');
-  };
-}
-
-/** A well-formed X-Request-Id of the client's own: kept for the log only. */
-function clientRequestId(request: IncomingMessage): string | undefined {
-  const sent = request.headers['x-request-id'];
-  return typeof sent === 'string' && /^[\w.:-]{1,128}$/.test(sent) ? sent : undefined;
 }
 
 function expressApp(

@@ -126,7 +126,7 @@ describe('the schema is answered as graphql-js answers it', () => {
     ['one of two operations', 'query a { __typename } query b { __schema { queryType { name } } }'],
     ['possible types and interfaces', '{ __schema { types { possibleTypes { name } interfaces { name } } } }'],
   ])('%s', async (name, query, variables = {}) => {
-    const { graphqlSchema: schema } = (await buildFaces()).core;
+    const { graphqlSchema: schema } = buildFaces().core;
     const document = parse(query);
     expect(validate(schema, document)).toEqual([]);
     const operationName = name.startsWith('one of') ? 'b' : undefined;
@@ -141,7 +141,7 @@ describe('the schema is answered as graphql-js answers it', () => {
     ['a mutation', 'mutation { __typename }'],
     ['wrong variables', 'query ($n: String!) { __type(name: $n) { name } }'],
   ])('%s is not', async (_, query) => {
-    const { graphqlSchema: schema } = (await buildFaces()).core;
+    const { graphqlSchema: schema } = buildFaces().core;
     expect(querySchema(schema, parse(query), undefined, {})).toBeNull();
   });
 });

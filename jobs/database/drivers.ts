@@ -15,9 +15,13 @@ import { openPooler } from '../../drivers/endpoint/pgbouncer';
 const TRIAL_MS = 10_000;
 
 /** One driver for each engine that was found. An engine that is installed later is there after the next start. */
-export async function openEngines({ config, runtime, facts }: HostParts): Promise<Pick<HostDrivers, 'databases'>> {
+export async function openEngines({
+  config,
+  runtime,
+  engines: found,
+}: HostParts): Promise<Pick<HostDrivers, 'databases'>> {
   const directory = config.databaseDir;
-  const { postgresql, mariadb, ...found } = await facts();
+  const { postgresql, mariadb, ...others } = await found();
   makePassableDirectory(directory);
   const engines: EngineDriver[] = [];
   const store = openBackupStore(config);
@@ -25,8 +29,8 @@ export async function openEngines({ config, runtime, facts }: HostParts): Promis
   const disks = (await runtime.fingerprint(driverContext(TRIAL_MS))).facts.disk_limit === 'hard';
   if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql, store, disks }));
   for (const engine of ['redis', 'valkey'] as const)
-    if (found[engine].length)
-      engines.push(openRedis({ runtime, directory, engine, found: found[engine], store, disks }));
+    if (others[engine].length)
+      engines.push(openRedis({ runtime, directory, engine, found: others[engine], store, disks }));
   if (mariadb.length) engines.push(openMariadb({ runtime, directory, found: mariadb, store, disks }));
   return { databases: new Map(engines.map((driver) => [driver.name, driver])) };
 }

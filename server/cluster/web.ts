@@ -28,7 +28,7 @@ async function run(): Promise<void> {
   exitOnSignal();
   const config = loadConfig(process.env);
   const log = createLog(config.logLevel, sharedOutput()).child({ web: cluster.worker?.id });
-  const built = await buildFaces();
+  const built = buildFaces();
   const platform = await waitForDatabase(config as Config & { databaseUrl: string }, log);
   const metrics = openMetrics();
   platform.attempts = handleMessages(platform, metrics);

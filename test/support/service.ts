@@ -158,7 +158,7 @@ async function open(
 
 /** The document is the same for all services of a process but for their address, which no check looks at. */
 const documented = memoize(async () => {
-  const { core } = await buildFaces();
+  const { core } = buildFaces();
   return responseChecker(openapiDocument({ ...core, baseUrl: 'http://127.0.0.1', version }));
 });
 
