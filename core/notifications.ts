@@ -2,7 +2,7 @@
 import type { IncidentStatus } from '../schema/types';
 
 export type IncidentEvent = 'observer.alerting' | 'observer.reminder' | 'observer.resolved';
-export type NotificationEvent = IncidentEvent | 'notifier.test' | 'activity';
+export type NotificationEvent = IncidentEvent | 'observer.certificate_expiring' | 'notifier.test' | 'activity';
 
 /** What a message about an incident says. It stands for itself: the observer may be gone when it is sent. */
 export interface IncidentMessage {
@@ -21,6 +21,12 @@ export interface IncidentMessage {
   note: string | null;
 }
 
+/** A certificate of a target that expires soon. */
+export interface CertificateMessage {
+  observer: IncidentMessage['observer'];
+  certificate: { expires_at: string; days_left: number };
+}
+
 /** An entry of the activity log, as its list shows it. */
 export interface ActivityMessage {
   id: string;
@@ -36,7 +42,7 @@ export interface Outgoing {
   at: string;
   project: { id: string; name: string };
   notifier: { id: string; name: string };
-  data: IncidentMessage | ActivityMessage | Record<string, never>;
+  data: IncidentMessage | CertificateMessage | ActivityMessage | Record<string, never>;
   /** Where to read more; null where there is nothing. */
   link: string | null;
 }

@@ -6851,6 +6851,8 @@ export type ObserverUptime = {
   expected_body?: Maybe<Scalars['String']['output']>;
   follow_redirects: Scalars['Boolean']['output'];
   verify_tls: Scalars['Boolean']['output'];
+  /** Of https: notifiers are told when the certificate expires within this time; 0: never. */
+  certificate_expiry_days: Scalars['Int']['output'];
   timeout_seconds: Scalars['Int']['output'];
   /** Where it is checked from; empty: the choice of the platform. */
   regions: Array<Scalars['String']['output']>;
@@ -6951,6 +6953,8 @@ export type CreateObserverUptimeInput = {
   expected_body?: InputMaybe<Scalars['String']['input']>;
   follow_redirects?: InputMaybe<Scalars['Boolean']['input']>;
   verify_tls?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Of https: notifiers are told when the certificate expires within this time; 0: never. */
+  certificate_expiry_days?: InputMaybe<Scalars['Int']['input']>;
   /** Less than the interval. */
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
   /** Empty: the choice of the platform. */
@@ -6968,6 +6972,7 @@ export type UpdateObserverUptimeInput = {
   expected_body?: InputMaybe<Scalars['String']['input']>;
   follow_redirects?: InputMaybe<Scalars['Boolean']['input']>;
   verify_tls?: InputMaybe<Scalars['Boolean']['input']>;
+  certificate_expiry_days?: InputMaybe<Scalars['Int']['input']>;
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
   regions?: InputMaybe<Array<Scalars['String']['input']>>;
 };
@@ -10032,6 +10037,7 @@ export type ObserverUptimeResolvers<ContextType = Context, ParentType extends Re
   expected_body?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   follow_redirects?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   verify_tls?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  certificate_expiry_days?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   regions?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
 };

@@ -2,7 +2,6 @@
 // several processes serve the API (cluster.ts), each of them is the part that openWeb opens.
 import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
-import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { problem } from '../core/errors';
@@ -162,7 +161,7 @@ export async function openWeb(
   const config = withPort(platform.config, http.port);
   platform.config = config;
   const done = requestLogger(platform, metrics);
-  const schema = (): GraphQLSchema => core.graphqlSchema;
+  const schema = (): Core['graphqlSchema'] => core.graphqlSchema;
   const graphql = graphqlFace(platform, schema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, done));

@@ -37,7 +37,7 @@ test('a new observer answers everything that is promised', async () => {
     uptime: {
       ...{ check: 'http', target: 'https://shop.example.com/', method: 'GET', headers: [] },
       ...{ expected_status_codes: [], expected_body: null, follow_redirects: true, verify_tls: true },
-      ...{ timeout_seconds: 10, regions: [] },
+      ...{ certificate_expiry_days: 7, timeout_seconds: 10, regions: [] },
     },
     ...{ metric: null, interval_seconds: 60, failure_threshold: 2, recovery_threshold: 1 },
     ...{ notifier_ids: [], reminder_minutes: null, status: 'pending', last_result: null },

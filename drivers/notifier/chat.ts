@@ -1,5 +1,5 @@
 // Requests in the form that each service documents.
-import type { IncidentMessage, Outgoing } from '../../core/notifications';
+import type { CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
 import { messageTextOf } from './text';
 
 export interface ChatRequest {
@@ -44,16 +44,18 @@ export function discordRequest(url: string, message: Outgoing): ChatRequest {
 /** Events API v2: https://developer.pagerduty.com/docs/send-alert-event */
 export function pagerdutyRequest(url: string, routing_key: string, message: Outgoing): ChatRequest {
   const { title, lines } = messageTextOf(message);
-  const incident = message.event.startsWith('observer.') ? (message.data as IncidentMessage).incident : null;
+  const { observer, incident } = message.data as Partial<IncidentMessage & CertificateMessage>;
   const action = message.event === 'observer.resolved' ? 'resolve' : 'trigger';
   const payload = {
     summary: cut(title, 1024),
-    source: incident ? (message.data as IncidentMessage).observer.target : message.project.name,
-    severity: incident ? 'critical' : 'info',
+    source: observer?.target ?? message.project.name,
+    severity: incident ? 'critical' : observer ? 'warning' : 'info',
     timestamp: message.at,
     custom_details: Object.fromEntries(lines),
   };
-  const links = message.link ? [{ href: message.link, text: 'Incidents of the observer' }] : [];
+  const links = message.link
+    ? [{ href: message.link, text: incident ? 'Incidents of the observer' : 'The observer' }]
+    : [];
   const body = { routing_key, event_action: action, dedup_key: incident?.id ?? message.id, payload, links };
   return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
 }

@@ -1,5 +1,5 @@
 // Messages in words: what, since when, the last error, and where to read more.
-import type { ActivityMessage, IncidentMessage, Outgoing } from '../../core/notifications';
+import type { ActivityMessage, CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
 
 export interface MessageText {
   title: string;
@@ -22,6 +22,7 @@ export function messageTextOf(message: Outgoing): MessageText {
       lines: [['Project', message.project.name]],
       isAlert: false,
     };
+  if (message.event === 'observer.certificate_expiring') return certificateText(message);
   const { observer, incident, last_error, note } = message.data as IncidentMessage;
   const isAlert = message.event !== 'observer.resolved';
   const lines: [string, string][] = [
@@ -33,6 +34,24 @@ export function messageTextOf(message: Outgoing): MessageText {
     ...(message.link ? [['Details', message.link] as [string, string]] : []),
   ];
   return { title: titleOf(message.event, observer.name, incident.duration_seconds), lines, isAlert };
+}
+
+function certificateText(message: Outgoing): MessageText {
+  const { observer, certificate } = message.data as CertificateMessage;
+  return {
+    title: `The certificate of ${observer.name} expires ${daysText(certificate.days_left)}`,
+    lines: [
+      ['Target', observer.target],
+      ['Expires', certificate.expires_at],
+      ['Project', message.project.name],
+    ],
+    isAlert: true,
+  };
+}
+
+function daysText(days: number): string {
+  if (days === 0) return 'within a day';
+  return days === 1 ? 'in 1 day' : `in ${days} days`;
 }
 
 function titleOf(event: Outgoing['event'], name: string, seconds: number | null): string {

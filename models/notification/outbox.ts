@@ -2,7 +2,7 @@
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
 import { limits } from '../../core/limits';
-import type { IncidentEvent, IncidentMessage } from '../../core/notifications';
+import type { CertificateMessage, IncidentEvent, IncidentMessage } from '../../core/notifications';
 import { named } from '../../db/statement';
 import type { NotificationStatus } from '../../schema/types';
 
@@ -24,6 +24,22 @@ export async function queueIncidentMessage(
   if (!to.notifier_ids.length) return;
   const values = [mintId('msg'), to.project_id, message.incident.id, event, JSON.stringify(message), to.notifier_ids];
   await sql.query(QUEUE, values);
+  sql.due(NOTIFICATIONS);
+}
+
+const QUEUE_CERTIFICATE = named(`insert into notifications (message_id, project_id, notifier_id, event, subject, data)
+  select $1, $2, n.id, 'observer.certificate_expiring', $3, $4 from notifiers n
+    where n.project_id = $2 and n.id = any($5) and n.enabled order by n.id`);
+
+/** One message to each of the notifiers that is switched on. */
+export async function queueCertificateMessage(
+  sql: Sql,
+  to: { project_id: string; notifier_ids: readonly string[] },
+  message: CertificateMessage,
+): Promise<void> {
+  if (!to.notifier_ids.length) return;
+  const values = [mintId('msg'), to.project_id, message.observer.id, JSON.stringify(message), to.notifier_ids];
+  await sql.query(QUEUE_CERTIFICATE, values);
   sql.due(NOTIFICATIONS);
 }
 

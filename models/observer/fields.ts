@@ -8,7 +8,7 @@ import { formats } from '../../core/formats';
 import type { UpdateObserverMetricInput, UpdateObserverUptimeInput } from '../../schema/types';
 
 /** As it is stored and shown: values of headers are sealed elsewhere. */
-export type StoredUptime = UptimeCheck & { regions: string[] };
+export type StoredUptime = UptimeCheck & { regions: string[]; certificate_expiry_days: number };
 
 export const MASK = '***';
 
@@ -21,6 +21,7 @@ const DEFAULTS: StoredUptime = {
   expected_body: null,
   follow_redirects: true,
   verify_tls: true,
+  certificate_expiry_days: 7,
   timeout_seconds: 10,
   regions: [],
 };

@@ -76,7 +76,7 @@ function messageOf(observer: Alerting, row: Row, last_error: string | null, note
   const { id, status, cause, started_at, resolved_at } = row;
   const ms = resolved_at ? Date.parse(resolved_at) - Date.parse(started_at) : null;
   return {
-    observer: { id: observer.id, name: observer.name, type: observer.type, target: targetOf(observer) },
+    observer: observerOf(observer),
     incident: {
       id,
       status,
@@ -88,6 +88,11 @@ function messageOf(observer: Alerting, row: Row, last_error: string | null, note
     last_error,
     note,
   };
+}
+
+/** What messages name. */
+export function observerOf(observer: Pick<Alerting, 'id' | 'name' | 'type' | 'uptime' | 'metric'>) {
+  return { id: observer.id, name: observer.name, type: observer.type, target: targetOf(observer) };
 }
 
 function targetOf({ uptime, metric }: Pick<Alerting, 'uptime' | 'metric'>): string {

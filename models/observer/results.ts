@@ -8,7 +8,8 @@ import { named } from '../../db/statement';
 import type { CheckResult, ObserverStatus } from '../../schema/types';
 import { recordEvent } from '../activity';
 import { ensureDays } from '../observation_day';
-import { openIncident, resolveIncident, type Alerting } from './incident_moves';
+import { warnOfCertificate, type Watching } from './certificate_warning';
+import { openIncident, resolveIncident } from './incident_moves';
 import { statusAfter, statusInSilence, streakAfter, type Streak, type Watched } from './machine';
 import { nextObserverCheckMs } from './schedule';
 
@@ -23,7 +24,7 @@ export interface Finding {
   outcome: CheckOutcome | null;
 }
 
-interface Row extends Watched, Alerting {
+interface Row extends Watched, Watching {
   data_at: string;
   last_result: CheckResult | null;
 }
@@ -37,7 +38,7 @@ interface CheckRow extends Streak {
 
 const OBSERVERS = named(`select id, project_id, name, type, status, uptime, metric, interval_seconds, failure_threshold,
     recovery_threshold,
-  notifier_ids, reminder_minutes, open_incident_id, last_result, data_at
+  notifier_ids, reminder_minutes, open_incident_id, last_result, data_at, warned_certificate, certificate_warned_at
   from observers where id = any($1) and enabled order by id for no key update`);
 const CHECKS = named(
   `select c.observer_id, c.region, c.fence, c.counted_fence, c.failures, c.passes, c.result_at,
@@ -82,6 +83,7 @@ async function applyOne(sql: Sql, batch: Batch, finding: Finding): Promise<void>
   await move(sql, observer, status, finding);
   batch.changed.add(observer.id);
   if (!outcome) return;
+  await warnOfCertificate(sql, observer, outcome.certificate_expires_at, checked_at);
   const result = resultOf(observer, finding, outcome);
   observer.last_result = result;
   if (observer.metric) observer.data_at = checked_at.toISOString();
@@ -129,10 +131,11 @@ const WRITE_CHECKS =
     result_at timestamptz, check_at timestamptz, counted_fence bigint)
   where c.observer_id = f.observer_id and c.region = f.region`);
 const WRITE_OBSERVERS = named(`update observers o set status = f.status, last_result = f.last_result,
-    open_incident_id = f.open_incident_id, data_at = f.data_at,
+    open_incident_id = f.open_incident_id, data_at = f.data_at, warned_certificate = f.warned_certificate,
+    certificate_warned_at = f.certificate_warned_at,
   observed_generation = observed_generation + 1
   from jsonb_to_recordset($1::jsonb) as f (id text, status text, last_result jsonb, open_incident_id text,
-    data_at timestamptz) where o.id = f.id`);
+    data_at timestamptz, warned_certificate timestamptz, certificate_warned_at timestamptz) where o.id = f.id`);
 const WRITE_RESULTS =
   named(`insert into check_results (id, project_id, observer_id, checked_at, status, region, response_time_ms,
     status_code, value, error, incident_id, timings, certificate_expires_at)
@@ -151,7 +154,7 @@ const WRITE_DAYS = named(`insert into observer_days as d (observer_id, day, chec
 async function write(sql: Sql, { observers, results, written, changed }: Batch): Promise<void> {
   if (written.length) await sql.query(WRITE_CHECKS, [JSON.stringify(lastOfEach(written))]);
   const rows = [...changed].map((id) => observers.get(id) as Row);
-  if (rows.length) await sql.query(WRITE_OBSERVERS, [JSON.stringify(rows.map(publicResultOf))]);
+  if (rows.length) await sql.query(WRITE_OBSERVERS, [JSON.stringify(rows.map(writtenOf))]);
   if (!results.length) return;
   await ensureDays(
     sql,
@@ -166,6 +169,7 @@ function lastOfEach(written: Batch['written']): Batch['written'] {
   return [...new Map(written.map((row) => [`${row.observer_id} ${row.region}`, row])).values()];
 }
 
-function publicResultOf({ id, status, last_result, open_incident_id, data_at }: Row): object {
-  return { id, status, last_result, open_incident_id, data_at };
+function writtenOf(row: Row): object {
+  const { id, status, last_result, open_incident_id, data_at, warned_certificate, certificate_warned_at } = row;
+  return { id, status, last_result, open_incident_id, data_at, warned_certificate, certificate_warned_at };
 }
