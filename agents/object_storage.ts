@@ -91,6 +91,8 @@ function openCatalog({ config, secrets, database: sql }: Parts): ObjectCatalog {
     list: (question) => queryObjects(sql, question),
     setTags: (objectId, tags) => objects.setObjectTags(sql, objectId, tags),
     setPublic: (objectId, isPublic) => objects.setObjectPublic(sql, objectId, isPublic),
+    setRetention: (bucketId, objectId, retention) => objects.setObjectRetention(sql, bucketId, objectId, retention),
+    setHold: (bucketId, objectId, hold) => objects.setObjectHold(sql, bucketId, objectId, hold),
     createUpload: (bucketId, upload) => objects.createUpload(sql, bucketId, upload),
     upload: (bucketId, key, id) => objects.findUpload(sql, bucketId, key, id),
     listUploads: ({ bucketId, prefix, after, limit }) =>

@@ -10,6 +10,8 @@ const READ_OBJECTS = [
   's3:GetObjectTagging',
   's3:GetObjectVersionTagging',
   's3:GetObjectAcl',
+  's3:GetObjectRetention',
+  's3:GetObjectLegalHold',
 ] as const;
 const READ_BUCKET = [
   's3:ListBucket',
@@ -23,18 +25,27 @@ const READ_BUCKET = [
   's3:GetBucketPolicy',
   's3:GetBucketPolicyStatus',
   's3:GetBucketTagging',
+  's3:GetBucketObjectLockConfiguration',
 ] as const;
 const WRITE_OBJECTS = [
   's3:PutObject',
   's3:PutObjectTagging',
   's3:PutObjectAcl',
+  // What it locks, it cannot free.
+  's3:PutObjectRetention',
   's3:DeleteObject',
   's3:DeleteObjectTagging',
   's3:AbortMultipartUpload',
   's3:ListMultipartUploadParts',
 ] as const;
 const WRITE_BUCKET = ['s3:ListBucketMultipartUploads'] as const;
-const FULL_OBJECTS = ['s3:DeleteObjectVersion', 's3:PutObjectVersionTagging', 's3:DeleteObjectVersionTagging'] as const;
+const FULL_OBJECTS = [
+  's3:DeleteObjectVersion',
+  's3:PutObjectVersionTagging',
+  's3:DeleteObjectVersionTagging',
+  's3:PutObjectLegalHold',
+  's3:BypassGovernanceRetention',
+] as const;
 const FULL_BUCKET = [
   's3:PutBucketVersioning',
   's3:PutBucketCORS',
@@ -44,6 +55,7 @@ const FULL_BUCKET = [
   's3:PutBucketPolicy',
   's3:DeleteBucketPolicy',
   's3:PutBucketAcl',
+  's3:PutBucketObjectLockConfiguration',
 ] as const;
 
 export const objectActions = [...READ_OBJECTS, ...WRITE_OBJECTS, ...FULL_OBJECTS] as const;

@@ -50,8 +50,26 @@ export interface ObjectMetadata {
   checksum?: string | null;
 }
 
+export type RetentionMode = 'governance' | 'compliance';
+
+/** How long a version has to stay. A legal hold has no end; null where none was ever set. */
+export interface ObjectLock {
+  retain_mode: RetentionMode | null;
+  /** ISO 8601; null if there is no mode. */
+  retain_until: string | null;
+  legal_hold: boolean | null;
+}
+
+/** Retention of versions that bring none, from when they are written. */
+export interface DefaultRetention {
+  mode: RetentionMode;
+  /** One of the two is null. */
+  days: number | null;
+  years: number | null;
+}
+
 /** A version of an object, as it is kept. */
-export interface StoredObject {
+export interface StoredObject extends ObjectLock {
   id: number;
   key: string;
   version_id: string;
@@ -79,7 +97,7 @@ export interface StoredPart {
   modified_at: string;
 }
 
-export interface NewObject {
+export interface NewObject extends Partial<ObjectLock> {
   key: string;
   size: number;
   etag: string;
@@ -94,12 +112,15 @@ export interface NewObject {
   if_match?: string;
 }
 
+/** What a request says of an object beside its content. */
+export type DescribedObject = Pick<NewObject, 'metadata' | 'tags' | 'is_public' | keyof ObjectLock>;
+
 export interface StoredUpload {
   id: string;
   bucket_id: string;
   key: string;
   /** What the object will have. */
-  object: Pick<NewObject, 'metadata' | 'tags' | 'is_public'>;
+  object: DescribedObject;
   created_at: string;
 }
 
@@ -108,6 +129,8 @@ export interface Deletion {
   version_id: string | null;
   /** What is removed must be so, or nothing is; what is not there meets all of them. */
   conditions?: DeletionConditions;
+  /** Also what governance retains. Whoever sets it has checked that the caller may. */
+  bypass_governance?: boolean;
 }
 
 export interface DeletionConditions {
@@ -124,13 +147,22 @@ export interface Deleted {
   version_id: string | null;
   is_delete_marker: boolean;
   deleted: boolean;
-  /** A condition that does not hold. */
+  /** A condition that does not hold, or a lock that does. */
   refusal: Refusal | null;
 }
 
 /** Why the database refused a write of an object; everything of the write was rolled back. */
 export type Refusal =
-  'NoSuchBucket' | 'NoSuchKey' | 'NoSuchUpload' | 'InvalidPart' | 'PreconditionFailed' | 'QuotaExceeded';
+  | 'NoSuchBucket'
+  | 'NoSuchKey'
+  | 'NoSuchVersion'
+  | 'NoSuchUpload'
+  | 'InvalidPart'
+  | 'PreconditionFailed'
+  | 'QuotaExceeded'
+  | 'ObjectLocked'
+  | 'NoObjectLock'
+  | 'RetainUntilPast';
 
 export class ObjectRefused extends Error {
   override readonly name = 'ObjectRefused';

@@ -1,6 +1,7 @@
 import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import type { PolicyStatement } from '../core/bucket_policy';
+import type { DefaultRetention } from '../core/objects';
 import { named } from '../db/statement';
 import type { Values } from '../db/table';
 import type {
@@ -15,6 +16,7 @@ import type {
 import { Resource } from './base/resource';
 import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
 import { askEngine } from './bucket/engine';
+import { lockChanges } from './bucket/lock';
 import { removeGrants } from './bucket/grants';
 import { requireNoZoneBefore } from './cdn_zone/origin';
 import { requireRegion } from './region';
@@ -50,6 +52,9 @@ export class Bucket extends Resource {
   declare policy: PolicyStatement[];
   /** The policy as a client of S3 has written it; null if the API has. */
   declare policy_document: string | null;
+  /** Versions can be locked. It is never switched off, and versioning stays on with it. */
+  declare object_lock: boolean;
+  declare default_retention: DefaultRetention | null;
   declare object_count: number;
   declare size_bytes: number;
   declare lifecycle_at: string | null;
@@ -63,9 +68,11 @@ export class Bucket extends Resource {
     const website = websiteOf(null, input.website);
     if (website) requireWebsites(ctx.config);
     requirePublicWebsite(access, website);
-    const versioning = input.versioning ?? false;
+    const { object_lock, default_retention } = lockChanges(ctx, { object_lock: false, default_retention: null }, input);
+    const versioning = object_lock || (input.versioning ?? false);
     return Bucket.insert(ctx, {
       ...{ name: input.name, region, access, website, versioning, quota_gb: input.quota_gb ?? null },
+      ...{ object_lock, default_retention },
       ...{ cors: [], lifecycle: [], policy: [] },
       versioned_at: versioning ? new Date().toISOString() : null,
     });
@@ -81,8 +88,9 @@ export class Bucket extends Resource {
     const website = input.website === undefined ? this.website : websiteOf(this.website, input.website);
     if (website) requireWebsites(ctx.config);
     requirePublicWebsite(access, website);
+    const versioning = input.versioning ?? this.versioning;
     const changes: Values = {
-      ...{ access, website },
+      ...{ access, website, ...lockChanges(ctx, { ...this, versioning }, input) },
       ...(input.versioning != null && { versioning: input.versioning }),
       ...(input.versioning && !this.versioned_at && { versioned_at: new Date().toISOString() }),
       ...(input.quota_gb !== undefined && { quota_gb: input.quota_gb }),

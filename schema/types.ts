@@ -1292,9 +1292,15 @@ export type Mutation = {
   updateAutoDeploy: AutoDeploy;
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
   createBucket: Bucket;
-  /** Changes access, versioning, website or quota. While versioning is off, existing versions are kept. */
+  /**
+   * Changes access, versioning, object lock, website or quota. While versioning is off, existing versions are kept. Object
+   * lock is never switched off.
+   */
   updateBucket: Bucket;
-  /** Deletes an empty bucket. Noncurrent versions and delete markers count as content; unfinished uploads are aborted. */
+  /**
+   * Deletes an empty bucket. Noncurrent versions, locked ones too, and delete markers count as content; unfinished uploads
+   * are aborted.
+   */
   deleteBucket: Scalars['Boolean']['output'];
   /** Creates an access key for the S3 endpoint. Its secret is shown only in this response. */
   createBucketAccessKey: BucketAccessKey;
@@ -3945,6 +3951,10 @@ export type Bucket = {
   access: BucketAccess;
   /** Whether overwritten and deleted objects are kept as noncurrent versions. */
   versioning: Scalars['Boolean']['output'];
+  /** Whether versions of objects can be locked against removal. Versioning stays on with it. */
+  object_lock: Scalars['Boolean']['output'];
+  /** Retention of new versions that bring none, or `null`. */
+  default_retention?: Maybe<BucketRetention>;
   /** Website settings, or `null` if the bucket is not served as a website. */
   website?: Maybe<BucketWebsite>;
   /** Maximum of stored data in gigabytes of 2^30 bytes, noncurrent versions and unfinished uploads included, or `null`. */
@@ -3975,6 +3985,21 @@ export type BucketAccess =
   /** Everybody may read objects. Listing them needs an access key. */
   | 'public_read';
 
+/** How long new versions of objects are retained, in days or in years. */
+export type BucketRetention = {
+  mode: RetentionMode;
+  days?: Maybe<Scalars['Int']['output']>;
+  /** One of `days` and `years` is `null`. */
+  years?: Maybe<Scalars['Int']['output']>;
+};
+
+/** Who may remove a version before the end of its retention. */
+export type RetentionMode =
+  /** Access keys that may bypass governance, and ask for it. */
+  | 'governance'
+  /** Nobody, and nobody may shorten it. */
+  | 'compliance';
+
 /** How a bucket is served as a website. */
 export type BucketWebsite = {
   /** Object that is served for a path that ends with a slash. */
@@ -3991,6 +4016,10 @@ export type CreateBucketInput = {
   access?: InputMaybe<BucketAccess>;
   /** Keep overwritten and deleted objects as noncurrent versions. */
   versioning?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Versions of objects can be locked against removal. Switches versioning on, and is never switched off. */
+  object_lock?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Retention of new versions that bring none. Requires `object_lock`. */
+  default_retention?: InputMaybe<BucketRetentionInput>;
   /** Website settings. Requires `access` public_read. */
   website?: InputMaybe<BucketWebsiteInput>;
   /** Maximum of stored data in gigabytes of 2^30 bytes. `null`: no limit but that of the project. */
@@ -4001,10 +4030,21 @@ export type UpdateBucketInput = {
   access?: InputMaybe<BucketAccess>;
   /** Keep overwritten and deleted objects as noncurrent versions. */
   versioning?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Versions of objects can be locked against removal. Requires `versioning`, and is never switched off. */
+  object_lock?: InputMaybe<Scalars['Boolean']['input']>;
+  /** Retention of new versions that bring none; `null` for none. Requires `object_lock`. */
+  default_retention?: InputMaybe<BucketRetentionInput>;
   /** Website settings, merged into the present ones. `null` turns the website off. Requires `access` public_read. */
   website?: InputMaybe<BucketWebsiteInput>;
   /** Maximum of stored data in gigabytes of 2^30 bytes. A limit below the present use only refuses new data. */
   quota_gb?: InputMaybe<Scalars['Int']['input']>;
+};
+
+/** Either `days` or `years`. */
+export type BucketRetentionInput = {
+  mode: RetentionMode;
+  days?: InputMaybe<Scalars['Int']['input']>;
+  years?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type BucketWebsiteInput = {
@@ -7736,9 +7776,12 @@ export type ResolversTypes = {
   Bucket: ResolverTypeWrapper<BucketModel>;
   BucketList: ResolverTypeWrapper<Omit<BucketList, 'data'> & { data: Array<ResolversTypes['Bucket']> }>;
   BucketAccess: BucketAccess;
+  BucketRetention: ResolverTypeWrapper<BucketRetention>;
+  RetentionMode: RetentionMode;
   BucketWebsite: ResolverTypeWrapper<BucketWebsite>;
   CreateBucketInput: CreateBucketInput;
   UpdateBucketInput: UpdateBucketInput;
+  BucketRetentionInput: BucketRetentionInput;
   BucketWebsiteInput: BucketWebsiteInput;
   BucketAccessKey: ResolverTypeWrapper<BucketAccessKeyModel>;
   BucketAccessKeyList: ResolverTypeWrapper<Omit<BucketAccessKeyList, 'data'> & { data: Array<ResolversTypes['BucketAccessKey']> }>;
@@ -8134,9 +8177,11 @@ export type ResolversParentTypes = {
   BillingLine: BillingLine;
   Bucket: BucketModel;
   BucketList: Omit<BucketList, 'data'> & { data: Array<ResolversParentTypes['Bucket']> };
+  BucketRetention: BucketRetention;
   BucketWebsite: BucketWebsite;
   CreateBucketInput: CreateBucketInput;
   UpdateBucketInput: UpdateBucketInput;
+  BucketRetentionInput: BucketRetentionInput;
   BucketWebsiteInput: BucketWebsiteInput;
   BucketAccessKey: BucketAccessKeyModel;
   BucketAccessKeyList: Omit<BucketAccessKeyList, 'data'> & { data: Array<ResolversParentTypes['BucketAccessKey']> };
@@ -8895,6 +8940,8 @@ export type BucketResolvers<ContextType = Context, ParentType extends ResolversP
   region?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   access?: Resolver<ResolversTypes['BucketAccess'], ParentType, ContextType>;
   versioning?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  object_lock?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  default_retention?: Resolver<Maybe<ResolversTypes['BucketRetention']>, ParentType, ContextType>;
   website?: Resolver<Maybe<ResolversTypes['BucketWebsite']>, ParentType, ContextType>;
   quota_gb?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   endpoint?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -8908,6 +8955,12 @@ export type BucketResolvers<ContextType = Context, ParentType extends ResolversP
 export type BucketListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketList'] = ResolversParentTypes['BucketList']> = {
   data?: Resolver<Array<ResolversTypes['Bucket']>, ParentType, ContextType>;
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type BucketRetentionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketRetention'] = ResolversParentTypes['BucketRetention']> = {
+  mode?: Resolver<ResolversTypes['RetentionMode'], ParentType, ContextType>;
+  days?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  years?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type BucketWebsiteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BucketWebsite'] = ResolversParentTypes['BucketWebsite']> = {
@@ -10328,6 +10381,7 @@ export type Resolvers<ContextType = Context> = {
   BillingLine?: BillingLineResolvers<ContextType>;
   Bucket?: BucketResolvers<ContextType>;
   BucketList?: BucketListResolvers<ContextType>;
+  BucketRetention?: BucketRetentionResolvers<ContextType>;
   BucketWebsite?: BucketWebsiteResolvers<ContextType>;
   BucketAccessKey?: BucketAccessKeyResolvers<ContextType>;
   BucketAccessKeyList?: BucketAccessKeyListResolvers<ContextType>;

@@ -27,6 +27,7 @@ test('a new bucket answers everything that is promised', async () => {
   expect(body).toEqual({
     ...{ id: expect.stringMatching(/^bkt_/), project_id: service.project, name: 'shop-assets' },
     ...{ region: service.platform.config.regionId, access: 'private', versioning: false, website: null },
+    ...{ object_lock: false, default_retention: null },
     ...{ quota_gb: null, endpoint: 'http://127.0.0.1:9000', public_url: null, object_count: 0, size_bytes: 0 },
     ...{ created_at: expect.any(String), updated_at: body.created_at },
   });
@@ -67,7 +68,7 @@ test('a bucket with an object, a noncurrent version or a delete marker is not de
   const path = `/v2/buckets/${body.id}`;
   await addObject(body.id, { key: 'a' });
   expect((await service.call('DELETE', path)).body.code).toBe('bucket_not_empty');
-  await service.sql(`select delete_bucket_object($1, 'a', null, 'm1', null, null)`, [body.id]);
+  await service.sql(`select delete_bucket_object($1, 'a', null, 'm1', null, false, null)`, [body.id]);
   expect((await service.call('GET', `${path}/objects`)).body.data).toEqual([]);
   expect((await service.call('DELETE', path)).body.code).toBe('bucket_not_empty');
   const { body: all } = await service.call('GET', `${path}/objects?versions=true`);
@@ -76,7 +77,7 @@ test('a bucket with an object, a noncurrent version or a delete marker is not de
     ['object', expect.any(String)],
   ]);
   for (const { version_id } of all.data)
-    await service.sql(`select delete_bucket_object($1, 'a', $2, 'x', null, null)`, [body.id, version_id]);
+    await service.sql(`select delete_bucket_object($1, 'a', $2, 'x', null, false, null)`, [body.id, version_id]);
   expect((await service.call('DELETE', path)).status).toBe(204);
   const [usage] = await service.sql('select * from bucket_usage where bucket_id = $1', [body.id]);
   expect(usage).toMatchObject({ object_count: 0, size_bytes: 0, noncurrent_size_bytes: 0, upload_bytes: 0 });

@@ -35,6 +35,8 @@ const OPERATIONS: Record<string, Call> = {
     }),
   ),
   GetBucketPolicyStatus: ['GET', '?policyStatus'],
+  GetObjectLockConfiguration: ['GET', '?object-lock'],
+  PutObjectLockConfiguration: ['PUT', '?object-lock'],
   GetObject: ['GET', '/a'],
   HeadObject: ['HEAD', '/a'],
   PutObject: ['PUT', '/a'],
@@ -46,6 +48,10 @@ const OPERATIONS: Record<string, Call> = {
   GetObjectAcl: ['GET', '/a?acl'],
   PutObjectAcl: ['PUT', '/a?acl'],
   GetObjectAttributes: ['GET', '/a?attributes'],
+  GetObjectRetention: ['GET', '/a?retention'],
+  PutObjectRetention: ['PUT', '/a?retention'],
+  GetObjectLegalHold: ['GET', '/a?legal-hold'],
+  PutObjectLegalHold: ['PUT', '/a?legal-hold'],
   CreateMultipartUpload: ['POST', '/a?uploads'],
   UploadPart: ['PUT', '/a?uploadId=x&partNumber=1'],
   UploadPartCopy: ['PUT', '/a?uploadId=x&partNumber=1', SOURCE],
@@ -61,7 +67,7 @@ const WRITES = ['PutObject', 'CopyObject', 'CompleteMultipartUpload'];
 const BODIES = [
   ...['DeleteObjects', 'PutBucketVersioning', 'PutBucketCors', 'PutBucketLifecycle', 'PutBucketPolicy'],
   ...['PutBucketWebsite', 'PutBucketAcl', 'PutObject', 'PutObjectTagging', 'PutObjectAcl', 'UploadPart'],
-  'CompleteMultipartUpload',
+  ...['CompleteMultipartUpload', 'PutObjectLockConfiguration', 'PutObjectRetention', 'PutObjectLegalHold'],
 ];
 const LISTS = ['ListObjects', 'ListObjectsV2', 'ListObjectVersions'];
 const SSE = 'x-amz-server-side-encryption';
@@ -76,7 +82,7 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   'x-amz-acl': ['private', [...MAKES, 'PutObjectAcl', 'PutBucketAcl']],
   'x-amz-bucket-object-lock-enabled': ['true', []],
   'x-amz-bucket-object-lock-token': ['x', []],
-  'x-amz-bypass-governance-retention': ['true', ['DeleteObject', 'DeleteObjects']],
+  'x-amz-bypass-governance-retention': ['true', ['DeleteObject', 'DeleteObjects', 'PutObjectRetention']],
   'x-amz-checksum-algorithm': ['CRC32', ['CopyObject', 'CreateMultipartUpload', ...BODIES]],
   ...Object.fromEntries(
     ['crc32', 'crc32c', 'crc64nvme', 'md5', 'sha1', 'sha256', 'sha512', 'xxhash3', 'xxhash64', 'xxhash128'].map(
@@ -111,9 +117,9 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   'x-amz-mfa': ['1 2', []],
   'x-amz-mp-object-size': ['1', ['CompleteMultipartUpload']],
   'x-amz-object-attributes': ['ETag', ['GetObjectAttributes']],
-  [`${LOCK}-legal-hold`]: ['ON', []],
-  [`${LOCK}-mode`]: ['GOVERNANCE', []],
-  [`${LOCK}-retain-until-date`]: ['2100-01-01T00:00:00Z', []],
+  [`${LOCK}-legal-hold`]: ['ON', MAKES],
+  [`${LOCK}-mode`]: ['GOVERNANCE', MAKES],
+  [`${LOCK}-retain-until-date`]: ['2100-01-01T00:00:00Z', MAKES],
   'x-amz-object-ownership': ['ObjectWriter', []],
   'x-amz-optional-object-attributes': ['RestoreStatus', LISTS],
   'x-amz-part-number-marker': ['1', ['GetObjectAttributes']],
@@ -168,11 +174,9 @@ const QUERY: Record<string, readonly string[]> = {
   'version-id-marker': ['ListObjectVersions'],
   versionId: [
     ...[...READS, 'DeleteObject', 'GetObjectTagging', 'PutObjectTagging', 'DeleteObjectTagging', 'GetObjectAcl'],
-    ...['PutObjectAcl', 'GetObjectAttributes'],
+    ...['PutObjectAcl', 'GetObjectAttributes', 'GetObjectRetention', 'PutObjectRetention', 'GetObjectLegalHold'],
+    'PutObjectLegalHold',
   ],
-  'object-lock': [],
-  retention: [],
-  'legal-hold': [],
   restore: [],
   renameObject: [],
   encryption: [],

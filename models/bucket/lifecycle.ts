@@ -1,5 +1,6 @@
 // Lifecycle rules of buckets whose objects are rows here. A pass walks the bucket in pages of keys, so that no
-// statement grows with the bucket; a page that is done twice after a crash finds nothing to do.
+// statement grows with the bucket; a page that is done twice after a crash finds nothing to do. What is locked stays
+// until a pass after the end of its lock.
 import type { Sql } from '../../core/context';
 import { endOfPrefix } from '../../core/objects';
 import { named } from '../../db/statement';
@@ -64,7 +65,7 @@ const UPLOADS = named(`select id, key from bucket_uploads where bucket_id = $1 a
 const DELETE =
   named(`select d.deleted from unnest($2::text[], $3::text[], $4::text[], $5::bigint[]) as k (key, version, marker,
     id)
-  cross join lateral delete_bucket_object($1, k.key, k.version, k.marker, k.id, null) d`);
+  cross join lateral delete_bucket_object($1, k.key, k.version, k.marker, k.id, false, null) d`);
 const ABORT = named('select abort_bucket_upload($1, $2)');
 
 /**

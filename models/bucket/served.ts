@@ -22,11 +22,13 @@ export type BucketRow = Pick<
   | 'lifecycle'
   | 'policy'
   | 'policy_document'
+  | 'object_lock'
+  | 'default_retention'
   | 'created_at'
 >;
 
 const COLUMNS = `id, project_id, name, region, access, versioning, versioned_at, website, cors, lifecycle, policy,
-  policy_document, created_at`;
+  policy_document, object_lock, default_retention, created_at`;
 const BY_NAME = quick(`select ${COLUMNS} from buckets where name = $1 and deleted_at is null`);
 const OF_PROJECT = named(`select ${COLUMNS} from buckets where project_id = $1 and deleted_at is null order by name`);
 const KEY = quick(`select id, project_id, access_key_id, sealed_secret, grants, enabled, expires_at
@@ -74,15 +76,28 @@ export async function principalsOf(sql: Sql, projectId: string): Promise<Set<str
 }
 
 type Change = Partial<
-  Pick<BucketRow, 'access' | 'versioning' | 'website' | 'cors' | 'lifecycle' | 'policy' | 'policy_document'>
+  Pick<
+    BucketRow,
+    | 'access'
+    | 'versioning'
+    | 'website'
+    | 'cors'
+    | 'lifecycle'
+    | 'policy'
+    | 'policy_document'
+    | 'object_lock'
+    | 'default_retention'
+  >
 >;
+
+const JSON_COLUMNS = ['website', 'cors', 'lifecycle', 'policy', 'default_retention'];
 
 /** Settings that a client of S3 has changed: a new version of the bucket, and due for the loop. */
 export async function changeBucket(sql: Sql, bucketId: string, change: Change): Promise<void> {
   const values: unknown[] = [bucketId];
   const sets = [NEW_VERSION];
   for (const [column, value] of Object.entries(change)) {
-    const isJson = ['website', 'cors', 'lifecycle', 'policy'].includes(column);
+    const isJson = JSON_COLUMNS.includes(column);
     sets.push(`${column} = $${values.push(isJson && value !== null ? JSON.stringify(value) : value)}`);
   }
   if (change.versioning) sets.push('versioned_at = coalesce(versioned_at, now())');

@@ -8,6 +8,7 @@ import {
   type Deleted,
   type Deletion,
   type NewObject,
+  type ObjectLock,
   type Refusal,
   type StoredObject,
   type StoredPart,
@@ -20,7 +21,7 @@ import { newVersionId } from './version_id';
 type Parts = { sql: Sql; config: Pick<Config, 'quotas'> };
 
 const COLUMNS = `id, key, version_id, is_latest, is_delete_marker, size, etag, file_id, part_count, upload_id,
-  modified_at, metadata, tags, is_public`;
+  modified_at, metadata, tags, is_public, retain_mode, retain_until, legal_hold`;
 const LATEST = quick(`select ${COLUMNS} from bucket_objects where bucket_id = $1 and key = $2 order by id limit 1`);
 const VERSION = named(
   `select ${COLUMNS} from bucket_objects where bucket_id = $1 and key = $2 and version_id = $3 limit 1`,
@@ -29,11 +30,14 @@ const PARTS = quick(`select number, file_id, size, '' as etag, checksums, '' as 
   from bucket_object_parts where object_id = $1 order by number`);
 const PUT = named(`select ${COLUMNS} from put_bucket_object($1, $2, $3)`);
 const DELETE = named(`select d.version_id, d.is_delete_marker, d.deleted, d.refusal
-  from unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])
-    with ordinality as k (key, version, marker, conditions, n)
-  cross join lateral delete_bucket_object_if($1, k.key, k.version, k.marker, k.conditions, $6) d order by k.n`);
+  from unnest($2::text[], $3::text[], $4::text[], $5::jsonb[], $6::boolean[])
+    with ordinality as k (key, version, marker, conditions, bypass, n)
+  cross join lateral delete_bucket_object_if($1, k.key, k.version, k.marker, k.conditions, k.bypass, $7) d
+  order by k.n`);
 const TAG = named('update bucket_objects set tags = $2 where id = $1');
 const PUBLISH = named('update bucket_objects set is_public = $2 where id = $1');
+const RETAIN = named('select set_bucket_object_retention($1, $2, $3, $4, $5)');
+const HOLD = named('select set_bucket_object_hold($1, $2, $3)');
 const CREATE_UPLOAD = named(`insert into bucket_uploads (id, bucket_id, key, object)
   select $1, b.id, $3, $4 from buckets b where b.id = $2 and b.deleted_at is null returning id`);
 const UPLOAD = named(`select id, bucket_id, key, object, created_at from bucket_uploads
@@ -75,7 +79,7 @@ export function objectWriter(parts: Parts): (bucketId: string, object: NewObject
   return batchedPuts(batches, (bucketId, object) => putObject(parts, bucketId, object));
 }
 
-/** One whose conditions do not hold is left, and the others go. @throws ObjectRefused */
+/** One whose conditions do not hold, or that is locked, is left, and the others go. @throws ObjectRefused */
 export function deleteObjects(
   { sql, config }: Parts,
   bucketId: string,
@@ -87,6 +91,7 @@ export function deleteObjects(
     deletions.map(({ version_id }) => version_id),
     deletions.map(() => newVersionId()),
     deletions.map(({ conditions }) => (conditions ? JSON.stringify(conditions) : null)),
+    deletions.map(({ bypass_governance }) => bypass_governance === true),
     limitOf(config),
   ]);
 }
@@ -97,6 +102,25 @@ export async function setObjectTags(sql: Sql, objectId: number, tags: Record<str
 
 export async function setObjectPublic(sql: Sql, objectId: number, isPublic: boolean): Promise<void> {
   await sql.query(PUBLISH, [objectId, isPublic]);
+}
+
+/**
+ * null for both takes the retention away. What is retained is not shortened, but governance by who may bypass it.
+ * @throws ObjectRefused
+ */
+export async function setObjectRetention(
+  sql: Sql,
+  bucketId: string,
+  objectId: number,
+  retention: Pick<ObjectLock, 'retain_mode' | 'retain_until'> & { bypass: boolean },
+): Promise<void> {
+  const { retain_mode, retain_until, bypass } = retention;
+  await write(sql, RETAIN, [bucketId, objectId, retain_mode, retain_until, bypass]);
+}
+
+/** @throws ObjectRefused */
+export async function setObjectHold(sql: Sql, bucketId: string, objectId: number, hold: boolean): Promise<void> {
+  await write(sql, HOLD, [bucketId, objectId, hold]);
 }
 
 /** @throws ObjectRefused */

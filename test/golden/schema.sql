@@ -283,7 +283,11 @@ create table bucket_objects (
   metadata jsonb not null,
   tags jsonb,
   is_public boolean not null default false,
-  constraint bucket_objects_pkey PRIMARY KEY (id)
+  retain_mode text,
+  retain_until timestamp(3) with time zone,
+  legal_hold boolean,
+  constraint bucket_objects_pkey PRIMARY KEY (id),
+  constraint bucket_objects_retention CHECK (((retain_mode IS NULL) = (retain_until IS NULL)))
 );
 CREATE UNIQUE INDEX bucket_objects_current ON public.bucket_objects USING btree (bucket_id, key) WHERE (is_latest AND (NOT is_delete_marker));
 CREATE UNIQUE INDEX bucket_objects_file ON public.bucket_objects USING btree (file_id) WHERE (file_id IS NOT NULL);
@@ -362,8 +366,12 @@ create table buckets (
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
   policy_document text,
+  object_lock boolean not null default false,
+  default_retention jsonb,
+  constraint buckets_lock_versions CHECK ((versioning OR (NOT object_lock))),
   constraint buckets_pkey PRIMARY KEY (id),
-  constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
+  constraint buckets_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint buckets_retention_of_locks CHECK ((object_lock OR (default_retention IS NULL)))
 );
 CREATE UNIQUE INDEX buckets__name_taken__name ON public.buckets USING btree (name);
 CREATE INDEX buckets_by_access ON public.buckets USING btree (project_id, access, id) WHERE (deleted_at IS NULL);
@@ -1985,7 +1993,17 @@ AS $function$
       made bucket_objects;
       was_object boolean;
       is_marker boolean := coalesce((object->>'is_delete_marker')::boolean, false);
+      mode text := object->>'retain_mode';
+      until timestamptz := (object->>'retain_until')::timestamptz;
     begin
+      if (mode is not null or object->>'legal_hold' is not null) and not b.object_lock then
+        perform refuse_bucket_write('NoObjectLock');
+      end if;
+      if mode is null and b.default_retention is not null and not is_marker then
+        mode := b.default_retention->>'mode';
+        until := now() + make_interval(years => coalesce((b.default_retention->>'years')::int, 0),
+          days => coalesce((b.default_retention->>'days')::int, 0));
+      end if;
       select * into latest from bucket_objects where bucket_id = b.id and key = object->>'key' order by id limit 1;
       was_object := latest.id is not null and not latest.is_delete_marker;
       if was_object
@@ -2005,13 +2023,13 @@ AS $function$
       end if;
       insert into bucket_objects (bucket_id, key, version_id, is_latest, is_delete_marker, size, etag, file_id,
         part_count, upload_id,
-          modified_at, metadata, tags, is_public)
+          modified_at, metadata, tags, is_public, retain_mode, retain_until, legal_hold)
         values (b.id, object->>'key', case when b.versioning then object->>'version_id' else 'null' end, true,
           is_marker,
           coalesce((object->>'size')::bigint, 0), coalesce(object->>'etag', ''), object->>'file_id',
             (object->>'part_count')::int,
           object->>'upload_id', now(), coalesce(object->'metadata', '{}'), nullif(object->'tags', 'null'),
-          coalesce((object->>'is_public')::boolean, false))
+          coalesce((object->>'is_public')::boolean, false), mode, until, (object->>'legal_hold')::boolean)
         returning * into made;
       perform charge_bucket(b, (not is_marker)::int - was_object::int, made.size - coalesce(old.size, 0),
         case when latest.id is distinct from old.id then coalesce(latest.size, 0) - coalesce(old.size,
@@ -2132,12 +2150,13 @@ AS $function$
     end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.delete_bucket_object(of_bucket text, of_key text, of_version text, marker_version text, only_id bigint, project_limit bigint, OUT version_id text, OUT is_delete_marker boolean, OUT deleted boolean)
+CREATE OR REPLACE FUNCTION public.delete_bucket_object(of_bucket text, of_key text, of_version text, marker_version text, only_id bigint, bypass boolean, project_limit bigint, OUT refusal text, OUT version_id text, OUT is_delete_marker boolean, OUT deleted boolean)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
     declare
       b buckets := hold_bucket(of_bucket);
+      target bucket_objects;
       gone bucket_objects;
       next bucket_objects;
       made bucket_objects;
@@ -2156,11 +2175,15 @@ AS $function$
         deleted := true;
         return;
       end if;
-      delete from bucket_objects o where o.id = (select v.id from bucket_objects v
-          where v.bucket_id = of_bucket and v.key = of_key and v.version_id = coalesce(of_version,
-            'null') limit 1) returning o.* into gone;
       version_id := of_version;
-      if gone.id is null then return; end if;
+      select * into target from bucket_objects v where v.bucket_id = of_bucket and v.key = of_key
+        and v.version_id = coalesce(of_version, 'null') limit 1;
+      if target.id is null then return; end if;
+      if is_bucket_object_locked(target, bypass) then
+        refusal := 'ObjectLocked';
+        return;
+      end if;
+      delete from bucket_objects o where o.id = target.id returning o.* into gone;
       deleted := true;
       is_delete_marker := gone.is_delete_marker;
       perform discard_bucket_files(gone);
@@ -2176,7 +2199,7 @@ AS $function$
     end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.delete_bucket_object_if(of_bucket text, of_key text, of_version text, marker_version text, conditions jsonb, project_limit bigint, OUT refusal text, OUT version_id text, OUT is_delete_marker boolean, OUT deleted boolean)
+CREATE OR REPLACE FUNCTION public.delete_bucket_object_if(of_bucket text, of_key text, of_version text, marker_version text, conditions jsonb, bypass boolean, project_limit bigint, OUT refusal text, OUT version_id text, OUT is_delete_marker boolean, OUT deleted boolean)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
@@ -2198,8 +2221,9 @@ AS $function$
           return;
         end if;
       end if;
-      select d.version_id, d.is_delete_marker, d.deleted into version_id, is_delete_marker, deleted
-        from delete_bucket_object(of_bucket, of_key, of_version, marker_version, null, project_limit) d;
+      select d.refusal, d.version_id, d.is_delete_marker, d.deleted
+        into refusal, version_id, is_delete_marker, deleted
+        from delete_bucket_object(of_bucket, of_key, of_version, marker_version, null, bypass, project_limit) d;
     end $function$
 ;
 
@@ -2257,6 +2281,21 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.guard_bucket_object_lock()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      if tg_op = 'DELETE' then perform refuse_bucket_write('ObjectLocked'); end if;
+      if new.retain_mode is distinct from 'compliance' or new.retain_until is null
+        or new.retain_until < old.retain_until or (new.bucket_id, new.key, new.version_id, new.file_id, new.part_count)
+          is distinct from (old.bucket_id, old.key, old.version_id, old.file_id, old.part_count) then
+        perform refuse_bucket_write('ObjectLocked');
+      end if;
+      return new;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.hold_bucket(of_bucket text)
  RETURNS buckets
  LANGUAGE plpgsql
@@ -2283,6 +2322,15 @@ AS $function$
       end if;
       return null;
     end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.is_bucket_object_locked(o bucket_objects, bypass boolean)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(o.legal_hold, false) or coalesce(o.retain_until > now()
+      and not (o.retain_mode = 'governance' and bypass), false) $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.list_bucket_groups(of_bucket text, prefix text, delimiter text, at_key text, after_key text, after_id bigint, end_key text, at_most integer)
@@ -2473,6 +2521,39 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.set_bucket_object_hold(of_bucket text, of_object bigint, hold boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      b buckets := hold_bucket(of_bucket);
+    begin
+      if not b.object_lock then perform refuse_bucket_write('NoObjectLock'); end if;
+      update bucket_objects set legal_hold = hold where id = of_object and bucket_id = of_bucket;
+      if not found then perform refuse_bucket_write('NoSuchVersion'); end if;
+    end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.set_bucket_object_retention(of_bucket text, of_object bigint, mode text, until timestamp with time zone, bypass boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      b buckets := hold_bucket(of_bucket);
+      o bucket_objects;
+    begin
+      select * into o from bucket_objects where id = of_object and bucket_id = of_bucket;
+      if o.id is null then perform refuse_bucket_write('NoSuchVersion'); end if;
+      if not b.object_lock then perform refuse_bucket_write('NoObjectLock'); end if;
+      if until <= now() then perform refuse_bucket_write('RetainUntilPast'); end if;
+      if o.retain_until > now() and not (o.retain_mode = 'governance' and bypass)
+        and (mode is distinct from o.retain_mode or until < o.retain_until) then
+        perform refuse_bucket_write('ObjectLocked');
+      end if;
+      update bucket_objects set retain_mode = mode, retain_until = until where id = o.id;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.text_after(given text)
  RETURNS text
  LANGUAGE sql
@@ -2503,6 +2584,10 @@ AS $function$
 CREATE TRIGGER activity_notifies AFTER INSERT ON public.activity FOR EACH ROW WHEN ((new.project_id IS NOT NULL)) EXECUTE FUNCTION notify_of_activity();
 
 CREATE TRIGGER applications_route AFTER UPDATE OF status, current_deployment_id, settings, deleted_at ON public.applications FOR EACH ROW EXECUTE FUNCTION application_route_changed();
+
+CREATE TRIGGER bucket_objects_keep_compliance BEFORE UPDATE OF retain_mode, retain_until, bucket_id, key, version_id, file_id, part_count ON public.bucket_objects FOR EACH ROW WHEN (((old.retain_mode = 'compliance'::text) AND (old.retain_until > now()))) EXECUTE FUNCTION guard_bucket_object_lock();
+
+CREATE TRIGGER bucket_objects_keep_locked BEFORE DELETE ON public.bucket_objects FOR EACH ROW WHEN ((old.legal_hold OR ((old.retain_mode = 'compliance'::text) AND (old.retain_until > now())))) EXECUTE FUNCTION guard_bucket_object_lock();
 
 CREATE TRIGGER buckets_begin_usage AFTER INSERT ON public.buckets FOR EACH ROW EXECUTE FUNCTION begin_bucket_usage();
 

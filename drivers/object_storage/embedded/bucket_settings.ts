@@ -6,6 +6,7 @@ import { isPublicRequest, requireCannedAcl } from './metadata';
 import { sendPlainText, sendXml } from './respond';
 import { receiveText } from './upload';
 import { changeBucketSettings } from './change_settings';
+import { getLockConfiguration, putLockConfiguration } from './object_lock';
 import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
 import { deletePolicy, getPolicy, getPolicyStatus, putPolicy } from './policy_settings';
 import { aclOf } from './write_object';
@@ -53,6 +54,7 @@ export const bucketSettings: Record<string, Partial<Record<string, Handler>>> = 
     DELETE: (exchange) => changeBucketSettings(exchange, 's3:DeleteBucketWebsite', { website: null }, 204),
   },
   acl: { GET: getAcl, PUT: putAcl },
+  'object-lock': { GET: getLockConfiguration, PUT: putLockConfiguration },
   policyStatus: { GET: getPolicyStatus },
   tagging: {
     GET(exchange) {
@@ -83,6 +85,7 @@ function putVersioning(exchange: Exchange): Promise<void> {
       throw new S3Error('NotImplemented', 'Deletes with a second factor are not offered.');
     const status = elementText(document, 'Status');
     if (status !== 'Enabled' && status !== 'Suspended') throw new S3Error('MalformedXML');
+    if (status === 'Suspended' && exchange.bucket.object_lock) throw new S3Error('InvalidBucketState');
     return { versioning: status === 'Enabled' };
   });
 }

@@ -2,7 +2,16 @@
 // what the bucket uses. Writes throw ObjectRefused.
 import type { Grant } from '../../../core/bucket_access';
 import type { PolicyStatement } from '../../../core/bucket_policy';
-import type { Deleted, Deletion, NewObject, StoredObject, StoredPart, StoredUpload } from '../../../core/objects';
+import type {
+  DefaultRetention,
+  Deleted,
+  Deletion,
+  NewObject,
+  ObjectLock,
+  StoredObject,
+  StoredPart,
+  StoredUpload,
+} from '../../../core/objects';
 import type { Credentials } from '../../../core/sigv4';
 import type { CorsRule, LifecycleRule } from '../../object_storage';
 
@@ -20,6 +29,9 @@ export interface ServedBucket {
   policy: PolicyStatement[];
   /** The policy as a client of S3 has written it; null if the API has. */
   policy_document: string | null;
+  /** Versions can be locked; versioning is on then. */
+  object_lock: boolean;
+  default_retention: DefaultRetention | null;
   created_at: string;
 }
 
@@ -54,7 +66,18 @@ export interface ListQuestion {
 }
 
 export type BucketChange = Partial<
-  Pick<ServedBucket, 'access' | 'versioning' | 'website' | 'cors' | 'lifecycle' | 'policy' | 'policy_document'>
+  Pick<
+    ServedBucket,
+    | 'access'
+    | 'versioning'
+    | 'website'
+    | 'cors'
+    | 'lifecycle'
+    | 'policy'
+    | 'policy_document'
+    | 'object_lock'
+    | 'default_retention'
+  >
 >;
 
 export interface ObjectCatalog {
@@ -77,6 +100,13 @@ export interface ObjectCatalog {
   list(question: ListQuestion): Promise<ListedVersion[]>;
   setTags(objectId: number, tags: Record<string, string> | null): Promise<void>;
   setPublic(objectId: number, isPublic: boolean): Promise<void>;
+  /** null for both takes it away. */
+  setRetention(
+    bucketId: string,
+    objectId: number,
+    retention: Pick<ObjectLock, 'retain_mode' | 'retain_until'> & { bypass: boolean },
+  ): Promise<void>;
+  setHold(bucketId: string, objectId: number, hold: boolean): Promise<void>;
 
   createUpload(bucketId: string, upload: Pick<StoredUpload, 'key' | 'object'>): Promise<string>;
   upload(bucketId: string, key: string, id: string): Promise<StoredUpload | null>;

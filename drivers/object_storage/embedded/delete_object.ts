@@ -1,7 +1,8 @@
 // DeleteObject and DeleteObjects, with conditions on what is removed.
 import type { Deletion, DeletionConditions } from '../../../core/objects';
 import { mayDo, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
-import { S3Error, type S3Code } from './errors';
+import { refusalError, S3Error } from './errors';
+import { bypassesGovernance } from './object_lock';
 import { headerOf } from './request';
 import { sendEmpty, sendXml } from './respond';
 import { receiveText } from './upload';
@@ -19,8 +20,9 @@ export async function deleteObject(exchange: ObjectExchange): Promise<void> {
     size: headerOf(request, 'x-amz-if-match-size'),
     modified: headerOf(request, 'x-amz-if-match-last-modified-time'),
   });
-  const [done] = await catalog.delete(bucket.id, [{ key, version_id: versionId, ...conditions }]);
-  if (done?.refusal) throw new S3Error(done.refusal);
+  const bypass_governance = bypassesGovernance(exchange, key);
+  const [done] = await catalog.delete(bucket.id, [{ key, version_id: versionId, ...conditions, bypass_governance }]);
+  if (done?.refusal) throw refusalError(done.refusal);
   exchange.wakeSweep();
   sendEmpty(exchange, 204, {
     ...(done?.is_delete_marker && { 'x-amz-delete-marker': 'true' }),
@@ -36,13 +38,14 @@ export async function deleteObjects(exchange: Exchange): Promise<void> {
   const allowed = wanted.filter(({ key, version_id }) =>
     mayDo(exchange, version_id ? 's3:DeleteObjectVersion' : 's3:DeleteObject', key),
   );
-  const done = allowed.length ? await catalog.delete(bucket.id, allowed) : [];
+  const given = allowed.map((one) => ({ ...one, bypass_governance: bypassesGovernance(exchange, one.key) }));
+  const done = given.length ? await catalog.delete(bucket.id, given) : [];
   exchange.wakeSweep();
-  const refused = new Map<Deletion, S3Code>();
-  for (const one of wanted) if (!allowed.includes(one)) refused.set(one, 'AccessDenied');
+  const refused = new Map<Deletion, S3Error>();
+  for (const one of wanted) if (!allowed.includes(one)) refused.set(one, new S3Error('AccessDenied'));
   for (const [index, one] of allowed.entries()) {
     const refusal = done[index]?.refusal;
-    if (refusal) refused.set(one, refusal);
+    if (refusal) refused.set(one, refusalError(refusal));
   }
   const Deleted = allowed.flatMap((one, index) => {
     if (isQuiet || refused.has(one)) return [];
@@ -52,8 +55,8 @@ export async function deleteObjects(exchange: Exchange): Promise<void> {
     };
     return [{ Key: one.key, VersionId: one.version_id, ...marker }];
   });
-  const errors = [...refused].map(([{ key, version_id }, Code]) => ({
-    ...{ Key: key, VersionId: version_id, Code, Message: new S3Error(Code).message },
+  const errors = [...refused].map(([{ key, version_id }, { code, message }]) => ({
+    ...{ Key: key, VersionId: version_id, Code: code, Message: message },
   }));
   sendXml(exchange, 'DeleteResult', { Deleted, Error: errors });
 }

@@ -8,9 +8,10 @@ import type { ObjectCatalog, ServedBucket } from './catalog';
 import { corsHeaders, preflightHeaders } from './cors';
 import { deleteObject, deleteObjects } from './delete_object';
 import { hasQuery, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
-import { S3Error, s3ErrorOf } from './errors';
+import { S3Error, s3ErrorOf, type S3Code } from './errors';
 import { listBuckets, listObjects, listVersions } from './lists';
 import * as multipart from './multipart';
+import { getHold, getRetention, putHold, putRetention } from './object_lock';
 import { getAttributes } from './object_attributes';
 import { postObject } from './post_form';
 import { applyHoistedHeaders, requireHonoured, requireOverrides, requireOwner } from './operations';
@@ -150,8 +151,7 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
     return listBuckets(context);
   }
   if (request.method === 'PUT' && request.key === null && !request.query.length) return createBucket(named, caller);
-  // Strangers do not learn which names there are.
-  if (!named) throw new S3Error(caller.key || caller.isOwner || request.isWebsite ? 'NoSuchBucket' : 'AccessDenied');
+  if (!named) throw noSuchBucket(seen);
   const run = async (bucket: ServedBucket): Promise<number | void> => {
     const exchange = { ...context, bucket };
     if (request.isWebsite) return serveWebsite(exchange);
@@ -165,14 +165,22 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
   return retried(options, seen, run);
 }
 
-/** Settings are read as they are, also those that the API has written a moment ago. */
+/** The bucket itself is read as it is, and its settings, also those that the API has written a moment ago. */
 function isOfSettings(request: S3Request): 'fresh' | undefined {
-  return request.key === null && Object.keys(bucketSettings).some((one) => hasQuery(request, one))
-    ? 'fresh'
-    : undefined;
+  const isOne = request.method === 'HEAD' || Object.keys(bucketSettings).some((one) => hasQuery(request, one));
+  return request.key === null && isOne ? 'fresh' : undefined;
 }
 
-/** What was granted a moment ago works at once: a refusal looks at what the database has now. */
+/** Strangers do not learn which names there are. */
+function noSuchBucket({ caller, request }: Seen): S3Error {
+  return new S3Error(caller?.key || caller?.isOwner || request.isWebsite ? 'NoSuchBucket' : 'AccessDenied');
+}
+
+/** What is not there may have gone with its bucket. */
+const MISSING: readonly S3Code[] = ['NoSuchKey', 'NoSuchVersion', 'NoSuchUpload'];
+/** Refusals that look at what the database has now: what was granted or set a moment ago works at once. */
+const STALE: readonly S3Code[] = [...MISSING, 'AccessDenied', 'InvalidRequest'];
+
 async function retried(
   options: EndpointOptions,
   seen: Seen,
@@ -182,10 +190,12 @@ async function retried(
   try {
     return await run(bucket);
   } catch (error) {
-    const isDenied = error instanceof S3Error && error.code === 'AccessDenied' && !seen.request.response.headersSent;
-    if (!isDenied || seen.request.raw.readableDidRead) throw error;
+    const { code } = s3ErrorOf(error).error;
+    if (!STALE.includes(code) || seen.request.response.headersSent) throw error;
     const { caller } = seen;
     const fresh = await options.catalog.bucket(bucket.name, 'fresh');
+    if (fresh?.id !== bucket.id && MISSING.includes(code)) throw noSuchBucket(seen);
+    if (MISSING.includes(code) || seen.request.raw.readableDidRead) throw error;
     if (caller?.key) Object.assign(caller.key, await options.catalog.key(caller.key.accessKeyId, 'fresh'));
     if (!fresh) throw error;
     return run(fresh);
@@ -251,6 +261,8 @@ const OBJECT_HANDLERS: Record<string, Partial<Record<string, ObjectHandler>>> = 
   },
   acl: { GET: objects.getAcl, PUT: objects.setAcl },
   attributes: { GET: getAttributes },
+  retention: { GET: getRetention, PUT: putRetention },
+  'legal-hold': { GET: getHold, PUT: putHold },
   '': {
     GET: readObject,
     HEAD: readObject,

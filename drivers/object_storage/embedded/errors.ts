@@ -13,12 +13,14 @@ const STATUSES = {
   InternalError: [500, 'The request failed because of an internal error. Try again.'],
   InvalidAccessKeyId: [403, 'The access key does not exist, is disabled, or has expired.'],
   InvalidArgument: [400, 'An argument is not valid.'],
+  InvalidBucketState: [409, 'The bucket has object lock, which needs versioning.'],
   InvalidDigest: [400, 'The Content-MD5 or checksum value is not valid.'],
   InvalidPart: [400, 'One of the parts was not found, or its entity tag does not match.'],
   InvalidPartOrder: [400, 'The parts are not in ascending order.'],
   InvalidPolicyDocument: [400, 'The policy of the form is not valid.'],
   InvalidRange: [416, 'The range lies outside of the object.'],
   InvalidRequest: [400, 'The request is not valid.'],
+  InvalidRetentionPeriod: [400, 'Retention is for 1 to 36500 days, or 1 to 100 years.'],
   InvalidTag: [400, 'The tags are not valid.'],
   InvalidURI: [400, 'The URI cannot be decoded.'],
   KeyTooLongError: [400, 'The key is longer than 1024 bytes.'],
@@ -30,6 +32,7 @@ const STATUSES = {
   MissingContentLength: [411, 'The header Content-Length is missing.'],
   NoSuchBucket: [404, 'The bucket does not exist.'],
   NoSuchBucketPolicy: [404, 'The bucket has no policy.'],
+  NoSuchObjectLockConfiguration: [404, 'The version has no such lock.'],
   NoSuchCORSConfiguration: [404, 'The bucket has no CORS rules.'],
   NoSuchKey: [404, 'The object does not exist.'],
   NoSuchLifecycleConfiguration: [404, 'The bucket has no lifecycle rules.'],
@@ -39,6 +42,7 @@ const STATUSES = {
   NoSuchWebsiteConfiguration: [404, 'The bucket is not served as a website.'],
   NotImplemented: [501, 'This function of S3 is not offered.'],
   NotModified: [304, 'Not modified.'],
+  ObjectLockConfigurationNotFoundError: [404, 'The bucket has no object lock.'],
   PreconditionFailed: [412, 'A condition of the request does not hold.'],
   QuotaExceeded: [403, 'The bucket or its project has reached its storage limit.'],
   RequestTimeTooSkewed: [403, 'The time of the request differs too much from that of the server.'],
@@ -67,11 +71,28 @@ export class S3Error extends Error {
 
 const OUTAGE = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOSPC|EDQUOT|EMFILE)$/;
 
+/** Refusals of the database that S3 has no code of its own for. */
+const LOCKS = {
+  ObjectLocked: ['AccessDenied', 'The version is locked: its retention or legal hold does not allow this.'],
+  NoObjectLock: ['InvalidRequest', 'The bucket has no object lock.'],
+  RetainUntilPast: ['InvalidArgument', 'The end of the retention is not in the future.'],
+} as const satisfies Partial<Record<Refusal, readonly [S3Code, string]>>;
+
+export function refusalError(refusal: Refusal): S3Error {
+  if (refusal in LOCKS) {
+    const [code, message] = LOCKS[refusal as keyof typeof LOCKS];
+    return new S3Error(code, message);
+  }
+  return new S3Error(refusal as Exclude<Refusal, keyof typeof LOCKS>);
+}
+
 /** Any failure as what the client sees; `unknown` is a mistake of ours, to be logged. */
 export function s3ErrorOf(error: unknown): { error: S3Error; unknown: boolean } {
   if (error instanceof S3Error) return { error, unknown: false };
-  if (error instanceof ObjectRefused) return { error: new S3Error(error.reason satisfies Refusal), unknown: false };
-  const { code = '', status } = error as { code?: string; status?: number };
+  if (error instanceof ObjectRefused) return { error: refusalError(error.reason), unknown: false };
+  const { code = '', status, constraint } = error as { code?: string; status?: number; constraint?: string };
+  // Both were changed at once.
+  if (constraint === 'buckets_lock_versions') return { error: new S3Error('InvalidBucketState'), unknown: false };
   if (status === 503 || OUTAGE.test(code)) {
     const full = code === 'ENOSPC' || code === 'EDQUOT';
     const message = full ? 'The disk of the host is full. An operator has to free space.' : undefined;

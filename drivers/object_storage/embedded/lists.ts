@@ -176,6 +176,9 @@ async function listed(
   const { prefix, delimiter, max, after, versions = false } = question;
   if (max === 0) return { entries: [], isTruncated: false };
   const found = await catalog.list({ bucketId: bucket.id, prefix, delimiter, versions, after, limit: max + 1 });
+  // It may have been deleted a moment ago.
+  if (!found.length && (await catalog.bucket(bucket.name, 'fresh'))?.id !== bucket.id)
+    throw new S3Error('NoSuchBucket');
   return { entries: found.slice(0, max), isTruncated: found.length > max };
 }
 

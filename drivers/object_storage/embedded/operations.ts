@@ -19,7 +19,8 @@ const OVERRIDES = ['type', 'cache-control', 'disposition', 'encoding', 'language
 );
 const READ_QUERY = ['versionId', 'partNumber', 'response-expires', ...OVERRIDES];
 const WRITE = ['if-match', 'if-none-match'];
-const DESCRIBE = ['x-amz-acl', 'x-amz-tagging', 'x-amz-storage-class', 'x-amz-website-redirect-location'];
+const LOCK = ['mode', 'retain-until-date', 'legal-hold'].map((name) => `x-amz-object-lock-${name}`);
+const DESCRIBE = [...LOCK, ...['x-amz-acl', 'x-amz-tagging', 'x-amz-storage-class', 'x-amz-website-redirect-location']];
 const SOURCE = ['match', 'none-match', 'modified-since', 'unmodified-since'].map(
   (name) => `x-amz-copy-source-if-${name}`,
 );
@@ -59,6 +60,8 @@ const OPERATIONS: Record<string, Operation> = {
   'GET bucket?acl': {},
   'PUT bucket?acl': { headers: ['x-amz-acl'], body: true },
   'GET bucket?tagging': {},
+  'GET bucket?object-lock': {},
+  'PUT bucket?object-lock': { body: true },
   'GET object': { headers: READ, query: READ_QUERY },
   'HEAD object': { headers: READ, query: READ_QUERY },
   'PUT object': { headers: [...WRITE, ...DESCRIBE], body: true },
@@ -90,6 +93,10 @@ const OPERATIONS: Record<string, Operation> = {
   'DELETE object?tagging': { query: ['versionId'] },
   'GET object?acl': { query: ['versionId'] },
   'PUT object?acl': { headers: ['x-amz-acl'], query: ['versionId'], body: true },
+  'GET object?retention': { query: ['versionId'] },
+  'PUT object?retention': { headers: ['x-amz-bypass-governance-retention'], query: ['versionId'], body: true },
+  'GET object?legal-hold': { query: ['versionId'] },
+  'PUT object?legal-hold': { query: ['versionId'], body: true },
   'GET object?attributes': {
     headers: ['x-amz-object-attributes', 'x-amz-max-parts', 'x-amz-part-number-marker'],
     query: ['versionId'],
@@ -108,7 +115,7 @@ const NO_CHECKSUMS = ['x-amz-checksum-mode', 'x-amz-checksum-type'];
 const USER = 'x-amz-meta-';
 const TAKES_USER = ['PUT object', 'PUT object copy', 'POST object?uploads'];
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
-/** What these agree to never comes to pass: nobody else pays, nothing is locked, stored elsewhere, or moved. */
+/** What most of these agree to never comes to pass: nobody else pays, nothing is stored elsewhere, or moved. */
 const VALUES: Record<string, readonly string[]> = {
   'x-amz-request-payer': ['requester'],
   'x-amz-bypass-governance-retention': ['true', 'false'],
@@ -119,16 +126,18 @@ const VALUES: Record<string, readonly string[]> = {
   'x-amz-metadata-directive': ['COPY', 'REPLACE'],
   'x-amz-tagging-directive': ['COPY', 'REPLACE'],
   'x-amz-storage-class': ['STANDARD'],
+  'x-amz-object-lock-mode': ['GOVERNANCE', 'COMPLIANCE'],
+  'x-amz-object-lock-legal-hold': ['ON', 'OFF'],
 };
 const REFUSED_VALUES = ['x-amz-storage-class'];
 /** Members of the query that mean something in S3. Others, such as `x-id` of the SDKs, mean nothing. */
 const MEANT: ReadonlySet<string> = new Set([
   ...Object.values(OPERATIONS).flatMap(({ query = [] }) => query),
-  ...Object.keys(OPERATIONS).flatMap((name) => /\?(\w+)/.exec(name)?.slice(1) ?? []),
-  ...['abac', 'accelerate', 'analytics', 'encryption', 'intelligent-tiering', 'inventory', 'legal-hold', 'logging'],
+  ...Object.keys(OPERATIONS).flatMap((name) => /\?([\w-]+)/.exec(name)?.slice(1) ?? []),
+  ...['abac', 'accelerate', 'analytics', 'encryption', 'intelligent-tiering', 'inventory', 'logging'],
   ...['metadataConfiguration', 'metadataInventoryTable', 'metadataJournalTable', 'metadataTable', 'metrics'],
-  ...['notification', 'object-lock', 'ownershipControls', 'publicAccessBlock', 'renameObject', 'replication'],
-  ...['requestPayment', 'restore', 'retention', 'select', 'select-type', 'session', 'torrent'],
+  ...['notification', 'ownershipControls', 'publicAccessBlock', 'renameObject', 'replication'],
+  ...['requestPayment', 'restore', 'select', 'select-type', 'session', 'torrent'],
   ...['max-directory-buckets'],
 ]);
 

@@ -5,6 +5,7 @@ import { requireConditions } from './conditions';
 import { mayDo, requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checksumHeaders, objectHeaders } from './metadata';
+import { lockHeaders } from './object_lock';
 import type { OpenFile } from './open_files';
 import { headerOf, numberInQuery, queryOf } from './request';
 import { sendFile } from './send_file';
@@ -75,6 +76,7 @@ async function send(exchange: ObjectExchange, object: StoredObject): Promise<num
   const { start, end } = range ?? { start: 0, end: object.size };
   const headers: Record<string, string> = {
     ...objectHeaders(object, request, caller.key !== null || caller.isOwner),
+    ...lockHeaders(exchange, object),
     'content-length': String(end - start),
     ...(range && { 'content-range': `bytes ${start}-${end - 1}/${object.size}` }),
     ...(object.part_count && part && { 'x-amz-mp-parts-count': String(parts.length) }),

@@ -1,5 +1,5 @@
 // PUT, copy and DELETE of objects, their tags and their canned access.
-import type { NewObject, StoredObject } from '../../../core/objects';
+import type { DescribedObject, NewObject, StoredObject } from '../../../core/objects';
 import { requireCopyConditions, writeConditions } from './conditions';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
@@ -11,6 +11,7 @@ import {
   tagsOfDocument,
   tagsOfHeader,
 } from './metadata';
+import { lockOfHeaders } from './object_lock';
 import { requireOwner } from './operations';
 import { findVersion } from './read_object';
 import { decode, headerOf, queryOf } from './request';
@@ -48,13 +49,13 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
 }
 
 /** What a request says of the object that it makes. @throws S3Error */
-export function describe(exchange: ObjectExchange): Pick<NewObject, 'metadata' | 'tags' | 'is_public'> {
+export function describe(exchange: ObjectExchange): DescribedObject {
   const { request, key } = exchange;
   const is_public = isPublicRequest(request);
   if (is_public) requireGranted(exchange, 's3:PutObjectAcl', key);
   const tags = tagsOfHeader(request);
   if (tags) requireGranted(exchange, 's3:PutObjectTagging', key);
-  return { metadata: metadataOf(request), tags, is_public };
+  return { metadata: metadataOf(request), tags, is_public, ...lockOfHeaders(exchange) };
 }
 
 export function versionHeader({ version_id }: Pick<StoredObject, 'version_id'>): Record<string, string> {
@@ -90,10 +91,11 @@ export async function copyObject(exchange: ObjectExchange): Promise<void> {
   const { checksum_algorithm, checksum, checksum_type } = object.metadata;
   requireSameChecksum(exchange, checksum ? checksum_algorithm : null);
   const sums = checksum && { checksum_algorithm, checksum, checksum_type };
+  // A lock is of one version: that of the source stays with it.
   const made = {
+    ...described,
     metadata: { ...(replaces ? described.metadata : object.metadata), ...sums },
     tags: takesTags(exchange) ? described.tags : object.tags,
-    is_public: described.is_public,
   };
   if (!object.file_id) return copyParts(exchange, object, from, made);
   const file_id = await blobs.copy({ bucketId: from.bucket.id, fileId: object.file_id }, bucket.id);
@@ -124,7 +126,7 @@ async function copyParts(
   exchange: ObjectExchange,
   object: StoredObject,
   from: ObjectExchange,
-  made: Pick<NewObject, 'metadata' | 'tags' | 'is_public'>,
+  made: DescribedObject,
 ): Promise<void> {
   const { bucket, catalog, blobs, key } = exchange;
   const uploadId = await catalog.createUpload(bucket.id, { key, object: made });
