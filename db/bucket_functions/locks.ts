@@ -1,4 +1,4 @@
-// SQL functions of object lock, for migrations/0044_object_locks.ts. The clock is that of the database.
+// SQL functions of object lock, for migrations/0045_object_locks.ts. The clock is that of the database.
 
 export const LOCKS = [
   // Whether a version must stay. `bypass`: the caller may pass over governance, and asks for it.
