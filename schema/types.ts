@@ -5166,7 +5166,10 @@ export type DatabaseEngineList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** An address at which a database can be reached. Connections are encrypted with TLS. */
+/**
+ * An address at which a database can be reached. Connections are encrypted with TLS; at private endpoints of MariaDB the
+ * client may choose.
+ */
 export type DatabaseEndpoint = {
   id: Scalars['ID']['output'];
   database_id: Scalars['ID']['output'];

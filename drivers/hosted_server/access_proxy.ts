@@ -38,6 +38,8 @@ export interface ProxyContext extends EngineContext {
   publicAddresses: string[] | null;
   /** The server listens on the other addresses itself, where it is in the network of the host. */
   onlyIntoNetworks?: boolean;
+  /** The server lets clients choose TLS: those of public endpoints must, by this protocol. */
+  tlsRequiredIn?: 'mysql';
 }
 
 /** What it must know of the server. */
@@ -49,6 +51,7 @@ interface Rules {
   addresses: string[] | null;
   sources: string[];
   connections: number;
+  tlsRequiredIn: 'mysql' | null;
 }
 
 const CLIENTS_MAX = 10_000;
@@ -145,14 +148,16 @@ async function startProxy(
   await writeNote(serverDirectory, targetNoteName, targetOf(engine, spec));
 }
 
-// A running program reads new rules, but another network is out of its reach. One of before connects on the host.
+// A running program reads new rules, but another network is out of its reach. One of before connects on the host, and
+// requires no TLS.
 async function isOfTarget(engine: ProxyContext, directory: ServerDirectory, spec: ProxiedServer): Promise<boolean> {
   const target = (await readNote<string>(directory, targetNoteName)) ?? JSON.stringify(HOST_NETWORK);
   return target === targetOf(engine, spec);
 }
 
 function targetOf(engine: ProxyContext, { id }: ProxiedServer): string {
-  return JSON.stringify(engine.runtime.locationOf(serverUnitOf(id)));
+  const { tlsRequiredIn } = engine;
+  return JSON.stringify({ ...engine.runtime.locationOf(serverUnitOf(id)), tlsRequiredIn });
 }
 
 async function isRunning(engine: EngineContext, id: string): Promise<boolean> {
@@ -166,7 +171,8 @@ function isDesired(engine: ProxyContext, spec: ProxiedServer): boolean {
 }
 
 function forwardOf(engine: ProxyContext, spec: ProxiedServer): PortToForward | null {
-  return isDesired(engine, spec) ? portToForward(spec.port, sourcesOf(spec), engine.publicAddresses) : null;
+  if (!isDesired(engine, spec) || engine.tlsRequiredIn !== undefined) return null; // The kernel reads no protocol.
+  return portToForward(spec.port, sourcesOf(spec), engine.publicAddresses);
 }
 
 function rulesOf(engine: ProxyContext, spec: ProxiedServer): Rules {
@@ -176,6 +182,7 @@ function rulesOf(engine: ProxyContext, spec: ProxiedServer): Rules {
     addresses: engine.publicAddresses,
     sources: sourcesOf(spec),
     connections: spec.size.max_connections,
+    tlsRequiredIn: engine.tlsRequiredIn ?? null,
   };
 }
 

@@ -80,8 +80,34 @@ function join(client, server) {
   server.on('end', () => server.end());
   server.on('close', () => client.destroySoon());
   server.pipe(client);
-  client.pipe(server);
+  if (rules.tlsRequiredIn === 'mysql') client.on('data', readFirstPacket);
+  else client.pipe(server);
   client.resume();
+  // A MySQL client that wants TLS says so in its first packet, CLIENT_SSL in the second byte of its capabilities, and
+  // the server takes nothing but TLS from then on.
+  let head = Buffer.alloc(0);
+  function readFirstPacket(bytes) {
+    head = Buffer.concat([head, bytes]);
+    if (head.length < 6) return;
+    client.off('data', readFirstPacket);
+    if (!(head[5] & 8)) {
+      server.unpipe(client);
+      return client.end(insecureTransport(head[3] + 1));
+    }
+    server.write(head);
+    client.pipe(server);
+  }
+}
+// ERR_Packet: ER_SECURE_TRANSPORT_REQUIRED, as the server itself would say it.
+function insecureTransport(sequence) {
+  const text = '#08004Connections to this address must use TLS.';
+  const packet = Buffer.alloc(7 + text.length);
+  packet.writeUIntLE(packet.length - 4, 0, 3);
+  packet[3] = sequence;
+  packet[4] = 255;
+  packet.writeUInt16LE(3159, 5);
+  packet.write(text, 7, 'latin1');
+  return packet;
 }
 read();
 if (rules === undefined) process.exit(1);

@@ -55,7 +55,8 @@ export async function writeTrustFiles(directory: string, certificate: string): P
  * NODE_EXTRA_CA_CERTS adds to the authorities that Node knows; SSL_CERT_FILE (OpenSSL, and with it Python, Ruby, Go)
  * and PGSSLROOTCERT (libpq) replace those of the system. With a root certificate, libpq verifies where the address says
  * `sslmode=require` (PostgreSQL, "SSL Support" of libpq). PGSSLMODE is for clients that drop the parameters of the
- * address. A pooler has no channel binding.
+ * address. A pooler has no channel binding. Clients of MariaDB read none of these: what is written in code names
+ * DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's own configuration.
  */
 export function trustVariables(
   databases: AttachedDatabase[],
@@ -65,6 +66,8 @@ export function trustVariables(
   return {
     NODE_EXTRA_CA_CERTS: authority,
     SSL_CERT_FILE: bundle,
+    DATABASE_CA_FILE: authority,
+    ...(databases.some(({ engine }) => engine === 'mariadb') && { MYSQL_ATTR_SSL_CA: authority }),
     ...(postgresql.length > 0 && { PGSSLROOTCERT: bundle, PGSSLMODE: 'require' }),
     ...(postgresql.length > 0 && postgresql.every(({ pooled }) => !pooled) && { PGCHANNELBINDING: 'require' }),
   };

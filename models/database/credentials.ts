@@ -10,14 +10,6 @@ import { named } from '../../db/statement';
 /** 24 random bytes are 32 characters, none of which needs quoting in a URL. */
 const PASSWORD_BYTES = 24;
 
-/**
- * TLS, verified, as mysql2 reads it: a parameter of an address is JSON. Twice, because Sequelize makes an object of a
- * parameter only where there are two of one name; mysql2 takes the first one, and Knex the last (test/clients).
- */
-const MYSQL_TLS = Array(2)
-  .fill(`ssl=${encodeURIComponent('{"rejectUnauthorized":true}')}`)
-  .join('&');
-
 const ENDPOINTS = named(
   'select id, name, access, port from database_endpoints where database_id = $1 and deleted_at is null order by id',
 );
@@ -55,7 +47,10 @@ export function endpointHost(config: Config, access: Endpoint['access']): string
   return access === 'private' ? '127.0.0.1' : config.ingressHost;
 }
 
-/** The address in the form that clients of the engine take. Names and passwords need no quoting. */
+/**
+ * The address in the form that clients of the engine take. Names and passwords need no quoting. That of MariaDB has no
+ * parameter: each client has another one for TLS, and refuses those of others (docs/decisions/0169).
+ */
 export function connectionString(
   { engine, database_name }: Server,
   login: { username: string; password: string },
@@ -63,7 +58,7 @@ export function connectionString(
 ): string {
   const address = `${login.username}:${login.password}@${place.host}:${place.port}`;
   if (isKeyValue(engine)) return `rediss://${address}`;
-  if (engine === 'mariadb') return `mysql://${address}/${database_name}?${MYSQL_TLS}`;
+  if (engine === 'mariadb') return `mysql://${address}/${database_name}`;
   return `postgresql://${address}/${database_name}?sslmode=require`;
 }
 

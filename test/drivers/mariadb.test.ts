@@ -54,15 +54,22 @@ describeMariadb('mariadb', () => {
     ]);
   });
 
-  test('without TLS, with a wrong password and without a name nobody comes in', async () => {
-    const plain = createConnection({
+  test('on this host TLS is the choice of the client', async () => {
+    const cipher = `SHOW SESSION STATUS LIKE 'Ssl_cipher'`;
+    const [encrypted] = await app(cipher);
+    expect(encrypted).toEqual([{ Variable_name: 'Ssl_cipher', Value: expect.stringMatching(/./) }]);
+    const plain = await createConnection({
       host: '127.0.0.1',
       port: spec.port,
       user: 'app',
       password: spec.users[0]!.password,
       connectTimeout: 3_000,
     });
-    await expect(plain).rejects.toThrow();
+    expect((await plain.query(cipher))[0]).toEqual([{ Variable_name: 'Ssl_cipher', Value: '' }]);
+    plain.destroy();
+  });
+
+  test('with a wrong password and without a name nobody comes in', async () => {
     for (const [user, password] of [
       ['app', 'wrong'],
       ['', ''],

@@ -46,7 +46,6 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory)
     'bind-address=127.0.0.1',
     'skip-name-resolve',
     `init-file=${file(fileNames.first)}`,
-    'require_secure_transport=ON',
     `ssl_cert=${file(fileNames.certificate)}`,
     `ssl_key=${file(fileNames.key)}`,
     'tls_version=TLSv1.2,TLSv1.3',

@@ -1,4 +1,5 @@
-// MariaDB: one server for each database. Tenants come over TLS, the platform by a socket.
+// MariaDB: one server for each database. Tenants come by TCP, over TLS where they like; the access proxy requires it at
+// public endpoints (docs/decisions/0169). The platform comes by a socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
 import { DriverError, asDriverErrors } from '../../driver';
 import {
@@ -17,7 +18,7 @@ import { hasData, install, noteAnswer, renewCertificate, start, startedWith, sto
 export type MariadbOptions = ProxiedOptions;
 
 export function openMariadb(options: MariadbOptions): EngineDriver {
-  const engine = proxiedContext('mariadb', 'MariaDB', options);
+  const engine = { ...proxiedContext('mariadb', 'MariaDB', options), tlsRequiredIn: 'mysql' as const };
   return {
     ...proxiedEngine(engine, stepsOf(engine)),
     name: 'mariadb',

@@ -38,6 +38,7 @@ const privilegesWhenFull: Record<ServerUser['access'], string> = {
   read_only: privilegesOf.read_only,
 };
 const engineUsers = ['mariadb.sys'];
+const TLS = 'REQUIRE NONE';
 
 /** Changes nothing. */
 export async function inspectServer(
@@ -109,10 +110,10 @@ async function grant(
   query: Query,
 ): Promise<void> {
   const who = `${quotedName(username)}@'%'`;
-  await query(`CREATE USER IF NOT EXISTS ${who} REQUIRE SSL`);
+  await query(`CREATE USER IF NOT EXISTS ${who} ACCOUNT LOCK`);
   const passwords = [password, ...(previous_password === undefined ? [] : [previous_password])];
   const proofs = passwords.map((one) => `mysql_native_password USING '${hashOf(one)}'`);
-  await query(`ALTER USER ${who} IDENTIFIED VIA ${proofs.join(' OR ')} REQUIRE SSL ACCOUNT UNLOCK`);
+  await query(`ALTER USER ${who} IDENTIFIED VIA ${proofs.join(' OR ')} ${TLS} ACCOUNT UNLOCK`);
   await query(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${who}`);
   // In GRANT the name of a database is a pattern: _ would stand for any letter.
   const pattern = identifier(databaseOf(spec).replaceAll('_', '\\_'));
@@ -188,7 +189,7 @@ async function accountDigestOf(username: string, query: Query): Promise<string> 
 function desiredDigestOf(spec: DatabaseServer, user: ServerUser, full: boolean): string {
   const { username, password, previous_password, access } = user;
   const more = previous_password === undefined ? [] : [hashOf(previous_password)];
-  return digest(JSON.stringify([username, hashOf(password), access, full, spec.database_name, ...more]));
+  return digest(JSON.stringify([username, hashOf(password), access, full, spec.database_name, TLS, ...more]));
 }
 
 async function noteOf(serverDirectory: ServerDirectory): Promise<UsersNote> {
