@@ -5,7 +5,12 @@ export interface ImageSettings {
   command: string[];
   env: Record<string, string>;
   working_directory: string;
-  user: { name: string; uid: number; gid: number; home: string };
+  user: { name: string; uid: number; gid: number; home: string; groups?: number[] };
+  /**
+   * Its files belong to this range of user ids of the host, whose first one it is: the image has users of its own.
+   * Absent: all of its files and programs belong to one user.
+   */
+  first_user_id?: number;
   /** null: SIGTERM. */
   stop_signal: string | null;
   /** EXPOSE, where it names exactly one TCP port: the program listens there, whatever PORT says. */

@@ -2,8 +2,9 @@
 // runtime gives to units as their root.
 import type { PulledImage } from '../core/image_settings';
 import type { DriverContext } from './driver';
+import type { UserRange } from './image/owners';
 
-export type { PulledImage };
+export type { PulledImage, UserRange };
 
 /** How the registry of an image is reached. */
 export interface ImageAccess {
@@ -19,6 +20,8 @@ export interface PullRequest {
   layers: string;
   /** The root that is made. It must not be there. */
   directory: string;
+  /** Whom the files of the image belong to; null: the runtime gives all of them to one user. */
+  range: UserRange | null;
   /** Called with lines for the log of the deployment. */
   tell(line: string): Promise<void>;
 }

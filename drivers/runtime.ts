@@ -2,6 +2,7 @@
 // control plane: it is found again by its id, its process id and the start time of that process.
 import type { ImageHealthCheck } from '../core/image_settings';
 import type { DriverContext, Fingerprint } from './driver';
+import type { UserRange } from './image/owners';
 import type { ForwardedPort, NetworkLocation } from './network';
 
 export interface UnitSpec {
@@ -40,8 +41,9 @@ export interface UnitSpec {
   /** It makes a sandbox within its own, as a build of an image does: it may make namespaces, and mount in them. */
   nested?: boolean;
   /**
-   * Directory in which programs of the unit leave files of several users: it gets the range of user ids of this
-   * directory, as a user namespace in a file descriptor (drivers/runtime/user_ranges.ts), where the host has ranges.
+   * Directory with files of several users, whose range of user ids the unit gets, where the host has ranges
+   * (drivers/runtime/user_ranges.ts): a build as a user namespace in a file descriptor, an image as the users that its
+   * programs and its files have.
    */
   user_range?: string;
   /**
@@ -67,7 +69,9 @@ export interface UnitImage {
   env: Record<string, string>;
   working_directory: string;
   /** As whom the program finds itself; for the host it is the user of the tenant. */
-  user: { uid: number; gid: number; home: string };
+  user: { uid: number; gid: number; home: string; groups?: number[] };
+  /** Of the range of user ids that its files have; absent: they all belong to the user of the tenant. */
+  first_user_id?: number;
   /** Runs beside the command, see `health`. */
   health_check?: ImageHealthCheck;
 }
@@ -215,6 +219,11 @@ export interface RuntimeDriver {
    * name and at 127.0.0.1 of the host.
    */
   isPortFree(port: number, network?: string): Promise<boolean>;
+  /**
+   * The range of user ids of a directory, the same as long as the directory is there; null: the host has none.
+   * @throws DriverError transient
+   */
+  userRange(directory: string, tenant: number): Promise<UserRange | null>;
   /** Ids of all units on this host, for the sweep of orphans and for the shipper of logs. */
   list(): Promise<string[]>;
   /** Calls back within about a second after a unit has ended, whoever started it. Returns how to stop watching. */

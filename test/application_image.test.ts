@@ -104,7 +104,8 @@ describeImages('applications from images', () => {
     });
     const deployment = await application.deploy();
     expect([deployment.status, deployment.status_reason]).toEqual(['active', null]);
-    await eventually('its output', async () => (await application.log(deployment.id)).includes('as 1000'));
+    const user = process.getuid?.() === 0 ? 'as 0' : 'as 1000';
+    await eventually('its output', async () => (await application.log(deployment.id)).includes(user));
     expect(await application.visit()).toMatchObject({ status: 200, body: 'release' });
   });
 

@@ -2,7 +2,7 @@
 // layer is filled under a temporary name and renamed when it is whole.
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { PassThrough } from 'node:stream';
@@ -10,6 +10,7 @@ import { removeTree } from '../remove_tree';
 import { asDriverErrors } from '../driver';
 import { decompress } from './decompress';
 import { broken } from './manifest';
+import { rangeName, type UserRange } from './owners';
 import { unpackLayer, type LayerRecord, type Room } from './unpack';
 
 export interface StoredLayer {
@@ -20,26 +21,38 @@ export interface StoredLayer {
 
 const STAGING = '.new-';
 
-/** null where the layer is not here. */
-export async function findLayer(store: string, digest: string): Promise<StoredLayer | null> {
+/** null where the layer is not here, or where its files belong to others than those of `range`. */
+export async function findLayer(store: string, digest: string, range: UserRange | null): Promise<StoredLayer | null> {
   const directory = path.join(store, nameOf(digest));
   const text = await readFile(path.join(directory, 'layer.json'), 'utf8').catch(() => null);
-  return text === null ? null : { files: path.join(directory, 'files'), record: JSON.parse(text) as LayerRecord };
+  if (text === null) return null;
+  const record = JSON.parse(text) as LayerRecord;
+  if (record.range !== (range === null ? undefined : rangeName(range))) return null;
+  return { files: path.join(directory, 'files'), record };
+}
+
+/** A layer in a file, compressed or not. */
+export interface PackedLayer {
+  /** Of its content without compression. */
+  digest: string;
+  file: string;
+  mediaType: string;
 }
 
 /**
- * Unpacks a layer from a file. @param digest of its content without compression
+ * Unpacks a layer. @param range whom its files belong to
  * @throws ImageError where the content is another one, or no layer
  */
-export async function addLayer(store: string, digest: string, file: string, mediaType: string, room: Room) {
+export async function addLayer(store: string, layer: PackedLayer, room: Room, range: UserRange | null): Promise<void> {
+  const { digest } = layer;
   const staging = path.join(store, `${STAGING}${randomBytes(6).toString('hex')}`);
   try {
     const record = await asDriverErrorsOfDisk(async () => {
       await mkdir(path.join(staging, 'files'), { recursive: true, mode: 0o700 });
-      return unpackVerified(path.join(staging, 'files'), digest, file, mediaType, room);
+      return unpackVerified(path.join(staging, 'files'), layer, room, range);
     });
     await writeFile(path.join(staging, 'layer.json'), JSON.stringify(record), { mode: 0o600 });
-    await rm(path.join(store, nameOf(digest)), { recursive: true, force: true });
+    await removeTree(path.join(store, nameOf(digest)));
     await rename(staging, path.join(store, nameOf(digest)));
   } catch (error) {
     await removeTree(staging).catch(() => undefined);
@@ -49,10 +62,9 @@ export async function addLayer(store: string, digest: string, file: string, medi
 
 async function unpackVerified(
   directory: string,
-  digest: string,
-  file: string,
-  mediaType: string,
+  { digest, file, mediaType }: PackedLayer,
   room: Room,
+  range: UserRange | null,
 ): Promise<LayerRecord> {
   const hash = createHash(digest.slice(0, digest.indexOf(':')));
   const { stream, ended } = decompress(createReadStream(file, { highWaterMark: 256 * 1024 }), mediaType);
@@ -70,7 +82,7 @@ async function unpackVerified(
   hashed.catch(() => undefined);
   ended.catch(() => undefined);
   try {
-    const record = await unpackLayer(tar, directory, room);
+    const record = await unpackLayer(tar, directory, room, range);
     // An archive may end before its stream does.
     tar.resume();
     await hashed;

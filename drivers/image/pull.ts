@@ -1,6 +1,6 @@
 // Pulls images: manifest, configuration, layers that are not here yet, and the root that they make.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { manifestReferenceOf, parseImageReference, pinnedReference } from '../../core/image_reference';
 import type { PulledImage } from '../../core/image_settings';
@@ -9,11 +9,12 @@ import { DriverError, type DriverContext } from '../driver';
 import type { ImageAccess, ImageDriver, PullRequest } from '../image';
 import type { Outbound } from '../outbound';
 import { removeTree } from '../remove_tree';
-import { settleUser } from './accounts';
+import { isInRange, settleUser } from './accounts';
 import { parseConfiguration } from './config';
 import { openLayoutClient } from './layout';
 import { addLayer, fileSize, findLayer, pruneLayers, type StoredLayer } from './layer_store';
 import { broken, parseImageManifest, type Descriptor, type Manifest } from './manifest';
+import type { UserRange } from './owners';
 import { pushLayout } from './push';
 import { openRegistryClient, type RegistryClient } from './registry_client';
 import { buildRoot, completeRoot } from './root';
@@ -50,18 +51,22 @@ async function pull(client: RegistryClient, request: PullRequest, ctx: DriverCon
   const { manifest, top } = await findManifest(client, manifestReferenceOf(parseImageReference(reference)), ctx);
   const configFile = await download(client, manifest.config, store, ctx);
   const config = parseConfiguration(await readConfig(configFile, manifest.config), manifest.layers.length);
-  await pullLayers(client, manifest, config.layers, request, ctx);
-  const stored = await Promise.all(config.layers.map((digest) => findLayer(store, digest)));
+  const range = isInRange(config.user) ? request.range : null;
+  await pullLayers(client, { manifest, digests: config.layers, range }, request, ctx);
+  const stored = await Promise.all(config.layers.map((digest) => findLayer(store, digest, range)));
   const staging = path.join(store, `.new-${randomBytes(6).toString('hex')}`);
   try {
     await buildRoot(
       staging,
       stored.filter((layer): layer is StoredLayer => layer !== null),
+      range,
     );
-    await completeRoot(staging, config.settings.working_directory);
-    const user = await settleUser(staging, config.user);
+    await completeRoot(staging, config.settings.working_directory, range);
+    const user = await settleUser(staging, config.user, range);
+    // Files of several users are seen by nobody but the runtime.
+    if (range !== null) await chmod(staging, 0o700);
     await rename(staging, directory);
-    const settings = { ...config.settings, user };
+    const settings = { ...config.settings, user, ...(range && { first_user_id: range.first }) };
     return { reference: pinnedReference(reference, top), digest: manifest.digest, layers: config.layers, settings };
   } catch (error) {
     await removeTree(staging).catch(() => undefined);
@@ -96,14 +101,13 @@ async function readConfig(file: string, { size }: Descriptor): Promise<Buffer> {
 
 async function pullLayers(
   client: RegistryClient,
-  manifest: Manifest,
-  digests: readonly string[],
+  { manifest, digests, range }: { manifest: Manifest; digests: readonly string[]; range: UserRange | null },
   { layers: store, tell }: PullRequest,
   ctx: DriverContext,
 ): Promise<void> {
   const room = { files: limits.imageFilesMax, bytes: limits.imageBytesMax };
   for (const [position, digest] of digests.entries()) {
-    const there = await findLayer(store, digest);
+    const there = await findLayer(store, digest, range);
     if (there) {
       room.files -= there.record.files;
       room.bytes -= there.record.bytes;
@@ -113,7 +117,7 @@ async function pullLayers(
     await tell(`Layer ${position + 1} of ${digests.length}: ${formatSize(layer.size)}`);
     const file = await download(client, layer, store, ctx);
     try {
-      await addLayer(store, digest, file, layer.mediaType, room);
+      await addLayer(store, { digest, file, mediaType: layer.mediaType }, room, range);
     } finally {
       await rm(file, { force: true });
     }

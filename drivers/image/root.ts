@@ -1,26 +1,51 @@
 // The root of an image: its layers, one over the other. Files are hard links to those of the layers, so that releases
 // that share layers share their space; nobody writes in a root or in a layer afterwards.
-import { chmod, copyFile, link, lstat, mkdir, opendir, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  lchown,
+  link,
+  lstat,
+  mkdir,
+  opendir,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import path from 'node:path';
 import type { StoredLayer } from './layer_store';
 import { broken } from './manifest';
+import { giveTo, ROOT, type UserRange } from './owners';
 import { openSafeTree, partsOf, type SafeTree } from './safe_tree';
 
-/** Puts the layers together, the lowest first, in a new directory. @throws ImageError */
-export async function buildRoot(directory: string, layers: readonly StoredLayer[]): Promise<void> {
+/**
+ * Puts the layers together, the lowest first, in a new directory. @param range whom their files belong to
+ * @throws ImageError
+ */
+export async function buildRoot(
+  directory: string,
+  layers: readonly StoredLayer[],
+  range: UserRange | null,
+): Promise<void> {
   await mkdir(directory, { mode: 0o755 });
-  const permissions = new Map<string, number>();
+  await giveTo(range, directory, ROOT);
+  const permissions = new Map<string, { mode: number; owner: [uid: number, gid: number] }>();
   for (const layer of layers) {
     // What is known of directories does not outlive a layer: the next one may put something else in their place.
-    const tree = openSafeTree(directory);
+    const tree = openSafeTree(directory, range);
     await applyWhiteouts(tree, layer);
     await linkFiles(tree, layer.files, []);
     for (const { name, target } of layer.record.links) await linkLower(tree, partsOf(name), partsOf(target));
-    for (const [name, mode] of Object.entries(layer.record.directories)) permissions.set(name, mode);
+    const { directories, owners = {} } = layer.record;
+    for (const [name, mode] of Object.entries(directories))
+      permissions.set(name, { mode, owner: owners[name] ?? [0, 0] });
   }
-  for (const [name, mode] of permissions) {
+  for (const [name, { mode, owner }] of permissions) {
     const at = path.join(directory, name);
-    if ((await lstat(at).catch(() => null))?.isDirectory()) await chmod(at, mode);
+    if (!(await lstat(at).catch(() => null))?.isDirectory()) continue;
+    await giveTo(range, at, { uid: owner[0], gid: owner[1] });
+    await chmod(at, mode);
   }
 }
 
@@ -45,8 +70,8 @@ async function linkFiles(tree: SafeTree, from: string, parts: string[]): Promise
     }
     const target = await tree.place(at);
     await tree.remove(at);
-    if (entry.isSymbolicLink()) await symlink(await readlink(source), target);
-    else await share(source, target);
+    if (entry.isSymbolicLink()) await copyLink(tree, source, target);
+    else await share(tree, source, target);
   }
 }
 
@@ -58,18 +83,29 @@ async function linkLower(tree: SafeTree, name: string[], target: string[]): Prom
   if (name.join('/') === target.join('/')) return;
   const at = await tree.place(name);
   await tree.remove(name);
-  if (found.isSymbolicLink()) await symlink(await readlink(from), at);
-  else await share(from, at);
+  if (found.isSymbolicLink()) await copyLink(tree, from, at);
+  else await share(tree, from, at);
+}
+
+async function copyLink({ range }: SafeTree, source: string, target: string): Promise<void> {
+  await symlink(await readlink(source), target);
+  if (range !== null) await copyOwner(source, target);
 }
 
 /** A file system counts links to a file, and has a limit. */
-async function share(source: string, target: string): Promise<void> {
+async function share({ range }: SafeTree, source: string, target: string): Promise<void> {
   try {
     await link(source, target);
   } catch (error) {
     if (!['EMLINK', 'EXDEV', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     await copyFile(source, target);
+    if (range !== null) await copyOwner(source, target);
   }
+}
+
+async function copyOwner(source: string, target: string): Promise<void> {
+  const { uid, gid } = await lstat(source);
+  await lchown(target, uid, gid);
 }
 
 /** Directories that every root has, as real ones: the sandbox mounts over them. */
@@ -78,8 +114,12 @@ const MOUNT_POINTS = ['dev', 'etc', 'proc', 'tmp'];
 const HOST_FILES = ['etc/hostname', 'etc/hosts', 'etc/resolv.conf'];
 
 /** Adds what the sandbox needs, and the working directory. */
-export async function completeRoot(directory: string, workingDirectory: string): Promise<void> {
-  const tree = openSafeTree(directory);
+export async function completeRoot(
+  directory: string,
+  workingDirectory: string,
+  range: UserRange | null,
+): Promise<void> {
+  const tree = openSafeTree(directory, range);
   for (const name of MOUNT_POINTS) await tree.directory([name]);
   await chmod(path.join(directory, 'tmp'), 0o1777);
   for (const name of HOST_FILES) await replaceText(tree, name, '');
@@ -92,6 +132,7 @@ export async function replaceText(tree: SafeTree, name: string, text: string): P
   const at = await tree.place(parts);
   await rm(at, { recursive: true, force: true });
   await writeFile(at, text, { flag: 'wx', mode: 0o644 });
+  await giveTo(tree.range, at, ROOT);
 }
 
 const LINKS_MAX = 40;

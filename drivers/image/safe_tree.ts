@@ -3,6 +3,7 @@
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { broken } from './manifest';
+import { giveTo, ROOT, type UserRange } from './owners';
 
 const PATH_BYTES_MAX = 4096;
 const NAME_BYTES_MAX = 255;
@@ -20,6 +21,8 @@ export function partsOf(name: string): string[] {
 
 export interface SafeTree {
   readonly root: string;
+  /** Whom its files belong to; null: all of them to one user. */
+  readonly range: UserRange | null;
   /** Where the parts are on the host, once all directories above are there. */
   place(parts: readonly string[]): Promise<string>;
   /** A directory at the parts: the one that is there, or a new one in the place of something else. */
@@ -30,16 +33,17 @@ export interface SafeTree {
   find(parts: readonly string[]): Promise<string | null>;
 }
 
-export function openSafeTree(root: string): SafeTree {
+/** @param range directories that it makes belong to root of the image */
+export function openSafeTree(root: string, range: UserRange | null): SafeTree {
   const known = new Set<string>(['']);
   const makeDirectory = async (name: string): Promise<void> => {
     if (known.has(name)) return;
-    await ensureDirectory(path.join(root, name));
+    await ensureDirectory(path.join(root, name), range);
     known.add(name);
   };
 
   const tree: SafeTree = {
-    root,
+    ...{ root, range },
     async place(parts) {
       await tree.directory(parts.slice(0, -1));
       return path.join(root, ...parts);
@@ -70,11 +74,12 @@ export function openSafeTree(root: string): SafeTree {
   return tree;
 }
 
-async function ensureDirectory(at: string): Promise<void> {
+async function ensureDirectory(at: string, range: UserRange | null): Promise<void> {
   const found = await lstat(at).catch(() => null);
   if (found?.isDirectory()) return;
   if (found) await rm(at);
   await mkdir(at, { mode: 0o755 });
+  await giveTo(range, at, ROOT);
 }
 
 function forget(known: Set<string>, name: string): void {

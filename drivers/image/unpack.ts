@@ -1,5 +1,6 @@
-// Unpacks one layer into a directory of its own (image-spec, layer.md). Files keep their permissions; devices, pipes,
-// owners and the set-user-id bits are left out. What the layer takes away from lower ones (whiteouts) and hard links to
+// Unpacks one layer into a directory of its own (image-spec, layer.md). Files keep their permissions, and their owners
+// where the host has a range of user ids for them; devices, pipes, capabilities and set-user-id bits of files are left
+// out. What the layer takes away from lower ones (whiteouts) and hard links to
 // their files are noted, since the lower ones are not here.
 import { constants } from 'node:fs';
 import { chmod, link, lstat, open, symlink } from 'node:fs/promises';
@@ -7,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { limits } from '../../core/limits';
 import { broken } from './manifest';
+import { giveTo, rangeName, type UserRange } from './owners';
 import { openSafeTree, partsOf, type SafeTree } from './safe_tree';
 
 /** What a layer is beside its files. Names are relative to the root, without a slash at the beginning. */
@@ -19,6 +21,9 @@ export interface LayerRecord {
   links: { name: string; target: string }[];
   /** Permissions of directories that the layer names; others are there because something lies in them. */
   directories: Record<string, number>;
+  /** Their users and groups, and the range that all files of the layer belong to; absent: to one user. */
+  owners?: Record<string, [uid: number, gid: number]>;
+  range?: string;
   files: number;
   bytes: number;
 }
@@ -34,9 +39,17 @@ const OPAQUE = '.wh..wh..opq';
 const SYMLINK_BYTES_MAX = 4095;
 
 /** @throws ImageError for what is no layer, or for one that has no room */
-export async function unpackLayer(tar: Readable, directory: string, room: Room): Promise<LayerRecord> {
-  const record: LayerRecord = { whiteouts: [], opaque: [], links: [], directories: {}, files: 0, bytes: 0 };
-  const state = { tree: openSafeTree(directory), record, room };
+export async function unpackLayer(
+  tar: Readable,
+  directory: string,
+  room: Room,
+  range: UserRange | null,
+): Promise<LayerRecord> {
+  const record: LayerRecord = {
+    ...{ whiteouts: [], opaque: [], links: [], directories: {}, files: 0, bytes: 0 },
+    ...(range && { owners: {}, range: rangeName(range) }),
+  };
+  const state = { tree: openSafeTree(directory, range), record, room };
   const entries = extract();
   // A broken stream ends the entries, which then throw.
   tar.on('error', (error) => entries.destroy(error));
@@ -73,21 +86,33 @@ function takeRoom({ record, room }: State, { size = 0 }: Header): void {
 
 async function unpackEntry(state: State, entry: Entry): Promise<void> {
   const { tree, record } = state;
-  const { name, type, mode = 0o644, linkname } = entry.header;
+  const { name, type, linkname } = entry.header;
   const parts = partsOf(name);
   const last = parts.at(-1) ?? '';
   if (last.startsWith(WHITEOUT)) return noteWhiteout(record, parts);
   if (type === 'directory') {
-    const at = await tree.directory(parts);
-    const permissions = (mode & 0o777) | 0o700;
-    await chmod(at, permissions);
-    record.directories[parts.join('/')] = permissions;
-    return;
+    return unpackDirectory(state, parts, entry.header);
   }
   if (parts.length === 0) return;
   if (type === 'file' || type === 'contiguous-file') return writeEntry(tree, parts, entry);
-  if (type === 'symlink') return makeSymlink(tree, parts, linkname ?? '');
+  if (type === 'symlink') return makeSymlink(tree, parts, linkname ?? '', ownerOf(entry.header));
   if (type === 'link') return makeLink(state, parts, partsOf(linkname ?? ''));
+}
+
+/** Root of the image may enter and write all directories, as root does; one user for all needs the permissions. */
+async function unpackDirectory({ tree, record }: State, parts: string[], header: Header): Promise<void> {
+  const { mode = 0o755 } = header;
+  const { uid, gid } = ownerOf(header);
+  const permissions = tree.range === null ? (mode & 0o777) | 0o700 : mode & 0o3777;
+  const at = await tree.directory(parts);
+  await giveTo(tree.range, at, { uid, gid });
+  await chmod(at, permissions);
+  record.directories[parts.join('/')] = permissions;
+  if (record.owners) record.owners[parts.join('/')] = [uid, gid];
+}
+
+function ownerOf({ uid, gid }: Header): { uid: number; gid: number } {
+  return { uid: uid ?? 0, gid: gid ?? 0 };
 }
 
 function noteWhiteout({ whiteouts, opaque }: LayerRecord, parts: string[]): void {
@@ -108,18 +133,26 @@ async function writeEntry(tree: SafeTree, parts: string[], entry: Entry): Promis
   const file = await open(at, NEW_FILE, 0o600);
   try {
     for await (const chunk of entry) await file.write(chunk as Buffer);
-    await file.chmod(((entry.header.mode ?? 0o644) & 0o777) | 0o600);
+    await giveTo(tree.range, at, ownerOf(entry.header));
+    const mode = (entry.header.mode ?? 0o644) & 0o777;
+    await file.chmod(tree.range === null ? mode | 0o600 : mode);
   } finally {
     await file.close();
   }
 }
 
-async function makeSymlink(tree: SafeTree, parts: string[], target: string): Promise<void> {
+async function makeSymlink(
+  tree: SafeTree,
+  parts: string[],
+  target: string,
+  owner: { uid: number; gid: number },
+): Promise<void> {
   if (target === '' || target.includes('\0') || Buffer.byteLength(target) > SYMLINK_BYTES_MAX)
     throw broken('a layer has a link that leads nowhere');
   const at = await tree.place(parts);
   await tree.remove(parts);
   await symlink(target, at);
+  await giveTo(tree.range, at, owner);
 }
 
 /** A link to a file that is not in this layer is made when the layers come together. */

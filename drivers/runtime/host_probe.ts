@@ -16,6 +16,8 @@ import { rangeTrial } from './user_ranges';
 export interface User {
   uid: number;
   gid: number;
+  /** Further ones. */
+  groups?: number[];
 }
 
 export interface RuntimeHost {

@@ -1,10 +1,12 @@
-// The root of an image as a unit sees it. A second bubblewrap runs within the sandbox of the unit, as the user of the
-// tenant: what the image holds, whatever its links lead to, is only ever resolved where nothing of the host is. Nothing
-// of the image is executed before, so it needs neither a shell nor a C library.
+// The root of an image as a unit sees it, in the user namespace of a range, or in one with a single user id. A second
+// bubblewrap runs within the sandbox of the unit, as a user of the tenant: what the image holds, whatever its links
+// lead to, is only ever resolved where nothing of the host is. Nothing of the image is executed before, so it needs
+// neither a shell nor a C library.
 import { DriverError } from '../driver';
 import type { UnitImage, UnitSpec } from '../runtime';
-import { requireTargets } from './sandbox';
+import { passable, requireTargets } from './sandbox';
 import { FILTER_FD } from './seccomp';
+import { RANGE_FD } from './user_ranges';
 
 /** Where the sandbox around it shows a volume: its mount path counts within the image alone. */
 const VOLUMES = '/mnt';
@@ -16,6 +18,16 @@ export function outerMounts({ mounts }: UnitSpec): UnitSpec['mounts'] {
 }
 
 /**
+ * What root of an image may do in its user namespace: what Docker allows, without what would reach beyond (AUDIT_WRITE,
+ * MKNOD, NET_RAW).
+ */
+const CAPABILITIES = [
+  ...['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_BIND_SERVICE', 'SETFCAP', 'SETGID', 'SETPCAP'],
+  ...['SETUID', 'SYS_CHROOT'],
+];
+
+/**
+ * @param hasRange its user namespace is in RANGE_FD, and the process that enters it has the user of the image
  * @param filtered it takes a filter of system calls from FILTER_FD; the sandbox around it must still make this one
  * @returns the command that enters the image, and the options that it reads from OPTIONS_FD
  * @throws DriverError invalid
@@ -24,7 +36,7 @@ export function imageSandbox(
   bubblewrap: string,
   spec: UnitSpec,
   image: UnitImage,
-  filtered: boolean,
+  { hasRange, filtered }: { hasRange: boolean; filtered: boolean },
 ): { command: string[]; options: string[] } {
   requireTargets({ files: '/', mounts: spec.mounts.filter(({ target }) => !target.startsWith('/app')) });
   const variables = Object.entries({ HOME: image.user.home, ...image.env, ...spec.env });
@@ -33,8 +45,12 @@ export function imageSandbox(
   if (inside.length === 0)
     throw new DriverError('invalid', 'The image names no command. Set the `command` of the process type.');
   const options = [
-    ...rootOptions(image),
-    ...spec.mounts.flatMap(({ target }, position) => ['--bind', `${VOLUMES}/${position}`, target]),
+    ...(hasRange ? rangeOptions(image) : singleOptions(image)),
+    ...rootOptions(),
+    ...spec.mounts.flatMap(({ target }, position) => [
+      ...(hasRange ? passable(target) : []),
+      ...['--bind', `${VOLUMES}/${position}`, target],
+    ]),
     ...(spec.readable ?? []).flatMap((directory) => ['--ro-bind', directory, directory]),
     ...['--chdir', image.working_directory],
     '--clearenv',
@@ -44,9 +60,18 @@ export function imageSandbox(
   return { command: [bubblewrap, ...filter, '--args', String(OPTIONS_FD), '--', ...inside], options };
 }
 
-function rootOptions({ user }: UnitImage): string[] {
+function singleOptions({ user }: UnitImage): string[] {
+  return ['--unshare-user', '--uid', String(user.uid), '--gid', String(user.gid)];
+}
+
+/** Others than root have no capability, and no program gives them one. */
+function rangeOptions({ user }: UnitImage): string[] {
+  const capabilities = user.uid === 0 ? CAPABILITIES.flatMap((name) => ['--cap-add', `CAP_${name}`]) : [];
+  return ['--userns', String(RANGE_FD), ...capabilities];
+}
+
+function rootOptions(): string[] {
   return [
-    ...['--unshare-user', '--uid', String(user.uid), '--gid', String(user.gid)],
     ...['--bind', '/app', '/'],
     ...['--bind', '/proc', '/proc'],
     ...['--dev', '/dev'],

@@ -3,7 +3,7 @@
 //   sh              where the unit uses several user ids: makes the user namespace that has them (user_ranges.ts)
 //   nsenter         the network of the project, where it has one of its own
 //   bwrap           the sandbox, where there is one; dies with the shim and takes all inside along
-//   setpriv         as root: the user of the tenant, without any capability
+//   setpriv         as root: the user of the tenant, or that of the image within its range, without any capability
 //   sh              reads the variables, which no process above may see: LD_PRELOAD and its like would act on them
 //   bwrap           of an image: makes its files the root (image_sandbox.ts)
 //   the command
@@ -11,6 +11,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import type { UserRange } from '../image/owners';
 import type { EnteredNetwork } from '../network';
 import type { UnitSpec } from '../runtime';
 import { memoryEventsFile, ownProcesses, procsFiles } from './cgroup';
@@ -20,7 +21,7 @@ import { HEALTH_FD, HEALTH_FILE, healthScript } from './image_health';
 import { FILTER_FD, unitFilter } from './seccomp';
 import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
 import { cleanEnvironment, dropTo, sandboxed, type Inside } from './sandbox';
-import { openRange } from './user_ranges';
+import { openRange, userOfImage } from './user_ranges';
 
 // $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as
 // root: only builtins and programs of the system, and no variable of a tenant. Foreground, because shells let
@@ -64,8 +65,7 @@ const scriptRunner = 'eval "$(cat <&3)"';
 /** What is made for a unit before it starts. */
 export interface Surroundings {
   network: EnteredNetwork | null;
-  /** First id of its range of user ids. */
-  range: number | null;
+  range: UserRange | null;
 }
 
 /**
@@ -79,8 +79,9 @@ export function launch(
   spec: UnitSpec,
   surroundings: Surroundings,
 ): ChildProcess {
-  const filter = writeFilter(host, runDirectory, spec);
-  const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, filter !== null) : null;
+  const filter = writeFilter(host, runDirectory, spec, surroundings.range);
+  const given = { hasRange: surroundings.range !== null, filtered: filter !== null };
+  const inner = spec.image && host.bubblewrap ? imageSandbox(host.bubblewrap, spec, spec.image, given) : null;
   const text = inner
     ? imageScript(host, unit, spec, inner, filter !== null)
     : unitScript(host, runDirectory, unit, spec);
@@ -113,8 +114,13 @@ export function launch(
 }
 
 /** @returns the file that holds it; null where the host has no filters */
-function writeFilter(host: RuntimeHost, runDirectory: string, { nested }: UnitSpec): string | null {
-  const filter = host.seccomp ? unitFilter({ nested }) : null;
+function writeFilter(
+  host: RuntimeHost,
+  runDirectory: string,
+  { nested, image }: UnitSpec,
+  range: UserRange | null,
+): string | null {
+  const filter = host.seccomp ? unitFilter({ nested, oneUser: image !== undefined && range === null }) : null;
   if (filter === null) return null;
   const file = path.join(runDirectory, FILTER_FILE);
   writeFileSync(file, filter, { mode: 0o644 });
@@ -141,7 +147,7 @@ function commandOf(
   filter: string | null,
 ): string[] {
   const shell = ['/bin/sh', '-c', scriptRunner, 'platform-unit'];
-  const user = host.userOf(spec.tenant);
+  const user = range !== null && spec.image ? userOfImage(range, spec.image) : host.userOf(spec.tenant);
   const inner = user === null ? shell : [...dropTo(host, user), ...shell];
   const [program = '', ...words] = sandboxed(host, {
     runDirectory,
@@ -152,7 +158,7 @@ function commandOf(
     command: inner,
   });
   return [
-    ...(range !== null && user !== null ? openRange(host, user, range) : []),
+    ...(range !== null && user !== null ? openRange(host, range, user) : []),
     ...(network?.command ?? []),
     ...(spec.kind === 'task' ? host.lowPriority : []),
     program,

@@ -25,6 +25,7 @@ import {
 import { forwardPort, isForwarded, type UnitForwards } from './forwarded_ports';
 import { removeStaging, startUnit } from './start';
 import { portsOfUnit } from './listening';
+import { findUserRange } from './user_ranges';
 import { openUnitNetworks, type UnitNetworks } from './unit_networks';
 import { freePort, isFreeOnLoopback, unitUsage } from './usage';
 
@@ -98,6 +99,7 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
       runtime.networks && runtime.isIsolated && network !== undefined
         ? runtime.networks.isFreeForServer(port, network)
         : isFreeOnLoopback(port),
+    userRange: (place, tenant) => asDriverErrors(() => findUserRange(runtime.host, place, tenant)),
     list: () => listUnits(directory),
     watch: (ended) => runtime.monitor.watch(ended),
     close: () => (runtime.networks?.close(), runtime.monitor.close()),

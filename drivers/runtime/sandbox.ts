@@ -61,7 +61,7 @@ export function sandboxed(host: RuntimeHost, inside: Inside): string[] {
 }
 
 /** Puts setpriv before a command: from root to the user, without capabilities, without a way back. */
-export function dropTo(host: RuntimeHost, { uid, gid }: User): string[] {
+export function dropTo(host: RuntimeHost, { uid, gid, groups = [] }: User): string[] {
   if (host.setpriv === null)
     throw new DriverError('unsupported', 'This host lacks the program setpriv. Install util-linux.');
   return [
@@ -70,7 +70,7 @@ export function dropTo(host: RuntimeHost, { uid, gid }: User): string[] {
     String(uid),
     '--regid',
     String(gid),
-    '--clear-groups',
+    ...(groups.length === 0 ? ['--clear-groups'] : ['--groups', groups.join(',')]),
     '--no-new-privs',
     '--bounding-set=-all',
     '--inh-caps=-all',
@@ -142,7 +142,7 @@ function readOnly(directory: string): string[] {
 }
 
 // bwrap makes missing parents for their owner alone; the tenant must get through.
-function passable(target: string): string[] {
+export function passable(target: string): string[] {
   const parents = target
     .split('/')
     .slice(1, -1)

@@ -89,12 +89,14 @@ const namespaces = [
 
 /**
  * The filter of a unit, null where the numbers of this machine are not known here. `nested`: it may make namespaces and
- * mount in them, since it makes a sandbox within its own.
+ * mount in them, since it makes a sandbox within its own. `oneUser`: it is of an image, in a user namespace with a
+ * single id: calls that change owners are answered as by `ownersFilter`.
  */
 export function unitFilter({
   nested = false,
+  oneUser = false,
   machine = process.arch,
-}: { nested?: boolean; machine?: string } = {}): Buffer | null {
+}: { nested?: boolean; oneUser?: boolean; machine?: string } = {}): Buffer | null {
   const known = machines[machine];
   if (!known) return null;
   const rules = [
@@ -103,6 +105,7 @@ export function unitFilter({
     ...rule(known, 'socket', [load(argument(0)), ...oneOf(FAMILIES, allow), fail(EAFNOSUPPORT)]),
     ...rule(known, 'ptrace', [load(argument(0)), ...oneOf(ATTACHING, fail(EPERM)), allow]),
     ...rule(known, 'ioctl', [load(argument(1)), ...oneOf(TERMINAL_REQUESTS, fail(EPERM)), allow]),
+    ...(oneUser ? ownersRules(known) : []),
   ];
   return assembled(known, nested ? rules : [...rules, ...noNamespaces(known)], fail(ENOSYS));
 }
@@ -120,11 +123,11 @@ const owners = [
 export function ownersFilter(machine: string = process.arch): Buffer {
   const known = machines[machine];
   if (!known) return bytesOf(allow);
-  return assembled(
-    known,
-    owners.flatMap((call) => rule(known, call, [succeed])),
-    allow,
-  );
+  return assembled(known, ownersRules(known), allow);
+}
+
+function ownersRules(machine: Machine): Instruction[] {
+  return owners.flatMap((call) => rule(machine, call, [succeed]));
 }
 
 // The flags of clone3 are in memory, where a filter cannot see them: a C library that finds it missing calls clone.

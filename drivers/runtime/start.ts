@@ -1,7 +1,7 @@
 // Starts units. Whatever is killed in the middle leaves either a staging directory, which the next call removes, or a
 // whole run directory, in which the next call starts a shim: of several shims the first one that writes `handle` is the
 // unit.
-import { chmod, chown, lstat, mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPassable } from '../../core/directory';
@@ -9,10 +9,11 @@ import { CommandFailed, run } from '../command';
 import { DriverError, unboundedContext } from '../driver';
 import type { EnteredNetwork } from '../network';
 import { isDiskOpen } from '../volume/limited_disk';
+import { hostIds, type UserRange } from '../image/owners';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import type { RuntimeHost, User } from './host_probe';
-import { launch } from './launch';
+import { launch, type Surroundings } from './launch';
 import {
   entriesOf,
   runDirectoryOf,
@@ -23,7 +24,8 @@ import {
   type Unit,
 } from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
-import { claimRange } from './user_ranges';
+import { ownMounts } from './mount_owners';
+import { findUserRange } from './user_ranges';
 import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './unit_disk';
 
 const handleWithinMs = 10_000;
@@ -40,18 +42,30 @@ export async function startUnit(
   const runDirectory = runDirectoryOf(directory, spec.id);
   requireValidSpec(spec);
   requireImages(host, spec);
-  const found = (await preparedUnit(directory, spec.id)) ?? (await prepare(host, directory, spec, network));
+  const range = await requireRange(host, spec);
+  const found = (await preparedUnit(directory, spec.id)) ?? (await prepare(host, directory, spec, { network, range }));
   const known = readHandle(runDirectory, spec.id);
   if (known !== null) return known;
   const unit = await inNetwork(found, runDirectory, spec, network);
-  await chownMounts(host, spec);
+  await ownMounts(host, runDirectory, spec, spec.image ? range : null);
   // A host that was started anew has lost its groups.
   if (unit.group !== null) await makeGroup(unit.group, unit.limits);
-  const range = host.mapsRanges && spec.user_range ? await claimRange(spec.user_range) : null;
   const child = launch(host, runDirectory, unit, spec, { network, range }).once('exit', ended);
   const handle = await waitForHandle(runDirectory, spec.id, () => child.pid === undefined || child.exitCode !== null);
   if (handle !== null) return handle;
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
+}
+
+/** Of an image: the range that its files have. @throws DriverError invalid, transient */
+async function requireRange(host: RuntimeHost, { image, user_range, tenant }: UnitSpec): Promise<UserRange | null> {
+  if (user_range === undefined || (image && image.first_user_id === undefined)) return null;
+  const range = await findUserRange(host, user_range, tenant);
+  if (image && image.first_user_id !== range?.first)
+    throw new DriverError(
+      'invalid',
+      'The files of this version belong to user ids that the host no longer gives to the application. Deploy it again.',
+    );
+  return range;
 }
 
 // A start of the host leaves a disk that may be damaged: what was on it is made anew.
@@ -90,7 +104,7 @@ async function prepare(
   host: RuntimeHost,
   directory: string,
   spec: UnitSpec,
-  network: EnteredNetwork | null,
+  { network, range }: Surroundings,
 ): Promise<Unit> {
   const runDirectory = runDirectoryOf(directory, spec.id);
   await removeStaging(directory, spec.id);
@@ -99,10 +113,12 @@ async function prepare(
   await mkdir(draft, { mode: 0o711 });
   try {
     if (!host.bubblewrap && user !== null) [directory, spec.directory].forEach(requireReachable);
-    await chownTree(spec.directory, user);
+    const ofImage = spec.image ? range : null;
+    if (ofImage === null) await chownTree(spec.directory, user);
     const disk = await makeDiskFor(host, draft, spec);
     await createRunFiles(draft, user, disk);
-    if (hasCopy(spec)) await copyFiles(host, draft, disk, spec);
+    if (ofImage !== null) await shareRunFiles(draft, disk, spec, ofImage);
+    if (hasCopy(spec)) await copyFiles(host, draft, disk, { spec, range: ofImage });
     const unit = unitOf(host, runDirectory, spec, network);
     await writeFile(path.join(draft, 'unit.json'), JSON.stringify(unit), { mode: 0o600, flush: true });
     if (unit.group !== null) await makeGroup(unit.group, unit.limits);
@@ -164,15 +180,28 @@ async function createRunFiles(draft: string, user: User | null, disk: string): P
   for (const theirs of ['out', 'err', 'tmp']) await chown(path.join(draft, theirs), user.uid, user.gid);
 }
 
+/**
+ * An image with users of its own: all of them use its /tmp, and its first program owns what it prints to, as in
+ * containers. Only the host looks after who may enter the directory around them.
+ */
+async function shareRunFiles(draft: string, disk: string, { image }: UnitSpec, range: UserRange): Promise<void> {
+  await chmod(path.join(disk, 'tmp'), 0o1777);
+  const { uid, gid } = hostIds(range, image?.user ?? range.root);
+  for (const file of ['out', 'err']) await chown(path.join(draft, file), uid, gid);
+  await chmod(draft, 0o700);
+}
+
 // A program of the tenant may write in what is copied: the release command of a rollback, or, without a sandbox, an
 // instance. A link that it puts in the place of a directory meanwhile must lead cp to nothing that the tenant may not
-// read anyway: so cp runs as its user, and in a sandbox where there is one.
+// read anyway: so cp runs as its user, and in a sandbox where there is one. In an image with users of its own nobody
+// writes, and only root may read and make files of all of them.
 async function copyFiles(
   host: RuntimeHost,
   draft: string,
   disk: string,
-  { directory, tenant, limits }: UnitSpec,
+  { spec, range }: { spec: UnitSpec; range: UserRange | null },
 ): Promise<void> {
+  const { directory, tenant, limits } = spec;
   const files = path.join(disk, 'files');
   const user = host.userOf(tenant);
   await mkdir(files, { mode: 0o700 });
@@ -180,7 +209,8 @@ async function copyFiles(
   const [from, to] = host.bubblewrap ? [sourceInside, '/app'] : [directory, files];
   const mounts = host.bubblewrap ? [{ source: directory, target: sourceInside }] : [];
   const copy = (options: string[]) => {
-    const command = [...(user === null ? [] : dropTo(host, user)), 'cp', ...options, '--', `${from}/.`, to];
+    const drop = user === null || range !== null ? [] : dropTo(host, user);
+    const command = [...drop, 'cp', ...options, '--', `${from}/.`, to];
     const [program = '', ...args] = sandboxed(host, { runDirectory: draft, files, mounts, command });
     return run(program, args, unboundedContext());
   };
@@ -193,7 +223,7 @@ async function copyFiles(
     if (modern && /reflink|option/.test(error.stderr)) return copy(['-a']);
     throw error;
   });
-  await chmod(files, 0o700);
+  await chmod(files, range === null ? 0o700 : 0o755);
 }
 
 // The same build would leave the same files: trying again is of no use.
@@ -215,16 +245,6 @@ async function chownTree(tree: string, user: User | null): Promise<void> {
   if (user === null || (await stat(tree)).uid === user.uid) return;
   await chmod(tree, 0o700);
   await run('chown', ['-Rh', `${user.uid}:${user.gid}`, '--', tree], unboundedContext());
-}
-
-async function chownMounts(host: RuntimeHost, spec: UnitSpec): Promise<void> {
-  const user = host.userOf(spec.tenant);
-  for (const { source } of spec.mounts) {
-    const stats = await lstat(source).catch(() => null);
-    if (stats === null) throw new DriverError('transient', 'The files of a volume are not available yet.');
-    if (!stats.isDirectory()) throw new DriverError('invalid', 'The files of a volume are not a directory.');
-    if (user !== null && stats.uid !== user.uid) await chown(source, user.uid, user.gid);
-  }
 }
 
 async function waitForHandle(runDirectory: string, unitId: string, hasFailed: () => boolean): Promise<Handle | null> {

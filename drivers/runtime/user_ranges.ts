@@ -1,14 +1,16 @@
-// Ranges of user ids for programs that need more than one user: builds of Dockerfiles. A directory in which files of
-// such users lie has a range of its own as long as it is there, which nothing else on the host has.
+// Ranges of user ids for programs that need more than one user: builds of Dockerfiles, and images. A directory in which
+// files of such users lie has a range of its own as long as it is there, which nothing else on the host has.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { hostIds, LAST_ID, type UserRange } from '../image/owners';
+import type { UnitImage } from '../runtime';
 import type { RuntimeHost, User } from './host_probe';
 import { dropTo } from './sandbox';
 import { LAST_TENANT_ID, readClaims, withClaimsLocked } from './user_ids';
 
 /** File descriptor of the user namespace that has the range, within the unit. */
 export const RANGE_FD = 9;
-const STEP = 65_536;
+const STEP = LAST_ID + 1;
 /** From 2^31 on an id is a negative number for some programs. */
 const HIGHEST = 2 ** 31 - STEP;
 /** Claims of the directories of this host: files named after the first id of the range, with the directory. */
@@ -34,6 +36,13 @@ export function claimRange(directory: string, claims: string = CLAIMS): Promise<
   });
 }
 
+/** null where units have one user id each. @throws DriverError transient */
+export async function findUserRange(host: RuntimeHost, directory: string, tenant: number): Promise<UserRange | null> {
+  const root = host.mapsRanges ? host.userOf(tenant) : null;
+  const first = root === null ? null : await claimRange(path.resolve(directory));
+  return root === null || first === null ? null : { root, first };
+}
+
 /** subuid(5), `name:first:count`: what users of this host may give to their containers. */
 function delegatedIds(file: string): [first: number, last: number][] {
   let text = '';
@@ -48,22 +57,29 @@ function delegatedIds(file: string): [first: number, last: number][] {
   });
 }
 
+/** As whom an image of a range is started: its user is one of the host's. */
+export function userOfImage(range: UserRange, { user }: UnitImage): User {
+  const groups = (user.groups ?? []).map((gid) => hostIds(range, { uid: 0, gid }).gid);
+  return { ...hostIds(range, user), groups };
+}
+
 /**
  * Put before the command of a unit by root: opens RANGE_FD. Only who has made a user namespace may enter it without
- * rights, so the user of the tenant makes it, and only root may say which ids it has: 0, root inside, is the user of
+ * rights, so the user of the unit makes it, and only root may say which ids it has: 0, root inside, is the user of
  * the tenant, the others are the range; in one write(2), for which the printf of a shell may take several. The process
  * that holds it open meanwhile ends by itself where nobody ends it.
  */
-export function openRange(host: RuntimeHost, user: User, first: number): string[] {
+export function openRange(host: RuntimeHost, { root, first }: UserRange, owner: User = root): string[] {
   const map = (own: number) => `'0 ${own} 1\\n1 ${first} ${STEP - 1}\\n'`;
+  const drop = dropTo(host, { uid: owner.uid, gid: owner.gid }).join(' ');
   const script = `
-${dropTo(host, user).join(' ')} unshare --user sleep 10 < /dev/null > /dev/null 2>&1 & holder=$!
+${drop} unshare --user sleep 10 < /dev/null > /dev/null 2>&1 & holder=$!
 ours=$(readlink /proc/self/ns/user) tries=0
 until theirs=$(readlink "/proc/$holder/ns/user") && [ "$theirs" != "$ours" ]; do
   tries=$((tries + 1)); [ "$tries" -lt 500 ] || exit 125; sleep 0.01
 done
-env printf ${map(user.uid)} > "/proc/$holder/uid_map" || exit 125
-env printf ${map(user.gid)} > "/proc/$holder/gid_map" || exit 125
+env printf ${map(root.uid)} > "/proc/$holder/uid_map" || exit 125
+env printf ${map(root.gid)} > "/proc/$holder/gid_map" || exit 125
 exec ${RANGE_FD}< "/proc/$holder/ns/user"
 { kill "$holder"; wait "$holder"; } 2> /dev/null
 exec "$@"
@@ -72,8 +88,8 @@ exec "$@"
 }
 
 /** What prints 7 where a unit can use the ids of a range. */
-export function rangeTrial(host: RuntimeHost, bubblewrap: string, user: User): { before: string[]; script: string } {
+export function rangeTrial(host: RuntimeHost, bubblewrap: string, root: User): { before: string[]; script: string } {
   const inner = `--userns ${RANGE_FD} --cap-add ALL --bind / / --bind /proc /proc --dev /dev`;
   const script = `${bubblewrap} ${inner} -- setpriv --reuid 7 --regid 7 --clear-groups id -u`;
-  return { before: openRange(host, user, HIGHEST), script };
+  return { before: openRange(host, { root, first: HIGHEST }), script };
 }

@@ -9,7 +9,7 @@ import { addProcessTypes } from '../../models/deployment_work';
 import { findPlanning } from '../../models/deployment_plan';
 import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 import { requireCommands } from './commands';
-import { imagePlan, layersDirectory } from './image';
+import { imagePlan, imageRange, layersDirectory } from './image';
 import {
   abortWhenCanceled,
   appendDeploymentLog,
@@ -27,7 +27,8 @@ export async function takeBuiltImage(row: DeploymentRow, built: StoredPlan, ctx:
   if (!planning) throw new DriverError('transient', 'The application was deleted.');
   const directory = artifactDirectory(row, ctx);
   const layout = path.join(cacheDirectory(row, ctx), BUILT_IMAGE);
-  const request = { layout, layers: layersDirectory(row, ctx), directory, tell: () => Promise.resolve() };
+  const range = await imageRange(row, planning, ctx);
+  const request = { layout, layers: layersDirectory(row, ctx), directory, range, tell: () => Promise.resolve() };
   await removeDirectory(directory);
   try {
     const image = await abortWhenCanceled(row, ctx, (inner) => requireHost(ctx).images.load(request, inner));

@@ -18,7 +18,14 @@ import { LeaseLost, progressing, settled, type JobContext, type Outcome } from '
 import { publishRoutesBeforeCommit, publishRoutes } from '../application/reconcile_stack';
 import { unitImageOf } from '../instance/image';
 import { requireMounts } from '../instance/mounts';
-import { DeploymentFailure, artifactDirectory, appendDeploymentLog, requireTimeLeft, type DeploymentRow } from './row';
+import {
+  DeploymentFailure,
+  artifactDirectory,
+  appendDeploymentLog,
+  rangeDirectory,
+  requireTimeLeft,
+  type DeploymentRow,
+} from './row';
 import { pullSource } from './image';
 import { requireHealthy, warnOfWaiting } from './unhealthy';
 import { removeTask, runDeploymentTask, type Task } from './task';
@@ -83,6 +90,7 @@ function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext)
         command: found.command,
         directory: artifactDirectory(row, ctx),
         image: unitImageOf(found, found.command),
+        ...(found.image && { user_range: rangeDirectory(row.application_id, ctx) }),
         root_directory: found.root_directory,
         mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
         env: { ...trust.env, ...found.variables, ...planning.platformVariables(row) },

@@ -1,8 +1,10 @@
 // An image as the source: it is pulled when the deployment begins, and what was found is what runs, also after the tag
 // has moved on.
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { commandLineOf, type PulledImage } from '../../core/image_settings';
-import { DriverError } from '../../drivers/driver';
+import { asDriverErrors, DriverError } from '../../drivers/driver';
+import type { UserRange } from '../../drivers/image';
 import { ImageError } from '../../drivers/image';
 import { addProcessTypes } from '../../models/deployment_work';
 import { findPlanning, type Planning } from '../../models/deployment_plan';
@@ -14,6 +16,7 @@ import {
   artifactDirectory,
   cacheDirectory,
   DeploymentFailure,
+  rangeDirectory,
   removeDirectory,
   type DeploymentRow,
   type StoredPlan,
@@ -50,6 +53,7 @@ async function pullImage(
     const access = await imageAccess(row, reference, planning, ctx);
     const request = {
       ...{ reference, access, layers: layersDirectory(row, ctx), directory: artifactDirectory(row, ctx) },
+      range: await imageRange(row, planning, ctx),
       tell: (line: string) => appendDeploymentLog(row, ctx, 'deploy', line),
     };
     return await abortWhenCanceled(row, ctx, (inner) => images.pull(request, inner));
@@ -59,6 +63,17 @@ async function pullImage(
     if (isOver && !ctx.signal.aborted) throw new DeploymentFailure(`${error.message} Deploy again later.`);
     throw error;
   }
+}
+
+/** The user ids of the images of an application. */
+export async function imageRange(
+  { application_id }: Pick<DeploymentRow, 'application_id'>,
+  { tenant }: Pick<Planning, 'tenant'>,
+  ctx: JobContext,
+): Promise<UserRange | null> {
+  const directory = rangeDirectory(application_id, ctx);
+  await asDriverErrors(() => mkdir(directory, { recursive: true, mode: 0o711 }));
+  return requireHost(ctx).runtime.userRange(directory, tenant);
 }
 
 /** What an image says of how it is run, as a build plan. */

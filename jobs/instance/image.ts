@@ -9,8 +9,9 @@ import { WEB, type InstanceRow } from './row';
  */
 export function unitImageOf({ image }: { image?: ImageSettings | null }, command: string): UnitImage | undefined {
   if (!image) return undefined;
-  const { env, working_directory, user } = image;
-  return { command: command === commandLineOf(image) ? image.command : null, env, working_directory, user };
+  const { env, working_directory, user, first_user_id } = image;
+  const command_line = command === commandLineOf(image) ? image.command : null;
+  return { command: command_line, env, working_directory, user, ...(first_user_id !== undefined && { first_user_id }) };
 }
 
 type PortSettings = Pick<ReleaseSettings, 'image' | 'chosen_port'>;

@@ -7,6 +7,7 @@ import { platformVariables } from '../../models/deployment_plan';
 import { takenPorts, type Launch } from '../../models/instance_work';
 import { variablesOfRelease } from '../../models/release';
 import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
+import { rangeDirectory } from '../deployment/row';
 import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
@@ -197,6 +198,7 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
     env: { ...trust.env, ...variablesFor(row, launch, exposed ?? port, ctx) },
     readable: trust.readable,
     tenant: launch.tenant,
+    ...(image && { user_range: rangeDirectory(row.application_id, ctx) }),
     network: launch.project_id,
     ...(exposed !== null && { exposed: { port: exposed, reached_at: port } }),
     limits: { memory_mb, cpus, processes: PROCESSES_MAX, time_ms: null, output_bytes: OUTPUT_BYTES, disk_mb },

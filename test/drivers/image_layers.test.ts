@@ -38,14 +38,14 @@ const room = (): Room => ({ files: limits.imageFilesMax, bytes: limits.imageByte
 async function add(content: Buffer, mediaType = TAR, digest = sha256(content), free = room()): Promise<StoredLayer> {
   const file = path.join(directory, 'layer');
   writeFileSync(file, mediaType.endsWith('gzip') ? gzipSync(content) : content);
-  await addLayer(store, digest, file, mediaType, free);
-  return (await findLayer(store, digest)) as StoredLayer;
+  await addLayer(store, { digest, file, mediaType }, free, null);
+  return (await findLayer(store, digest, null)) as StoredLayer;
 }
 
 async function rootOf(...layers: Entry[][]): Promise<void> {
   const stored = [];
   for (const entries of layers) stored.push(await add(await tarOf(entries)));
-  await buildRoot(root, stored);
+  await buildRoot(root, stored, null);
 }
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
@@ -80,7 +80,7 @@ describe('layers over layers', () => {
   test('a lower layer stays as it was, for other images that have it', async () => {
     const lower = await add(await tarOf([{ name: 'a/one', content: '1' }]));
     const upper = await add(await tarOf([{ name: 'a/one', content: 'other' }]));
-    await buildRoot(root, [lower, upper]);
+    await buildRoot(root, [lower, upper], null);
     expect(readFileSync(path.join(lower.files, 'a/one'), 'utf8')).toBe('1');
     await pruneLayers(store, new Set());
     expect([readdirSync(store), read('a/one')]).toEqual([[], 'other']);
@@ -153,9 +153,9 @@ describe('hostile layers', () => {
     const victim = path.join(directory, 'victim');
     writeFileSync(victim, 'root:x:0:0::/:/bin/sh\nhost:x:4242:4242::/:/bin/sh\n');
     await rootOf([{ name: 'etc/passwd', type: 'symlink', linkname: victim }]);
-    await completeRoot(root, '/srv');
-    await expect(settleUser(root, 'host')).rejects.toMatchObject({ name: 'ImageError' });
-    expect(await settleUser(root, '7')).toMatchObject({ uid: 7, gid: 0 });
+    await completeRoot(root, '/srv', null);
+    await expect(settleUser(root, 'host', null)).rejects.toMatchObject({ name: 'ImageError' });
+    expect(await settleUser(root, '7', null)).toMatchObject({ uid: 7, gid: 0 });
     expect(readFileSync(victim, 'utf8')).not.toContain(':7:');
   });
 
@@ -169,9 +169,9 @@ describe('hostile layers', () => {
       ],
     );
     expect(readlinkSync(path.join(root, 'bin'))).toBe('/usr/bin');
-    await completeRoot(root, '/work');
+    await completeRoot(root, '/work', null);
     expect(lstatSync(path.join(root, 'etc')).isDirectory()).toBe(true);
-    await expect(completeRoot(root, '/srv/www')).rejects.toMatchObject({ failure: 'broken' });
+    await expect(completeRoot(root, '/srv/www', null)).rejects.toMatchObject({ failure: 'broken' });
     expect(readdirSync(directory).sort()).toEqual(['layer', 'root', 'store']);
   });
 

@@ -48,9 +48,12 @@ export function busyboxLayer(): Promise<Buffer> {
   ]);
 }
 
-/** A layer with files of a site at /www. */
+/** A layer with files of a site at /www, which any user of the image may change. */
 export function siteLayer(files: Record<string, string>): Promise<Buffer> {
-  return tarOf(Object.entries(files).map(([name, content]) => ({ name: `www/${name}`, content })));
+  return tarOf([
+    { name: 'www/', type: 'directory', mode: 0o777 },
+    ...Object.entries(files).map(([name, content]) => ({ name: `www/${name}`, content, mode: 0o666 })),
+  ]);
 }
 
 /** Serves /www on PORT. */

@@ -1,0 +1,36 @@
+// Owners of the files of an image on the host. 0, root of the image, is the user of the tenant; the others are a range
+// of user ids that nothing else on the host has (drivers/runtime/user_ranges.ts).
+import { lchown } from 'node:fs/promises';
+
+/** Ids of root of the image, and the one that 1 is; of users and groups alike. */
+export interface UserRange {
+  root: { uid: number; gid: number };
+  first: number;
+}
+
+/** The last id that an image can have. */
+export const LAST_ID = 65_535;
+/** Whom the kernel shows where an id has no equivalent. */
+const NOBODY = 65_534;
+
+/** Ids on the host of a user and a group of an image. What is beyond LAST_ID belongs to nobody. */
+export function hostIds({ root, first }: UserRange, { uid, gid }: { uid: number; gid: number }): UserRange['root'] {
+  const idOf = (id: number, ofRoot: number): number =>
+    id === 0 ? ofRoot : first + (id > 0 && id <= LAST_ID ? id : NOBODY) - 1;
+  return { uid: idOf(uid, root.uid), gid: idOf(gid, root.gid) };
+}
+
+/** Names a range in what is kept with files of its owners. */
+export function rangeName({ root, first }: UserRange): string {
+  return `${root.uid}+${first}`;
+}
+
+/** Without a range all files belong to one user, which the runtime gives them. */
+export async function giveTo(range: UserRange | null, at: string, ids: { uid: number; gid: number }): Promise<void> {
+  if (range === null) return;
+  const { uid, gid } = hostIds(range, ids);
+  await lchown(at, uid, gid);
+}
+
+/** What the platform adds to an image belongs to its root. */
+export const ROOT = { uid: 0, gid: 0 };
