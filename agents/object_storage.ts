@@ -39,7 +39,7 @@ export async function openObjectStorageAgent(parts: Parts): Promise<ObjectStorag
   const { config, log } = parts;
   if (config.rgwUrl !== null) log.info({ url: config.rgwUrl }, 'an object gateway serves buckets');
   if (config.s3Port === 0 || config.rgwUrl !== null) return null;
-  const blobs = openBlobStore(config.s3Dir);
+  const blobs = openBlobStore(config.s3Dir, parts.secrets);
   const traffic = openTraffic(parts);
   const sweep = openSweep(parts, blobs);
   try {

@@ -48,6 +48,8 @@ export interface ObjectMetadata {
   /** FULL_OBJECT or COMPOSITE. */
   checksum_type?: string | null;
   checksum?: string | null;
+  /** Of its files at rest. */
+  encryption?: 'AES256' | null;
 }
 
 export type RetentionMode = 'governance' | 'compliance';

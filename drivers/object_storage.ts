@@ -20,6 +20,8 @@ export interface LifecycleRule {
   id: string;
   enabled: boolean;
   prefix: string;
+  /** A client of S3 has written the prefix in the rule, and not in a filter: it reads it there. */
+  prefix_of_rule?: true;
   expire_after_days: number | null;
   expire_noncurrent_after_days: number | null;
   abort_incomplete_uploads_after_days: number | null;

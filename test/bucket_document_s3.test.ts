@@ -1,7 +1,7 @@
 // Settings of a bucket as clients of S3 and browsers meet them: CORS, websites and lifecycle rules.
 import { request } from 'node:http';
 import * as s3 from '@aws-sdk/client-s3';
-import { startS3, type S3Service } from './support/s3';
+import { codeOf, startS3, type S3Service } from './support/s3';
 
 let world: S3Service;
 let client: s3.S3Client;
@@ -126,4 +126,46 @@ test('lifecycle rules expire objects, noncurrent versions and unfinished uploads
   );
   await apply();
   await until(['object new/a', 'delete_marker old/a', 'delete_marker old/b']);
+});
+
+test('settings read back as they were written, and versioning that was never on is suspended', async () => {
+  const { name: Bucket } = await world.bucket();
+  const rules = [
+    { ID: 'old', Prefix: 'a/', Status: 'Enabled' as const, Expiration: { Days: 3 } },
+    { ID: 'new', Filter: { Prefix: 'b/' }, Status: 'Enabled' as const, Expiration: { Days: 4 } },
+  ];
+  await client.send(
+    new s3.PutBucketLifecycleConfigurationCommand({ Bucket, LifecycleConfiguration: { Rules: rules } }),
+  );
+  expect((await client.send(new s3.GetBucketLifecycleConfigurationCommand({ Bucket }))).Rules).toEqual(rules);
+  const cors = { AllowedOrigins: ['https://*.example.com', 'http://localhost:3000'], AllowedMethods: ['GET'] };
+  await client.send(new s3.PutBucketCorsCommand({ Bucket, CORSConfiguration: { CORSRules: [cors] } }));
+  expect((await client.send(new s3.GetBucketCorsCommand({ Bucket }))).CORSRules).toMatchObject([cors]);
+  const versioning = { Bucket, VersioningConfiguration: { Status: 'Suspended' as const } };
+  await client.send(new s3.PutBucketVersioningCommand(versioning));
+  expect((await client.send(new s3.GetBucketVersioningCommand({ Bucket }))).Status).toBe('Suspended');
+  await client.send(new s3.PutObjectCommand({ Bucket, Key: 'a', Body: 'x' }));
+  const gone = await client.send(new s3.DeleteObjectCommand({ Bucket, Key: 'a' }));
+  expect(gone.DeleteMarker).toBe(true);
+  const { Versions = [], DeleteMarkers = [] } = await client.send(new s3.ListObjectVersionsCommand({ Bucket }));
+  expect([Versions, DeleteMarkers.map(({ VersionId }) => VersionId)]).toEqual([[], ['null']]);
+  const acl = await client.send(new s3.GetBucketAclCommand({ Bucket }));
+  expect(acl.Grants).toMatchObject([{ Grantee: { Type: 'CanonicalUser' }, Permission: 'FULL_CONTROL' }]);
+});
+
+test('nothing is answered for a bucket that was deleted a moment ago', async () => {
+  const { id, name: Bucket } = await world.bucket();
+  const calls = () => [
+    client.send(new s3.GetObjectCommand({ Bucket, Key: 'a' })),
+    client.send(new s3.ListObjectsV2Command({ Bucket })),
+    client.send(new s3.ListObjectVersionsCommand({ Bucket })),
+    client.send(new s3.GetObjectTaggingCommand({ Bucket, Key: 'a' })),
+    client.send(new s3.PutObjectCommand({ Bucket, Key: 'a', Body: 'x' })),
+    client.send(new s3.DeleteObjectCommand({ Bucket, Key: 'a' })),
+  ];
+  for (const call of calls()) await codeOf(call);
+  await client.send(new s3.DeleteObjectCommand({ Bucket, Key: 'a' }));
+  expect((await world.service.call('DELETE', `/v2/buckets/${id}`)).status).toBe(204);
+  expect(await Promise.all(calls().map(codeOf))).toEqual(Array(6).fill('NoSuchBucket'));
+  expect(await codeOf(client.send(new s3.HeadBucketCommand({ Bucket })))).toBe(404);
 });

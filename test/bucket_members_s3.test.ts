@@ -127,7 +127,7 @@ const HEADERS: Record<string, [string, readonly string[]]> = {
   'x-amz-rename-source-if-match': ['"x"', []],
   'x-amz-request-payer': ['requester', ALL],
   'x-amz-sdk-checksum-algorithm': ['CRC32', BODIES],
-  [SSE]: ['AES256', []],
+  [SSE]: ['AES256', MAKES],
   [`${SSE}-aws-kms-key-id`]: ['x', []],
   [`${SSE}-bucket-key-enabled`]: ['true', []],
   [`${SSE}-context`]: ['x', []],

@@ -100,7 +100,8 @@ export async function changeBucket(sql: Sql, bucketId: string, change: Change): 
     const isJson = JSON_COLUMNS.includes(column);
     sets.push(`${column} = $${values.push(isJson && value !== null ? JSON.stringify(value) : value)}`);
   }
-  if (change.versioning) sets.push('versioned_at = coalesce(versioned_at, now())');
+  // Suspended, it has the null version and delete markers, also where it was never on.
+  if (change.versioning !== undefined) sets.push('versioned_at = coalesce(versioned_at, now())');
   if (change.lifecycle) sets.push('lifecycle_at = null');
   await changeRows(sql, { table: 'buckets', where: 'id = $1 and deleted_at is null', values, set: sets.join(', ') });
 }

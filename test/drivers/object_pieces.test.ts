@@ -6,8 +6,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openBlobStore } from '../../drivers/object_storage/embedded/blobs';
 import { dechunked } from '../../drivers/object_storage/embedded/chunked';
+import { readFile } from '../../drivers/object_storage/embedded/read_object';
+import { secretBox } from '../../core/secrets';
 import { fuzzSeed, randomFrom } from '../support/seeded_random';
 
+const secrets = secretBox([{ id: 'k1', key: randomBytes(32) }]);
 const UNSIGNED = { signing: null, announced: [], trailers: new Map<string, string>() };
 
 let directory: string;
@@ -24,7 +27,7 @@ async function* sent(pieces: readonly Buffer[]): AsyncGenerator<Buffer> {
 
 async function stored(content: AsyncIterable<Buffer>): Promise<{ size: number; md5: string; bytes: Buffer }> {
   const root = mkdtempSync(path.join(directory, 'blobs-'));
-  const { fileId, size, md5 } = await openBlobStore(root).write('bucket', content);
+  const { fileId, size, md5 } = await openBlobStore(root, secrets).write('bucket', content);
   const [file] = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(fileId));
   return { size, md5, bytes: readFileSync(path.join(root, file as string)) };
 }
@@ -45,6 +48,28 @@ test('pieces of any size', async () => {
   const found = await stored(sent(cut(whole, () => 1 + Math.floor(random() ** 3 * 400_000))));
   expect(found.bytes.equals(whole)).toBe(true);
   expect(found).toMatchObject({ size: whole.length, md5: createHash('md5').update(whole).digest('hex') });
+});
+
+test('encrypted, at rest and in any range', async () => {
+  const random = randomFrom(fuzzSeed(2));
+  const root = mkdtempSync(path.join(directory, 'blobs-'));
+  const blobs = openBlobStore(root, secrets);
+  const whole = Buffer.alloc(3_000_000, 'content of an object ');
+  const content = sent(cut(whole, () => 1 + Math.floor(random() ** 3 * 400_000)));
+  const { fileId, size, md5 } = await blobs.write('bucket', content, undefined, 'AES256');
+  expect([size, md5]).toEqual([whole.length, createHash('md5').update(whole).digest('hex')]);
+  const [file] = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(fileId));
+  expect(readFileSync(path.join(root, file as string)).includes('content')).toBe(false);
+  const copy = await blobs.copy({ bucketId: 'bucket', fileId }, 'other');
+  for (let turn = 0; turn < 40; turn += 1) {
+    const start = Math.floor(random() * whole.length);
+    const end = turn ? start + 1 + Math.floor(random() ** 4 * (whole.length - start)) : whole.length;
+    const pieces: Buffer[] = [];
+    for await (const piece of readFile(await blobs.open('other', copy, 'AES256'), start, end)) pieces.push(piece);
+    expect([start, end, Buffer.concat(pieces).equals(whole.subarray(start, end))]).toEqual([start, end, true]);
+  }
+  const stranger = secretBox([{ id: 'k1', key: randomBytes(32) }]);
+  await expect(openBlobStore(root, stranger).open('bucket', fileId, 'AES256')).rejects.toThrow();
 });
 
 test('several at a time', async () => {

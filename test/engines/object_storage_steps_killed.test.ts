@@ -84,7 +84,7 @@ async function killed(name: string, prepare: () => Promise<{ id: string; step: S
 /** Usage is that of the rows; after the sweep every file has a row and every row its file. @returns files swept */
 async function requireWhole(): Promise<number> {
   const { database, config } = world.service.platform;
-  const swept = await removeOrphans(database, openBlobStore(config.s3Dir), 0);
+  const swept = await removeOrphans(database, openBlobStore(config.s3Dir, world.service.platform.secrets), 0);
   const sql = (text: string) => database.query<Record<string, string>>(named(text), []);
   const wrong = await sql(`select u.bucket_id from bucket_usage u where u.size_bytes <>
     coalesce((select sum(size) from bucket_objects o where o.bucket_id = u.bucket_id), 0) or u.upload_bytes <>

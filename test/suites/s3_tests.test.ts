@@ -4,11 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { startS3, type S3Service } from '../support/s3';
-import { openSuiteEndpoint, runSuite, suiteConfig, type SuiteEndpoint } from '../support/s3_suite';
+import { openSuiteEndpoint, runSuite, type SuiteEndpoint } from '../support/s3_suite';
 import { describeSuite, judge, knownFailures } from '../support/suites';
 
 const TABLE = 'test/suites/s3_tests.tsv';
 const RUN_MS = 3_600_000;
+const PROCESSES = 3;
 /** Marks of the suite that are about services beside S3, or of Ceph's own, or of the cloud behind it. */
 const MARKS = [
   ...['bucket_logging', 'bucket_logging_cleanup', 'cloud_transition', 'cloud_restore', 'appendobject', 'iam_account'],
@@ -17,16 +18,16 @@ const MARKS = [
 
 describeSuite('s3-tests', ['venv/bin/python'], (place) => {
   let world: S3Service;
-  let endpoint: SuiteEndpoint;
+  let endpoints: SuiteEndpoint[] = [];
   let directory: string;
 
   beforeAll(async () => {
     directory = mkdtempSync(path.join(tmpdir(), 's3-tests-'));
     world = await startS3({ QUOTAS: '{"buckets": 1000}' });
-    endpoint = await openSuiteEndpoint(world);
+    endpoints = await Promise.all(Array.from({ length: PROCESSES }, () => openSuiteEndpoint(world)));
   }, 60_000);
   afterAll(async () => {
-    await endpoint?.close();
+    await Promise.all(endpoints.map((endpoint) => endpoint.close()));
     await world?.close();
     if (!process.env.SUITES_KEEP) rmSync(directory, { recursive: true, force: true });
   });
@@ -34,8 +35,9 @@ describeSuite('s3-tests', ['venv/bin/python'], (place) => {
   test(
     'the embedded endpoint does what is offered',
     async () => {
-      const { outcomes, reasons } = await runSuite(place, suiteConfig(endpoint, 'local'), {
-        ...{ marks: `not (${MARKS.join(' or ')})`, only: process.env.SUITES_ONLY, directory },
+      const { outcomes, reasons } = await runSuite(place, endpoints, {
+        marks: `not (${MARKS.join(' or ')})`,
+        ...{ only: process.env.SUITES_ONLY, region: 'local', directory },
       });
       const { offered, notOffered, unexpected, stale, unknown } = judge(outcomes, knownFailures(TABLE));
       const all = offered.passed + offered.failed.length;

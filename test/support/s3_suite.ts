@@ -8,6 +8,8 @@ import type { S3Service } from './s3';
 import type { TestService } from './service';
 import type { Outcome } from './suites';
 
+const FILES = ['s3tests/functional/test_s3.py', 's3tests/functional/test_headers.py'];
+
 /** A project with a key that may do everything in it. */
 export interface Owner {
   projectId: string;
@@ -26,22 +28,14 @@ export interface SuiteEndpoint {
 /** @param target address of the engine; without one, that of the service */
 export async function openSuiteEndpoint(world: S3Service, target = world.endpoint): Promise<SuiteEndpoint> {
   const { service } = world;
-  const projects = {
-    main: { id: service.project, key: service.key },
-    alt: await service.newProject({ stranger: true }),
-    tenant: await service.newProject({ stranger: true }),
-  };
-  const owners = {
-    main: await mintAccessKey(service, projects.main),
-    alt: await mintAccessKey(service, projects.alt),
-    tenant: await mintAccessKey(service, projects.tenant),
-  };
-  const byKey = new Map(Object.values(owners).map((owner) => [owner.accessKeyId, owner]));
+  const owner = async (): Promise<Owner> => mintAccessKey(service, await service.newProject({ stranger: true }));
+  const owners = { main: await owner(), alt: await owner(), tenant: await owner() };
+  const byKey = new Map(Object.values(owners).map((one) => [one.accessKeyId, one]));
   const server = createServer((request, response) => {
     const [, name] = /^\/([^/?]+)\/?$/.exec(request.url ?? '') ?? [];
-    const owner = byKey.get(/(?:Credential=|AWS )([^/:]+)/.exec(request.headers.authorization ?? '')?.[1] ?? '');
-    const isOfApi = name !== undefined && owner !== undefined && ['PUT', 'DELETE'].includes(request.method ?? '');
-    const answer = isOfApi ? askApi(world, owner, name, request, response) : Promise.resolve('to the endpoint');
+    const caller = byKey.get(/(?:Credential=|AWS )([^/:]+)/.exec(request.headers.authorization ?? '')?.[1] ?? '');
+    const isOfApi = name !== undefined && caller !== undefined && ['PUT', 'DELETE'].includes(request.method ?? '');
+    const answer = isOfApi ? askApi(world, caller, name, request, response) : Promise.resolve('to the endpoint');
     answer
       .then((left) => void (left === 'to the endpoint' && passOn(target, request, response)))
       .catch(() => response.destroy());
@@ -126,7 +120,7 @@ function passOn(target: string, request: IncomingMessage, response: ServerRespon
 }
 
 /** The file that S3TEST_CONF names. Sections of what is not offered are there, with keys of nobody. */
-export function suiteConfig({ port, owners }: SuiteEndpoint, region: string): string {
+function suiteConfig({ port, owners }: SuiteEndpoint, region: string): string {
   const nobody = {
     accessKeyId: 'PKNOBODYNOBODYNOBODY',
     secretAccessKey: 'x'.repeat(40),
@@ -148,31 +142,40 @@ export function suiteConfig({ port, owners }: SuiteEndpoint, region: string): st
   ].join('\n');
 }
 
-/** Runs the suite, three tests at a time. @returns outcomes by name, and why those that failed did */
+/** Runs the suite, in as many processes as there are endpoints: tests look at all buckets of their owner. */
 export async function runSuite(
   place: (name: string) => string,
-  config: string,
-  options: { marks: string; only?: string; directory: string },
+  endpoints: readonly SuiteEndpoint[],
+  options: { marks: string; only: string | undefined; region: string; directory: string },
 ): Promise<{ outcomes: Map<string, Outcome>; reasons: Map<string, string> }> {
-  const file = path.join(options.directory, 's3tests.conf');
-  writeFileSync(file, config, { mode: 0o600 });
-  const words = [
-    ...['-m', 'pytest', '-p', 'no:cacheprovider', '-q', '-n', '3', '--tb=short', '-rA', '-m', options.marks],
-    ...(options.only ? ['-k', options.only] : []),
-    ...['s3tests/functional/test_s3.py', 's3tests/functional/test_headers.py'],
-  ];
-  const env = { ...process.env, S3TEST_CONF: file, PYTHONDONTWRITEBYTECODE: '1', COLUMNS: '300' };
-  const text = await new Promise<string>((resolve, reject) => {
-    execFile(
-      place('venv/bin/python'),
-      words,
-      { cwd: place('s3-tests'), env, maxBuffer: 2 ** 28 },
+  const { marks, only, region, directory } = options;
+  const chosen = ['-m', marks, ...(only ? ['-k', only] : []), ...FILES];
+  const pytest = async (name: string, endpoint: SuiteEndpoint, words: readonly string[]): Promise<string> => {
+    const file = path.join(directory, `${name}.conf`);
+    writeFileSync(file, suiteConfig(endpoint, region), { mode: 0o600 });
+    const env = { ...process.env, S3TEST_CONF: file, PYTHONDONTWRITEBYTECODE: '1', COLUMNS: '300' };
+    const options = { cwd: place('s3-tests'), env, maxBuffer: 2 ** 28 };
+    return new Promise((resolve, reject) => {
+      const all = ['-m', 'pytest', '-p', 'no:cacheprovider', '-q', '-o', 'addopts=', ...words];
       // Tests that failed give it a code of its own.
-      (error, stdout, stderr) => (error && error.code !== 1 ? reject(new Error(stderr || stdout)) : resolve(stdout)),
-    );
-  });
-  writeFileSync(path.join(options.directory, 'output.txt'), text);
-  return outcomesOf(text);
+      execFile(place('venv/bin/python'), all, options, (error, stdout, stderr) =>
+        error && error.code !== 1 ? reject(new Error(stderr || stdout)) : resolve(stdout),
+      );
+    });
+  };
+  const [first] = endpoints;
+  const collected = await pytest('collected', first as SuiteEndpoint, ['--collect-only', ...chosen]);
+  const ids = [...collected.matchAll(/^\S+\.py::\S+$/gm)].map(([id]) => id);
+  const texts = await Promise.all(
+    endpoints.map(async (endpoint, index) => {
+      const own = ids.filter((_, number) => number % endpoints.length === index);
+      if (!own.length) return '';
+      const text = await pytest(`part-${index}`, endpoint, ['--tb=short', '-rA', ...own]);
+      writeFileSync(path.join(directory, `part-${index}.txt`), text);
+      return text;
+    }),
+  );
+  return outcomesOf(texts.join('\n'));
 }
 
 /** @param text of `pytest -rA` */

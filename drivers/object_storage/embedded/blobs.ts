@@ -4,6 +4,7 @@ import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { releaseMemory } from '../../release_memory';
 import { syncDirectory } from '../../files';
+import { newEncryption, openEncrypted, type Encryption, type Seals } from './encryption';
 import { openMd5 } from './hashing/md5';
 import { openFileCache, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
@@ -24,22 +25,26 @@ export interface Watch {
   end(md5: string): void;
 }
 
+/** Whether a file is encrypted: what metadata of an object say of it. */
+export type Encrypted = 'AES256' | null | undefined;
+
 export interface BlobStore {
   /**
    * Writes the content; durable when it resolves. What it throws, and what `content` throws, leaves no file.
    */
-  write(bucketId: string, content: AsyncIterable<Buffer>, watch?: Watch): Promise<Written>;
+  write(bucketId: string, content: AsyncIterable<Buffer>, watch?: Watch, encryption?: Encrypted): Promise<Written>;
   /** Another name for the same content, in another bucket perhaps. */
   copy(from: { bucketId: string; fileId: string }, toBucketId: string): Promise<string>;
-  /** @throws ENOENT where the file has gone meanwhile */
-  open(bucketId: string, fileId: string): Promise<OpenFile>;
+  /** @param encryption as it was written @throws ENOENT where the file has gone meanwhile */
+  open(bucketId: string, fileId: string, encryption: Encrypted): Promise<OpenFile>;
   /** Absent is success. */
   remove(bucketId: string, fileId: string): Promise<void>;
   /** Files that nobody has written to for so long, in batches. */
   idle(olderThanMs: number): AsyncIterable<{ bucketId: string; fileId: string }[]>;
 }
 
-export function openBlobStore(root: string): BlobStore {
+/** @param seals the keys of encrypted files */
+export function openBlobStore(root: string, seals: Seals): BlobStore {
   const { place, create, forget, sync } = openDirectories(root);
   const files = openFileCache();
   const remove = (bucketId: string, fileId: string): Promise<void> => {
@@ -47,16 +52,17 @@ export function openBlobStore(root: string): BlobStore {
     return unlink(place(bucketId, fileId)).catch(ignoreAbsent);
   };
   return {
-    async write(bucketId, content, watch) {
+    async write(bucketId, content, watch, encryption) {
       const { fileId, directory } = await create(bucketId);
       try {
-        const written = await writeFile(place(bucketId, fileId), () => sync(directory), content, watch).catch(
-          (error: NodeJS.ErrnoException) => {
-            // The bucket was torn down and its directory with it.
-            if (error.code === 'ENOENT') forget(directory);
-            throw error;
-          },
-        );
+        const written = await writeFile(place(bucketId, fileId), () => sync(directory), content, {
+          watch,
+          encryption: encryption ? newEncryption(seals) : null,
+        }).catch((error: NodeJS.ErrnoException) => {
+          // The bucket was torn down and its directory with it.
+          if (error.code === 'ENOENT') forget(directory);
+          throw error;
+        });
         return { fileId, ...written };
       } catch (error) {
         await remove(bucketId, fileId);
@@ -69,7 +75,14 @@ export function openBlobStore(root: string): BlobStore {
       await sync(directory);
       return fileId;
     },
-    open: (bucketId, fileId) => files.open(place(bucketId, fileId)),
+    async open(bucketId, fileId, encryption) {
+      const file = await files.open(place(bucketId, fileId));
+      if (!encryption) return file;
+      return openEncrypted(file, seals).catch((error: unknown) => {
+        file.release();
+        throw error;
+      });
+    },
     remove,
     idle: (olderThanMs) => idleFiles(root, olderThanMs),
   };
@@ -113,7 +126,7 @@ async function writeFile(
   file: string,
   syncName: () => Promise<void>,
   content: AsyncIterable<Buffer>,
-  watch: Watch | undefined,
+  { watch, encryption }: { watch: Watch | undefined; encryption: Encryption | null },
 ): Promise<{ size: number; md5: string }> {
   const handle = await open(file, 'wx', 0o600);
   // A piece that is written may still wait for its turn to be hashed.
@@ -125,13 +138,15 @@ async function writeFile(
   const md5 = openMd5();
   try {
     let size = 0;
+    if (encryption) await behind.write(encryption.header);
     for await (const piece of content) {
       hashing = piece;
       const { length } = piece;
       const hashed = md5.update(piece);
       watch?.piece(piece);
-      await behind.write(piece);
+      await behind.write(encryption ? encryption.encrypt(piece) : piece);
       await hashed;
+      if (encryption) releaseMemory(piece);
       hashing = null;
       size += length;
     }

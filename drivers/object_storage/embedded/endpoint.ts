@@ -11,6 +11,7 @@ import { hasQuery, requireGranted, type Exchange, type ObjectExchange } from './
 import { S3Error, s3ErrorOf, type S3Code } from './errors';
 import { listBuckets, listObjects, listVersions } from './lists';
 import * as multipart from './multipart';
+import { listParts, listUploads } from './multipart_lists';
 import { getHold, getRetention, putHold, putRetention } from './object_lock';
 import { getAttributes } from './object_attributes';
 import { postObject } from './post_form';
@@ -229,7 +230,7 @@ async function ofBucket(exchange: Exchange): Promise<void> {
     throw new S3Error('NotImplemented', 'Buckets are deleted with the API of the platform.');
   if (request.method === 'PUT') throw new S3Error('AccessDenied', CREATED_ELSEWHERE);
   if (request.method === 'HEAD') return headBucket(exchange);
-  if (sub === 'uploads') return multipart.listUploads(exchange);
+  if (sub === 'uploads') return listUploads(exchange);
   return sub === 'versions' ? listVersions(exchange) : listObjects(exchange);
 }
 
@@ -249,7 +250,7 @@ type ObjectHandler = (exchange: ObjectExchange) => Promise<number | void>;
 const OBJECT_HANDLERS: Record<string, Partial<Record<string, ObjectHandler>>> = {
   uploads: { POST: multipart.createUpload },
   uploadId: {
-    GET: multipart.listParts,
+    GET: listParts,
     PUT: (exchange) => (objects.hasCopySource(exchange) ? multipart.copyPart(exchange) : multipart.putPart(exchange)),
     POST: multipart.completeUpload,
     DELETE: multipart.abortUpload,

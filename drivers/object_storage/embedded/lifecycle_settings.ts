@@ -37,7 +37,8 @@ export function getLifecycle(exchange: Exchange): void {
 export function lifecycleElements(rules: readonly LifecycleRule[]): XmlElements {
   return {
     Rule: rules.map((rule): XmlElements => ({
-      ...{ ID: rule.id, Filter: { Prefix: rule.prefix }, Status: rule.enabled ? 'Enabled' : 'Disabled' },
+      ...(rule.prefix_of_rule ? { Prefix: rule.prefix } : { Filter: { Prefix: rule.prefix } }),
+      ...{ ID: rule.id, Status: rule.enabled ? 'Enabled' : 'Disabled' },
       Expiration: rule.expire_after_days && { Days: rule.expire_after_days },
       NoncurrentVersionExpiration: rule.expire_noncurrent_after_days && {
         NoncurrentDays: rule.expire_noncurrent_after_days,
@@ -73,6 +74,7 @@ export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
   const rule = {
     ...{ id: elementText(node, 'ID') || `rule-${index + 1}`, enabled: elementText(node, 'Status') === 'Enabled' },
     prefix: elementText(filter, 'Prefix') ?? elementText(node, 'Prefix') ?? '',
+    ...(!filter && { prefix_of_rule: true as const }),
     expire_after_days: days('Expiration', 'Days'),
     expire_noncurrent_after_days: days('NoncurrentVersionExpiration', 'NoncurrentDays'),
     abort_incomplete_uploads_after_days: days('AbortIncompleteMultipartUpload', 'DaysAfterInitiation'),

@@ -16,6 +16,8 @@ const KEPT = [
 const USER = 'x-amz-meta-';
 const USER_BYTES_MAX = 2048;
 const TAGS_MAX = 10;
+/** Its one value is AES256 (operations.ts). */
+const ENCRYPTION = 'x-amz-server-side-encryption';
 const TYPE = 'application/octet-stream';
 /** @throws S3Error MetadataTooLarge */
 export function metadataOf(request: S3Request): ObjectMetadata {
@@ -33,7 +35,7 @@ export function metadataOf(request: S3Request): ObjectMetadata {
     bytes += name.length - USER.length + value.length;
   }
   if (bytes > USER_BYTES_MAX) throw new S3Error('MetadataTooLarge');
-  return { headers, user };
+  return { headers, user, ...(headerOf(request, ENCRYPTION) !== undefined && { encryption: 'AES256' }) };
 }
 
 /** `aws-chunked` says how a body is sent, not what the object is. */
@@ -105,6 +107,7 @@ export function objectHeaders(object: StoredObject, request: S3Request, isSigned
     'accept-ranges': 'bytes',
   };
   for (const [name, value] of Object.entries(metadata.user)) headers[USER + name] = value;
+  Object.assign(headers, encryptionHeaders(metadata));
   if (object.version_id !== 'null') headers['x-amz-version-id'] = object.version_id;
   if (object.tags) headers['x-amz-tagging-count'] = String(Object.keys(object.tags).length);
   // Of nobody else, but on websites, where they mean nothing.
@@ -114,6 +117,10 @@ export function objectHeaders(object: StoredObject, request: S3Request, isSigned
       if (value !== undefined) headers[name] = value;
     }
   return headers;
+}
+
+export function encryptionHeaders({ encryption }: ObjectMetadata): Record<string, string> {
+  return encryption ? { [ENCRYPTION]: encryption } : {};
 }
 
 export function checksumHeaders({ metadata }: Pick<StoredObject, 'metadata'>): Record<string, string> {

@@ -1,6 +1,5 @@
 // Multipart uploads: parts are files of their own and stay it, so that completing costs no copying.
 import { createHash } from 'node:crypto';
-import { uriEncodePath } from '../../../core/sigv4';
 import type { StoredObject, StoredPart, StoredUpload } from '../../../core/objects';
 import {
   ALGORITHMS,
@@ -13,18 +12,18 @@ import {
   type ChecksumType,
 } from './checksums';
 import { writeConditions } from './conditions';
-import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
+import { requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
-import { checksumHeaders } from './metadata';
+import { checksumHeaders, encryptionHeaders } from './metadata';
 import { piecesOf, readFile } from './read_object';
 import { headerOf, numberInQuery, queryOf, type S3Request } from './request';
 import { sendEmpty, sendXml } from './respond';
-import { encodingOf } from './lists';
 import { receive, receiveText, type Received } from './upload';
 import { copySource, describe, versionHeader } from './write_object';
-import { childElements, parseXml, elementText, requireMembers, type XmlElements, type XmlNode } from './xml';
+import { childElements, parseXml, elementText, requireMembers, type XmlNode } from './xml';
 
-const PARTS_MAX = 10_000;
+/** Of an upload; numbers of parts are from 1 on. */
+export const PARTS_MAX = 10_000;
 const PART_BYTES_MIN = 5 * 2 ** 20;
 const XML_BYTES_MAX = 4 * 2 ** 20;
 const COMPLETE = 'CompleteMultipartUpload';
@@ -48,19 +47,23 @@ export async function createUpload(exchange: ObjectExchange): Promise<void> {
     exchange,
     'InitiateMultipartUploadResult',
     { Bucket: bucket.name, Key: key, UploadId },
-    algorithm && type ? { 'x-amz-checksum-algorithm': algorithm, 'x-amz-checksum-type': type } : {},
+    {
+      ...(algorithm && type && { 'x-amz-checksum-algorithm': algorithm, 'x-amz-checksum-type': type }),
+      ...encryptionHeaders(metadata),
+    },
   );
 }
 
 export async function putPart(exchange: ObjectExchange): Promise<void> {
   const { upload, number } = await requirePart(exchange);
-  const received = await receive(exchange);
+  const { encryption } = upload.object.metadata;
+  const received = await receive(exchange, encryption);
   await storePart(exchange, upload, number, received);
   const sums =
     received.checksum && received.algorithm
       ? { [`x-amz-checksum-${received.algorithm.toLowerCase()}`]: received.checksum }
       : {};
-  sendEmpty(exchange, 200, { etag: `"${received.md5}"`, ...sums });
+  sendEmpty(exchange, 200, { etag: `"${received.md5}"`, ...sums, ...encryptionHeaders(upload.object.metadata) });
 }
 
 async function storePart(
@@ -86,19 +89,29 @@ export async function copyPart(exchange: ObjectExchange): Promise<void> {
   const header = headerOf(request, 'x-amz-copy-source-range');
   const range = header === undefined ? null : copyRangeOf(header, object.size);
   const parts = object.part_count ? await catalog.partsOf(object.id) : [];
-  const { checksum_algorithm: algorithm } = upload.object.metadata;
+  const { checksum_algorithm: algorithm, encryption } = upload.object.metadata;
   const sums = algorithm ? checksum(algorithm as ChecksumAlgorithm) : null;
   async function* content(): AsyncGenerator<Buffer> {
     for (const { fileId, start, end } of piecesOf(object, parts, range ?? { start: 0, end: object.size }))
-      yield* readFile(await blobs.open(from.bucket.id, fileId), start, end);
+      yield* readFile(await blobs.open(from.bucket.id, fileId, object.metadata.encryption), start, end);
   }
-  const written = await blobs.write(bucket.id, content(), {
-    piece: (piece) => sums?.update(piece),
-    end: () => undefined,
-  });
+  const written = await blobs.write(
+    bucket.id,
+    content(),
+    {
+      piece: (piece) => sums?.update(piece),
+      end: () => undefined,
+    },
+    encryption,
+  );
   const received = { ...written, algorithm: (algorithm as ChecksumAlgorithm) ?? null, checksum: sums && sums.digest() };
   const LastModified = await storePart(exchange, upload, number, received);
-  sendXml(exchange, 'CopyPartResult', { LastModified, ETag: `"${written.md5}"` });
+  sendXml(
+    exchange,
+    'CopyPartResult',
+    { LastModified, ETag: `"${written.md5}"` },
+    encryptionHeaders(upload.object.metadata),
+  );
 }
 
 /** Both ends are given, and lie in the source. @throws S3Error InvalidArgument, InvalidRange */
@@ -119,7 +132,7 @@ async function requirePart(exchange: ObjectExchange): Promise<{ upload: StoredUp
   return { upload: await requireUpload(exchange), number };
 }
 
-async function requireUpload({ catalog, bucket, key, request }: ObjectExchange): Promise<StoredUpload> {
+export async function requireUpload({ catalog, bucket, key, request }: ObjectExchange): Promise<StoredUpload> {
   const upload = await catalog.upload(bucket.id, key, queryOf(request, 'uploadId') ?? '');
   if (!upload) throw new S3Error('NoSuchUpload');
   return upload;
@@ -200,7 +213,7 @@ function answer(exchange: ObjectExchange, stored: StoredObject): void {
       ...{ Location: `/${bucket.name}/${key}`, Bucket: bucket.name, Key: key, ETag: `"${stored.etag}"` },
       ...(algorithm && value && { [`Checksum${algorithm}`]: value, ChecksumType: type }),
     },
-    { ...versionHeader(stored), ...checksumHeaders(stored) },
+    { ...versionHeader(stored), ...checksumHeaders(stored), ...encryptionHeaders(stored.metadata) },
   );
 }
 
@@ -239,58 +252,4 @@ export async function abortUpload(exchange: ObjectExchange): Promise<void> {
   await exchange.catalog.abortUpload(exchange.bucket.id, (await requireUpload(exchange)).id);
   exchange.wakeSweep();
   sendEmpty(exchange, 204);
-}
-
-export async function listParts(exchange: ObjectExchange): Promise<void> {
-  const { request, bucket, key, catalog } = exchange;
-  requireGranted(exchange, 's3:ListMultipartUploadParts', key);
-  const upload = await requireUpload(exchange);
-  const [max, marker] = [
-    numberInQuery(request, 'max-parts', 1000, 1000),
-    numberInQuery(request, 'part-number-marker', 0, PARTS_MAX),
-  ];
-  const rest = (await catalog.uploadParts(upload.id)).filter(({ number }) => number > marker);
-  const shown = rest.slice(0, max);
-  const { checksum_algorithm: algorithm, checksum_type: type } = upload.object.metadata;
-  sendXml(exchange, 'ListPartsResult', {
-    ...{ Bucket: bucket.name, Key: key, UploadId: upload.id, StorageClass: 'STANDARD' },
-    ...{ PartNumberMarker: marker, NextPartNumberMarker: shown.at(-1)?.number ?? 0, MaxParts: max },
-    ...{ IsTruncated: rest.length > shown.length, ChecksumAlgorithm: algorithm, ChecksumType: type },
-    Part: shown.map(({ number, size, etag, modified_at, checksums }): XmlElements => ({
-      ...{ PartNumber: number, LastModified: modified_at, ETag: `"${etag}"`, Size: size },
-      ...Object.fromEntries(Object.entries(checksums).map(([name, value]) => [`Checksum${name}`, value])),
-    })),
-  });
-}
-
-export async function listUploads(exchange: Exchange): Promise<void> {
-  const { request, bucket, catalog } = exchange;
-  const prefix = queryOf(request, 'prefix') ?? '';
-  requireGranted(exchange, 's3:ListBucketMultipartUploads', prefix);
-  const encodingType = encodingOf(request);
-  const encode = encodingType ? uriEncodePath : (text: string): string => text;
-  const max = numberInQuery(request, 'max-uploads', 1000, 1000);
-  const marker = queryOf(request, 'key-marker') ?? '';
-  const after = { key: marker, position: queryOf(request, 'upload-id-marker') || (marker ? '~' : '') };
-  const found = await catalog.listUploads({ bucketId: bucket.id, prefix, delimiter: null, after, limit: max + 1 });
-  const shown = found.slice(0, max);
-  const last = shown.at(-1);
-  const isTruncated = found.length > shown.length;
-  sendXml(exchange, 'ListMultipartUploadsResult', {
-    ...{
-      Bucket: bucket.name,
-      EncodingType: encodingType,
-      KeyMarker: encode(marker),
-      UploadIdMarker: queryOf(request, 'upload-id-marker') ?? '',
-      Prefix: encode(prefix),
-    },
-    ...(isTruncated && { NextKeyMarker: last && encode(last.key), NextUploadIdMarker: last?.id }),
-    ...{ MaxUploads: max, IsTruncated: isTruncated },
-    Upload: shown.map(({ id, key, created_at }) => ({
-      Key: encode(key),
-      UploadId: id,
-      StorageClass: 'STANDARD',
-      Initiated: created_at,
-    })),
-  });
 }

@@ -20,7 +20,11 @@ const OVERRIDES = ['type', 'cache-control', 'disposition', 'encoding', 'language
 const READ_QUERY = ['versionId', 'partNumber', 'response-expires', ...OVERRIDES];
 const WRITE = ['if-match', 'if-none-match'];
 const LOCK = ['mode', 'retain-until-date', 'legal-hold'].map((name) => `x-amz-object-lock-${name}`);
-const DESCRIBE = [...LOCK, ...['x-amz-acl', 'x-amz-tagging', 'x-amz-storage-class', 'x-amz-website-redirect-location']];
+const DESCRIBE = [
+  'x-amz-server-side-encryption',
+  ...LOCK,
+  ...['x-amz-acl', 'x-amz-tagging', 'x-amz-storage-class', 'x-amz-website-redirect-location'],
+];
 const SOURCE = ['match', 'none-match', 'modified-since', 'unmodified-since'].map(
   (name) => `x-amz-copy-source-if-${name}`,
 );
@@ -126,10 +130,11 @@ const VALUES: Record<string, readonly string[]> = {
   'x-amz-metadata-directive': ['COPY', 'REPLACE'],
   'x-amz-tagging-directive': ['COPY', 'REPLACE'],
   'x-amz-storage-class': ['STANDARD'],
+  'x-amz-server-side-encryption': ['AES256'],
   'x-amz-object-lock-mode': ['GOVERNANCE', 'COMPLIANCE'],
   'x-amz-object-lock-legal-hold': ['ON', 'OFF'],
 };
-const REFUSED_VALUES = ['x-amz-storage-class'];
+const REFUSED_VALUES = ['x-amz-storage-class', 'x-amz-server-side-encryption'];
 /** Members of the query that mean something in S3. Others, such as `x-id` of the SDKs, mean nothing. */
 const MEANT: ReadonlySet<string> = new Set([
   ...Object.values(OPERATIONS).flatMap(({ query = [] }) => query),

@@ -80,7 +80,8 @@ async function send(exchange: ObjectExchange, object: StoredObject): Promise<num
     'content-length': String(end - start),
     ...(range && { 'content-range': `bytes ${start}-${end - 1}/${object.size}` }),
     ...(object.part_count && part && { 'x-amz-mp-parts-count': String(parts.length) }),
-    ...(!range && headerOf(request, 'x-amz-checksum-mode')?.toUpperCase() === 'ENABLED' && checksumHeaders(object)),
+    ...(headerOf(request, 'x-amz-checksum-mode')?.toUpperCase() === 'ENABLED' &&
+      sumsOf(object, parts, { range, part })),
   };
   const status = exchange.isErrorDocument ? 404 : range ? 206 : 200;
   if (request.method === 'HEAD' || start === end) {
@@ -89,7 +90,7 @@ async function send(exchange: ObjectExchange, object: StoredObject): Promise<num
   }
   const pieces = piecesOf(object, parts, { start, end });
   for (const [index, piece] of pieces.entries()) {
-    const file = await exchange.blobs.open(exchange.bucket.id, piece.fileId);
+    const file = await exchange.blobs.open(exchange.bucket.id, piece.fileId, object.metadata.encryption);
     if (index === 0) response.writeHead(status, headers);
     try {
       await sendFile(response, file, piece, index === pieces.length - 1 ? 'end' : 'more');
@@ -141,8 +142,24 @@ export async function* readFile(file: OpenFile, start: number, end: number): Asy
   }
 }
 
+/** Of the whole object or of one part; a range has none. */
+function sumsOf(
+  object: StoredObject,
+  parts: readonly StoredPart[],
+  { range, part }: { range: Range | null; part: (Range & { number: number }) | null },
+): Record<string, string> {
+  const { checksum_algorithm: algorithm } = object.metadata;
+  if (!range || (part && !parts.length)) return checksumHeaders(object);
+  const checksum = part && algorithm ? parts[part.number - 1]?.checksums[algorithm] : undefined;
+  return checksum ? checksumHeaders({ metadata: { ...object.metadata, checksum } }) : {};
+}
+
 /** ?partNumber= @throws S3Error */
-function partOf({ request }: ObjectExchange, object: StoredObject, parts: readonly StoredPart[]): Range | null {
+function partOf(
+  { request }: ObjectExchange,
+  object: StoredObject,
+  parts: readonly StoredPart[],
+): (Range & { number: number }) | null {
   if (queryOf(request, 'partNumber') === undefined) return null;
   if (headerOf(request, 'range') !== undefined)
     throw new S3Error('InvalidRequest', 'A range and partNumber cannot be asked for together.');
@@ -151,7 +168,7 @@ function partOf({ request }: ObjectExchange, object: StoredObject, parts: readon
   const sizes = parts.length ? parts.map(({ size }) => size) : [object.size];
   if (number < 1 || number > sizes.length) throw new S3Error('InvalidRange');
   const start = sizes.slice(0, index).reduce((sum, size) => sum + size, 0);
-  return { start, end: start + (sizes[index] as number) };
+  return { start, end: start + (sizes[index] as number), number };
 }
 
 /** One range of bytes (RFC 9110 §14). Several, and those without a sense, are ignored. @throws S3Error InvalidRange */

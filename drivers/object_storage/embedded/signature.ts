@@ -75,7 +75,10 @@ export async function authenticateRequest(
 function verify(request: S3Request, claim: Claim, secret: string): Caller['chunks'] {
   const { scope, timestamp } = claim;
   const key = keptSigningKey(secret, scope);
-  const headers = claim.signedHeaders.map((name): [string, string] => [name, headerOf(request, name) ?? '']);
+  const headers = claim.signedHeaders.map((name): [string, string] => [
+    name,
+    signedText(headerOf(request, name) ?? ''),
+  ]);
   const canonical = canonicalRequest({
     method: request.method,
     path: uriEncodePath(request.path),
@@ -85,6 +88,11 @@ function verify(request: S3Request, claim: Claim, secret: string): Caller['chunk
   });
   const expected = hmac(key, stringToSign(timestamp, scope, canonical)).toString('hex');
   return equals(expected, claim.signature) ? { key, seed: expected, timestamp, scope } : null;
+}
+
+/** Clients sign UTF-8, which Node.js reads as Latin-1 byte by byte. */
+function signedText(value: string): string {
+  return /[\x80-\xff]/.test(value) ? Buffer.from(value, 'latin1').toString('utf8') : value;
 }
 
 /** Four rounds of HMAC, which come out the same for a day. */
@@ -190,7 +198,7 @@ function requireSigned({ raw }: S3Request, signed: readonly string[]): void {
 }
 
 export function parseCredential(text: string): { accessKeyId: string; scope: SigningScope } | null {
-  const match = /^([A-Za-z0-9]{16,128})\/(\d{8})\/([a-z0-9-]{1,64})\/(s3)\/aws4_request$/.exec(text);
+  const match = /^([A-Za-z0-9]{1,128})\/(\d{8})\/([a-z0-9-]{1,64})\/(s3)\/aws4_request$/.exec(text);
   if (!match) return null;
   const [, accessKeyId = '', date = '', region = '', service = ''] = match;
   return { accessKeyId, scope: { date, region, service } };

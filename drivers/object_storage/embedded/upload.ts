@@ -1,7 +1,7 @@
 // Receiving content: decoded, measured, checked against everything that the client said of it, and durable at the end.
 import { createHash } from 'node:crypto';
 import { UNSIGNED_PAYLOAD } from '../../../core/sigv4';
-import type { Written } from './blobs';
+import type { Encrypted, Written } from './blobs';
 import { checksum, isAlgorithm, isChecksumValue, type ChecksumAlgorithm } from './checksums';
 import { dechunked } from './chunked';
 import { S3Error } from './errors';
@@ -19,8 +19,8 @@ export interface Received extends Written {
   checksum: string | null;
 }
 
-/** @throws S3Error; nothing is left then */
-export async function receive(exchange: Exchange): Promise<Received> {
+/** @param encryption of the file @throws S3Error; nothing is left then */
+export async function receive(exchange: Exchange, encryption: Encrypted): Promise<Received> {
   const { blobs, bucket, request } = exchange;
   const body = bodyOf(exchange);
   const expected = expectedChecksum(request);
@@ -30,18 +30,23 @@ export async function receive(exchange: Exchange): Promise<Received> {
     if (sha256 && sha256.digest('hex') !== exchange.caller.payload) throw new S3Error('XAmzContentSHA256Mismatch');
   });
   let value: string | null = null;
-  const written = await blobs.write(bucket.id, content, {
-    piece(piece) {
-      sums?.update(piece);
-      sha256?.update(piece);
+  const written = await blobs.write(
+    bucket.id,
+    content,
+    {
+      piece(piece) {
+        sums?.update(piece);
+        sha256?.update(piece);
+      },
+      end(md5) {
+        value = sums && sums.digest();
+        const given = expected && (expected.value ?? body.trailers.get(expected.header) ?? null);
+        if (given !== null && given !== value) throw new S3Error('BadDigest');
+        requireMd5(request, md5);
+      },
     },
-    end(md5) {
-      value = sums && sums.digest();
-      const given = expected && (expected.value ?? body.trailers.get(expected.header) ?? null);
-      if (given !== null && given !== value) throw new S3Error('BadDigest');
-      requireMd5(request, md5);
-    },
-  });
+    encryption,
+  );
   return { ...written, algorithm: expected?.algorithm ?? null, checksum: value };
 }
 

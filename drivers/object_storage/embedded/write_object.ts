@@ -1,10 +1,11 @@
 // PUT, copy and DELETE of objects, their tags and their canned access.
-import type { DescribedObject, NewObject, StoredObject } from '../../../core/objects';
+import type { DescribedObject, NewObject, ObjectMetadata, StoredObject } from '../../../core/objects';
 import { requireCopyConditions, writeConditions } from './conditions';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import {
   checksumHeaders,
+  encryptionHeaders,
   isPublicRequest,
   metadataOf,
   requireCannedAcl,
@@ -13,7 +14,7 @@ import {
 } from './metadata';
 import { lockOfHeaders } from './object_lock';
 import { requireOwner } from './operations';
-import { findVersion } from './read_object';
+import { findVersion, readFile } from './read_object';
 import { decode, headerOf, queryOf } from './request';
 import { sendEmpty, sendXml } from './respond';
 import { receive, receiveText } from './upload';
@@ -25,7 +26,7 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, blobs, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
   const described = describe(exchange);
-  const received = await receive(exchange);
+  const received = await receive(exchange, described.metadata.encryption);
   const object: NewObject = {
     ...described,
     ...{ key, size: received.size, etag: received.md5, file_id: received.fileId },
@@ -45,7 +46,10 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
     throw error;
   });
   exchange.wakeSweep();
-  sendEmpty(exchange, 200, { etag: `"${stored.etag}"`, ...versionHeader(stored), ...checksumHeaders(stored) });
+  sendEmpty(exchange, 200, {
+    ...{ etag: `"${stored.etag}"`, ...versionHeader(stored), ...checksumHeaders(stored) },
+    ...encryptionHeaders(stored.metadata),
+  });
 }
 
 /** What a request says of the object that it makes. @throws S3Error */
@@ -79,9 +83,9 @@ export async function copySource(exchange: ObjectExchange): Promise<{ object: St
   return { object, from };
 }
 
-/** Files are never changed, so a copy is another name for them. */
+/** Files are never changed, so a copy is another name for them, but where it is to be encrypted. */
 export async function copyObject(exchange: ObjectExchange): Promise<void> {
-  const { request, bucket, catalog, blobs, key } = exchange;
+  const { request, bucket, catalog, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
   const { object, from } = await copySource(exchange);
   const replaces = headerOf(request, 'x-amz-metadata-directive')?.toUpperCase() === 'REPLACE';
@@ -91,19 +95,32 @@ export async function copyObject(exchange: ObjectExchange): Promise<void> {
   const { checksum_algorithm, checksum, checksum_type } = object.metadata;
   requireSameChecksum(exchange, checksum ? checksum_algorithm : null);
   const sums = checksum && { checksum_algorithm, checksum, checksum_type };
+  const encryption = described.metadata.encryption ?? object.metadata.encryption;
   // A lock is of one version: that of the source stays with it.
   const made = {
     ...described,
-    metadata: { ...(replaces ? described.metadata : object.metadata), ...sums },
+    metadata: { ...(replaces ? described.metadata : object.metadata), ...sums, ...(encryption && { encryption }) },
     tags: takesTags(exchange) ? described.tags : object.tags,
   };
   if (!object.file_id) return copyParts(exchange, object, from, made);
-  const file_id = await blobs.copy({ bucketId: from.bucket.id, fileId: object.file_id }, bucket.id);
+  const file_id = await copyFile(exchange, from, { ...object, file_id: object.file_id }, made.metadata);
   const stored = await catalog.put(bucket.id, {
     ...{ key, size: object.size, etag: object.etag, file_id, ...made },
     ...writeConditions(request),
   });
   answerCopy(exchange, stored, object);
+}
+
+/** @returns the id of the file of the copy */
+async function copyFile(
+  { blobs, bucket }: Exchange,
+  from: Exchange,
+  { file_id, size, metadata }: Pick<StoredObject, 'size' | 'metadata'> & { file_id: string },
+  { encryption }: ObjectMetadata,
+): Promise<string> {
+  if (!encryption || metadata.encryption) return blobs.copy({ bucketId: from.bucket.id, fileId: file_id }, bucket.id);
+  const source = await blobs.open(from.bucket.id, file_id, null);
+  return (await blobs.write(bucket.id, readFile(source, 0, size), undefined, encryption)).fileId;
 }
 
 /** Tags beside a copy are either those of the source, or those of the request. @throws S3Error InvalidArgument */
@@ -128,12 +145,12 @@ async function copyParts(
   from: ObjectExchange,
   made: DescribedObject,
 ): Promise<void> {
-  const { bucket, catalog, blobs, key } = exchange;
+  const { bucket, catalog, key } = exchange;
   const uploadId = await catalog.createUpload(bucket.id, { key, object: made });
   const fileIds: string[] = [];
   try {
     for (const { number, file_id, size, checksums } of await catalog.partsOf(object.id)) {
-      const copy = await blobs.copy({ bucketId: from.bucket.id, fileId: file_id }, bucket.id);
+      const copy = await copyFile(exchange, from, { file_id, size, metadata: object.metadata }, made.metadata);
       await catalog.putPart(bucket.id, key, uploadId, { number, file_id: copy, size, etag: '', checksums });
       fileIds.push(copy);
     }
@@ -156,6 +173,7 @@ function answerCopy(exchange: ObjectExchange, stored: StoredObject, source: Stor
     { LastModified: stored.modified_at, ETag: `"${stored.etag}"` },
     {
       ...versionHeader(stored),
+      ...encryptionHeaders(stored.metadata),
       ...(source.version_id !== 'null' && { 'x-amz-copy-source-version-id': source.version_id }),
     },
   );
@@ -197,8 +215,11 @@ export async function getAcl(exchange: ObjectExchange): Promise<void> {
 
 export function aclOf({ bucket }: Exchange, isPublic: boolean): Record<string, never> {
   const grant = (grantee: object, Permission: string): object => ({ Grantee: grantee, Permission });
-  const everybody = grant({ URI: 'http://acs.amazonaws.com/groups/global/AllUsers' }, 'READ');
-  const Grant = [grant({ ID: bucket.project_id }, 'FULL_CONTROL'), ...(isPublic ? [everybody] : [])];
+  const everybody = grant({ 'xsi:type': 'Group', URI: 'http://acs.amazonaws.com/groups/global/AllUsers' }, 'READ');
+  const Grant = [
+    grant({ 'xsi:type': 'CanonicalUser', ID: bucket.project_id }, 'FULL_CONTROL'),
+    ...(isPublic ? [everybody] : []),
+  ];
   return { Owner: { ID: bucket.project_id }, AccessControlList: { Grant } } as never;
 }
 

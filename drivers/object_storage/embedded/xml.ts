@@ -1,6 +1,7 @@
 // XML as S3 speaks it. Reading: elements, text, entities and CDATA; no document types, so no entities of their own.
 import { S3Error } from './errors';
 
+const XSI = 'http://www.w3.org/2001/XMLSchema-instance';
 const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 const ESCAPES: Record<string, string> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;', '\r': '&#xD;' };
 const ENTITIES: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
@@ -27,9 +28,17 @@ function elements(content: XmlElements): string {
   for (const [name, value] of Object.entries(content)) {
     if (value === null || value === undefined) continue;
     for (const one of Array.isArray(value) ? (value as readonly (string | XmlElements)[]) : [value])
-      text += `<${name}>${typeof one === 'object' ? elements(one as XmlElements) : escape(String(one))}</${name}>`;
+      text += element(name, one as string | XmlElements);
   }
   return text;
+}
+
+/** `xsi:type` is no child, but the type of its element. */
+function element(name: string, content: string | number | boolean | XmlElements): string {
+  if (typeof content !== 'object') return `<${name}>${escape(String(content))}</${name}>`;
+  const { 'xsi:type': type, ...children } = content;
+  const attributes = typeof type === 'string' ? ` xmlns:xsi="${XSI}" xsi:type="${escape(type)}"` : '';
+  return `<${name}${attributes}>${elements(children)}</${name}>`;
 }
 
 /** Characters that XML can't carry at all become a question mark: clients ask for encoding-type=url then. */

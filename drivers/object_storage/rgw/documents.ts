@@ -61,7 +61,10 @@ function lifecycle(rules: BucketSpec['lifecycle']): Setting {
     body: rules.length ? xmlDocument('LifecycleConfiguration', lifecycleElements(rules)) : null,
     isUpToDate: ({ status, text }) => {
       if (status === 404) return !rules.length;
-      const found = childElements(parseXml(text, 'LifecycleConfiguration'), 'Rule').map(lifecycleRule);
+      const found = childElements(parseXml(text, 'LifecycleConfiguration'), 'Rule').map((node, index) => ({
+        ...lifecycleRule(node, index),
+        prefix_of_rule: undefined,
+      }));
       const byId = (list: BucketSpec['lifecycle']) => [...list].sort((a, b) => (a.id < b.id ? -1 : 1));
       return isSame(byId(found), byId(rules));
     },
