@@ -108,7 +108,7 @@ function split(text, mark) {
 function decodePath(rawPath) {
   try {
     const wanted = decodeURIComponent(rawPath);
-    return wanted.startsWith('/') && !/[\0\\]/.test(wanted) ? wanted : null;
+    return wanted.startsWith('/') && !wanted.includes('\0') ? wanted : null;
   } catch {
     return null;
   }
@@ -150,9 +150,9 @@ function look(name) {
   }
 }
 
-// Begins with one slash, whatever was asked for: //example.com/ would be another host.
+// Begins with one slash, whatever was asked for: //example.com/ would be another host, and so would /\example.com/.
 function redirect(response, status, to, query) {
-  const location = to.startsWith('/') ? to.replace(/^\/+/, '/') : to;
+  const location = to.startsWith('/') ? to.replaceAll('\\', '%5C').replace(/^\/+/, '/') : to;
   const more = query === undefined || location.includes('?') ? '' : `?${query}`;
   response.writeHead(status, { location: location + more, 'content-length': 0 }).end();
 }

@@ -34,6 +34,8 @@ describe('the server of sites', () => {
         'data.bin': '0123456789',
         'empty.txt': '',
         'with space/ö.txt': 'umlaut',
+        'a\\b.txt': 'backslash',
+        '\\example.com/index.html': 'no other host',
         '.env': 'SECRET',
         '.git/config': 'SECRET',
         '.well-known/security.txt': 'contact',
@@ -62,6 +64,8 @@ describe('the server of sites', () => {
     ['/also.html?x=1', 'text/html; charset=utf-8', 'about'],
     ['/app.js', 'text/javascript; charset=utf-8', script],
     ['/with%20space/%C3%B6.txt', 'text/plain; charset=utf-8', 'umlaut'],
+    ['/a%5Cb.txt', 'text/plain; charset=utf-8', 'backslash'],
+    ['/a\\b.txt', 'text/plain; charset=utf-8', 'backslash'],
     ['/data.bin', 'application/octet-stream', '0123456789'],
     ['/empty.txt', 'text/plain; charset=utf-8', ''],
     ['/.well-known/security.txt', 'text/plain; charset=utf-8', 'contact'],
@@ -102,13 +106,15 @@ describe('the server of sites', () => {
   });
 
   test('what is no path, and other methods', async () => {
-    for (const target of ['/%', '/%00', '/a%5Cb', '/%ff']) expect((await get(target)).status).toBe(400);
+    for (const target of ['/%', '/%00', '/%ff']) expect((await get(target)).status).toBe(400);
     expect(await get('/', {}, 'POST')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
 
   test('a directory without its slash; never to another host', async () => {
     expect(await get('/docs?x=1')).toMatchObject({ status: 301, headers: { location: '/docs/?x=1' } });
     expect(await get('//docs')).toMatchObject({ status: 301, headers: { location: '/docs/' } });
+    for (const target of ['/%5Cexample.com', '/\\example.com'])
+      expect(await get(target)).toMatchObject({ status: 301, headers: { location: '/%5Cexample.com/' } });
   });
 
   test('not again what the client has', async () => {
