@@ -3,6 +3,7 @@
 import path from 'node:path';
 import type { HostFacts } from '../../core/host_facts';
 import { BuildError, type BuildPlan, type BuildSettings } from '../builder';
+import { requireMountSources } from './dockerfile_mounts';
 import { rewriteDockerfile } from './dockerfile_rewrite';
 import { requireBuildable } from './dockerfile_rules';
 import { dockerfileScript } from './dockerfile_script';
@@ -31,6 +32,7 @@ export async function planDockerfile(
     );
   if (!canBuildImages(facts))
     throw new BuildError(`A Dockerfile needs buildah and bubblewrap, which this platform does not have. ${INSTEAD}`);
+  await requireMountSources(parseDockerfile(text), path.posix.normalize(dockerfile), files);
   return planBuild(dockerfile, text, target);
 }
 

@@ -107,10 +107,26 @@ function storageLines(): string[] {
     'used=$(enter -- du -sm "$own" 2>/dev/null | cut -f1)',
     `if [ "\${used:-0}" -gt "$((\${${DISK_MB}:-4096} / 2))" ]; then`,
     '  echo "The cache of layers has grown to $used MB. It begins anew."',
-    '  enter -- rm -rf "$store" "$own/run"',
+    '  enter -- rm -rf "$store" "$own/run" "$own"/mounts-*',
     'fi',
+    ...mountCacheLines(),
     `printf ${shellWord(storage)} "$driver" "$own" "$store" > "$own/storage.conf"`,
     `[ -n "$range" ] || printf ${shellWord(chownErrors)} "$driver" >> "$own/storage.conf"`,
+  ];
+}
+
+/**
+ * What `RUN --mount=type=cache` has outlives the build, as layers do and with them. buildah has it below TMPDIR, by one
+ * name or the other.
+ */
+function mountCacheLines(): string[] {
+  return [
+    'mounts=$own/mounts-${ids:-one}',
+    'for one in "$own"/mounts-*; do',
+    '  [ "$one" = "$mounts" ] || [ ! -e "$one" ] || enter -- rm -rf "$one" 2>/dev/null || :',
+    'done',
+    'mkdir -p "$mounts"',
+    'for one in buildah-cache buildah-cache-0; do ln -s "$mounts" "$own/scratch/$one"; done',
   ];
 }
 

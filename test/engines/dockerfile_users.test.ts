@@ -98,6 +98,23 @@ describeBuilds(`Dockerfiles with several users${obstacle === null ? '' : ` (skip
     expect((await application.visit('/copied.txt')).body).toBe('copied $literal\n');
   }, 240_000);
 
+  test('keep what RUN --mount=type=cache has for the next build, and not after clear_cache', async () => {
+    const lines = (text: string): string[] => [
+      `RUN --mount=type=cache,target=/kept echo ${text} >> /kept/builds; mkdir /www; cp /kept/builds /www/index.html`,
+      SERVE,
+    ];
+    const application = await builds(lines('one'));
+    expect((await deploy(application)).status_reason).toBe(null);
+    // Without a history the first attempt of a build is begun anew.
+    const first = (await application.visit()).body;
+    expect(first).toMatch(/^(one\n)+$/);
+    application.push({ Dockerfile: `${[`FROM ${base}`, ...lines('two')].join('\n')}\n` });
+    expect((await deploy(application)).status_reason).toBe(null);
+    expect((await application.visit()).body).toMatch(/^(one\n)+(two\n)+$/);
+    expect((await application.ended((await application.ask({ clear_cache: true })).id, 200_000)).status).toBe('active');
+    expect((await application.visit()).body).toMatch(/^(two\n)+$/);
+  }, 240_000);
+
   test.each([
     [
       ['', '# of course', 'RUN echo before && \\', '  cat /nowhere'],
@@ -107,6 +124,10 @@ describeBuilds(`Dockerfiles with several users${obstacle === null ? '' : ` (skip
     [['COPY --chown=nobody-here page.txt /'], /^Line 2 of Dockerfile: the image has no user nobody-here\./],
     [['FROM localhost:1/none:1'], /^Line 2 of Dockerfile: the base image localhost:1\/none:1 could not be pulled: /],
     [['RUN true', 'FOO bar'], /^Line 3 of Dockerfile: FOO is not an instruction of Dockerfiles\.$/],
+    [
+      ['', 'RUN --mount=type=bind,source=none.txt,target=/x cat /x'],
+      /^Line 3 of Dockerfile: there is no `none.txt` in the source to mount\.$/,
+    ],
     [['RUN --mount=type=ssh true'], /^Line 2 of Dockerfile: builds have no SSH agent/],
     [
       ['COPY --parents page.txt /'],
