@@ -14,9 +14,9 @@ import type { AccountStatus } from '../schema/types';
 
 export type Role = 'owner' | 'developer' | 'viewer';
 
-/** Who a request acts as: a personal key, a project key or a dashboard session. */
+/** Who a request acts as: a personal key, a project key, a program that a person allowed, or a dashboard session. */
 export interface Identity {
-  kind: 'personal' | 'project' | 'session';
+  kind: 'personal' | 'project' | 'oauth' | 'session';
   /** key_… of a key, ses_… of a session. */
   id: string;
   name: string;
@@ -34,6 +34,8 @@ export interface Identity {
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
+  /** SHA-256 of the access token, of which an `oauth` key has several over time. */
+  token_hash?: string;
 }
 
 /** The project a request acts on, with the caller's role in it. */

@@ -1,13 +1,17 @@
 // API keys: `svc_` or `svc_proj_`, 192 random bits in base62, and a checksum, so that a typing mistake or a
-// scanner for leaked keys needs no database. Only the SHA-256 of a key is stored: 192 bits need no slow hash. Probes
-// have keys of the same form, `svc_probe_`, which the API does not take.
+// scanner for leaked keys needs no database. Only the SHA-256 of a key is stored: 192 bits need no slow hash. Access
+// tokens of the authorisation server have the same form, `svc_oauth_`. Probes have keys of the same form, `svc_probe_`, which the API does not take.
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-export type TokenKind = 'personal' | 'project';
+export type TokenKind = 'personal' | 'project' | 'oauth';
 
-const PREFIX: Record<TokenKind, string> = { personal: 'svc_', project: 'svc_proj_' };
-const FORM = /^svc_(proj_)?[0-9A-Za-z]{39}$/;
+/** Of access tokens. */
+export const OAUTH_PREFIX = 'svc_oauth_';
+
+const PREFIX: Record<TokenKind, string> = { personal: 'svc_', project: 'svc_proj_', oauth: OAUTH_PREFIX };
+const FORM = /^svc_(proj_|oauth_)?[0-9A-Za-z]{39}$/;
+const KINDS: Record<string, TokenKind> = { proj_: 'project', oauth_: 'oauth' };
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PROBE_PREFIX = 'svc_probe_';
 const PROBE_FORM = /^svc_probe_[0-9A-Za-z]{39}$/;
@@ -37,7 +41,7 @@ export function parseProbeToken(text: string): string | null {
 export function parseToken(text: string): { kind: TokenKind; hash: string } | null {
   const match = FORM.exec(text);
   if (!match || !isWhole(text)) return null;
-  return { kind: match[1] ? 'project' : 'personal', hash: sha256(text) };
+  return { kind: KINDS[match[1] ?? ''] ?? 'personal', hash: sha256(text) };
 }
 
 /** A random value of 256 bits for sessions and one-time links. @param prefix `ses_` */

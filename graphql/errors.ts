@@ -4,6 +4,7 @@ import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { Context, ProjectAccess, Reply } from '../core/context';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 import type { Platform } from '../platform/platform';
+import { challengeOf } from '../rest/problem';
 
 /** What became of a request, for the log. Apollo works on a copy of the context; the reply in it is the same. */
 export const outcomes = new WeakMap<Reply, { code: ErrorCode; project: ProjectAccess | null }>();
@@ -41,7 +42,8 @@ function attachErrors({ response, contextValue }: Ready, found: readonly GraphQL
   outcomes.set(contextValue.reply, { code: first.code, project: contextValue.project });
   if (!result.data && STATUSES.has(first.status)) {
     response.http.status = first.status;
-    if (first.status === 401) response.http.headers.set('www-authenticate', 'Bearer realm="platform"');
+    for (const value of Object.values(challengeOf(first, contextValue.config.baseUrl)))
+      response.http.headers.set('www-authenticate', value);
   }
   const after = first.headers['Retry-After'];
   if (after) response.http.headers.set('retry-after', after);

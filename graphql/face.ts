@@ -12,7 +12,7 @@ import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import { graphqlTypes } from '../rest/conditional';
 import type { RestEntry } from '../rest/exchange';
-import { asProblem } from '../rest/problem';
+import { asProblem, challengeOf } from '../rest/problem';
 import { parseBody } from '../rest/request';
 import { sendText } from '../rest/send_text';
 import { compiling, executor, type Executor } from './compiled_queries';
@@ -239,13 +239,14 @@ function respondWithProblem(response: ServerResponse, failure: Problem): void {
   const request_id = response.getHeader('X-Request-Id');
   const { ctx } = localsOf(response);
   if (ctx) outcomes.set(ctx.reply, { code: failure.code, project: null });
+  const challenge = ctx && challengeOf(failure, ctx.config.baseUrl);
   const text = JSON.stringify({
     errors: [{ message: failure.detail, extensions: { ...extensionsOf(failure), request_id } }],
   });
   sendText(
     response,
     failure.status,
-    { ...ctx?.reply.headers, ...failure.headers, 'Content-Type': 'application/json; charset=utf-8' },
+    { ...ctx?.reply.headers, ...failure.headers, ...challenge, 'Content-Type': 'application/json; charset=utf-8' },
     text,
     response.req.method === 'HEAD',
   );

@@ -23,6 +23,7 @@ export interface ApiKeyRow {
   project_ids: string[] | null;
   project_id: string | null;
   created_by: string | null;
+  client_id: string | null;
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
@@ -35,12 +36,16 @@ export interface CreatedKey {
 }
 
 const COLUMNS =
-  'id, kind, name, prefix, scopes, project_ids, project_id, created_by, created_at, expires_at, last_used_at';
-const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null`;
+  'id, kind, name, prefix, scopes, project_ids, project_id, created_by, client_id, created_at, expires_at, last_used_at';
+// A connection of a program that nobody has used for long is over.
+const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null
+  and (kind <> 'oauth' or expires_at > now())`;
 const OF_PROJECT = `select ${COLUMNS} from api_keys where project_id = $1 and revoked_at is null`;
 const LOCK_USER = named('select 1 from users where id = $1 for update');
 const LOCK_PROJECT = named('select 1 from projects where id = $1 for update');
-const COUNT_OF_USER = named('select count(*)::int as used from api_keys where user_id = $1 and revoked_at is null');
+const COUNT_OF_USER = named(
+  `select count(*)::int as used from api_keys where user_id = $1 and kind = 'personal' and revoked_at is null`,
+);
 const COUNT_OF_PROJECT = named(
   'select count(*)::int as used from api_keys where project_id = $1 and revoked_at is null',
 );

@@ -47,6 +47,24 @@ export async function keyIdentity(sql: Sql, hash: string): Promise<Identity | nu
   return toIdentity(row);
 }
 
+const ACCESS_TOKEN = named(`select k.id, k.kind, k.name, k.prefix, t.scopes, k.project_ids, k.project_id, k.created_at,
+    t.expires_at, k.last_used_at, k.revoked_at, u.id as user_id, u.name as user_name, u.email, a.id as account_id,
+    a.status as account_status
+  from oauth_records t join api_keys k on k.id = t.grant_id join users u on u.id = k.user_id
+    join accounts a on a.id = u.account_id
+  where t.kind = 'AccessToken' and t.hash = $1`);
+
+/**
+ * The identity of an access token by its SHA-256; null where it is unknown, or the person has ended the connection.
+ * @throws token_expired
+ */
+export async function accessTokenIdentity(sql: Sql, hash: string): Promise<Identity | null> {
+  const [row] = await sql.query<KeyRow>(ACCESS_TOKEN, [hash]);
+  if (!row || row.revoked_at) return null;
+  if (row.expires_at && Date.parse(row.expires_at) <= Date.now()) throw problem('token_expired');
+  return { ...toIdentity(row), token_hash: hash };
+}
+
 /** The identity of a key that was recognised before, by its id; null where it works no longer. */
 export async function keyIdentityById(sql: Sql, id: string): Promise<Identity | null> {
   const [row] = await sql.query<KeyRow>(KEY_BY_ID, [id]);

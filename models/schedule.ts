@@ -31,6 +31,11 @@ export function sweepSessions(sql: Session): Promise<Swept> {
   return sweep(sql, 'sessions', 'expires_at', 'now()');
 }
 
+/** Deletes tokens of the authorisation server a day after their end: until then they are told from what never was. */
+export function sweepOauthRecords(sql: Session): Promise<Swept> {
+  return sweep(sql, 'oauth_records', 'expires_at', `now() - interval '1 day'`);
+}
+
 /** Deletes invitations that nobody accepted in time. */
 export function sweepInvitations(sql: Session): Promise<Swept> {
   return sweep(sql, 'invitations', 'expires_at', 'now()');

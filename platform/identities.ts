@@ -6,6 +6,7 @@ import { limits } from '../core/limits';
 import type { Logger } from '../core/log';
 import { parseToken, sha256 } from '../core/tokens';
 import {
+  accessTokenIdentity,
   keyIdentity,
   keyIdentityById,
   markUsed,
@@ -50,7 +51,8 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
     async ofToken(token) {
       const parsed = parseToken(token);
       if (!parsed) throw invalidToken();
-      const identity = await identities.get(parsed.hash, () => keyIdentity(sql, parsed.hash));
+      const find = parsed.kind === 'oauth' ? accessTokenIdentity : keyIdentity;
+      const identity = await identities.get(parsed.hash, () => find(sql, parsed.hash));
       if (!identity) throw invalidToken();
       if (isExpired(identity)) throw problem('token_expired');
       used.add(identity.id);
@@ -63,7 +65,7 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
       return identity;
     },
     async current(known) {
-      const identity = await identities.get(known.id, () => identityById(sql, known));
+      const identity = await identities.get(known.token_hash ?? known.id, () => identityById(sql, known));
       if (known.kind !== 'session') used.add(known.id);
       return requireCurrent(known, identity);
     },
@@ -77,7 +79,8 @@ export function openIdentities(sql: Sql, log: Logger): Identities {
   };
 }
 
-function identityById(sql: Sql, { kind, id }: Identity): Promise<Identity | null> {
+function identityById(sql: Sql, { kind, id, token_hash }: Identity): Promise<Identity | null> {
+  if (token_hash) return accessTokenIdentity(sql, token_hash);
   return kind === 'session' ? sessionIdentityById(sql, id, limits.sessionIdleHours) : keyIdentityById(sql, id);
 }
 

@@ -1,11 +1,19 @@
 // Every error of the REST face leaves through here.
 import type { ServerResponse } from 'node:http';
 import { Problem, problem, toDocument } from '../core/errors';
+import { RESOURCE_METADATA_PATH } from '../core/oauth';
 import { sendText } from './send_text';
 
 /** What was thrown, as a problem; anything that isn't one is an internal error whose cause only the log sees. */
 export function asProblem(error: unknown): Problem {
   return error instanceof Problem ? error : problem('internal_error');
+}
+
+/** What a 401 says of how to get a token (RFC 9110 section 11.6.1, RFC 9728 section 5.1); nothing for others. */
+export function challengeOf(failure: Problem, baseUrl: string): { 'WWW-Authenticate'?: string } {
+  if (failure.status !== 401) return {};
+  const own = failure.headers['WWW-Authenticate'] ?? 'Bearer realm="platform"';
+  return { 'WWW-Authenticate': `${own}, resource_metadata="${baseUrl}${RESOURCE_METADATA_PATH}"` };
 }
 
 /** Writes the problem document; HEAD gets the headers only. */
@@ -19,6 +27,7 @@ export function writeProblem(
     'X-Request-Id': about.request_id,
     ...about.headers,
     ...failure.headers,
+    ...challengeOf(failure, about.base_url),
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',
   };

@@ -67,7 +67,7 @@ export type Query = {
    * gateway and shows up within seconds. The period may not be longer than 366 days.
    */
   listProjectAiUsage: AiUsageList;
-  /** Lists the personal keys of the logged-in user, newest first. Revoked keys are left out. */
+  /** Lists the personal keys of the logged-in user and the programs that the user allowed, newest first. Revoked keys are left out. */
   listPersonalKeys: ApiKeyList;
   /** Lists the keys of a project, newest first. Revoked keys are left out. */
   listProjectKeys: ApiKeyList;
@@ -1247,7 +1247,7 @@ export type Mutation = {
   confirmEmail: Scalars['Boolean']['output'];
   /** Creates a personal key, which acts as the logged-in user. The token is shown only once. */
   createPersonalKey: CreatedApiKey;
-  /** Revokes a personal key. The key stops working immediately. */
+  /** Revokes a personal key, or ends what a program is allowed to do. It stops working immediately. */
   revokePersonalKey: Scalars['Boolean']['output'];
   /** Creates a project key, which acts as the project. The token is shown only once. Available to owners. */
   createProjectKey: CreatedApiKey;
@@ -3420,6 +3420,8 @@ export type ApiKey = {
   name: Scalars['String']['output'];
   /** The first 12 characters of the token. */
   prefix: Scalars['String']['output'];
+  /** Client of the authorisation server that the user allowed, or `null` for other keys. */
+  client_id?: Maybe<Scalars['String']['output']>;
   /** Scopes of a personal key. `null` for a project key, which has no scopes. */
   scopes?: Maybe<Array<Scalars['String']['output']>>;
   /** Projects to which a personal key is restricted, or `null` if it is not restricted. */
@@ -6382,7 +6384,9 @@ export type TokenKind =
   /** Acts as the user who created the key. */
   | 'personal'
   /** Acts as a project. */
-  | 'project';
+  | 'project'
+  /** Acts as the user who allowed a program to do so: an access token of the authorisation server. */
+  | 'oauth';
 
 /** A user. */
 export type User = {
@@ -8789,6 +8793,7 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   kind?: Resolver<ResolversTypes['TokenKind'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   prefix?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  client_id?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   scopes?: Resolver<Maybe<Array<ResolversTypes['String']>>, ParentType, ContextType>;
   project_ids?: Resolver<Maybe<Array<ResolversTypes['ID']>>, ParentType, ContextType>;
   project_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;

@@ -44,6 +44,7 @@ import { gitOauthCallback } from './git_oauth';
 import { listenHttp } from './http';
 import { mailLinks } from './mail_links';
 import { mailPages } from './mail_pages';
+import { oauthRoutes } from './oauth/routes';
 import { probeChecks, probeResults } from './probes';
 import { HOOK_PATH } from '../models/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/git_integration/oauth';
@@ -165,7 +166,7 @@ export async function openWeb(
   const graphql = graphqlFace(platform, schema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
   faces.rest = restHandler(restParts(platform, core, handlers, done));
-  faces.express = graphql.gate(expressApp(platform, graphql.router, accountPages(platform, schema), state));
+  faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
   return config;
 }
 
@@ -216,10 +217,15 @@ function restParts(
   };
 }
 
+/** Pages for people: those that mails lead to, and those of the authorisation server. */
+function peoplePages(platform: Platform, schema: () => Core['graphqlSchema']): express.Router {
+  return express.Router().use(accountPages(platform, schema)).use(oauthRoutes(platform, schema));
+}
+
 function expressApp(
   platform: Platform,
   graphql: express.Router,
-  account: express.Router,
+  pages: express.Router,
   state: { draining: boolean },
 ): Express {
   const app = express();
@@ -236,7 +242,7 @@ function expressApp(
     response.status(reasons.length ? 503 : 200).json({ status: reasons.length ? 'not_ready' : 'ready', reasons });
   });
   app.use('/graphql', graphql);
-  app.use(account);
+  app.use(pages);
   app.get(`${DOWNLOAD_PATH}:id`, backupDownload(platform));
   app.get(AUTHORITY_PATH, databaseAuthorityFile(platform));
   app.get(`${MAIL_LINK_PATH}*path`, mailLinks(platform));

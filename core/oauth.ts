@@ -1,0 +1,71 @@
+// The authorisation server as clients see it: addresses, the documents that describe it, and what it knows by itself.
+import type { Config } from './config';
+import { scopes } from './scopes';
+
+export const OAUTH_PATHS = {
+  authorize: '/oauth/authorize',
+  token: '/oauth/token',
+  deviceAuthorization: '/oauth/device_authorization',
+  device: '/oauth/device',
+  revoke: '/oauth/revoke',
+  /** Pages for the person: log in, agree. The id of the interaction follows. */
+  interaction: '/oauth/interaction/',
+} as const;
+
+export const SERVER_METADATA_PATH = '/.well-known/oauth-authorization-server';
+export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
+
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+export const GRANT_TYPES = ['authorization_code', 'refresh_token', DEVICE_GRANT] as const;
+
+/** The client that every installation has: a program without a secret, on the computer of the person. */
+export const COMMAND_LINE_CLIENT = {
+  client_id: 'platform-cli',
+  client_name: 'Command line',
+  redirect_uris: ['http://127.0.0.1/callback', 'http://[::1]/callback', 'http://localhost/callback'],
+} as const;
+
+/** Days without use after which a refresh token, and so the connection, ends. */
+export const REFRESH_DAYS = 90;
+export const ACCESS_TOKEN_SECONDS = 3600;
+export const DEVICE_CODE_SECONDS = 600;
+/** Time between two questions of a device (RFC 8628 section 3.2). */
+export const DEVICE_POLL_SECONDS = 5;
+
+type Addressed = Pick<Config, 'baseUrl'>;
+
+/** Addresses that a client may name as `resource` (RFC 8707): the API, and the doors to it. */
+export function isOwnResource({ baseUrl }: Addressed, resource: string): boolean {
+  return [baseUrl, `${baseUrl}/`, `${baseUrl}/v2`, `${baseUrl}/mcp`].includes(resource);
+}
+
+/** RFC 8414. */
+export function serverMetadata({ baseUrl }: Addressed): Record<string, unknown> {
+  return {
+    issuer: baseUrl,
+    authorization_endpoint: baseUrl + OAUTH_PATHS.authorize,
+    token_endpoint: baseUrl + OAUTH_PATHS.token,
+    device_authorization_endpoint: baseUrl + OAUTH_PATHS.deviceAuthorization,
+    revocation_endpoint: baseUrl + OAUTH_PATHS.revoke,
+    scopes_supported: [...Object.keys(scopes), 'offline_access'],
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: GRANT_TYPES,
+    token_endpoint_auth_methods_supported: ['none'],
+    revocation_endpoint_auth_methods_supported: ['none'],
+    code_challenge_methods_supported: ['S256'],
+    authorization_response_iss_parameter_supported: true,
+    service_documentation: `${baseUrl}/v2/docs`,
+  };
+}
+
+/** RFC 9728. */
+export function resourceMetadata({ baseUrl }: Addressed): Record<string, unknown> {
+  return {
+    resource: baseUrl,
+    authorization_servers: [baseUrl],
+    scopes_supported: Object.keys(scopes),
+    bearer_methods_supported: ['header'],
+    resource_documentation: `${baseUrl}/v2/docs`,
+  };
+}

@@ -1,0 +1,114 @@
+// What the authorisation server remembers, by the SHA-256 of what a client or browser holds. Contents are sealed.
+import type { Context, Sql } from '../../core/context';
+import { sha256 } from '../../core/tokens';
+import { named } from '../../db/statement';
+
+export type OauthPayload = Record<string, unknown>;
+
+interface Row {
+  hash: string;
+  payload: string;
+  consumed_at: string | null;
+}
+
+/** Seals and finds. */
+type Holder = Pick<Context, 'sql' | 'secrets'>;
+
+const SAVE = named(`insert into oauth_records (kind, hash, user_code_hash, grant_id, scopes, payload, expires_at)
+  values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+  on conflict (kind, hash) do update set user_code_hash = excluded.user_code_hash, grant_id = excluded.grant_id,
+    scopes = excluded.scopes, payload = excluded.payload, expires_at = excluded.expires_at`);
+const FIND_ROWS = 'select hash, payload, consumed_at from oauth_records where kind = $1';
+const FIND = named(`${FIND_ROWS} and hash = $2`);
+// Two at once: the second finds nothing. It does not wait to find it spent, which would end what the first has got.
+const LOCK = named(`${FIND_ROWS} and hash = $2 for update skip locked`);
+const BY_USER_CODE = named(`${FIND_ROWS} and user_code_hash = $2`);
+// A grant lives as long as the key that shows it.
+const GRANT = named(`select r.hash, r.payload, r.consumed_at from oauth_records r join api_keys k on k.id = r.grant_id
+  where r.kind = $1 and r.hash = $2 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())`);
+const CONSUME = named('update oauth_records set consumed_at = now() where kind = $1 and hash = $2');
+const DESTROY = named('delete from oauth_records where kind = $1 and hash = $2 returning grant_id');
+const DESTROY_OF_GRANT = named('delete from oauth_records where kind = $1 and grant_id = $2');
+const POLL = named(`with asked as (
+    select kind, hash, coalesce(polled_at > now() - make_interval(secs => poll_seconds - 1), false) as too_soon
+    from oauth_records where kind = 'DeviceCode' and hash = $1 for update skip locked)
+  update oauth_records r set polled_at = now(),
+    poll_seconds = r.poll_seconds + case when asked.too_soon then 5 else 0 end
+  from asked where r.kind = asked.kind and r.hash = asked.hash returning asked.too_soon`);
+
+/** @param seconds until it ends; null = never */
+export async function saveRecord(
+  { sql, secrets }: Holder,
+  kind: string,
+  id: string,
+  payload: OauthPayload,
+  seconds: number | null,
+): Promise<void> {
+  const hash = sha256(id);
+  const { grantId, userCode, scope } = payload as { grantId?: string; userCode?: string; scope?: string };
+  await sql.query(SAVE, [
+    kind,
+    hash,
+    userCode ? sha256(userCode) : null,
+    (kind === 'Grant' ? id : grantId) ?? null,
+    kind === 'AccessToken' ? (scope ?? '').split(' ').filter(Boolean) : null,
+    secrets.seal(JSON.stringify(payload), sealContext(kind, hash)),
+    seconds,
+  ]);
+}
+
+/** @param use `lock` where what is found will be spent: of several at once one finds it */
+export async function findRecord(
+  holder: Holder,
+  kind: string,
+  id: string,
+  use: 'read' | 'lock',
+): Promise<OauthPayload | undefined> {
+  const statement = kind === 'Grant' ? GRANT : use === 'lock' ? LOCK : FIND;
+  const [row] = await holder.sql.query<Row>(statement, [kind, sha256(id)]);
+  return row && opened(holder, kind, row);
+}
+
+export async function findRecordByUserCode(
+  holder: Holder,
+  kind: string,
+  userCode: string,
+): Promise<OauthPayload | undefined> {
+  const [row] = await holder.sql.query<Row>(BY_USER_CODE, [kind, sha256(userCode)]);
+  return row && opened(holder, kind, row);
+}
+
+export async function consumeRecord(sql: Sql, kind: string, id: string): Promise<void> {
+  await sql.query(CONSUME, [kind, sha256(id)]);
+}
+
+/** @returns the connection that it was of */
+export async function destroyRecord(sql: Sql, kind: string, id: string): Promise<string | null> {
+  const [row] = await sql.query<{ grant_id: string | null }>(DESTROY, [kind, sha256(id)]);
+  return row?.grant_id ?? null;
+}
+
+export async function destroyRecordsOfGrant(sql: Sql, kind: string, grantId: string): Promise<void> {
+  await sql.query(DESTROY_OF_GRANT, [kind, grantId]);
+}
+
+/**
+ * Notes that a device asked for its tokens. Whoever asks too soon has to wait five seconds more from then on
+ * (RFC 8628 section 3.5).
+ */
+export async function isPolledTooSoon(sql: Sql, deviceCode: string): Promise<boolean> {
+  const hash = sha256(deviceCode);
+  const [row] = await sql.query<{ too_soon: boolean }>(POLL, [hash]);
+  // Another question of the same device is being answered.
+  if (!row) return (await sql.query(FIND, ['DeviceCode', hash])).length > 0;
+  return row.too_soon;
+}
+
+function opened({ secrets }: Holder, kind: string, { hash, payload, consumed_at }: Row): OauthPayload {
+  const found = JSON.parse(secrets.open(payload, sealContext(kind, hash))) as OauthPayload;
+  return consumed_at ? { ...found, consumed: Math.floor(Date.parse(consumed_at) / 1000) } : found;
+}
+
+function sealContext(kind: string, hash: string): string {
+  return `oauth_records:${kind}:${hash}`;
+}

@@ -1,0 +1,193 @@
+// The authorisation server: oidc-provider, loaded when somebody first needs it, since most starts are without.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { OAUTH_PATHS } from '../../core/oauth';
+import { mintToken } from '../../core/tokens';
+import { makeContext, requestContext } from '../../platform/context';
+import type { Platform } from '../../platform/platform';
+import { readRawBody } from '../raw_request';
+import type { Surroundings } from './adapter';
+import { configuration } from './configuration';
+import { noteGuess } from './guesses';
+import type { OidcModule, Provider } from './types';
+
+export interface AuthorisationServer {
+  provider: Provider;
+  /** Answers a request to one of the endpoints. */
+  answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}
+
+/** What gives tokens out or takes them back does it in one transaction: who is killed in between has done nothing. */
+const SPENDING: string[] = [OAUTH_PATHS.token, OAUTH_PATHS.revoke];
+/** Each authorisation begins with a session of its own: whom it is for says the session of the dashboard. */
+const BEGINNINGS: string[] = [OAUTH_PATHS.authorize, OAUTH_PATHS.device];
+const NOT_THE_SESSION = /(?:^|;\s*)oauth_session(?:\.sig)?=[^;]*/g;
+const BODY_BYTES_MAX = 56 * 1024;
+
+/** Thrown through the transaction of an answer that failed, whose text is written already. */
+const FAILED = Symbol('failed');
+
+export async function openAuthorisationServer(platform: Platform): Promise<AuthorisationServer> {
+  const oidc = await load(platform);
+  const request_id = 'oauth';
+  const base = makeContext(platform, { request_id, address: '', user_agent: '', project_header: undefined });
+  const asking = openProvider(platform, oidc, { context: () => base, isSpending: () => false });
+  const spend = spender(platform, oidc);
+  const answerWith = asking.callback();
+  const { host, protocol } = new URL(platform.config.baseUrl);
+  return {
+    provider: asking,
+    async answer(request, response) {
+      // Addresses in answers are those of BASE_URL, whatever the request calls this host.
+      request.headers.host = host;
+      request.headers['x-forwarded-proto'] = protocol.slice(0, -1);
+      delete request.headers['x-forwarded-host'];
+      beginAnew(request);
+      const [path = ''] = (request.url ?? '').split('?');
+      if (request.method === 'POST' && path === OAUTH_PATHS.device) await requireSession(asking, request);
+      if (!SPENDING.includes(path)) return answerWith(request, response);
+      await holdBody(request);
+      await spend(request, response);
+    },
+  };
+}
+
+function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroundings, 'slowDown'>): Provider {
+  const slowDown = (): Error => new oidc.errors.SlowDown();
+  const provider = new oidc.default(platform.config.baseUrl, configuration(platform, { ...around, slowDown }, oidc));
+  provider.proxy = true;
+  giveOurForm(provider);
+  provider.on('grant.error', ({ req }, { error }) => {
+    if (error === 'invalid_grant' || error === 'invalid_client') noteGuess(req);
+  });
+  const failures: NodeJS.EventEmitter = provider;
+  failures.on('error', (error) => platform.log.error({ err: error }, 'authorisation server failed'));
+  provider.on('server_error', (_, error) => platform.log.error({ err: error }, 'authorisation server failed'));
+  return provider;
+}
+
+/**
+ * A provider of its own for what gives tokens. Its adapter is not told by which request it is asked, so these are
+ * answered one after the other, each in its transaction: a few milliseconds.
+ */
+function spender(
+  platform: Platform,
+  oidc: OidcModule,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  let current: Context | undefined;
+  const context = (): Context => current ?? missing();
+  const provider = openProvider(platform, oidc, { context, isSpending: () => true });
+  const answerWith = provider.callback();
+  let last: Promise<unknown> = Promise.resolve();
+  return (request, response) => {
+    const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
+    const turn = last.then(() =>
+      inTransaction(ctx, response, async (inner) => {
+        current = inner;
+        await answerWith(request, response);
+      }),
+    );
+    last = turn.catch(() => undefined);
+    return turn;
+  };
+}
+
+/** The client has its answer when the transaction is over, and no sooner. */
+async function inTransaction(
+  ctx: Context,
+  response: ServerResponse,
+  answer: (inner: Context) => Promise<void>,
+): Promise<void> {
+  const held = holdAnswer(response);
+  try {
+    await ctx.transact(async (inner) => {
+      await answer(inner);
+      if (response.statusCode >= 500) throw FAILED;
+    });
+  } catch (error) {
+    if (error !== FAILED) {
+      held.drop();
+      throw error;
+    }
+  }
+  held.send();
+}
+
+/** Keeps back what is written to a response until it may be sent. */
+function holdAnswer(response: ServerResponse): { send(): void; drop(): void } {
+  const { end } = response;
+  let last: Parameters<typeof end> | null = null;
+  response.end = ((...parts: Parameters<typeof end>) => {
+    last = parts;
+    return response;
+  }) as typeof end;
+  const drop = (): void => {
+    response.end = end;
+  };
+  return {
+    drop,
+    send() {
+      drop();
+      if (last) response.end(...last);
+    },
+  };
+}
+
+/** Reads the body before the turn of the request comes, so that a slow client keeps nobody waiting. */
+async function holdBody(request: IncomingMessage): Promise<void> {
+  const body = await readRawBody(request, BODY_BYTES_MAX);
+  Object.defineProperty(request, 'readable', { value: true });
+  request.iterator = async function* () {
+    yield body;
+  } as unknown as IncomingMessage['iterator'];
+}
+
+function beginAnew(request: IncomingMessage): void {
+  const [path = '', query = ''] = (request.url ?? '').split('?');
+  if (request.method !== 'GET' || !BEGINNINGS.includes(path)) return;
+  const { cookie } = request.headers;
+  if (cookie !== undefined) request.headers.cookie = cookie.replace(NOT_THE_SESSION, '').replace(/^;\s*/, '');
+  // With the code in the address the provider would send a form by a script; here the person sends it.
+  if (path !== OAUTH_PATHS.device) return;
+  (request as { enteredUserCode?: string }).enteredUserCode = new URLSearchParams(query).get('user_code') ?? '';
+  request.url = path;
+}
+
+/** The form is from a page of this browser that is not too old. @throws not_found */
+async function requireSession(provider: Provider, { headers }: IncomingMessage): Promise<void> {
+  const id = /(?:^|;\s*)oauth_session=([^;]+)/.exec(headers.cookie ?? '')?.[1];
+  if (!id || !(await provider.Session.find(id))) throw problem('not_found', 'This page is over. Open it again.');
+}
+
+/** Access tokens have the form of keys, so that one check takes both and scanners know them. */
+function giveOurForm(provider: Provider): void {
+  Object.defineProperty(provider.AccessToken.prototype, 'generateTokenId', {
+    value(this: { format?: string }) {
+      this.format = 'opaque';
+      return mintToken('oauth').token;
+    },
+  });
+}
+
+async function load({ log }: Platform): Promise<OidcModule> {
+  // Node 20 has no URL.parse, which the provider uses (added in Node 22.1).
+  (URL as { parse?: unknown }).parse ??= (text: string, base?: string): URL | null =>
+    URL.canParse(text, base) ? new URL(text, base) : null;
+  const { warn } = console;
+  // It says that it is not made for Node 20; the tests run with it.
+  console.warn = (...words: unknown[]) => log.debug({ words: words.map(String) }, 'oidc-provider');
+  try {
+    // The provider follows each request with an AsyncLocalStorage. Before Node 24 the first one in use makes every
+    // promise of the process dearer, by a tenth in tests; nothing that we configure asks for it.
+    const { default: store } = await import('oidc-provider/lib/helpers/als.js' as string);
+    Object.assign(store, { run: (_: unknown, work: () => unknown) => work(), getStore: () => undefined });
+    return await import('oidc-provider');
+  } finally {
+    console.warn = warn;
+  }
+}
+
+function missing(): never {
+  throw new Error('the authorisation server was asked outside of a request');
+}
