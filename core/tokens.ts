@@ -1,6 +1,7 @@
 // API keys: `svc_` or `svc_proj_`, 192 random bits in base62, and a checksum, so that a typing mistake or a
 // scanner for leaked keys needs no database. Only the SHA-256 of a key is stored: 192 bits need no slow hash. Access
-// tokens of the authorisation server have the same form, `svc_oauth_`. Probes have keys of the same form, `svc_probe_`, which the API does not take.
+// tokens of the authorisation server have the same form, `svc_oauth_`. Probes have keys of the same form too,
+// `svc_probe_`, which the API does not take.
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 

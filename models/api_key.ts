@@ -36,7 +36,8 @@ export interface CreatedKey {
 }
 
 const COLUMNS =
-  'id, kind, name, prefix, scopes, project_ids, project_id, created_by, client_id, created_at, expires_at, last_used_at';
+  'id, kind, name, prefix, scopes, project_ids, project_id, created_by, client_id, created_at, expires_at, ' +
+  'last_used_at';
 // A connection of a program that nobody has used for long is over.
 const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null
   and (kind <> 'oauth' or expires_at > now())`;

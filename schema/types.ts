@@ -67,7 +67,10 @@ export type Query = {
    * gateway and shows up within seconds. The period may not be longer than 366 days.
    */
   listProjectAiUsage: AiUsageList;
-  /** Lists the personal keys of the logged-in user and the programs that the user allowed, newest first. Revoked keys are left out. */
+  /**
+   * Lists the personal keys of the logged-in user and the programs that the user allowed, newest first. Revoked keys are
+   * left out.
+   */
   listPersonalKeys: ApiKeyList;
   /** Lists the keys of a project, newest first. Revoked keys are left out. */
   listProjectKeys: ApiKeyList;

@@ -22,11 +22,20 @@ type Errors = OidcModule['errors'];
 
 const DAY_SECONDS = 86_400;
 const HOUR_SECONDS = 3600;
-/** Grants end with their key, not by themselves. */
-const GRANT_SECONDS = 3650 * DAY_SECONDS;
+/** How long things last. */
+const SECONDS = {
+  AccessToken: ACCESS_TOKEN_SECONDS,
+  AuthorizationCode: 60,
+  DeviceCode: DEVICE_CODE_SECONDS,
+  // Grants end with their key, not by themselves.
+  Grant: 3650 * DAY_SECONDS,
+  Interaction: HOUR_SECONDS,
+  RefreshToken: REFRESH_DAYS * DAY_SECONDS,
+  Session: HOUR_SECONDS,
+};
 const NAME_CHARACTERS_MAX = 60;
 
-export function configuration(platform: Platform, around: Surroundings, oidc: OidcModule): Configuration {
+export function providerConfiguration(platform: Platform, around: Surroundings, oidc: OidcModule): Configuration {
   const { errors } = oidc;
   const { config, secrets } = platform;
   const isHttps = config.baseUrl.startsWith('https:');
@@ -76,15 +85,7 @@ export function configuration(platform: Platform, around: Surroundings, oidc: Oi
       revocation: OAUTH_PATHS.revoke,
     },
     scopes: ['offline_access'],
-    ttl: {
-      AccessToken: ACCESS_TOKEN_SECONDS,
-      AuthorizationCode: 60,
-      DeviceCode: DEVICE_CODE_SECONDS,
-      Grant: GRANT_SECONDS,
-      Interaction: HOUR_SECONDS,
-      RefreshToken: REFRESH_DAYS * DAY_SECONDS,
-      Session: HOUR_SECONDS,
-    },
+    ttl: SECONDS,
   };
 }
 

@@ -8,7 +8,7 @@ import { makeContext, requestContext } from '../../platform/context';
 import type { Platform } from '../../platform/platform';
 import { readRawBody } from '../raw_request';
 import type { Surroundings } from './adapter';
-import { configuration } from './configuration';
+import { providerConfiguration } from './configuration';
 import { noteGuess } from './guesses';
 import type { OidcModule, Provider } from './types';
 
@@ -55,7 +55,10 @@ export async function openAuthorisationServer(platform: Platform): Promise<Autho
 
 function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroundings, 'slowDown'>): Provider {
   const slowDown = (): Error => new oidc.errors.SlowDown();
-  const provider = new oidc.default(platform.config.baseUrl, configuration(platform, { ...around, slowDown }, oidc));
+  const provider = new oidc.default(
+    platform.config.baseUrl,
+    providerConfiguration(platform, { ...around, slowDown }, oidc),
+  );
   provider.proxy = true;
   giveOurForm(provider);
   provider.on('grant.error', ({ req }, { error }) => {

@@ -100,9 +100,11 @@ create table api_keys (
   expires_at timestamp(3) with time zone,
   last_used_at timestamp(3) with time zone,
   revoked_at timestamp(3) with time zone,
+  client_id text,
+  constraint api_keys_client CHECK (((kind = 'oauth'::text) = (client_id IS NOT NULL))),
   constraint api_keys_hash UNIQUE (hash),
-  constraint api_keys_kind CHECK ((kind = ANY (ARRAY['personal'::text, 'project'::text]))),
-  constraint api_keys_owner CHECK ((((kind = 'personal'::text) = (user_id IS NOT NULL)) AND ((kind = 'project'::text) = (project_id IS NOT NULL)))),
+  constraint api_keys_kind CHECK ((kind = ANY (ARRAY['personal'::text, 'project'::text, 'oauth'::text]))),
+  constraint api_keys_owner CHECK ((((kind <> 'project'::text) = (user_id IS NOT NULL)) AND ((kind = 'project'::text) = (project_id IS NOT NULL)))),
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_project FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint api_keys_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
@@ -1437,6 +1439,25 @@ CREATE INDEX notifiers_by_id ON public.notifiers USING btree (project_id, id);
 CREATE INDEX notifiers_by_name ON public.notifiers USING btree (project_id, name, id);
 CREATE INDEX notifiers_by_type ON public.notifiers USING btree (project_id, type, id);
 CREATE INDEX notifiers_of_activity ON public.notifiers USING btree (project_id) WHERE (enabled AND (events <> '{}'::text[]));
+
+create table oauth_records (
+  kind text not null,
+  hash text collate "C" not null,
+  user_code_hash text collate "C",
+  grant_id text collate "C",
+  scopes text[],
+  payload text not null,
+  consumed_at timestamp(3) with time zone,
+  polled_at timestamp(3) with time zone,
+  poll_seconds integer not null default 5,
+  created_at timestamp(3) with time zone not null default now(),
+  expires_at timestamp(3) with time zone,
+  constraint oauth_records_grant FOREIGN KEY (grant_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  constraint oauth_records_pkey PRIMARY KEY (kind, hash),
+  constraint oauth_records_user_code UNIQUE (user_code_hash)
+);
+CREATE INDEX oauth_records_expired ON public.oauth_records USING btree (expires_at);
+CREATE INDEX oauth_records_of_grant ON public.oauth_records USING btree (grant_id);
 
 create table observer_checks (
   observer_id text collate "C" not null,
