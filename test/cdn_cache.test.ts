@@ -1,3 +1,4 @@
+/** @user any */
 // The embedded cache of CDN zones by the rules of all engines.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

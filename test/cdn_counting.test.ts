@@ -1,3 +1,4 @@
+/** @user any */
 // Operations: getCdnZoneMetrics.
 // Metrics of CDN zones are exact, by domain too; and what is no proper request is neither counted nor kept.
 import { connect } from 'node:net';

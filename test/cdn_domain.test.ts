@@ -1,3 +1,4 @@
+/** @user any */
 // Operations: listCdnDomains, addCdnDomain, getCdnDomain, verifyCdnDomain, removeCdnDomain.
 // Custom domains of CDN zones: one record, which proves and leads.
 import { activeZone, dns, service, setUpCdn, visit } from './support/cdn_cases';

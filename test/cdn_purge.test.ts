@@ -1,3 +1,4 @@
+/** @user any */
 // Operations: listCdnPurges, createCdnPurge, getCdnPurge.
 // Purges: what is gone, and what stays.
 import { activeZone, purge, service, setUpCdn, visit } from './support/cdn_cases';

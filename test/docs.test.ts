@@ -1,3 +1,4 @@
+/** @user any */
 // The documents are true: the tour of the README runs as it stands, tables are those of the code, links lead somewhere.
 import * as fs from 'node:fs';
 import * as path from 'node:path';

@@ -1,3 +1,4 @@
+/** @user any */
 // Frameworks whose build script leaves a server: it starts where package.json names no start script.
 import { detect, setUpPlans } from '../support/plans';
 

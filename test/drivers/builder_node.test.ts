@@ -1,3 +1,4 @@
+/** @user any */
 import { satisfies } from '../../core/semver';
 import { buildError, commands, detect, withPackages, setUpPlans } from '../support/plans';
 

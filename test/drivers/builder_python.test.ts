@@ -1,3 +1,4 @@
+/** @user any */
 // What starts a Python source, and which packages it gets, wherever it names them.
 import { commands, detect, facts, setUpPlans } from '../support/plans';
 

@@ -1,3 +1,4 @@
+/** @user any */
 // Which versions of Node.js and of the package managers a source gets, from a registry that the test describes.
 import { mkdtempSync } from 'node:fs';
 import os from 'node:os';

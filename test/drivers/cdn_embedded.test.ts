@@ -1,3 +1,4 @@
+/** @user any */
 // The embedded cache of CDN zones: its files, its memory, and many who wait for the same.
 import {
   mkdirSync,

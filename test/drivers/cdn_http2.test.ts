@@ -1,3 +1,4 @@
+/** @user any */
 // CDN zones over HTTP/2, as browsers ask: bodies of any size, from the origin, the cache and its compressor.
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

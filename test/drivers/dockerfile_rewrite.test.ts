@@ -1,3 +1,4 @@
+/** @user any */
 // What buildah gets in the place of a Dockerfile, and which line each of its steps is.
 import { rewriteDockerfile } from '../../drivers/builder/dockerfile_rewrite';
 

@@ -1,3 +1,4 @@
+/** @user any */
 // Datagrams that the embedded name server takes and answers in batches, with one system call each way.
 import { execFileSync } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';

@@ -1,3 +1,4 @@
+/** @user any */
 // What is computed for a server of PostgreSQL, without one.
 import { quoted } from '../../drivers/database/postgresql/configuration';
 import { stageFor } from '../../drivers/database/postgresql/storage';

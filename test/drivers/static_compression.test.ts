@@ -1,3 +1,4 @@
+/** @user any */
 // The compressed forms of the files of a site.
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

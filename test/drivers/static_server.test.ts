@@ -1,3 +1,4 @@
+/** @user any */
 // The server that a static site is built with.
 import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import http from 'node:http';

@@ -1,3 +1,4 @@
+/** @user any */
 // What the server of sites keeps to itself.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @user any */
 // One row, one worker: also when workers stop, stall and come back.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claimRow, purgeRow, recordColumns, releaseRow, renewLeases, settleRow } from '../../db/lease';

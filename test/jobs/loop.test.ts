@@ -1,3 +1,4 @@
+/** @user any */
 // What the loop does when the world is not as it should be: outages, changes meanwhile, errors, deadlines, stops.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError } from '../../drivers/driver';

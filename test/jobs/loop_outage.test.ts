@@ -1,3 +1,4 @@
+/** @user any */
 // The loop while the database is away, steps hang, and the process stops.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';

@@ -1,3 +1,4 @@
+/** @user any */
 // The four writes on rows of the loop, and that there is no fifth.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execFileSync } from 'node:child_process';

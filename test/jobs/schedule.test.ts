@@ -1,3 +1,4 @@
+/** @user any */
 // Periodic work: what it clears away, what it keeps, and that a torn-down application goes when nothing holds it.
 import { driverContext } from '../../drivers/driver';
 import { startLoop, type Loop } from '../../jobs/loop';

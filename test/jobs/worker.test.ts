@@ -1,3 +1,4 @@
+/** @user any */
 // npm run worker: the process as an operator meets it.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
