@@ -159,3 +159,12 @@ describe('a copy', () => {
     expect(await tagsOfCopy()).toEqual({});
   });
 });
+
+test('metadata in UTF-8 is signed as it is sent, and comes back', async () => {
+  // Node.js sends each character below 256 as one byte.
+  const bytes = Buffer.from('größe €').toString('latin1');
+  const change = (_: URL, headers: Record<string, string>): void => void (headers['x-amz-meta-color'] = bytes);
+  expect(await sendPut({ headers: { 'x-amz-meta-color': 'größe €' }, change })).toMatch(/^200/);
+  const { Metadata } = await client.send(new s3.HeadObjectCommand({ Bucket: bucket.name, Key: 'key' }));
+  expect(Buffer.from(Metadata?.color ?? '', 'latin1').toString()).toBe('größe €');
+});

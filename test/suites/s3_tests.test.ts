@@ -4,18 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { startS3, type S3Service } from '../support/s3';
-import { openSuiteEndpoint, runSuite, type SuiteEndpoint } from '../support/s3_suite';
+import { openSuiteEndpoint, runSuite, SUITE_MARKS, type SuiteEndpoint } from '../support/s3_suite';
 import { describeSuite, judge, knownFailures } from '../support/suites';
 
 const TABLE = 'test/suites/s3_tests.tsv';
 const RUN_MS = 3_600_000;
 const PROCESSES = 3;
-/** Marks of the suite that are about services beside S3, or of Ceph's own, or of the cloud behind it. */
-const MARKS = [
-  ...['bucket_logging', 'bucket_logging_cleanup', 'cloud_transition', 'cloud_restore', 'appendobject', 'iam_account'],
-  ...['iam_user', 'iam_role', 'iam_tenant', 'iam_cross_account', 'auth_aws2', 'target_by_bucket'],
-];
-
 describeSuite('s3-tests', ['venv/bin/python'], (place) => {
   let world: S3Service;
   let endpoints: SuiteEndpoint[] = [];
@@ -36,8 +30,7 @@ describeSuite('s3-tests', ['venv/bin/python'], (place) => {
     'the embedded endpoint does what is offered',
     async () => {
       const { outcomes, reasons } = await runSuite(place, endpoints, {
-        marks: `not (${MARKS.join(' or ')})`,
-        ...{ only: process.env.SUITES_ONLY, region: 'local', directory },
+        ...{ marks: SUITE_MARKS, only: process.env.SUITES_ONLY, region: 'local', directory },
       });
       const { offered, notOffered, unexpected, stale, unknown } = judge(outcomes, knownFailures(TABLE));
       const all = offered.passed + offered.failed.length;

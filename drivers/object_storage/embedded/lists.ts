@@ -81,13 +81,14 @@ export async function listObjects(exchange: Exchange): Promise<void> {
   const isV2 = queryOf(request, 'list-type') === '2';
   const { prefix, delimiter, max, encode, encodingType } = asked(request);
   requireGranted(exchange, 's3:ListBucket', prefix);
+  // Empty, it is that of the first page.
   const token = isV2 ? queryOf(request, 'continuation-token') : undefined;
   const start = queryOf(request, isV2 ? 'start-after' : 'marker');
   const { entries, isTruncated } = await listed(exchange, {
     prefix,
     delimiter,
     max,
-    after: token !== undefined ? fromToken(token) : afterMarker(start, prefix, delimiter),
+    after: token ? fromToken(token) : afterMarker(start, prefix, delimiter),
   });
   const last = entries.at(-1);
   const objects = entries.filter(({ common_prefix }) => common_prefix === null);

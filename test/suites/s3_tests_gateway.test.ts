@@ -1,0 +1,58 @@
+/** @tier heavy @quarter 4 @covers drivers/object_storage/rgw */
+// ceph/s3-tests against a RADOS Gateway as the engine of the platform: the list of the embedded endpoint, and beside it
+// what docs/OBJECT_STORAGE.md does not offer with a gateway.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { hasCeph, startCeph, type Ceph } from '../support/ceph';
+import { startS3, type S3Service } from '../support/s3';
+import { openSuiteEndpoint, runSuite, SUITE_MARKS, type SuiteEndpoint } from '../support/s3_suite';
+import { describeSuite, judge, knownFailures } from '../support/suites';
+
+const TABLE = 'test/suites/s3_tests_gateway.tsv';
+const RUN_MS = 3_600_000;
+const PROCESSES = 3;
+
+(hasCeph ? describe : describe.skip)('with a RADOS Gateway (needs: radosgw, ceph-mon and ceph-osd)', () => {
+  describeSuite('s3-tests', ['venv/bin/python'], (place) => {
+    let ceph: Ceph;
+    let world: S3Service;
+    let endpoints: SuiteEndpoint[] = [];
+    let directory: string;
+
+    beforeAll(async () => {
+      directory = mkdtempSync(path.join(tmpdir(), 's3-tests-gateway-'));
+      ceph = await startCeph();
+      const { url, accessKeyId, secretAccessKey } = ceph.options;
+      const gateway = { RGW_URL: url, RGW_ACCESS_KEY: accessKeyId, RGW_SECRET_KEY: secretAccessKey };
+      world = await startS3({ ...gateway, QUOTAS: '{"buckets": 1000}' });
+      endpoints = await Promise.all(Array.from({ length: PROCESSES }, () => openSuiteEndpoint(world, url)));
+    }, 300_000);
+    afterAll(async () => {
+      await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+      await world?.close();
+      await ceph?.close();
+      if (!process.env.SUITES_KEEP) rmSync(directory, { recursive: true, force: true });
+    });
+
+    test(
+      'the gateway does what is offered with it',
+      async () => {
+        const { outcomes, reasons } = await runSuite(place, endpoints, {
+          ...{ marks: SUITE_MARKS, only: process.env.SUITES_ONLY, region: 'default', directory },
+        });
+        const { offered, notOffered, unexpected, stale, unknown } = judge(outcomes, knownFailures(TABLE));
+        const all = offered.passed + offered.failed.length;
+        process.stdout.write(
+          `${outcomes.size} tests; of ${all} about what is offered ${offered.passed} pass; ${notOffered} are about ` +
+            `what is not (${directory})\n`,
+        );
+        expect(unexpected.map((name) => `${name}: ${reasons.get(name) ?? ''}`)).toEqual([]);
+        expect(offered.passed / all).toBeGreaterThanOrEqual(0.95);
+        if (process.env.SUITES_ONLY) return;
+        expect([stale, unknown]).toEqual([[], []]);
+      },
+      RUN_MS,
+    );
+  });
+});
