@@ -101,6 +101,66 @@ describe('layers over layers', () => {
   });
 });
 
+(process.getuid?.() === 0 ? describe : describe.skip)('layers with users', () => {
+  const range = { root: { uid: 700_001, gid: 700_002 }, first: 2_140_000_000 };
+  const addOwned = async (content: Buffer): Promise<StoredLayer> => {
+    const file = path.join(directory, 'layer');
+    writeFileSync(file, content);
+    await addLayer(store, { digest: sha256(content), file, mediaType: TAR }, room(), range);
+    return (await findLayer(store, sha256(content), range)) as StoredLayer;
+  };
+  const show = (name: string): number[] => {
+    const { uid, gid, mode } = lstatSync(path.join(root, name));
+    return [uid, gid, mode & 0o7777];
+  };
+
+  test('files, links and directories have their owners within the range, and their whole permissions', async () => {
+    const ids = (uid: number, gid: number): object => ({ uid, gid });
+    const lower = await tarOf([
+      { name: 'd/', type: 'directory', mode: 0o1777, ...ids(5, 0) },
+      { name: 'd/f', mode: 0o4400, content: 'x', ...ids(0, 65_535) },
+      { name: 'link', type: 'symlink', linkname: 'd/f', ...ids(1, 1) },
+      { name: 'beyond', content: 'x', ...ids(1_000_650_000, 70_000) },
+    ]);
+    const upper = await tarOf([
+      { name: 'd/', type: 'directory', mode: 0o2750, ...ids(6, 7) },
+      { name: 'implied/file', content: 'x', ...ids(9, 9) },
+    ]);
+    await buildRoot(root, [await addOwned(lower), await addOwned(upper)], range);
+    await completeRoot(root, '/made', range);
+    const { first } = range;
+    expect(show('d')).toEqual([first + 5, first + 6, 0o2750]);
+    expect(show('d/f')).toEqual([700_001, first + 65_534, 0o400]);
+    expect(show('link').slice(0, 2)).toEqual([first, first]);
+    expect(show('beyond').slice(0, 2)).toEqual([first + 65_533, first + 65_533]);
+    expect(show('implied/file').slice(0, 2)).toEqual([first + 8, first + 8]);
+    for (const name of ['implied', 'made', 'etc/hosts', 'tmp'])
+      expect(show(name).slice(0, 2)).toEqual([700_001, 700_002]);
+  });
+
+  test('layers that were unpacked for other ids are not taken', async () => {
+    const content = await tarOf([{ name: 'f', content: 'x', uid: 3, gid: 3 }]);
+    const [digest] = [sha256(content), await addOwned(content)];
+    expect(await findLayer(store, digest, null)).toBe(null);
+    expect(await findLayer(store, digest, { ...range, first: range.first + 65_536 })).toBe(null);
+    expect(await findLayer(store, digest, range)).not.toBe(null);
+  });
+
+  test('the user of USER has the further groups that the image gives it, and root stays root', async () => {
+    const accounts = [
+      { name: 'etc/passwd', content: 'root:x:0:0::/root:/bin/sh\napp:x:10:10::/home/app:/bin/sh\n' },
+      { name: 'etc/group', content: 'app:x:10:\nextra:x:44:other,app\nbeyond:x:70000:app\n' },
+    ];
+    await buildRoot(root, [await addOwned(await tarOf(accounts))], range);
+    const app = { name: 'app', uid: 10, gid: 10, home: '/home/app' };
+    expect(await settleUser(root, 'app', range)).toEqual({ ...app, groups: [44] });
+    expect(await settleUser(root, '10', range)).toEqual({ ...app, groups: [44] });
+    expect(await settleUser(root, 'app:extra', range)).toEqual({ ...app, gid: 44 });
+    expect(await settleUser(root, '', range)).toEqual({ name: 'root', uid: 0, gid: 0, home: '/root' });
+    await expect(settleUser(root, '70000', range)).rejects.toMatchObject({ failure: 'broken' });
+  });
+});
+
 describe('hostile layers', () => {
   test.each<[string, Entry[]]>([
     ['a name with ..', [{ name: '../outside', content: 'x' }]],
