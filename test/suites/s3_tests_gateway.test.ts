@@ -13,7 +13,10 @@ const TABLE = 'test/suites/s3_tests_gateway.tsv';
 const RUN_MS = 3_600_000;
 const PROCESSES = 3;
 
-(hasCeph ? describe : describe.skip)('with a RADOS Gateway (needs: radosgw, ceph-mon and ceph-osd)', () => {
+// Its table is not complete (README.md).
+const isAsked = hasCeph && process.env.SUITES_GATEWAY === '1';
+
+(isAsked ? describe : describe.skip)('with a RADOS Gateway (needs: ceph, and SUITES_GATEWAY=1)', () => {
   describeSuite('s3-tests', ['venv/bin/python'], (place) => {
     let ceph: Ceph;
     let world: S3Service;
