@@ -11,6 +11,7 @@ import type { RuntimeDriver } from '../drivers/runtime';
 import { openLocalRuntime } from '../drivers/runtime/local';
 import type { ToolchainDriver } from '../drivers/toolchain';
 import { goRelease } from '../drivers/toolchain/go_release';
+import { uvRelease } from '../drivers/toolchain/python_source';
 import { openToolchains } from '../drivers/toolchain/store';
 import { openSource } from '../drivers/source/git';
 import type { HostDrivers } from '../jobs/job';
@@ -74,7 +75,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => stored.close());
   ingress.restoreRoutes(await stored.load());
   // Before the runtime, which shows the directory to its units.
-  const builder = openBuilder(await openToolchainsOf(config), config.preferredNode);
+  const builder = openBuilder(await openToolchainsOf(config), config.preferredNode, config.preferredPython);
   const [runtime, servers] = await together(openRuntime(platform, opened), openServers(platform, opened));
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log, budget });
@@ -148,7 +149,9 @@ function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, run
 }
 
 function openToolchainsOf(config: Config): Promise<ToolchainDriver> {
-  return openToolchains(toolchainDirectory(config), { ...goRelease, proxy: config.goProxy });
+  const { goProxy, pythonIndex, pythonMirror, pythonBuilds } = config;
+  const python = { uv: uvRelease, index: pythonIndex, mirror: pythonMirror, builds: pythonBuilds };
+  return openToolchains(toolchainDirectory(config), { ...goRelease, proxy: goProxy }, python);
 }
 
 function toolchainDirectory({ runtimeDir }: Config): string {

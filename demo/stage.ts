@@ -26,6 +26,7 @@ const STOPPED_WITHIN_MS = 40_000;
 const ownSettings = {
   ...{ PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', ALLOW_LOCAL_GIT: '1' },
   PREFERRED_NODE: 'host',
+  PREFERRED_PYTHON: 'host',
 };
 
 /** @param settings of the service, over those of the stage */

@@ -1,8 +1,9 @@
-// Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry, and Go,
-// from a proxy of Go modules. They are kept once per host and seen read-only by all units.
+// Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry, Go,
+// from a proxy of Go modules, uv, from a Python package index, and Python, by uv. They are kept once per host and seen
+// read-only by all units.
 import type { DriverContext } from './driver';
 
-export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun' | 'go';
+export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun' | 'go' | 'uv' | 'python';
 
 /** A program in one version. `package` is its package in the npm registry, or its module. */
 export interface Tool {
@@ -21,7 +22,7 @@ export interface PublishedVersion {
 export interface RegistrySettings {
   /** Lines of configuration files in the HOME of a build, by name; a file of the project wins over them. */
   files: Record<string, string[]>;
-  /** Proxies, that of Go modules among them, and the authorities that the operator trusts. */
+  /** Proxies, that of Go modules among them, the Python package index, and authorities of the operator. */
   env: Record<string, string>;
 }
 

@@ -1,6 +1,6 @@
 // Settings of what is hosted: volumes, applications and databases.
 import { limits } from '../limits';
-import { cidrs, flag, integer, ipv4Block, oneOf, path, portRange, text } from '../setting_types';
+import { cidrs, flag, httpUrlSetting, integer, ipv4Block, oneOf, path, portRange, text } from '../setting_types';
 
 export const hostingSettings = {
   VOLUME_DRIVER: oneOf(['auto', 'directory', 'loop_image'], {
@@ -95,6 +95,25 @@ export const hostingSettings = {
   GO_PROXY: text({
     default: 'https://proxy.golang.org,direct',
     description: 'Proxies of Go modules for builds, as GOPROXY lists them. Go comes from the first that has it.',
+  }),
+  PREFERRED_PYTHON: oneOf(['newest', 'host'], {
+    default: 'newest',
+    description:
+      'Python of applications whose source leaves the choice. newest: the newest line (3.14) that it allows, by uv, ' +
+      'or that of the host where none can be had. host: that of the host; nothing is downloaded for Python.',
+  }),
+  PYTHON_INDEX: httpUrlSetting({
+    default: 'https://pypi.org/simple',
+    description: 'Python package index (simple repository API) that uv comes from, and packages of builds.',
+  }),
+  PYTHON_MIRROR: httpUrlSetting({
+    default: null,
+    derived: 'GitHub',
+    description: 'Address in place of https://github.com/astral-sh/python-build-standalone/releases/download.',
+  }),
+  PYTHON_BUILDS: text({
+    default: null,
+    description: 'File or URL of a list of Python builds in the format of uv, in place of the list in uv.',
   }),
   SOURCE_SIZE_MB: integer({
     default: '1024',

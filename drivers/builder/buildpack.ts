@@ -13,6 +13,7 @@ import {
   type DetectLanguage,
   type LanguagePlan,
   type PreferredNode,
+  type PreferredPython,
   type Step,
 } from './language_plan';
 import { parseProcfile } from './procfile';
@@ -42,9 +43,14 @@ const emptyPlan: LanguagePlan = {
 };
 
 /** The builder of this host. It keeps nothing beside the programs of the toolchains. */
-export function openBuilder(toolchains: ToolchainDriver, preferredNode: PreferredNode = 'long_term'): BuildDriver {
+export function openBuilder(
+  toolchains: ToolchainDriver,
+  preferredNode: PreferredNode = 'long_term',
+  preferredPython: PreferredPython = 'newest',
+): BuildDriver {
+  const preferred = { preferredNode, preferredPython };
   return {
-    detect: (directory, settings, facts, ctx) => detect(directory, settings, { facts, toolchains, preferredNode, ctx }),
+    detect: (directory, settings, facts, ctx) => detect(directory, settings, { facts, toolchains, ...preferred, ctx }),
     ensureTools: ({ tools = [] }, ctx) => toolchains.ensure(tools, ctx),
     async task(plan, directories, ctx) {
       const { files, env } = await toolchains.registry(ctx);

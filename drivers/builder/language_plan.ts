@@ -32,11 +32,15 @@ export interface LanguagePlan {
 /** Where the source leaves the choice: the newest long-term line, or the Node.js of the host wherever it fits. */
 export type PreferredNode = 'long_term' | 'host';
 
+/** As PreferredNode, of Python: the newest line that packages are made for. */
+export type PreferredPython = 'newest' | 'host';
+
 /** What there is to build with. */
 export interface BuildHost {
   facts: HostFacts;
   toolchains: ToolchainDriver;
   preferredNode: PreferredNode;
+  preferredPython: PreferredPython;
   ctx: DriverContext;
 }
 

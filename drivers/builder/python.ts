@@ -7,7 +7,7 @@ import { findPythonStart } from './python_server';
 import { choosePython } from './python_version';
 import type { SourceFiles } from './source_files';
 
-export const detectPython: DetectLanguage = async (files, { facts }) => {
+export const detectPython: DetectLanguage = async (files, host) => {
   const requirements = await requirementLines(files, 'requirements.txt');
   const hasProject = requirements === null && (await files.has('pyproject.toml'));
   const hasPipfile = requirements === null && ((await files.has('Pipfile')) || (await files.has('Pipfile.lock')));
@@ -15,22 +15,23 @@ export const detectPython: DetectLanguage = async (files, { facts }) => {
   const start = await findPythonStart(files, names);
   const isPython = requirements !== null || hasPipfile || start !== null || (hasProject && (await isProject(files)));
   if (!isPython) return null;
-  const python = await choosePython(files, facts);
-  const packages = await planPackages(files, facts, python, {
+  const python = await choosePython(files, host);
+  const packages = await planPackages(files, host, python, {
     hasRequirements: (requirements ?? []).length > 0,
     ...{ hasProject, hasPipfile, added: start?.added ?? null },
   });
   const plan: LanguagePlan = {
     kind: 'python',
     summary: [`Python ${python.version}`, ...packages.summary],
-    tools: [],
+    reasons: [python.reason],
+    tools: [...python.tools, ...packages.tools],
     steps: [...packages.steps, ...(await staticFiles(files))],
     site: [],
     prune: null,
     processes: start === null ? {} : { web: start.command },
     env: { PYTHONUNBUFFERED: '1' },
     programs: [`${environmentDirectory}/bin`],
-    notes: start?.note ? [start.note] : [],
+    notes: [python.note, start?.note ?? null].filter((note) => note !== null),
   };
   return plan;
 };

@@ -66,19 +66,19 @@ function lockedByPipenv(text: string): string[] {
 
 async function pipfileNames(files: SourceFiles): Promise<string[] | null> {
   const text = await files.read('Pipfile');
-  return text === null ? null : keysOf(tableOf(text, 'packages'));
+  return text === null ? null : keysOf(tomlTableOf(text, 'packages'));
 }
 
 async function projectNames(files: SourceFiles): Promise<string[] | null> {
   const text = await files.read('pyproject.toml');
   if (text === null) return null;
-  const list = /^dependencies\s*=\s*\[((?:[^\]"']|"[^"]*"|'[^']*')*)\]/m.exec(tableOf(text, 'project'))?.[1] ?? '';
+  const list = /^dependencies\s*=\s*\[((?:[^\]"']|"[^"]*"|'[^']*')*)\]/m.exec(tomlTableOf(text, 'project'))?.[1] ?? '';
   const stated = [...list.matchAll(/"([^"]*)"|'([^']*)'/g)].map(([, one, other]) => one ?? other ?? '');
-  return [...stated, ...keysOf(tableOf(text, 'tool.poetry.dependencies'))];
+  return [...stated, ...keysOf(tomlTableOf(text, 'tool.poetry.dependencies'))];
 }
 
 /** The lines of one table of a TOML file, up to the next table. */
-function tableOf(text: string, name: string): string {
+export function tomlTableOf(text: string, name: string): string {
   const lines = text.split(/\r?\n/);
   const first = lines.findIndex((line) => line.trim() === `[${name}]`);
   if (first < 0) return '';

@@ -1,11 +1,11 @@
-// How the packages of a Python source are installed: by pip from requirements.txt, by uv or poetry from their lock
-// files, by pip from pyproject.toml. All of them into one virtual environment beside the files.
+// How the packages of a Python source are installed: by uv from requirements.txt, its lock file or pyproject.toml, by
+// pip where there is no uv, by poetry from its lock file. All of them into one virtual environment beside the files.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { HostFacts } from '../../core/host_facts';
 import { BuildError } from '../builder';
-import type { Step } from './language_plan';
-import type { Python } from './python_version';
+import type { Tool } from '../toolchain';
+import type { BuildHost, Step } from './language_plan';
+import { chooseUv, type Python } from './python_version';
 import type { SourceFiles } from './source_files';
 
 export const environmentDirectory = '.platform/venv';
@@ -14,7 +14,16 @@ const bin = `${environmentDirectory}/bin`;
 interface Packages {
   /** What installs them, for the summary of the plan. */
   summary: string[];
+  tools: Tool[];
   steps: Step[];
+}
+
+/** What installs where no lock file names another program: uv, or the pip of the environment. */
+interface Installer {
+  name: 'uv pip install' | 'pip install';
+  /** The beginning of its command. */
+  command: string;
+  tools: Tool[];
 }
 
 interface Stated {
@@ -25,35 +34,36 @@ interface Stated {
   added: string | null;
 }
 
-/** @throws BuildError for a lock file whose program the host has not */
+/** @throws BuildError for a lock file whose program is not to be had */
 export async function planPackages(
   files: SourceFiles,
-  { programs }: HostFacts,
+  host: BuildHost,
   python: Python,
   { hasRequirements, hasProject, hasPipfile, added }: Stated,
 ): Promise<Packages> {
-  const install = (file: string, what: string): Packages =>
-    installed(`pip install of ${file}`, python, pip(what, added));
-  if (hasRequirements) return install('requirements.txt', '-r requirements.txt');
+  const isEmpty = !hasRequirements && !hasProject && !hasPipfile && added === null;
+  // Nothing to install. In an environment of its own it sees none of the packages of the host.
+  if (isEmpty) return { summary: [], tools: [], steps: [environment(python, ' --without-pip')] };
+  const uv = await chooseUv(host);
   const lock = hasProject ? await lockOf(files) : null;
   if (lock !== null) {
-    if (!programs[lock.program]) throw new BuildError(missing(lock.lock, lock.program));
+    if (!(lock.program === 'uv' ? uv : host.facts.programs[lock.program]))
+      throw new BuildError(missing(lock.lock, lock.program));
+    const installer = lock.program === 'uv' ? uvInstaller(uv!.tools) : pipInstaller;
     const name = `${lock.program} install`;
-    return installed(`${name} of ${lock.lock}`, python, { name, command: lock.command }, added);
+    return installed(`${name} of ${lock.lock}`, python, installer, { name, command: lock.command }, added);
   }
+  const installer = uv === null ? pipInstaller : uvInstaller(uv.tools);
+  const install = (file: string, step: Step): Packages =>
+    installed(`${installer.name} of ${file}`, python, installer, step);
+  if (hasRequirements) return install('requirements.txt', installStep(installer, '-r requirements.txt', added));
   if (hasPipfile) {
     const file = (await files.has('Pipfile.lock')) ? 'Pipfile.lock' : 'Pipfile';
-    return installed(`pip install of ${file}`, python, ofDependencies(added));
+    return install(file, ofDependencies(installer, added));
   }
-  if (hasProject)
-    return installed(
-      'pip install of pyproject.toml',
-      python,
-      (await isPackage(files)) ? pip('.', added) : ofDependencies(added),
-    );
-  if (added !== null) return installed(`pip install of ${added}`, python, pip(added, null));
-  // Nothing to install. In an environment of its own it sees none of the packages of the host.
-  return { summary: [], steps: [environment(python, ' --without-pip')] };
+  if (!hasProject) return install(added!, installStep(installer, added!, null));
+  const isItself = await isPackage(files);
+  return install('pyproject.toml', isItself ? installStep(installer, '.', added) : ofDependencies(installer, added));
 }
 
 async function lockOf(files: SourceFiles): Promise<(typeof locked)[number] | null> {
@@ -93,10 +103,17 @@ function missing(lock: string, program: string): string {
   );
 }
 
-function installed(summary: string, python: Python, step: Step, added: string | null = null): Packages {
-  const more = added === null ? '' : ` && ${bin}/python -m pip install ${added}`;
+function installed(
+  summary: string,
+  python: Python,
+  installer: Installer,
+  step: Step,
+  added: string | null = null,
+): Packages {
+  const more = added === null ? '' : ` && ${installStep(installer, added, null).command}`;
   return {
     summary: [summary],
+    tools: installer.tools,
     steps: [environment(python), { ...step, command: `${step.command}${more} && ${relocate}` }],
   };
 }
@@ -105,22 +122,46 @@ function environment({ program }: Python, options = ''): Step {
   return { name: 'Python environment', command: `${program} -m venv${options} ${environmentDirectory}` };
 }
 
-function pip(what: string, added: string | null): Step {
-  const all = added === null ? what : `${what} ${added}`;
-  return { name: 'pip install', command: `${bin}/python -m pip install ${all}` };
+const pipInstaller: Installer = { name: 'pip install', command: `${bin}/python -m pip install`, tools: [] };
+
+function uvInstaller(tools: Tool[]): Installer {
+  return { name: 'uv pip install', command: `${uvSettings}uv pip install --python ${bin}/python`, tools };
 }
 
-/** What a file names that pip does not read by itself. */
-function ofDependencies(added: string | null): Step {
+/**
+ * What variables tell pip of indexes, for uv, which has names of its own for them (https://docs.astral.sh/uv/pip/
+ * compatibility/). Of several indexes pip takes the best version, uv that of the first one unless it is told to.
+ */
+const uvSettings = [
+  ['UV_DEFAULT_INDEX', '${UV_INDEX_URL:-${PIP_INDEX_URL:-}}'],
+  ['UV_INDEX', '${UV_EXTRA_INDEX_URL:-${PIP_EXTRA_INDEX_URL:-}}'],
+  ['UV_FIND_LINKS', '$(printf %s "${PIP_FIND_LINKS:-}" | tr " " ,)'],
+  ['UV_INSECURE_HOST', '${PIP_TRUSTED_HOST:-}'],
+  ['UV_CONSTRAINT', '${PIP_CONSTRAINT:-}'],
+  ['UV_NO_INDEX', '${PIP_NO_INDEX:-}'],
+  ['SSL_CERT_FILE', '${PIP_CERT:-}'],
+  ['UV_INDEX_STRATEGY', 'unsafe-best-match'],
+  ['UV_LINK_MODE', 'copy'],
+  ['UV_PYTHON_DOWNLOADS', 'never'],
+]
+  .map(([name, value]) => `: "\${${name}:=${value}}"; [ -z "$${name}" ] || export ${name}; `)
+  .join('');
+
+function installStep({ name, command }: Installer, what: string, added: string | null): Step {
+  return { name, command: `${command} ${added === null ? what : `${what} ${added}`}` };
+}
+
+/** What a file names that neither reads by itself. */
+function ofDependencies(installer: Installer, added: string | null): Step {
   const program = readFileSync(path.join(__dirname, 'python_dependencies.py'), 'utf8').trimEnd();
   const list = '.platform/requirements.txt';
   const command = [
     `${bin}/python - > ${list} <<'END_OF_PROGRAM' || exit 1`,
     program,
     'END_OF_PROGRAM',
-    pip(`-r ${list}`, added).command,
+    installStep(installer, `-r ${list}`, added).command,
   ].join('\n');
-  return { name: 'pip install', command };
+  return { name: installer.name, command };
 }
 
 const relocate = [

@@ -1,67 +1,154 @@
-// Which Python of the host a source gets: what .python-version or runtime.txt asks for, else the one called python3.
-import type { HostFacts } from '../../core/host_facts';
+// Which Python a source gets: what it asks for, from the host or by uv, or else the newest line that it allows. Where
+// that cannot be had, the Python of the host serves if the source allows it, and the log says so.
+import { highest, satisfies } from '../../core/semver';
 import { BuildError } from '../builder';
+import { DriverError, driverContext } from '../driver';
+import type { Tool, ToolName } from '../toolchain';
+import type { BuildHost } from './language_plan';
+import { pythonFits, statedPython, type StatedPython } from './python_range';
 import type { SourceFiles } from './source_files';
 
 export interface Python {
   /** Its program. */
   program: string;
   version: string;
+  /** What comes from elsewhere. */
+  tools: Tool[];
+  /** Why it is this one: a sentence. */
+  reason: string;
+  /** What the owner should know of it: a sentence. */
+  note: string | null;
 }
 
-/** `.python-version` as pyenv and uv write it, `runtime.txt` as Heroku reads it; the first line that is no comment. */
-const asking = ['.python-version', 'runtime.txt'];
+type Found = Pick<Python, 'program' | 'version' | 'tools'>;
 
-/** @throws BuildError where the host has none of that series, with what the operator has to install */
-export async function choosePython(files: SourceFiles, { programs, pythons = {} }: HostFacts): Promise<Python> {
+/** Lines that get fixes, the newest first. Newer ones than the first lack packages yet: who wants them says so. */
+const LINES = ['3.14', '3.13', '3.12', '3.11', '3.10'];
+/** Where the host has a Python too, nobody waits longer for another. */
+const DOWNLOAD_MS = 5 * 60_000;
+
+/**
+ * Downloads what the host lacks already, to know whether its own must do.
+ * @throws BuildError where there is none that the source allows, with what the operator has to install
+ */
+export async function choosePython(files: SourceFiles, host: BuildHost): Promise<Python> {
+  const stated = await statedPython(files);
+  const ours = pythonsOfHost(host).filter(({ version }) => isAllowed(version, stated));
+  const usual = ours[0];
+  if (usual && (host.preferredPython === 'host' || isNewest(usual.version, stated)))
+    return { ...usual, reason: reasonOf(usual.version, stated, host), note: null };
+  const newest = ours.find(({ version }) => isNewest(version, stated));
+  if (newest) return { ...newest, reason: reasonOf(newest.version, stated, host), note: null };
+  if (host.preferredPython === 'host') throw new BuildError(missing(stated, host, null));
+  try {
+    const version = await newestBuild(stated, host);
+    // What the host has of the same line does as well.
+    const found = ours.find((one) => seriesOf(one.version) === seriesOf(version)) ?? (await downloaded(version, host));
+    return { ...found, reason: reasonOf(found.version, stated, host), note: null };
+  } catch (error) {
+    if (host.ctx.signal.aborted || !(error instanceof DriverError || error instanceof BuildError)) throw error;
+    if (!usual) throw new BuildError(missing(stated, host, error.message));
+    const note = `Python ${usual.version} of the host is used, since a newer one could not be had: ${error.message}`;
+    return { ...usual, reason: reasonOf(usual.version, stated, host), note };
+  }
+}
+
+/** uv of the host, or from the Python package index; null where there is none. */
+export async function chooseUv(host: BuildHost): Promise<{ version: string; tools: Tool[] } | null> {
+  const ours = host.facts.programs.uv;
+  if (ours) return { version: ours.version, tools: [] };
+  if (host.preferredPython === 'host') return null;
+  try {
+    const [published] = await versionsOf('uv', host);
+    if (published === undefined) return null;
+    const tools: Tool[] = [{ name: 'uv', version: published.version, package: 'uv' }];
+    await host.toolchains.ensure(tools, driverContext(DOWNLOAD_MS, host.ctx.signal));
+    return { version: published.version, tools };
+  } catch (error) {
+    if (host.ctx.signal.aborted || !(error instanceof DriverError)) throw error;
+    return null;
+  }
+}
+
+/** The one that is called python3 first. */
+function pythonsOfHost({ facts: { programs, pythons = {} } }: BuildHost): Found[] {
   const usual = programs.python3;
-  const asked = await askedVersion(files);
-  if (asked === null) {
-    if (!usual)
-      throw new BuildError(
-        'The source needs Python, which is not installed on this platform. Ask the operator to install python3.',
-      );
-    return { program: 'python3', version: usual.version };
-  }
-  const [, major, minor] = /^(\d+)(?:\.(\d+))?/.exec(asked.version) ?? [];
-  const series = `${major}.${minor}`;
-  if (usual && (minor === undefined ? major === '3' : seriesOf(usual.version) === series))
-    return { program: 'python3', version: usual.version };
-  const found = pythons[series];
-  if (found) return { program: `python${series}`, version: found.version };
-  throw new BuildError(missing(asked, series, [...(usual ? [seriesOf(usual.version)] : []), ...Object.keys(pythons)]));
+  return [
+    ...(usual ? [{ program: 'python3', version: usual.version, tools: [] }] : []),
+    ...Object.entries(pythons)
+      .filter(([series]) => !usual || series !== seriesOf(usual.version))
+      .map(([series, { version }]) => ({ program: `python${series}`, version, tools: [] })),
+  ];
 }
 
-interface Asked {
-  file: string;
-  version: string;
+/** @throws BuildError; DriverError where the list cannot be had */
+async function newestBuild(stated: StatedPython | null, host: BuildHost): Promise<string> {
+  const fit = (await versionsOf('python', host)).filter(({ version }) => isAllowed(version, stated));
+  const line = LINES.find((one) => fit.some(({ version }) => seriesOf(version) === one));
+  const exact = fit.find(({ version }) => version === stated?.version);
+  const found = exact ?? highest(line === undefined ? fit : fit.filter(({ version }) => seriesOf(version) === line));
+  if (found === null) throw new BuildError('There is no build of that version.');
+  return found.version;
 }
 
-async function askedVersion(files: SourceFiles): Promise<Asked | null> {
-  for (const file of asking) {
-    const line = ((await files.read(file)) ?? '')
-      .split(/\r?\n/)
-      .map((one) => one.replace(/#.*/, '').trim())
-      .find(Boolean);
-    if (line === undefined) continue;
-    const version = /^(?:c?python-)?(\d+(?:\.\d+){0,2})/.exec(line)?.[1];
-    if (version === undefined)
-      throw new BuildError(`${file} names no version of Python: ${JSON.stringify(line.slice(0, 50))}. Write 3.12.`);
-    return { file, version };
-  }
-  return null;
+async function downloaded(version: string, host: BuildHost): Promise<Found> {
+  const tools: Tool[] = [{ name: 'python', version, package: packageOf('python', host)! }];
+  await host.toolchains.ensure(tools, driverContext(DOWNLOAD_MS, host.ctx.signal));
+  return { program: 'python3', version, tools };
 }
 
-function missing({ file, version }: Asked, series: string, there: string[]): string {
-  const known = [...new Set(there)].sort((a, b) => Number(a.slice(2)) - Number(b.slice(2)));
-  const wanted = series.endsWith('.undefined') ? version : series;
+async function versionsOf(name: ToolName, host: BuildHost): Promise<{ version: string }[]> {
+  const packageName = packageOf(name, host);
+  return packageName === null ? [] : host.toolchains.versions(name, packageName, host.ctx);
+}
+
+function packageOf(name: ToolName, { toolchains }: BuildHost): string | null {
+  return toolchains.packageOf(name, null);
+}
+
+/** Of a whole version the patch does not count: 3.12.4 means 3.12, which gets fixes. */
+function isAllowed(version: string, stated: StatedPython | null): boolean {
+  if (stated === null) return true;
+  if (stated.version === null) return pythonFits(version, stated.text) === true;
+  return satisfies(version, seriesOf(stated.version)) === true;
+}
+
+/** Whether nothing newer would be chosen. */
+function isNewest(version: string, stated: StatedPython | null): boolean {
+  if (stated?.version?.includes('.')) return true;
+  const line = LINES.find((one) => isAllowed(`${one}.99`, stated));
+  return line === undefined || seriesOf(version) === line;
+}
+
+function reasonOf(version: string, stated: StatedPython | null, host: BuildHost): string {
+  if (stated !== null) return `Python ${version} is what ${stated.statedBy} asks for (${shown(stated.text)}).`;
+  if (host.preferredPython === 'host') return `Python ${version} is that of the host, as the operator prefers it.`;
+  if (seriesOf(version) === LINES[0])
+    return `Python ${version} is of the newest line that packages are made for, since the source names no version.`;
+  return `Python ${version} is that of the host, and the source names no version.`;
+}
+
+function missing(stated: StatedPython | null, { facts }: BuildHost, why: string | null): string {
+  const reason = why === null ? '' : ` It could not be downloaded: ${why}`;
+  const pythons = [facts.programs.python3?.version, ...Object.keys(facts.pythons ?? {})].filter((one) => one != null);
+  if (stated === null)
+    return (
+      'The source needs Python, which is not installed on this platform. Ask the operator to install python3.' + reason
+    );
+  const known = [...new Set(pythons.map(seriesOf))].sort((a, b) => Number(a.slice(2)) - Number(b.slice(2)));
+  const series = /^\d+\.\d+/.exec(stated.version ?? stated.text.replace(/^[^\d]*/, ''))?.[0] ?? stated.text;
   return (
-    `${file} asks for Python ${version}, and this platform has ${known.length ? known.join(', ') : 'none'}. ` +
-    `${known.length ? 'Ask for one of these, or ask' : 'Ask'} the operator to install python${wanted} with its ` +
-    'venv module.'
+    `${stated.statedBy} asks for Python ${shown(stated.text)}, and this platform has ` +
+    `${known.length ? known.join(', ') : 'none'}. ${known.length ? 'Ask for one of these, or ask' : 'Ask'} the ` +
+    `operator to install python${series} with its venv module.${reason}`
   );
 }
 
 function seriesOf(version: string): string {
   return version.split('.').slice(0, 2).join('.');
+}
+
+/** Texts of strangers, for a line of a log. */
+function shown(text: string): string {
+  return text.slice(0, 60).replace(/[^ -~]/g, '?');
 }

@@ -18,8 +18,13 @@ export class ArchiveError extends Error {
 }
 
 /** Answers false where the server has no such file. @throws what fetch throws; ArchiveError for other answers */
-export async function downloadArchive(address: string, file: string, signal: AbortSignal): Promise<boolean> {
-  const response = await fetch(address, { signal });
+export async function downloadArchive(
+  address: string,
+  file: string,
+  signal: AbortSignal,
+  headers: Record<string, string> = {},
+): Promise<boolean> {
+  const response = await fetch(address, { signal, headers });
   if (response.status === 404 || response.status === 410) return false;
   if (!response.ok || response.body === null) throw new ArchiveError(`The answer has the status ${response.status}.`);
   await pipeline(response.body as ReadableStream, limited(), createWriteStream(file));

@@ -21,6 +21,8 @@ export function packageOf(name: ToolName, version: string | null): string | null
     case 'bun':
       return bunPackage();
     case 'go':
+    case 'uv':
+    case 'python':
       return null;
   }
 }

@@ -11,7 +11,10 @@ import { downloadGo } from './go_download';
 import { GO_MODULE, goHash, goRelease, type GoSource } from './go_release';
 import { NpmFailed, npm } from './npm_client';
 import { packageOf, programFile } from './packages';
+import { downloadPython, listPythons, PYTHON_PACKAGE } from './python_builds';
+import { indexSettings, PUBLIC_PYTHON, uvWheel, type PythonSource } from './python_source';
 import { readRegistrySettings } from './registry_settings';
+import { downloadUv } from './uv_download';
 
 interface Store {
   directory: string;
@@ -20,6 +23,7 @@ interface Store {
   published: Map<string, { at: number; found: PublishedVersion[] }>;
   settings: { at: number; found: RegistrySettings } | null;
   go: GoSource;
+  python: PythonSource;
 }
 
 const PUBLIC_GO: GoSource = { ...goRelease, proxy: 'https://proxy.golang.org' };
@@ -30,14 +34,22 @@ const TRUSTED_MS = 10 * 60_000;
 const STAGING = '.staging-';
 
 /** The store in a directory, which is made where it is missing. One process at a time downloads. */
-export async function openToolchains(directory: string, go: GoSource = PUBLIC_GO): Promise<ToolchainDriver> {
+export async function openToolchains(
+  directory: string,
+  go: GoSource = PUBLIC_GO,
+  python: PythonSource = PUBLIC_PYTHON,
+): Promise<ToolchainDriver> {
   // Tenants read the programs in it.
   await mkdir(directory, { recursive: true, mode: 0o755 });
   const leftovers = (await readdir(directory)).filter((name) => name.startsWith(STAGING));
   await Promise.all(leftovers.map((name) => removeTree(path.join(directory, name))));
-  const store: Store = { directory, downloads: new Map(), published: new Map(), settings: null, go };
+  const store: Store = { directory, downloads: new Map(), published: new Map(), settings: null, go, python };
   return {
-    packageOf: (name, version) => (name === 'go' ? (goHash(go) === null ? null : GO_MODULE) : packageOf(name, version)),
+    packageOf: (name, version) => {
+      if (name === 'go') return goHash(go) === null ? null : GO_MODULE;
+      if (name === 'uv' || name === 'python') return uvWheel(python) && (name === 'uv' ? 'uv' : PYTHON_PACKAGE);
+      return packageOf(name, version);
+    },
     versions: (name, packageName, ctx) => asDriverErrors(() => versions(store, name, packageName, ctx)),
     ensure: (tools, ctx) => asDriverErrors(() => ensure(store, tools, ctx)),
     binDirectory: (tool) => path.join(directoryOf(store, tool), 'bin'),
@@ -52,6 +64,8 @@ async function versions(
   ctx: DriverContext,
 ): Promise<PublishedVersion[]> {
   if (name === 'go') return [{ version: store.go.version, node: null }];
+  if (name === 'uv') return [{ version: store.python.uv.version, node: null }];
+  if (name === 'python') return pythons(store, ctx);
   const known = store.published.get(packageName);
   if (known !== undefined && Date.now() - known.at < TRUSTED_MS) return known.found;
   try {
@@ -70,6 +84,18 @@ async function versions(
       },
     );
   }
+}
+
+async function pythons(store: Store, ctx: DriverContext): Promise<PublishedVersion[]> {
+  const uv = await uvProgram(store, ctx);
+  return inStaging(store, (staging) => listPythons(uv, store.python, staging, driverContext(ANSWER_MS, ctx.signal)));
+}
+
+/** Downloads it where it is not here yet. */
+async function uvProgram(store: Store, ctx: DriverContext): Promise<string> {
+  const tool: Tool = { name: 'uv', version: store.python.uv.version, package: 'uv' };
+  await ensure(store, [tool], ctx);
+  return path.join(directoryOf(store, tool), 'bin/uv');
 }
 
 async function published(store: Store, packageName: string, ctx: DriverContext): Promise<PublishedVersion[]> {
@@ -114,14 +140,25 @@ async function download(store: Store, tool: Tool, ctx: DriverContext): Promise<v
   await inStaging(store, async (staging) => {
     const prefix = path.join(staging, 'prefix');
     await mkdir(prefix, { mode: 0o755 });
-    await (tool.name === 'go'
-      ? downloadGo(tool, store.go, { staging, prefix }, inner)
-      : installPackage(tool, { staging, prefix }, inner));
+    await downloadInto(store, tool, { staging, prefix }, inner);
     await linkProgram(prefix, tool);
     await requireWorking(prefix, tool, store);
     await chmod(prefix, 0o755);
     await rename(prefix, directoryOf(store, tool));
   });
+}
+
+async function downloadInto(
+  store: Store,
+  tool: Tool,
+  places: { staging: string; prefix: string },
+  ctx: DriverContext,
+): Promise<void> {
+  if (tool.name === 'go') return downloadGo(tool, store.go, places, ctx);
+  if (tool.name === 'uv') return downloadUv(tool, store.python, places, ctx);
+  if (tool.name !== 'python') return installPackage(tool, places, ctx);
+  const target = directoryOf(store, tool);
+  return downloadPython(tool, await uvProgram(store, ctx), store.python, { ...places, target }, ctx);
 }
 
 async function installPackage(
@@ -168,11 +205,11 @@ async function linkProgram(prefix: string, tool: Tool): Promise<void> {
 async function requireWorking(prefix: string, tool: Tool, { directory }: Store): Promise<void> {
   const program = path.join(prefix, 'bin', tool.name);
   const env = { PATH: `${path.dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, HOME: directory, LC_ALL: 'C' };
-  if (!['node', 'bun', 'go'].includes(tool.name)) return;
+  if (!['node', 'bun', 'go', 'uv', 'python'].includes(tool.name)) return;
   const words = tool.name === 'go' ? ['version'] : ['--version'];
   const answer = await new Promise<string | null>((resolve) =>
     execFile(program, words, { env, timeout: TRIAL_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
-      resolve(error === null ? (/(?:^v?|\bgo)(\d\S*)/.exec(stdout.trim())?.[1] ?? null) : null),
+      resolve(error === null ? (/(?:^v?|\bgo|^uv |^Python )(\d\S*)/.exec(stdout.trim())?.[1] ?? null) : null),
     ),
   );
   if (answer === tool.version) return;
@@ -182,7 +219,7 @@ async function requireWorking(prefix: string, tool: Tool, { directory }: Store):
 async function registry(store: Store, ctx: DriverContext): Promise<RegistrySettings> {
   if (store.settings !== null && Date.now() - store.settings.at < TRUSTED_MS) return store.settings.found;
   const loaded = await loadRegistrySettings(store, ctx);
-  const found = { ...loaded, env: { ...loaded.env, GOPROXY: store.go.proxy } };
+  const found = { ...loaded, env: { ...loaded.env, GOPROXY: store.go.proxy, ...indexSettings(store.python) } };
   store.settings = { at: Date.now(), found };
   return found;
 }

@@ -19,7 +19,7 @@ interface Deployed {
 }
 
 beforeAll(async () => {
-  service = await startService({ ALLOW_LOCAL_GIT: '1', PREFERRED_NODE: 'long_term' });
+  service = await startService({ ALLOW_LOCAL_GIT: '1', PREFERRED_NODE: 'long_term', PREFERRED_PYTHON: 'newest' });
 }, 180_000);
 
 afterAll(async () => {

@@ -55,7 +55,7 @@ export function openWorkshop() {
     /** @param more directories of programs that the host has before those of PATH */
     async build(directory: string, changed: Partial<BuildSettings> = {}, more: string[] = []): Promise<Built> {
       const PATH = [...more, process.env.PATH].join(path.delimiter);
-      const builder = openBuilder(await toolchains, 'host');
+      const builder = openBuilder(await toolchains, 'host', 'host');
       const ctx = driverContext(60_000);
       const plan = await builder.detect(
         directory,

@@ -55,8 +55,8 @@ export function setUpPlans(): void {
     folder = mkdtempSync(path.join(os.tmpdir(), 'builder-'));
     registry = await startNpmRegistry(published);
     const toolchains = await openToolchains(path.join(folder, 'toolchains'));
-    builder = openBuilder(toolchains, 'host');
-    longTermBuilder = openBuilder(toolchains, 'long_term');
+    builder = openBuilder(toolchains, 'host', 'host');
+    longTermBuilder = openBuilder(toolchains, 'long_term', 'host');
   });
 
   afterAll(async () => {

@@ -36,6 +36,7 @@ export function startProgram(
     S3_PORT: '0',
     VOLUME_DRIVER: 'directory',
     PREFERRED_NODE: 'host',
+    PREFERRED_PYTHON: 'host',
     NETWORK: 'shared',
     ...settings,
   };

@@ -106,6 +106,7 @@ export async function startService(
     VOLUME_DRIVER: 'directory',
     // Each service has a data directory of its own, and would download another one.
     PREFERRED_NODE: 'host',
+    PREFERRED_PYTHON: 'host',
     NETWORK: process.env.TEST_NETWORK ?? 'shared',
     WORKER: options.worker ? 'in_process' : 'separate',
     RATE_LIMIT_READ: '1000000',

@@ -26,7 +26,7 @@ export async function startService(settings: Record<string, string> = {}): Promi
   const [port, ingressPort] = [await freePort(), await freePort()];
   const places = { PORT: String(port), ADMIN_PORT: '0', INGRESS_PORT: String(ingressPort), PLATFORM_DATA_DIR: data };
   // Registries may be at private addresses where the tests run.
-  const shared = { NETWORK: 'shared', VOLUME_DRIVER: 'directory', PREFERRED_NODE: 'host' };
+  const shared = { NETWORK: 'shared', VOLUME_DRIVER: 'directory', PREFERRED_NODE: 'host', PREFERRED_PYTHON: 'host' };
   const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], {
     cwd: ROOT,
     env: { ...process.env, NODE_ENV: 'production', ...shared, ...places, ...settings },

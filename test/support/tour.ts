@@ -26,7 +26,13 @@ export async function startTour(settings: Record<string, string> = {}): Promise<
   const ingress = String(await freePort());
   const { PATH, HOME } = process.env;
   const env = { PATH, HOME, PLATFORM_DATA_DIR: data, INGRESS_PORT: ingress };
-  const own = { PORT: '0', ADMIN_PORT: '0', VOLUME_DRIVER: 'directory', PREFERRED_NODE: 'host' };
+  const own = {
+    PORT: '0',
+    ADMIN_PORT: '0',
+    VOLUME_DRIVER: 'directory',
+    PREFERRED_NODE: 'host',
+    PREFERRED_PYTHON: 'host',
+  };
   const service = await start({ ...env, ...own, ...settings });
   return {
     run: (file) => paste(blocksOf(file), env),

@@ -1,0 +1,96 @@
+// What a source says of its Python: in files of version managers, or as a range in the files of its packages.
+import { satisfies } from '../../core/semver';
+import { BuildError } from '../builder';
+import { tomlTableOf } from './python_names';
+import type { SourceFiles } from './source_files';
+
+/** What the source asks for. */
+export interface StatedPython {
+  /** As it is written. */
+  text: string;
+  /** Where it stands. */
+  statedBy: string;
+  /** One version, or the beginning of one, such as 3.14; null = a range. */
+  version: string | null;
+}
+
+/** `.python-version` as pyenv and uv write it, `runtime.txt` as Heroku reads it; the first line that is no comment. */
+const files = ['.python-version', 'runtime.txt'];
+
+/** null where it leaves the choice. @throws BuildError for a version that nobody can read */
+export async function statedPython(source: SourceFiles): Promise<StatedPython | null> {
+  for (const file of files) {
+    const line = ((await source.read(file)) ?? '')
+      .split(/\r?\n/)
+      .map((one) => one.replace(/#.*/, '').trim())
+      .find(Boolean);
+    if (line === undefined) continue;
+    const version = /^(?:c?python-)?(\d+(?:\.\d+){0,2})/.exec(line)?.[1];
+    if (version === undefined)
+      throw new BuildError(`${file} names no version of Python: ${JSON.stringify(line.slice(0, 50))}. Write 3.12.`);
+    return { text: version, statedBy: file, version };
+  }
+  return (await ofPipfile(source)) ?? (await ofProject(source));
+}
+
+async function ofPipfile(source: SourceFiles): Promise<StatedPython | null> {
+  const table = tomlTableOf((await source.read('Pipfile')) ?? '', 'requires');
+  const text = valueIn(table, 'python_full_version') ?? valueIn(table, 'python_version');
+  if (text === null || !/^\d+(\.\d+){1,2}$/.test(text)) return null;
+  return { text, statedBy: 'Pipfile', version: text };
+}
+
+async function ofProject(source: SourceFiles): Promise<StatedPython | null> {
+  const project = (await source.read('pyproject.toml')) ?? '';
+  const places = [
+    { table: 'project', key: 'requires-python' },
+    { table: 'tool.poetry.dependencies', key: 'python' },
+  ];
+  for (const { table, key } of places) {
+    const text = valueIn(tomlTableOf(project, table), key);
+    if (text !== null && pythonFits('3.14.0', text) !== null)
+      return { text, statedBy: `${key} of pyproject.toml`, version: null };
+  }
+  return null;
+}
+
+function valueIn(table: string, key: string): string | null {
+  return new RegExp(`^\\s*${key}\\s*=\\s*(["'])(.*?)\\1`, 'm').exec(table)?.[2]?.trim() ?? null;
+}
+
+/**
+ * Whether a version is within a specifier (https://packaging.python.org/en/latest/specifications/version-specifiers/)
+ * or a range of Poetry; null where it cannot be read.
+ */
+export function pythonFits(version: string, text: string): boolean | null {
+  const answers = text.split(/\s*\|\|?\s*/).map((set) => fitsAll(version, set));
+  return answers.includes(null) ? null : answers.includes(true);
+}
+
+function fitsAll(version: string, set: string): boolean | null {
+  const answers = set
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '' && part !== '*')
+    .map((part) => fitsOne(version, part));
+  return answers.includes(null) ? null : !answers.includes(false);
+}
+
+function fitsOne(version: string, part: string): boolean | null {
+  const [, operator = '', stated = ''] = /^(===?|!=|~=|>=|<=|>|<|\^|~)?\s*v?(\d+(?:\.\d+)*(?:\.\*)?)$/.exec(part) ?? [];
+  if (stated === '') return null;
+  const numbers = stated.replace(/\.\*$/, '');
+  // `==3.12` is 3.12.0 alone by the standard. Of who writes it nobody means that.
+  if (['', '==', '===', '!='].includes(operator)) {
+    const answer = satisfies(version, numbers);
+    return answer === null ? null : answer === (operator !== '!=');
+  }
+  if (operator !== '~=') return satisfies(version, `${operator}${operator === '>' ? exact(numbers) : numbers}`);
+  const parts = numbers.split('.').map(Number);
+  return parts.length === 2 ? satisfies(version, `>=${numbers} <${parts[0]! + 1}`) : satisfies(version, `~${numbers}`);
+}
+
+/** `>3.11` allows 3.11.1. */
+function exact(numbers: string): string {
+  return [...numbers.split('.'), '0', '0'].slice(0, 3).join('.');
+}

@@ -1,0 +1,107 @@
+// Builds of Python by uv: which there are, where they come from and the check of their hashes are uv's own.
+import { execFile } from 'node:child_process';
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { isExact } from '../../core/semver';
+import { DriverError, type DriverContext } from '../driver';
+import type { PublishedVersion, Tool } from '../toolchain';
+import type { PythonSource } from './python_source';
+
+export const PYTHON_PACKAGE = 'python-build-standalone';
+const OUTPUT_BYTES_MAX = 16 << 20;
+/** What uv may know of our environment: the way to the mirror. */
+const INHERITED = /^(https?_proxy|no_proxy|all_proxy|ssl_cert_(file|dir))$/i;
+
+/** Those for this host, of the usual kind and none before their release. @throws DriverError */
+export async function listPythons(
+  uv: string,
+  source: PythonSource,
+  staging: string,
+  ctx: DriverContext,
+): Promise<PublishedVersion[]> {
+  const words = ['python', 'list', '--only-downloads', '--all-versions', '--output-format', 'json'];
+  const found = JSON.parse(await run(uv, words, source, staging, ctx)) as Record<string, unknown>[];
+  return found.flatMap(({ version, implementation, variant }) =>
+    implementation === 'cpython' && (variant ?? 'default') === 'default' && isExact(String(version))
+      ? [{ version: String(version), node: null }]
+      : [],
+  );
+}
+
+/** Leaves it in `prefix`, as if it had been installed in `target`. @throws DriverError */
+export async function downloadPython(
+  { version }: Tool,
+  uv: string,
+  source: PythonSource,
+  { staging, prefix, target }: { staging: string; prefix: string; target: string },
+  ctx: DriverContext,
+): Promise<void> {
+  const mirror = source.mirror === null ? [] : ['--mirror', source.mirror];
+  const installed = path.join(staging, 'pythons');
+  const words = ['python', 'install', version, '--no-bin', '--install-dir', installed, ...mirror];
+  await run(uv, words, source, staging, ctx).catch((error: unknown) => {
+    throw error instanceof UvFailed ? Object.assign(downloadError(version, error.output), { cause: error }) : error;
+  });
+  const name = (await readdir(installed)).find((one) => one.startsWith(`cpython-${version}-`));
+  if (name === undefined) throw new DriverError('transient', `Python ${version} was not installed by uv.`);
+  await rename(path.join(installed, name), prefix);
+  await moveSettings(prefix, path.join(installed, name), target);
+}
+
+/** What extensions are compiled with names the directory. */
+async function moveSettings(prefix: string, from: string, to: string): Promise<void> {
+  for (const entry of await readdir(path.join(prefix, 'lib'), { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !/^_sysconfigdata_.*\.py$|\.pc$/.test(entry.name)) continue;
+    const file = path.join(entry.parentPath, entry.name);
+    const text = await readFile(file, 'utf8');
+    if (text.includes(from)) await writeFile(file, text.replaceAll(from, to));
+  }
+}
+
+class UvFailed extends Error {
+  override readonly name = 'UvFailed';
+
+  constructor(readonly output: string) {
+    super('uv failed');
+  }
+}
+
+function downloadError(version: string, output: string): DriverError {
+  if (/hash mismatch/i.test(output))
+    return new DriverError('transient', `The mirror sent a Python ${version} with another hash than it must have.`);
+  if (/No space left|quota/i.test(output))
+    return new DriverError('capacity', 'The disk of the host is full. An operator has to make room.');
+  if (/No download found/i.test(output)) return new DriverError('invalid', `There is no build of Python ${version}.`);
+  return new DriverError(
+    'transient',
+    `The mirror of Python builds did not send Python ${version}. PYTHON_MIRROR names its address.`,
+  );
+}
+
+function run(
+  uv: string,
+  words: string[],
+  { builds }: PythonSource,
+  staging: string,
+  ctx: DriverContext,
+): Promise<string> {
+  const ours = Object.entries(process.env).filter(([name]) => INHERITED.test(name));
+  const list = builds === null ? [] : ['--python-downloads-json-url', builds];
+  const options = {
+    cwd: staging,
+    signal: ctx.signal,
+    env: {
+      ...{ PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', ...Object.fromEntries(ours) },
+      ...{ HOME: staging, UV_CACHE_DIR: `${staging}/uv-cache`, UV_HTTP_RETRIES: '1', UV_NO_PROGRESS: '1' },
+    },
+    maxBuffer: OUTPUT_BYTES_MAX,
+    killSignal: 'SIGKILL' as const,
+  };
+  return new Promise((resolve, reject) => {
+    execFile(uv, [...words, ...list, '--no-config'], options, (error, stdout, stderr) => {
+      if (error === null) return resolve(stdout);
+      if (ctx.signal.aborted) return reject(new DriverError('transient', 'The mirror did not answer in time.'));
+      reject(new UvFailed(`${stderr}\n${stdout}`));
+    });
+  });
+}

@@ -1,0 +1,47 @@
+// Where Python comes from: uv, from an index of Python packages, and by it builds of Python (python-build-standalone).
+
+export interface PythonSource {
+  /** Simple repository API (PEP 503, PEP 691), which builds use too. */
+  index: string;
+  /** In place of https://github.com/astral-sh/python-build-standalone/releases/download; null = that. */
+  mirror: string | null;
+  /** File or address of a list of builds, as uv reads it; null = the one in uv. */
+  builds: string | null;
+  uv: UvRelease;
+}
+
+export interface UvRelease {
+  version: string;
+  /** By platform and architecture as Node.js names them. */
+  wheels: Partial<Record<string, { file: string; sha256: string }>>;
+}
+
+export const PUBLIC_INDEX = 'https://pypi.org/simple';
+
+/** Newer releases are put here with the hashes that the index states. */
+export const uvRelease: UvRelease = {
+  version: '0.13.9',
+  wheels: {
+    'linux-x64': {
+      file: 'uv-0.13.9-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl',
+      sha256: 'd7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7ada0cef19',
+    },
+    'linux-arm64': {
+      file: 'uv-0.13.9-py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64.whl',
+      sha256: '5435c5ce14a56431208ca0996416d310f1598e8c2c8ba707688985a16bb82dbe',
+    },
+  },
+};
+
+export const PUBLIC_PYTHON: PythonSource = { index: PUBLIC_INDEX, mirror: null, builds: null, uv: uvRelease };
+
+/** null where there is none for this host. */
+export function uvWheel({ uv }: PythonSource): { file: string; sha256: string } | null {
+  return uv.wheels[`${process.platform}-${process.arch}`] ?? null;
+}
+
+/** What builds get of it; an address with a credential stays with the operator, since a build could print it. */
+export function indexSettings({ index }: PythonSource): Record<string, string> {
+  if (index === PUBLIC_INDEX || !URL.canParse(index) || new URL(index).username !== '') return {};
+  return { PIP_INDEX_URL: index };
+}
