@@ -9,12 +9,13 @@ import { commands as doctor } from './doctor';
 import { commands as env } from './env';
 import { commands as key } from './key';
 import { printed } from './print';
+import { commands as oauthClient } from './oauth_client';
 import { commands as probe } from './probe';
 import { commands as project } from './project';
 import { commands as routes } from './routes';
 import { commands as user } from './user';
 
-const commands = [...user, ...key, ...project, ...env, ...probe, ...routes, ...doctor];
+const commands = [...user, ...key, ...project, ...env, ...oauthClient, ...probe, ...routes, ...doctor];
 
 async function main(args: string[]): Promise<number> {
   const command = find(args);

@@ -25,6 +25,32 @@ export const COMMAND_LINE_CLIENT = {
   redirect_uris: ['http://127.0.0.1/callback', 'http://[::1]/callback', 'http://localhost/callback'],
 } as const;
 
+/** Metadata of a client (RFC 7591) that has no secret. One on a person's computer may listen on any port of it. */
+export function publicClient(client: { client_id: string; client_name: string; redirect_uris: string[] }): {
+  client_id: string;
+} {
+  const isNative = client.redirect_uris.every((uri) => !uri.startsWith('https:'));
+  return {
+    ...client,
+    ...{ application_type: isNative ? 'native' : 'web', token_endpoint_auth_method: 'none' },
+    ...{ grant_types: [...GRANT_TYPES], response_types: ['code'], scope: 'offline_access' },
+  };
+}
+
+const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost'];
+
+/**
+ * Whether codes may be sent to an address: https, http on the loopback interface, or a scheme of an app's own, which
+ * has a dot in it (RFC 8252 section 7).
+ */
+export function isRedirectUri(text: string): boolean {
+  if (text.length > 500 || text.includes('#') || !URL.canParse(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  if (username || password) return false;
+  if (protocol === 'https:') return !LOOPBACK.includes(hostname);
+  return protocol === 'http:' ? LOOPBACK.includes(hostname) : /^[a-z][a-z0-9+-]*\.[a-z0-9.+-]+:$/.test(protocol);
+}
+
 /** Days without use after which a refresh token, and so the connection, ends. */
 export const REFRESH_DAYS = 90;
 export const ACCESS_TOKEN_SECONDS = 3600;

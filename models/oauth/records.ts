@@ -26,6 +26,7 @@ const BY_USER_CODE = named(`${FIND_ROWS} and user_code_hash = $2`);
 // A grant lives as long as the key that shows it.
 const GRANT = named(`select r.hash, r.payload, r.consumed_at from oauth_records r join api_keys k on k.id = r.grant_id
   where r.kind = $1 and r.hash = $2 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())`);
+const OF_KIND = named(`${FIND_ROWS} order by created_at`);
 const CONSUME = named('update oauth_records set consumed_at = now() where kind = $1 and hash = $2');
 const DESTROY = named('delete from oauth_records where kind = $1 and hash = $2 returning grant_id');
 const DESTROY_OF_GRANT = named('delete from oauth_records where kind = $1 and grant_id = $2');
@@ -76,6 +77,12 @@ export async function findRecordByUserCode(
 ): Promise<OauthPayload | undefined> {
   const [row] = await holder.sql.query<Row>(BY_USER_CODE, [kind, sha256(userCode)]);
   return row && opened(holder, kind, row);
+}
+
+/** All of a kind, the oldest first. */
+export async function listRecords(holder: Holder, kind: string): Promise<OauthPayload[]> {
+  const rows = await holder.sql.query<Row>(OF_KIND, [kind]);
+  return rows.map((row) => opened(holder, kind, row));
 }
 
 export async function consumeRecord(sql: Sql, kind: string, id: string): Promise<void> {

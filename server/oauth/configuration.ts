@@ -4,9 +4,9 @@ import {
   ACCESS_TOKEN_SECONDS,
   COMMAND_LINE_CLIENT,
   DEVICE_CODE_SECONDS,
-  GRANT_TYPES,
   isOwnResource,
   OAUTH_PATHS,
+  publicClient,
   REFRESH_DAYS,
 } from '../../core/oauth';
 import { isScope, scopes } from '../../core/scopes';
@@ -99,18 +99,6 @@ function policy({ config, identities }: Platform, { interactionPolicy }: OidcMod
       return { session_id: secret ? ((await identities.ofSession(secret))?.id ?? null) : null };
     };
   return prompts;
-}
-
-/** A client without a secret; one on the computer of a person may take any port of the loopback interface. */
-export function publicClient(client: { client_id: string; client_name: string; redirect_uris: string[] }): {
-  client_id: string;
-} {
-  const isNative = client.redirect_uris.every((uri) => !uri.startsWith('https:'));
-  return {
-    ...client,
-    ...{ application_type: isNative ? 'native' : 'web', token_endpoint_auth_method: 'none' },
-    ...{ grant_types: [...GRANT_TYPES], response_types: ['code'], scope: 'offline_access' },
-  };
 }
 
 function features({ config }: Platform, errors: Errors): Configuration['features'] {

@@ -1,0 +1,50 @@
+import { formats } from '../core/formats';
+import { isRedirectUri } from '../core/oauth';
+import { createOauthClient, deleteOauthClient, listOauthClients } from '../models/oauth/client';
+import { CommandError, UsageError, type Command, type Input, type Output } from './command';
+import { inDatabase } from './open';
+
+export const commands: Command[] = [
+  {
+    name: 'oauth-client create',
+    summary: 'Register a program that people may allow to act for them. It has no secret.',
+    options: {
+      name: { value: 'text', description: 'What people see: who asks.', required: true },
+      redirect: {
+        value: 'addresses',
+        description: 'Comma list of addresses for codes: https, http on 127.0.0.1, or com.example.app:/path.',
+        required: true,
+      },
+    },
+    run: create,
+  },
+  {
+    name: 'oauth-client list',
+    summary: 'List the programs that may ask people.',
+    run: async () => ({ rows: (await inDatabase((ctx) => listOauthClients(ctx))).map((client) => ({ ...client })) }),
+  },
+  {
+    name: 'oauth-client delete',
+    summary: 'Delete a program, and end all that people have allowed it.',
+    argument: 'client id',
+    async run({ argument }) {
+      await inDatabase(async (ctx) => {
+        if (!(await deleteOauthClient(ctx, argument))) throw new CommandError(`there is no client ${argument}`);
+      });
+      return { rows: [{ client_id: argument, deleted: true }] };
+    },
+  },
+];
+
+async function create(input: Input): Promise<Output> {
+  const name = formats.label(input.text('name') ?? '')?.value;
+  if (name === undefined) throw new UsageError('--name must have 1 to 100 characters');
+  const uris = (input.text('redirect') ?? '').split(',').map((uri) => uri.trim());
+  const wrong = uris.find((uri) => !isRedirectUri(uri));
+  if (wrong !== undefined)
+    throw new UsageError(`--redirect ${wrong} is neither https, nor http on 127.0.0.1, nor a scheme with a dot`);
+  if (uris.some((uri) => uri.startsWith('https:')) && !uris.every((uri) => uri.startsWith('https:')))
+    throw new UsageError('--redirect has either addresses of a website or of a program on a computer');
+  const client = await inDatabase((ctx) => createOauthClient(ctx, { client_name: name, redirect_uris: uris }));
+  return { rows: [{ ...client }] };
+}

@@ -1,0 +1,90 @@
+/** @tier heavy @quarter 3 @covers server/oauth models/oauth */
+// The pages of the authorisation server in a real browser, and by the rules of axe (WCAG 2.2 AA).
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { newUser, PASSWORD } from '../dashboard/browser';
+import { startService, type TestService } from '../support/service';
+import { openClient } from './client';
+
+interface Page {
+  goto(url: string): Promise<unknown>;
+  url(): string;
+  title(): Promise<string>;
+  fill(selector: string, value: string): Promise<void>;
+  click(selector: string): Promise<void>;
+  waitForURL(url: RegExp): Promise<void>;
+  content(): Promise<string>;
+  setContent(html: string): Promise<void>;
+  route(url: RegExp, handle: (route: { fulfill(answer: object): Promise<void> }) => void): Promise<void>;
+  on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
+  evaluate(text: string): Promise<unknown>;
+}
+
+interface Browser {
+  newPage(options?: object): Promise<Page>;
+  close(): Promise<void>;
+}
+
+const TOOLS = path.resolve(__dirname, '../../tools/node_modules');
+const [PLAYWRIGHT, AXE] = [path.join(TOOLS, 'playwright-core'), path.join(TOOLS, 'axe-core/axe.min.js')];
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const missing = [PLAYWRIGHT, AXE, CHROMIUM].filter((file) => !existsSync(file));
+const inBrowser = missing.length && !process.env.CI ? it.skip : it;
+const reason = missing.length ? ` (missing: ${missing.map((file) => path.basename(file)).join(', ')})` : '';
+
+let service: TestService;
+let browser: Browser | undefined;
+
+beforeAll(async () => {
+  service = await startService();
+  await newUser(service, 'browser@example.com', 'owner');
+});
+afterAll(async () => {
+  await browser?.close();
+  await service.close();
+});
+
+/** Violations of the page as it stands. It allows no script, so a copy without its policy is looked at. */
+async function violations(page: Page): Promise<string[]> {
+  const copy = (await browser?.newPage()) as Page;
+  await copy.setContent(await page.content());
+  const { readFileSync } = await import('node:fs');
+  await copy.evaluate(readFileSync(AXE, 'utf8'));
+  const found = (await copy.evaluate('axe.run()')) as { violations: { id: string; nodes: { html: string }[] }[] };
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+}
+
+inBrowser(`log in, allow, and be sent back; enter a code${reason}`, async () => {
+  const { chromium } = (await import(PLAYWRIGHT)) as { chromium: { launch(options: object): Promise<Browser> } };
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const page = await browser.newPage({ viewport: { width: 320, height: 640 } });
+  const complaints: string[] = [];
+  page.on('console', (message) => void complaints.push(message.text()));
+  await page.route(/^http:\/\/127\.0\.0\.1:49152\//, (route) => void route.fulfill({ status: 200, body: 'done' }));
+  const client = await openClient(service);
+  const asked = await client.ask();
+  await page.goto(asked.url);
+  expect(await violations(page)).toEqual([]);
+  await page.fill('[name=email]', 'browser@example.com');
+  await page.fill('[name=password]', PASSWORD);
+  await page.click('[value=login]');
+  expect(await page.title()).toContain('Allow Command line');
+  expect(await violations(page)).toEqual([]);
+  await page.click('[value=allow]');
+  await page.waitForURL(/^http:\/\/127\.0\.0\.1:49152\/callback\?code=/);
+  const begun = await fetch(`${service.url}/oauth/device_authorization`, {
+    method: 'POST',
+    body: new URLSearchParams({ client_id: 'platform-cli', scope: 'read' }),
+  });
+  const { user_code, verification_uri_complete } = (await begun.json()) as Record<string, string>;
+  await page.goto(verification_uri_complete as string);
+  expect(await violations(page)).toEqual([]);
+  await page.click('button');
+  expect(await page.content()).toContain(user_code);
+  expect(await violations(page)).toEqual([]);
+  await page.click('[name=confirm]');
+  await page.click('[value=allow]');
+  expect(await page.title()).toBe('Device logged in');
+  expect(await violations(page)).toEqual([]);
+  expect(complaints.filter((text) => !text.includes('favicon'))).toEqual([]);
+});
