@@ -175,4 +175,5 @@ test('nothing is answered for a bucket that was deleted a moment ago', async () 
   expect((await world.service.call('DELETE', `/v2/buckets/${id}`)).status).toBe(204);
   expect(await Promise.all(calls().map(codeOf))).toEqual(Array(6).fill('NoSuchBucket'));
   expect(await codeOf(client.send(new s3.HeadBucketCommand({ Bucket })))).toBe(404);
+  expect(await codeOf(client.send(new s3.DeleteBucketCommand({ Bucket })))).toBe('NoSuchBucket');
 });

@@ -168,7 +168,10 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
 
 /** The bucket itself is read as it is, and its settings, also those that the API has written a moment ago. */
 function isOfSettings(request: S3Request): 'fresh' | undefined {
-  const isOne = request.method === 'HEAD' || Object.keys(bucketSettings).some((one) => hasQuery(request, one));
+  const isOne =
+    request.method === 'HEAD' ||
+    request.method === 'DELETE' ||
+    Object.keys(bucketSettings).some((one) => hasQuery(request, one));
   return request.key === null && isOne ? 'fresh' : undefined;
 }
 
