@@ -91,7 +91,6 @@ export function beginProxying(
 
 // All fields in one literal: of one that begins with a spread, V8 makes a new shape each time, which cost more than all
 // else that the ingress does for a request.
-/* eslint-disable-next-line max-lines-per-function -- its fields */
 function newProxiedRequest(
   ingress: IngressState,
   { request, response, listener, expects, upgrade }: InboundRequest,

@@ -1,4 +1,3 @@
-/** @user any */
 // Datagrams that the embedded name server takes and answers in batches, with one system call each way.
 import { execFileSync } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';

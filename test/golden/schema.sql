@@ -1507,8 +1507,8 @@ create table observers (
   open_incident_id text collate "C",
   data_at timestamp(3) with time zone not null,
   observed_generation bigint not null default '0'::bigint,
-  warned_certificate timestamp with time zone,
-  certificate_warned_at timestamp with time zone,
+  warned_certificate timestamp(3) with time zone,
+  certificate_warned_at timestamp(3) with time zone,
   constraint observers_of_one_type CHECK (((uptime IS NULL) <> (metric IS NULL))),
   constraint observers_pkey PRIMARY KEY (id),
   constraint observers_project_id_foreign FOREIGN KEY (project_id) REFERENCES projects(id)
