@@ -55,7 +55,7 @@ async function lease(platform: Platform, probe: Probe, body: unknown): Promise<C
 /** What a probe has to know to check: not the regions, and nothing of the project. */
 function opened({ secrets, log }: Platform, claimed: ClaimedCheck): UptimeCheck | null {
   try {
-    const { regions: _, ...check } = openUptime({ secrets }, claimed);
+    const { regions: _regions, certificate_expiry_days: _days, ...check } = openUptime({ secrets }, claimed);
     return check;
   } catch (error) {
     log.error({ err: error, observer: claimed.id }, 'the headers of a check could not be opened');
