@@ -1,3 +1,4 @@
+/** @user any */
 // Auto-deploy at work: repositories are polled, and pushes deployed.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

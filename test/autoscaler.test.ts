@@ -1,3 +1,4 @@
+/** @user any */
 // The autoscaler: its decision, sample by sample, and what a host measures and writes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAutoscaler, type Autoscaler } from '../agents/autoscaler';

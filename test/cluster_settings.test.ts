@@ -1,3 +1,4 @@
+/** @user any */
 // How many processes serve the API, and what keeps them from starting.
 import { createServer, type AddressInfo } from 'node:net';
 import { availableParallelism } from 'node:os';

@@ -1,3 +1,4 @@
+/** @user any */
 // Auto-deploy and previews follow their branch: what is pushed before the first look is not lost.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+/** @user any */
 // What instances use and what the ingress counts, as columns of the row and as points.
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,3 +1,4 @@
+/** @user any */
 // What units print comes into the log: attributed, once, in order; over kills, restarts and outages.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';

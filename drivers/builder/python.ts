@@ -46,10 +46,15 @@ async function isProject(files: SourceFiles): Promise<boolean> {
 /** Django: the files that pages refer to are brought to STATIC_ROOT, where the settings name one. */
 async function staticFiles(files: SourceFiles): Promise<Step[]> {
   if (!(await files.has('manage.py'))) return [];
+  const python = `PATH="$PWD/${environmentDirectory}/bin:$PATH" python3 manage.py`;
+  // Many settings name STATIC_ROOT in production alone. `diffsettings` says what holds; where it fails, so does what
+  // follows, which says why.
   const command = [
     `case "\${DISABLE_COLLECTSTATIC:-0}" in 0 | false | '') ;; *) echo 'DISABLE_COLLECTSTATIC is set.'; exit 0 ;; esac`,
     `grep -rqsE '^ *STATIC_ROOT *=' --include='*.py' --exclude-dir=.platform . || exit 0`,
-    `PATH="$PWD/${environmentDirectory}/bin:$PATH" python3 manage.py collectstatic --noinput || {`,
+    `case $(${python} diffsettings --all 2>/dev/null | sed -n 's/^#* *STATIC_ROOT = //p') in None | "''")`,
+    `echo 'The settings of Django have no STATIC_ROOT here: no static files are collected.'; exit 0 ;; esac`,
+    `${python} collectstatic --noinput || {`,
     `echo 'Set the variable DISABLE_COLLECTSTATIC=1 to build without collectstatic.' >&2; exit 1; }`,
   ].join('\n');
   return [{ name: 'collectstatic', command }];
