@@ -2,7 +2,7 @@
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
 import { limits } from '../../core/limits';
-import type { CertificateMessage, IncidentEvent, IncidentMessage } from '../../core/notifications';
+import type { CertificateMessage, IncidentEvent, IncidentMessage, NotificationEvent } from '../../core/notifications';
 import { named } from '../../db/statement';
 import type { NotificationStatus } from '../../schema/types';
 
@@ -11,35 +11,47 @@ export const NOTIFICATIONS = 'notifications';
 
 const QUEUE = named(`insert into notifications (message_id, project_id, notifier_id, incident_id, event, subject,
   data)
-  select $1, $2, n.id, $3, $4, $3, $5 from notifiers n where n.project_id = $2 and n.id = any($6) and n.enabled
+  select $1, $2, n.id, $3, $4, $5, $6 from notifiers n where n.project_id = $2 and n.id = any($7) and n.enabled
     order by n.id`);
 
-/** One message to each of the notifiers that is switched on. */
-export async function queueIncidentMessage(
-  sql: Sql,
-  event: IncidentEvent,
-  to: { project_id: string; notifier_ids: readonly string[] },
-  message: IncidentMessage,
-): Promise<void> {
-  if (!to.notifier_ids.length) return;
-  const values = [mintId('msg'), to.project_id, message.incident.id, event, JSON.stringify(message), to.notifier_ids];
-  await sql.query(QUEUE, values);
-  sql.due(NOTIFICATIONS);
+interface Receivers {
+  project_id: string;
+  notifier_ids: readonly string[];
 }
 
-const QUEUE_CERTIFICATE = named(`insert into notifications (message_id, project_id, notifier_id, event, subject, data)
-  select $1, $2, n.id, 'observer.certificate_expiring', $3, $4 from notifiers n
-    where n.project_id = $2 and n.id = any($5) and n.enabled order by n.id`);
+/** One message to each of the notifiers that is switched on. */
+export function queueIncidentMessage(
+  sql: Sql,
+  event: IncidentEvent,
+  to: Receivers,
+  message: IncidentMessage,
+): Promise<void> {
+  const { id } = message.incident;
+  return queue(sql, to, { incident: id, event, subject: id, message });
+}
 
 /** One message to each of the notifiers that is switched on. */
-export async function queueCertificateMessage(
+export function queueCertificateMessage(sql: Sql, to: Receivers, message: CertificateMessage): Promise<void> {
+  const subject = message.observer.id;
+  return queue(sql, to, { incident: null, event: 'observer.certificate_expiring', subject, message });
+}
+
+interface Queued {
+  incident: string | null;
+  event: NotificationEvent;
+  /** Messages of one subject reach a receiver one after the other. */
+  subject: string;
+  message: object;
+}
+
+async function queue(
   sql: Sql,
-  to: { project_id: string; notifier_ids: readonly string[] },
-  message: CertificateMessage,
+  { project_id, notifier_ids }: Receivers,
+  { incident, event, subject, message }: Queued,
 ): Promise<void> {
-  if (!to.notifier_ids.length) return;
-  const values = [mintId('msg'), to.project_id, message.observer.id, JSON.stringify(message), to.notifier_ids];
-  await sql.query(QUEUE_CERTIFICATE, values);
+  if (!notifier_ids.length) return;
+  const values = [mintId('msg'), project_id, incident, event, subject, JSON.stringify(message), notifier_ids];
+  await sql.query(QUEUE, values);
   sql.due(NOTIFICATIONS);
 }
 
