@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { hasCeph, startCeph, type Ceph } from '../support/ceph';
 import { startS3, type S3Service } from '../support/s3';
-import { openSuiteEndpoint, runSuite, SUITE_MARKS, type SuiteEndpoint } from '../support/s3_suite';
-import { describeSuite, judge, knownFailures } from '../support/suites';
+import { expectWhatIsOffered, openSuiteEndpoint, type SuiteEndpoint } from '../support/s3_suite';
+import { describeSuite } from '../support/suites';
 
 const TABLE = 'test/suites/s3_tests_gateway.tsv';
 const RUN_MS = 3_600_000;
@@ -40,21 +40,7 @@ const isAsked = hasCeph && process.env.SUITES_GATEWAY === '1';
 
     test(
       'the gateway does what is offered with it',
-      async () => {
-        const { outcomes, reasons } = await runSuite(place, endpoints, {
-          ...{ marks: SUITE_MARKS, only: process.env.SUITES_ONLY, region: 'default', directory },
-        });
-        const { offered, notOffered, unexpected, stale, unknown } = judge(outcomes, knownFailures(TABLE));
-        const all = offered.passed + offered.failed.length;
-        process.stdout.write(
-          `${outcomes.size} tests; of ${all} about what is offered ${offered.passed} pass; ${notOffered} are about ` +
-            `what is not (${directory})\n`,
-        );
-        expect(unexpected.map((name) => `${name}: ${reasons.get(name) ?? ''}`)).toEqual([]);
-        expect(offered.passed / all).toBeGreaterThanOrEqual(0.95);
-        if (process.env.SUITES_ONLY) return;
-        expect([stale, unknown]).toEqual([[], []]);
-      },
+      () => expectWhatIsOffered(place, endpoints, { table: TABLE, region: 'default', directory }),
       RUN_MS,
     );
   });

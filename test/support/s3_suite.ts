@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EMPTY_SHA256, signedHeaders } from '../../core/sigv4';
 import type { S3Service } from './s3';
 import type { TestService } from './service';
-import type { Outcome } from './suites';
+import { judge, knownFailures, type Outcome } from './suites';
 
 const FILES = ['s3tests/functional/test_s3.py', 's3tests/functional/test_headers.py'];
 
@@ -18,7 +18,7 @@ const MARKS = [
   ...['iam_user', 'iam_role', 'iam_tenant', 'iam_cross_account', 'auth_aws2', 'target_by_bucket'],
 ];
 /** An expression of pytest. */
-export const SUITE_MARKS = `not (${MARKS.join(' or ')})`;
+const SUITE_MARKS = `not (${MARKS.join(' or ')})`;
 
 /** A project with a key that may do everything in it. */
 export interface Owner {
@@ -167,8 +167,31 @@ function suiteConfig({ port, owners }: SuiteEndpoint, region: string): string {
   ].join('\n');
 }
 
+/**
+ * Runs the suite and holds it against a table: what is offered passes, but for tests that the table names.
+ * @param region of the endpoints
+ */
+export async function expectWhatIsOffered(
+  place: (name: string) => string,
+  endpoints: readonly SuiteEndpoint[],
+  { table, region, directory }: { table: string; region: string; directory: string },
+): Promise<void> {
+  const only = process.env.SUITES_ONLY;
+  const { outcomes, reasons } = await runSuite(place, endpoints, { marks: SUITE_MARKS, only, region, directory });
+  const { offered, notOffered, unexpected, stale, unknown } = judge(outcomes, knownFailures(table));
+  const all = offered.passed + offered.failed.length;
+  process.stdout.write(
+    `${outcomes.size} tests; of ${all} about what is offered ${offered.passed} pass; ${notOffered} are about ` +
+      `what is not (${directory})\n`,
+  );
+  expect(unexpected.map((name) => `${name}: ${reasons.get(name) ?? ''}`)).toEqual([]);
+  expect(offered.passed / all).toBeGreaterThanOrEqual(0.95);
+  if (only) return;
+  expect([stale, unknown]).toEqual([[], []]);
+}
+
 /** Runs the suite, in as many processes as there are endpoints: tests look at all buckets of their owner. */
-export async function runSuite(
+async function runSuite(
   place: (name: string) => string,
   endpoints: readonly SuiteEndpoint[],
   options: { marks: string; only: string | undefined; region: string; directory: string },
