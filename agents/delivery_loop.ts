@@ -110,12 +110,11 @@ function outgoing(message: ClaimedMessage, name: string, baseUrl: string): Outgo
     ...{ id: message_id, event, at: created_at, data },
     project: { id: project_id, name: project_name },
     notifier: { id: notifier_id, name },
-    link: event.startsWith('observer.') ? `${baseUrl}/v2/observers/${data.observer.id}${LINKS[event] ?? ''}` : null,
+    link: event.startsWith('observer.') ? `${baseUrl}/v2/observers/${data.observer.id}${placeOf(event)}` : null,
   };
 }
 
-const LINKS: Partial<Record<ClaimedMessage['event'], string>> = {
-  'observer.alerting': '/incidents',
-  'observer.reminder': '/incidents',
-  'observer.resolved': '/incidents',
-};
+/** Below the observer: a certificate that expires soon is no incident. */
+function placeOf(event: ClaimedMessage['event']): string {
+  return event === 'observer.certificate_expiring' ? '' : '/incidents';
+}

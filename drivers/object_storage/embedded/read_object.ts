@@ -32,10 +32,10 @@ export async function findVersion(
     action === 'GetObject'
       ? 's3:GetObjectVersion'
       : (`s3:${action.replace('Object', 'ObjectVersion')}` as 's3:GetObjectVersionTagging');
-  const asked = versionId ? versioned : (`s3:${action}` as const);
+  const needed = versionId ? versioned : (`s3:${action}` as const);
   // Who may list the key may learn that it is not there.
   if (object || !mayDo(exchange, 's3:ListBucket', key))
-    requireGranted(exchange, asked, key, !versionId && object?.is_public === true);
+    requireGranted(exchange, needed, key, !versionId && object?.is_public === true);
   if (object && !object.is_delete_marker) return object;
   const isListed = mayDo(exchange, 's3:ListBucket', key) || exchange.caller.key === null;
   // Who may not list learns nothing about what is there.
