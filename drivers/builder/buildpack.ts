@@ -95,7 +95,7 @@ async function planSource(files: SourceFiles, settings: BuildSettings, host: Bui
 
 /** What lies beside the sources of another program is no site: only what the build script made is. */
 function planBuiltSite(merged: LanguagePlan, isMixed: boolean, unbuilt: UnbuiltSource | null): BuildPlan {
-  const site = siteOfBuild(isMixed ? OUTPUT_DIRECTORIES : [...OUTPUT_DIRECTORIES, '.']);
+  const site = siteOfBuild(siteDirectories(merged, isMixed));
   const plan: LanguagePlan = {
     ...merged,
     ...site,
@@ -104,6 +104,10 @@ function planBuiltSite(merged: LanguagePlan, isMixed: boolean, unbuilt: UnbuiltS
     prune: null,
   };
   return withNote(plan, unbuilt && noteOf(unbuilt));
+}
+
+function siteDirectories({ siteDirectories: known = [] }: LanguagePlan, isMixed: boolean): string[] {
+  return [...known, ...OUTPUT_DIRECTORIES, ...(isMixed ? [] : ['.'])];
 }
 
 async function planCustomBuild(
@@ -119,9 +123,7 @@ async function planCustomBuild(
   const isMixed =
     (await findUnbuilt(files, parts, await findSiteDirectory(files))) !== null ||
     parts.some(({ kind }) => kind !== 'node');
-  const site = parts.some(startsSomething)
-    ? {}
-    : siteOfCustomBuild(isMixed ? OUTPUT_DIRECTORIES : [...OUTPUT_DIRECTORIES, '.']);
+  const site = parts.some(startsSomething) ? {} : siteOfCustomBuild(siteDirectories(found, isMixed));
   return {
     ...toBuildPlan({
       ...found,
@@ -206,6 +208,7 @@ function mergePlans(parts: LanguagePlan[]): LanguagePlan {
       programs: [...before.programs, ...part.programs],
       reasons: [...(before.reasons ?? []), ...(part.reasons ?? [])],
       notes: [...(before.notes ?? []), ...(part.notes ?? [])],
+      siteDirectories: [...(before.siteDirectories ?? []), ...(part.siteDirectories ?? [])],
     }),
     emptyPlan,
   );

@@ -19,6 +19,8 @@ export interface LanguagePlan {
   site: Step[];
   /** A build script of its own makes files, which are a site where nothing else is started. */
   hasBuildScript?: boolean;
+  /** Where that is known to leave a site beside the usual places. */
+  siteDirectories?: string[];
   /** Removes, after all of these, what only the build needed. */
   prune: string | null;
   processes: Record<string, string>;

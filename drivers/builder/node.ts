@@ -12,6 +12,7 @@ import {
   type ManagerName,
   type PackageManager,
 } from './package_manager';
+import { angularDirectories, canServeBuild, developmentServer, developmentServerNote } from './development_server';
 import type { BuildHost, DetectLanguage, LanguagePlan, Step } from './language_plan';
 import { frameworkServer } from './node_frameworks';
 import { findServerFile } from './server_file';
@@ -42,7 +43,7 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
   const alone = await outsideOfWorkspace(manager, workspace);
   const install = installs ? [installStep(`${installCommand(manager, chosen.manager)}${alone}`, workspace)] : [];
   const build = await workspaceBuild(found, workspace, manager);
-  const start = await webCommand(found, manager, files);
+  const { start, note } = await findStart(found, manager, files);
   return {
     kind: 'node',
     summary: [
@@ -53,11 +54,12 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
       ...(build.length ? ['build script'] : []),
     ],
     reasons: [chosen.reason],
-    notes: chosen.note === null ? [] : [chosen.note],
+    notes: [chosen.note, note].filter((one) => one !== null),
     tools: chosen.tools,
     steps: [...install, ...build],
     site: [],
     hasBuildScript: found.scripts.build !== undefined,
+    siteDirectories: await angularDirectories(files),
     // At the top the members have one tree of packages: what is not needed here may be needed there.
     prune:
       installs && found.hasDevelopment && !isMember
@@ -100,11 +102,31 @@ async function withPackageManager(found: Package, files: SourceFiles, workspace:
   return fits ? { ...found, packageManager: above.packageManager } : found;
 }
 
+interface Start {
+  /** null: nothing does. */
+  start: string | null;
+  note: string | null;
+}
+
+/** A server for development gives way to what was built. */
+async function findStart(found: Package, manager: PackageManager, files: SourceFiles): Promise<Start> {
+  const server = developmentServer(found);
+  if (server === null) return { start: await webCommand(found, manager, files), note: null };
+  const built = await builtServer(found, manager, files);
+  if (built === null && !canServeBuild(found))
+    return { start: startCommand(found, manager), note: developmentServerNote(server, false) };
+  return { start: built, note: developmentServerNote(server, true) };
+}
+
 /** What starts it: the start script, the main file, server.js, index.js or another file that is a server. */
 async function webCommand(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
   if (found.scripts.start !== undefined) return startCommand(found, manager);
   const file = await firstFile(files, [found.main, 'server.js', 'index.js']);
   if (file !== null) return nodeCommand(file, manager);
+  return builtServer(found, manager, files);
+}
+
+async function builtServer(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
   const built = await frameworkServer(found, files);
   if (built !== null) return manager.isPnp && !built.startsWith('node ') ? `yarn ${built}` : built;
   const server = await findServerFile(files);
