@@ -149,6 +149,12 @@ export interface LogChunk {
   more: boolean;
 }
 
+/** A TCP port on which a unit listens. `address`: of IPv4 or IPv6; `0.0.0.0` and `::` are all of them. */
+export interface Listener {
+  port: number;
+  address: string;
+}
+
 /** At the same port of the host. */
 export type PortToForward = Omit<ForwardedPort, 'network'>;
 
@@ -188,6 +194,8 @@ export interface RuntimeDriver {
    * else. null where the host doesn't tell.
    */
   listening(handle: Handle): Promise<number[] | null>;
+  /** The same with the addresses at which they listen. */
+  listeners(handle: Handle): Promise<Listener[] | null>;
   /** What the health check of an image found last; null where it has none, or none has ended yet. */
   health(handle: Handle): Promise<HealthReport | null>;
   /**

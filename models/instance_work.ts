@@ -23,13 +23,20 @@ export interface Launch {
   process: ReleaseProcess | null;
   /** Sealed, see models/release.ts. */
   variables: string;
+  /** The port on which its program listens whatever PORT says: of its deployment, else as of the one in service. */
+  found_port: number | null;
+  /** Of its deployment; 0: it is not looked for any more. null: none was found. */
+  own_found_port: number | null;
 }
 
 const LAUNCH = named(`select a.id as application_id, a.name as application_name, a.region, a.tenant,
     a.project_id,
     coalesce(v.hostname, a.default_hostname) as hostname,
     d.id as deployment_id, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
-    r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables
+    r.id as release_id, r.settings, r.processes -> i.process_type as process, r.variables,
+    (d.plan -> 'found_port')::int as own_found_port,
+    nullif(coalesce(d.plan -> 'found_port', (select c.plan -> 'found_port' from deployments c
+      where c.id = a.current_deployment_id))::int, 0) as found_port
   from instances i join releases r on r.id = i.release_id join deployments d on d.id = i.deployment_id
     join applications a on a.id = i.application_id left join previews v on v.id = i.preview_id
   where i.id = $1`);
@@ -38,6 +45,24 @@ const LAUNCH = named(`select a.id as application_id, a.name as application_name,
 export async function findLaunch(sql: Sql, instanceId: string): Promise<Launch | null> {
   const [found] = await sql.query<Launch>(LAUNCH, [instanceId]);
   return found ?? null;
+}
+
+const SAVE_FOUND_PORT = named(
+  `update deployments set plan = plan || jsonb_build_object('found_port', $2::int) where id = $1`,
+);
+
+/** What was built listens there at each start: instances of later releases, and of rollbacks, begin with it. */
+export async function saveFoundPort(sql: Sql, deploymentId: string, port: number): Promise<void> {
+  await sql.query(SAVE_FOUND_PORT, [deploymentId, port]);
+}
+
+const FORGET_FOUND_PORT = named(
+  `update deployments set plan = plan || '{"found_port": 0}' where id = $1 and status = 'deploying'`,
+);
+
+/** While a deployment is tried: with the port that was found its instances do not come up. */
+export async function forgetFoundPort(sql: Sql, deploymentId: string): Promise<void> {
+  await sql.query(FORGET_FOUND_PORT, [deploymentId]);
 }
 
 const PORTS = named('select port from instances where port is not null');

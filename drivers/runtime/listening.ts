@@ -1,10 +1,10 @@
 // Whether a unit runs and listens, from its run directory alone: before the runtime has been opened.
 import { runDirectoryOf, isRunning, readHandle, readUnit } from './run_directory';
-import type { Handle } from '../runtime';
+import type { Handle, Listener } from '../runtime';
 import { networkTables } from './network_members';
 import type { Unit } from './run_directory';
 import { processesOfUnit } from './unit_processes';
-import { listeningPorts } from './usage';
+import { findListeners } from './usage';
 
 /** @param directory of the run directories. A host that does not tell who listens counts as one where the unit does. */
 export async function isUnitListening(directory: string, unitId: string, port: number): Promise<boolean> {
@@ -17,11 +17,18 @@ export async function isUnitListening(directory: string, unitId: string, port: n
 
 /** TCP ports on which its processes listen, as they are reached; null where the host does not tell. */
 export async function portsOfUnit(unit: Unit, handle: Handle): Promise<number[] | null> {
+  const listeners = await listenersOfUnit(unit, handle);
+  return listeners && [...new Set(listeners.map(({ port }) => port))];
+}
+
+/** The same with the addresses at which they listen. */
+export async function listenersOfUnit(unit: Unit, handle: Handle): Promise<Listener[] | null> {
   const processes = processesOfUnit(unit, handle);
-  const ports = await listeningPorts(
+  const listeners = await findListeners(
     processes.map(({ pid }) => pid),
     networkTables(unit, handle, processes),
   );
   const { exposed } = unit;
-  return exposed ? (ports?.map((port) => (port === exposed.port ? exposed.reached_at : port)) ?? null) : ports;
+  if (!exposed || listeners === null) return listeners;
+  return listeners.map((one) => (one.port === exposed.port ? { ...one, port: exposed.reached_at } : one));
 }

@@ -4,7 +4,16 @@ import { chmod, mkdir, rename } from 'node:fs/promises';
 import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../driver';
 import type { DriverContext, Fingerprint } from '../driver';
 import type { EnteredNetwork, NetworkDriver } from '../network';
-import type { Handle, LogChunk, RuntimeDriver, StopOptions, UnitSpec, UnitState, UnitUsage } from '../runtime';
+import type {
+  Handle,
+  Listener,
+  LogChunk,
+  RuntimeDriver,
+  StopOptions,
+  UnitSpec,
+  UnitState,
+  UnitUsage,
+} from '../runtime';
 import { groupOf, killControlGroup, removeGroup } from './cgroup';
 import { probeHost, type RuntimeHost } from './host_probe';
 import { readHealth } from './image_health';
@@ -24,7 +33,7 @@ import {
 } from './run_directory';
 import { forwardPort, isForwarded, type UnitForwards } from './forwarded_ports';
 import { removeStaging, startUnit } from './start';
-import { portsOfUnit } from './listening';
+import { listenersOfUnit, portsOfUnit } from './listening';
 import { findUserRange } from './user_ranges';
 import { openUnitNetworks, type UnitNetworks } from './unit_networks';
 import { freePort, isFreeOnLoopback, unitUsage } from './usage';
@@ -86,6 +95,7 @@ export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<Ru
     destroy: (unitId, ctx) => asDriverErrors(() => destroy(runtime, unitId, ctx)),
     usage: (handles) => asDriverErrors(() => usage(runtime, handles)),
     listening: (handle) => asDriverErrors(() => listening(runtime, handle)),
+    listeners: (handle) => asDriverErrors(() => listeners(runtime, handle)),
     health: (handle) => asDriverErrors(() => readHealth(runDirectoryOf(directory, handle.unit_id))),
     readLog: (unitId, position) => asDriverErrors(() => readLog(runtime, unitId, position)),
     trimLog: (unitId, position) => asDriverErrors(() => trimLog(runtime, unitId, position)),
@@ -259,6 +269,12 @@ async function listening(runtime: Runtime, handle: Handle): Promise<number[] | n
   const unit = await readUnit(runDirectoryOf(runtime.directory, handle.unit_id));
   if (unit === null || !isRunning(handle)) return [];
   return portsOfUnit(unit, handle);
+}
+
+async function listeners(runtime: Runtime, handle: Handle): Promise<Listener[] | null> {
+  const unit = await readUnit(runDirectoryOf(runtime.directory, handle.unit_id));
+  if (unit === null || !isRunning(handle)) return [];
+  return listenersOfUnit(unit, handle);
 }
 
 async function readLog(runtime: Runtime, unitId: string, position: string | null): Promise<LogChunk> {

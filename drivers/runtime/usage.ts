@@ -1,9 +1,11 @@
 // What units use, and where they listen.
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import os from 'node:os';
 import path from 'node:path';
+import ipaddr from 'ipaddr.js';
 import { DriverError } from '../driver';
-import type { Handle, UnitUsage } from '../runtime';
+import type { Handle, Listener, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
 import { unitMemory } from './unit_memory';
 import { processesOfUnit } from './unit_processes';
@@ -23,18 +25,18 @@ export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<numbe
 }
 
 /**
- * TCP ports on which the processes listen, ascending; null where the host doesn't tell: no /proc, or a container
+ * Where the processes listen over TCP, by ascending ports; null where the host doesn't tell: no /proc, or a container
  * without the right to look (CAP_SYS_PTRACE).
  * @param net where the kernel tells of their network
  */
-export async function listeningPorts(pids: number[], net = '/proc/net'): Promise<number[] | null> {
+export async function findListeners(pids: number[], net = '/proc/net'): Promise<Listener[] | null> {
   const [listeners, ...sockets] = await Promise.all([listenersIn(net), ...pids.map(socketsOf)]);
   if (listeners.size === 0 || (pids.length > 0 && sockets.every((one) => one === null))) return null;
-  const ports = sockets
-    .flatMap((one) => one ?? [])
-    .map((inode) => listeners.get(inode))
-    .filter((port) => port !== undefined);
-  return [...new Set(ports)].sort((a, b) => a - b);
+  const inodes = new Set(sockets.flatMap((one) => one ?? []));
+  return [...listeners]
+    .filter(([inode]) => inodes.has(inode))
+    .map(([, listener]) => listener)
+    .sort((a, b) => a.port - b.port);
 }
 
 /** A free port of the range, at a random place of it. @throws DriverError capacity */
@@ -76,16 +78,22 @@ function isFree(port: number, host: string): Promise<boolean> {
 }
 
 // sl local_address rem_address st … inode; 0A is LISTEN.
-async function listenersIn(net: string): Promise<Map<string, number>> {
+async function listenersIn(net: string): Promise<Map<string, Listener>> {
   const tables = await Promise.all(
     ['tcp', 'tcp6'].map((name) => readFile(path.join(net, name), 'utf8').catch(() => '')),
   );
   const lines = tables.flatMap((text) => text.split('\n').slice(1)).map((line) => line.trim().split(/\s+/));
   return new Map(
-    lines
-      .filter((fields) => fields[3] === '0A')
-      .map((fields) => [fields[9] ?? '', parseInt((fields[1] ?? '').split(':')[1] ?? '', 16)]),
+    lines.filter((fields) => fields[3] === '0A').map((fields) => [fields[9] ?? '', listenerOf(fields[1] ?? '')]),
   );
+}
+
+// 0100007F:1F90, each 32 bits of the address in the order of the host.
+function listenerOf(text: string): Listener {
+  const [address = '', port = ''] = text.split(':');
+  const groups = Buffer.from(address, 'hex');
+  const bytes = [...(os.endianness() === 'LE' ? groups.swap32() : groups)];
+  return { address: ipaddr.process(ipaddr.fromByteArray(bytes).toString()).toString(), port: parseInt(port, 16) };
 }
 
 // None of one that has ended; null where we may not look.

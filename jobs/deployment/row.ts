@@ -34,8 +34,11 @@ export interface DeploymentRow extends LoopRow {
   observed: Progress | null;
 }
 
-/** With the root directory that it was built in, or the image that it is. */
-export type StoredPlan = BuildPlan & { root_directory?: string; image?: PulledImage };
+/**
+ * With the root directory that it was built in, or the image that it is. `found_port`: models/instance_work.ts writes
+ * it.
+ */
+export type StoredPlan = BuildPlan & { root_directory?: string; image?: PulledImage; found_port?: number };
 
 export interface Progress {
   fetched?: boolean;

@@ -1,11 +1,11 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
 import { FILES_PER_MB, type Handle, type RuntimeDriver, type UnitState } from '../../drivers/runtime';
-import type { Launch } from '../../models/instance_work';
+import { forgetFoundPort, type Launch } from '../../models/instance_work';
 import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
 import { isCrashed, restartDelayMs, appendExit } from './backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
-import { appendInstanceLog, type InstanceRow } from './row';
+import { appendInstanceLog, restartStop, type InstanceRow } from './row';
 
 export interface ExitCause {
   /** A sentence for users. */
@@ -13,9 +13,6 @@ export interface ExitCause {
   /** It was not the app that ended: it is to be stopped. */
   fault?: 'health';
 }
-
-/** An unhealthy instance gets a short grace period. */
-const GRACE_MS = 5_000;
 
 export async function restartAfterEnd(
   row: InstanceRow,
@@ -27,12 +24,8 @@ export async function restartAfterEnd(
   const { runtime } = requireHost(ctx);
   // No new requests from now on; open ones continue until it stops.
   if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
-  if (fault)
-    await runtime.stop(
-      handle,
-      { grace_ms: Math.min(GRACE_MS, launch.settings.run.shutdown_grace_seconds * 1000) },
-      ctx,
-    );
+  if (fault) await runtime.stop(handle, restartStop(launch), ctx);
+  if (row.status === 'starting' && launch.own_found_port) await forgetFoundPort(ctx.sql, launch.deployment_id);
   await shipLastLines(requireHost(ctx), row.id);
   await runtime.destroy(row.id, ctx);
   const exits = appendExit(row.exits, new Date());

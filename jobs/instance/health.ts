@@ -6,6 +6,9 @@ import type { NetworkLocation } from '../../drivers/network';
 import { connectInto } from '../../drivers/network/connect';
 import type { ReleaseSettings } from '../../models/release';
 
+const HTTP_MS = 4_000;
+const ANSWERED = 'answered';
+
 type Check = ReleaseSettings['health_check'];
 
 /** Of an instance, in the network that it is in. */
@@ -27,6 +30,12 @@ export function probeHealth(
 ): Promise<string | null> {
   const ms = check.timeout_seconds * 1000;
   return check.type === 'http' ? get(target, check.path ?? '/', host, ms, signal) : connect(target, ms, signal);
+}
+
+/** Whether a web server answers there, with whatever status. */
+export async function answersHttp(target: HealthTarget, host: string, signal: AbortSignal): Promise<boolean> {
+  const failure = await get(target, '/', host, HTTP_MS, signal);
+  return failure === null || failure.startsWith(ANSWERED);
 }
 
 /** How `probeHealth` says that nothing listens on the port. */
@@ -64,7 +73,7 @@ function get(
       const { statusCode = 0 } = response;
       response.destroy();
       clearTimeout(timer);
-      resolve(statusCode >= 200 && statusCode < 400 ? null : `answered GET ${path} with status ${statusCode}`);
+      resolve(statusCode >= 200 && statusCode < 400 ? null : `${ANSWERED} GET ${path} with status ${statusCode}`);
     });
     // For the whole response: a body that arrives byte by byte would keep the socket's own timeout from firing.
     const timer = setTimeout(() => {

@@ -1,6 +1,6 @@
 // What the phases of an instance share.
 import type { LogLevel } from '../../core/log_line';
-import type { Handle } from '../../drivers/runtime';
+import type { Handle, StopOptions } from '../../drivers/runtime';
 import type { Launch } from '../../models/instance_work';
 import { appendLogLines } from '../../models/log_line';
 import type { JobContext, LoopRow } from '../job';
@@ -22,6 +22,20 @@ export interface InstanceRow extends LoopRow {
   misses: number;
   /** Why a deployment should not count on it: it started, but was not healthy in time, or could not be started. */
   observed: { fault?: 'health' | 'start' } | null;
+}
+
+/** An instance that is not healthy gets a short grace period. */
+const GRACE_MS = 5_000;
+
+/** How an instance is stopped that starts again. */
+export function restartStop({ settings }: Pick<Launch, 'settings'>): StopOptions {
+  const grace_ms = Math.min(GRACE_MS, settings.run.shutdown_grace_seconds * 1000);
+  return { grace_ms, signal: stopSignalOf(settings) };
+}
+
+/** STOPSIGNAL of an image; its name was checked when the image was read. */
+export function stopSignalOf({ image }: Launch['settings']): NodeJS.Signals {
+  return (image?.stop_signal ?? 'SIGTERM') as NodeJS.Signals;
 }
 
 /** Takes requests, so its health can be asked for. */

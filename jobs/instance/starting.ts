@@ -12,10 +12,11 @@ import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';
 import { probeHealth, CONNECTION_REFUSED } from './health';
-import { exposedPortOf, imageHealthCheckOf, sharedPortAdvice, unitImageOf } from './image';
+import { exposedPortOf, imageHealthCheckOf, unitImageOf } from './image';
 import { allowedSecondsOf, findImageHealth } from './image_health';
 import { requireMounts } from './mounts';
-import { hasHealthCheck, appendInstanceLog, type InstanceRow } from './row';
+import { moveToOtherPort, portFault, type HealthFault } from './other_port';
+import { hasHealthCheck, appendInstanceLog, WEB, type InstanceRow } from './row';
 import { checkIntervalMs } from './running';
 
 /** Process types that take no requests count as running once they have stayed up so long. */
@@ -67,6 +68,11 @@ export async function checkStarting(
   if (fault === null) return becomeRunning(row, launch, ctx);
   const allowed = allowedSeconds(row, launch);
   if (upMs < allowed * 1000 && !fault.isOver) {
+    const moved =
+      fault.otherPort === undefined
+        ? null
+        : await moveToOtherPort(row, launch, handle, { port: fault.otherPort, upMs, allowedMs: allowed * 1000 }, ctx);
+    if (moved !== null) return moved;
     const nextMs = upMs < FREQUENT_CHECKS_MS ? CHECK_MS.first : CHECK_MS.later;
     if (fault.early === undefined || upMs < EARLY_MS || row.status_reason === fault.early) return progressing(nextMs);
     await appendInstanceLog(row, ctx, fault.early, 'warning');
@@ -75,67 +81,24 @@ export async function checkStarting(
   return restartAfterEnd(row, launch, handle, { reason: `The app ${fault.after(allowed)}`, fault: 'health' }, ctx);
 }
 
-interface HealthFault {
-  /** What the user can mend at once, while the instance still has time. */
-  early?: string;
-  /** More time would not help. */
-  isOver?: boolean;
-  after(seconds: number): string;
-}
-
 /** null when it is healthy. */
 async function healthFault(
   row: InstanceRow,
-  { settings, hostname }: Launch,
+  launch: Launch,
   handle: Handle,
   ctx: JobContext,
 ): Promise<HealthFault | null> {
   const port = row.port ?? 0;
   const { runtime } = requireHost(ctx);
-  const exposed = exposedPortOf(row, settings);
   const target = { location: runtime.locationOf(handle.unit_id), port };
-  const failure = await probeHealth(settings.health_check, target, hostname, ctx.signal);
-  const ports = await runtime.listening(handle);
+  const failure = await probeHealth(launch.settings.health_check, target, launch.hostname, ctx.signal);
+  const listeners = await runtime.listeners(handle);
   // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
-  const foreign = failure === null && ports !== null && !ports.includes(port);
+  const foreign = failure === null && listeners !== null && !listeners.some((one) => one.port === port);
   if (failure === null && !foreign) return null;
   if (failure !== CONNECTION_REFUSED && !foreign)
     return { after: (seconds) => `did not become healthy within ${seconds} seconds: it ${failure}.` };
-  const elsewhere = (ports ?? []).filter((one) => one !== port);
-  return portFault({ port, elsewhere, exposed, isOwn: runtime.exposesPorts, settings });
-}
-
-interface ListeningElsewhere {
-  port: number;
-  elsewhere: number[];
-  exposed: number | null;
-  /** The instance has a network of its own where a port is exposed. */
-  isOwn: boolean;
-  settings: Launch['settings'];
-}
-
-function portFault({ port, elsewhere, exposed, isOwn, settings }: ListeningElsewhere): HealthFault {
-  const given = isOwn && exposed !== null ? exposed : port;
-  const advice = exposed === null ? null : adviceOn(exposed, isOwn, settings);
-  if (elsewhere.length === 0) {
-    const what = advice ?? 'Listen on the port that the PORT variable names.';
-    return { after: (seconds) => `did not listen on PORT ${given} within ${seconds} seconds. ${what}` };
-  }
-  const choose =
-    isOwn && elsewhere.length === 1
-      ? `Use the PORT variable, or set \`http.port\` to ${elsewhere[0]}.`
-      : 'Use the PORT variable.';
-  const where = `listens on ${elsewhere.join(', ')}. ${advice ?? choose}`;
-  return {
-    early: `The app does not listen on PORT ${given} yet; it ${where}`,
-    after: (seconds) => `did not listen on PORT ${given} within ${seconds} seconds; it ${where}`,
-  };
-}
-
-function adviceOn(exposed: number, isOwn: boolean, settings: Launch['settings']): string {
-  if (!isOwn) return sharedPortAdvice(exposed, settings);
-  const what = settings.image ? 'the port that the image exposes' : 'the port that the PORT variable names';
-  return `Listen on ${what}, or set \`http.port\` to the port of the program.`;
+  return portFault(row, launch, listeners ?? [], ctx);
 }
 
 /** Once the instance listens. */
@@ -186,7 +149,8 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
   const trust = await databaseTrust(row.application_id, ctx);
   const image = unitImageOf(launch.settings, command);
   const health_check = imageHealthCheckOf(row, launch.settings);
-  const exposed = requireHost(ctx).runtime.exposesPorts ? exposedPortOf(row, launch.settings) : null;
+  const wish = exposedPortOf(row, launch.settings) ?? (row.process_type === WEB ? launch.found_port : null);
+  const exposed = requireHost(ctx).runtime.exposesPorts ? wish : null;
   return {
     id: row.id,
     kind: 'service',

@@ -6,7 +6,7 @@ import { findLaunch } from '../../models/instance_work';
 import { wakeRows } from '../../db/loop_rows';
 import { gone, progressing, type HostDrivers, type JobContext, type Outcome, requireHost } from '../job';
 import { shipLastLines } from '../unit_log';
-import { appendInstanceLog, WEB, type InstanceRow } from './row';
+import { appendInstanceLog, stopSignalOf, WEB, type InstanceRow } from './row';
 
 const stopsUnderWay = new Set<string>();
 
@@ -32,7 +32,7 @@ async function beginStop(row: InstanceRow, handle: Handle, ctx: JobContext): Pro
   if (stopsUnderWay.has(row.id)) return;
   const launch = await findLaunch(ctx.sql, row.id);
   const graceMs = (launch?.settings.run.shutdown_grace_seconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-  const signal = (launch?.settings.image?.stop_signal ?? 'SIGTERM') as NodeJS.Signals;
+  const signal = launch ? stopSignalOf(launch.settings) : 'SIGTERM';
   // Shells print "Terminated" when their program ends by it.
   await appendInstanceLog(row, ctx, `Stopping. Its processes get ${signal}, and ${graceMs / 1000} seconds to end.`);
   stopsUnderWay.add(row.id);
