@@ -65,7 +65,7 @@ onlyIf('static files of Django', () => {
     expect(await build({ DIFF: '### STATIC_ROOT = None' }, 'DEBUG = True\n')).toEqual({ code: 0, output: '' });
   });
 
-  test('fail the build where the settings cannot be read, with what Django says, and how to go on without', async () => {
+  test('fail the build where the settings cannot be read, and the log says why and how to go on', async () => {
     const { code, output } = await build({});
     expect([code, output]).toEqual([
       1,
