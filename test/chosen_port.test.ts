@@ -51,6 +51,20 @@ const { describe: isolated } = needs('bwrap', 'ip', 'nft');
   );
 
   test(
+    'the first version of several instances finds the port by one of them, which is no conflict for the others',
+    async () => {
+      const application = await service.application(files('one'));
+      const [web] = (await application.get('/processes')).data;
+      await application.post(`/processes/${web.id}/scale`, { instances: 3 });
+      const first = await deploy(application);
+      expect([first.status, first.status_reason]).toEqual(['active', null]);
+      await runningInstances(application, web.id, 3);
+      await requireNoExits(application);
+    },
+    WITHIN_MS,
+  );
+
+  test(
     'a program that listens on PORT after all, or on another port than before, is found there',
     async () => {
       const application = await service.application(files('one'));

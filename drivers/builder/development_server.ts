@@ -23,12 +23,11 @@ const servers: [program: string, words: RegExp][] = [
   ['gatsby', /^(?:develop|serve)\b/],
   ['astro', /^(?:dev|start|preview)\b/],
   ['snowpack', /^(?:dev|start)\b/],
+  ['preact', /^watch\b/],
   ['ember', /^(?:serve|server|s)\b/],
   ['docusaurus', /^(?:start|serve)\b/],
   ['eleventy', /--serve\b/],
   ['@11ty/eleventy', /--serve\b/],
-  ['vitepress', /^(?:dev|preview|serve)\b/],
-  ['vuepress', /^dev\b/],
   ['gridsome', /^develop\b/],
   ['next', /^dev\b/],
   ['nuxt', /^(?:dev\b|$)/],
@@ -72,6 +71,24 @@ export function developmentServer({ scripts }: Pick<Package, 'scripts'>): string
   const [program = '', ...words] = withoutRunners(line).split(/\s+/);
   const known = servers.find(([name]) => name === program);
   return known?.[1].test(words.join(' ')) ? [program, ...words.slice(0, 1)].join(' ') : null;
+}
+
+const PRODUCTION_SCRIPTS = ['start:prod', 'start:production'];
+
+/**
+ * The script that the source has for production, where its start script is for development: also `nest start`, which
+ * compiles what was built once more. null where there is none.
+ */
+export function productionScript({ scripts }: Pick<Package, 'scripts'>): string | null {
+  if (scripts.build === undefined) return null;
+  const isForDevelopment = /^nest start\b/.test(scripts.start ?? '') || developmentServer({ scripts }) !== null;
+  const isFit = (name: string): boolean =>
+    scripts[name] !== undefined && developmentServer({ scripts: { ...scripts, start: scripts[name] } }) === null;
+  return (isForDevelopment && PRODUCTION_SCRIPTS.find(isFit)) || null;
+}
+
+export function productionNote(server: string, script: string): string {
+  return `The start script calls \`${server}\`, which is for development, so the script \`${script}\` runs instead.`;
 }
 
 function withoutRunners(line: string): string {

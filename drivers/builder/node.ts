@@ -12,7 +12,14 @@ import {
   type ManagerName,
   type PackageManager,
 } from './package_manager';
-import { angularDirectories, canServeBuild, developmentServer, developmentServerNote } from './development_server';
+import {
+  angularDirectories,
+  canServeBuild,
+  developmentServer,
+  developmentServerNote,
+  productionNote,
+  productionScript,
+} from './development_server';
 import type { BuildHost, DetectLanguage, LanguagePlan, Step } from './language_plan';
 import { frameworkServer } from './node_frameworks';
 import { findServerFile } from './server_file';
@@ -111,16 +118,22 @@ interface Start {
 /** A server for development gives way to what was built. */
 async function findStart(found: Package, manager: PackageManager, files: SourceFiles): Promise<Start> {
   const server = developmentServer(found);
+  const production = productionScript(found);
+  if (production !== null)
+    return {
+      start: scriptCommand(found, production, manager),
+      note: productionNote(server ?? 'nest start', production),
+    };
   if (server === null) return { start: await webCommand(found, manager, files), note: null };
   const built = await builtServer(found, manager, files);
   if (built === null && !canServeBuild(found))
-    return { start: startCommand(found, manager), note: developmentServerNote(server, false) };
+    return { start: scriptCommand(found, 'start', manager), note: developmentServerNote(server, false) };
   return { start: built, note: developmentServerNote(server, true) };
 }
 
 /** What starts it: the start script, the main file, server.js, index.js or another file that is a server. */
 async function webCommand(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
-  if (found.scripts.start !== undefined) return startCommand(found, manager);
+  if (found.scripts.start !== undefined) return scriptCommand(found, 'start', manager);
   const file = await firstFile(files, [found.main, 'server.js', 'index.js']);
   if (file !== null) return nodeCommand(file, manager);
   return builtServer(found, manager, files);
@@ -139,13 +152,18 @@ function nodeCommand(file: string, { name, isPnp }: PackageManager): string {
 }
 
 // npm in between costs memory and a moment, and has nothing to do where the script only calls node.
-function startCommand({ scripts }: Package, { name, isPnp }: { name: ManagerName; isPnp: boolean }): string {
+function scriptCommand(
+  { scripts }: Package,
+  script: string,
+  { name, isPnp }: { name: ManagerName; isPnp: boolean },
+): string {
+  const line = scripts[script] ?? '';
   const plain =
     !isPnp &&
-    scripts.prestart === undefined &&
-    scripts.poststart === undefined &&
-    /^node( [\w./:=@-]+)+$/.test(scripts.start ?? '');
-  return plain && scripts.start ? scripts.start : runCommand(name, 'start');
+    scripts[`pre${script}`] === undefined &&
+    scripts[`post${script}`] === undefined &&
+    /^node( [\w./:=@-]+)+$/.test(line);
+  return plain ? line : runCommand(name, script);
 }
 
 async function firstFile(files: SourceFiles, names: (string | null)[]): Promise<string | null> {

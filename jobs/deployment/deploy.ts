@@ -3,7 +3,7 @@ import { databaseTrust } from '../database/trust';
 import { stat } from 'node:fs/promises';
 import type { Sql } from '../../core/context';
 import { DriverError } from '../../drivers/driver';
-import { activate, saveRelease, wakeStackAndQueue } from '../../models/deployment_work';
+import { activate, hasVersionInService, saveRelease, wakeStackAndQueue } from '../../models/deployment_work';
 import { findPlanning } from '../../models/deployment_plan';
 import { loadReleaseCommand, type ReleaseCommand } from '../../models/release_command';
 import { createRelease } from '../../models/release';
@@ -14,9 +14,10 @@ import {
   type PresentInstance,
   type DesiredProcess,
 } from '../../models/stack';
-import { LeaseLost, progressing, settled, type JobContext, type Outcome } from '../job';
+import { LeaseLost, progressing, requireHost, settled, type JobContext, type Outcome } from '../job';
 import { publishRoutesBeforeCommit, publishRoutes } from '../application/reconcile_stack';
 import { unitImageOf } from '../instance/image';
+import { WEB } from '../instance/row';
 import { requireMounts } from '../instance/mounts';
 import {
   DeploymentFailure,
@@ -118,11 +119,26 @@ async function addMissingInstances(
 ): Promise<boolean> {
   let added = 0;
   for (const want of wants) {
-    const missing = want.instances - candidates.filter(({ process_id }) => process_id === want.process_id).length;
+    const present = candidates.filter(({ process_id }) => process_id === want.process_id);
+    const missing = ((await isPioneer(row, want, present, ctx)) ? 1 : want.instances) - present.length;
     if (missing > 0) await addInstances(ctx.sql, row, want, missing);
     added += Math.max(0, missing);
   }
   return added > 0;
+}
+
+/**
+ * In the first version of an application one instance goes ahead: where its program ignores PORT, the port is found by
+ * it (docs/decisions/0175), and until then two could not have it beside each other.
+ */
+async function isPioneer(
+  row: DeploymentRow,
+  { type, instances }: DesiredProcess,
+  present: PresentInstance[],
+  ctx: JobContext,
+): Promise<boolean> {
+  if (type !== WEB || instances < 2 || !requireHost(ctx).runtime.exposesPorts) return false;
+  return !present.some(({ status }) => status === 'running') && !(await hasVersionInService(ctx.sql, row));
 }
 
 async function activateRelease(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {

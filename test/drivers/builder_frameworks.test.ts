@@ -77,6 +77,22 @@ describe('a start script that starts a server for development', () => {
     expect([processes.web, notes]).toEqual([start === 'node server.js' ? start : 'npm start', undefined]);
   });
 
+  test.each([
+    ['nest start', 'node dist/main', 'node dist/main'],
+    ['nest start --watch', 'NODE_ENV=production node dist/main', 'npm run start:prod'],
+    ['vite', 'node server.js', 'node server.js'],
+  ])('%s gives way to a script for production: %s', async (start, production, command) => {
+    const { processes, notes } = await plan(start, { build: 'nest build', 'start:prod': production });
+    expect([processes.web, notes]).toEqual([
+      command,
+      [expect.stringMatching(/so the script `start:prod` runs instead/)],
+    ]);
+    const own = await plan('node own.js', { build: 'x', 'start:prod': production });
+    expect([own.processes.web, own.notes]).toEqual(['node own.js', undefined]);
+    const other = await plan(start, { build: 'x build', 'start:prod': 'vite preview' });
+    expect(other.processes.web).not.toMatch(/start:prod|vite/);
+  });
+
   test('gives way to the server of the framework, or to that of the source', async () => {
     expect((await plan('next dev', { build: 'next build' }, { next: '15' })).processes.web).toBe('next start');
     const ssr = await plan('vite start', { build: 'vite build' }, { '@tanstack/react-start': '1' });
