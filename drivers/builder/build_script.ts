@@ -1,6 +1,6 @@
 // The shell script of a build, and the variables that it runs with.
 import type { BuildDirectories, BuildPlan } from '../builder';
-import { majorOf } from '../../core/semver';
+import { majorOf } from '../toolchain/versions';
 import type { RegistrySettings } from '../toolchain';
 import { shellWord } from './language_plan';
 

@@ -1,5 +1,5 @@
 // Go: every program of the module into bin/.
-import { satisfies } from '../../core/semver';
+import { satisfies } from '../toolchain/versions';
 import { BuildError } from '../builder';
 import type { Tool } from '../toolchain';
 import type { BuildHost, DetectLanguage } from './language_plan';

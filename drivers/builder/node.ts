@@ -1,5 +1,5 @@
 // Node.js: dependencies by the lock file, the build script, and what starts it.
-import { majorOf } from '../../core/semver';
+import { majorOf } from '../toolchain/versions';
 import { chooseNodeTools } from './node_tools';
 import { statedNode } from './node_version';
 import { findPackageNeeds } from './package_engines';

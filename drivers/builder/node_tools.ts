@@ -1,5 +1,5 @@
 // Which Node.js and which package manager a source gets, and where they come from: the host or the npm registry.
-import { highest, isExact, majorOf, satisfies } from '../../core/semver';
+import { highest, isExact, majorOf, satisfies } from '../toolchain/versions';
 import { BuildError } from '../builder';
 import { DriverError, driverContext } from '../driver';
 import type { PublishedVersion, Tool, ToolName } from '../toolchain';

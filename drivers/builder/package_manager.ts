@@ -1,5 +1,5 @@
 // Who installs the packages of a Node.js source, in which version, and by which commands.
-import { majorOf } from '../../core/semver';
+import { majorOf } from '../toolchain/versions';
 import type { Package } from './package_json';
 import type { SourceFiles } from './source_files';
 

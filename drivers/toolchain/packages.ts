@@ -1,6 +1,6 @@
 // Which packages of the npm registry carry the programs, by platform and version.
 import { readFileSync } from 'node:fs';
-import { majorOf } from '../../core/semver';
+import { majorOf } from './versions';
 import type { ToolName } from '../toolchain';
 
 const { platform, arch } = process;

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { isExact } from '../../core/semver';
+import { isExact } from './versions';
 import { DriverError, asDriverErrors, driverContext, type DriverContext } from '../driver';
 import { removeTree } from '../remove_tree';
 import type { PublishedVersion, RegistrySettings, Tool, ToolchainDriver, ToolName } from '../toolchain';

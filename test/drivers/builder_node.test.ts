@@ -1,5 +1,5 @@
 /** @user any */
-import { satisfies } from '../../core/semver';
+import { satisfies } from '../../drivers/toolchain/versions';
 import { buildError, commands, detect, withPackages, setUpPlans } from '../support/plans';
 
 setUpPlans();
@@ -118,6 +118,23 @@ describe('Node.js', () => {
     ['lts/* || 20', true],
     ['^0.10', false],
   ])('20.20.2 in the range %j: %s', (range, answer) => expect(satisfies('20.20.2', range)).toBe(answer));
+
+  test.each([
+    ['0.9.1', '^0', true],
+    ['1.0.0', '^0', false],
+    ['0.0.9', '^0.0', true],
+    ['0.1.0', '^0.0', false],
+    ['0.9.1', '^0.x', true],
+    ['0.1.0', '^0.x', true],
+    ['0.2.0', '^0.1', false],
+    ['23.0.0-nightly20260101', '>=23', true],
+    ['20', '20.x', true],
+    ['nightly', '*', null],
+  ])('%s in the range %j: %s', (version, range, answer) => expect(satisfies(version, range)).toBe(answer));
+
+  test('a range that is longer than anybody writes cannot be read', () => {
+    expect(satisfies('20.20.2', `${' '.repeat(1000)}20`)).toBe(null);
+  });
 
   test('nonsense is named', async () => {
     expect(await buildError(detect({ 'package.json': '{\n  "name": "x",\n  oops\n}' }))).toMatch(
