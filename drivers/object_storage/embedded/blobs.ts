@@ -1,11 +1,10 @@
 // The files of objects: written once, synced with their directory before anybody is told of them, never changed.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { releaseMemory } from '../../release_memory';
 import { syncDirectory } from '../../files';
 import { newEncryption, openEncrypted, type Encryption, type Seals } from './encryption';
-import { openMd5 } from './hashing/md5';
 import { openFileCache, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
 
@@ -129,36 +128,27 @@ async function writeFile(
   { watch, encryption }: { watch: Watch | undefined; encryption: Encryption | null },
 ): Promise<{ size: number; md5: string }> {
   const handle = await open(file, 'wx', 0o600);
-  // A piece that is written may still wait for its turn to be hashed.
-  let hashing: Buffer | null = null;
-  const written = (piece: Buffer): void => {
-    if (piece !== hashing) releaseMemory(piece);
-  };
-  const behind = openWriteBehind(handle, { written });
-  const md5 = openMd5();
+  const behind = openWriteBehind(handle, { written: releaseMemory });
+  const md5 = createHash('md5');
   try {
     let size = 0;
     if (encryption) await behind.write(encryption.header);
     for await (const piece of content) {
-      hashing = piece;
-      const { length } = piece;
-      const hashed = md5.update(piece);
+      // The memory of a piece is given back once it is written.
+      size += piece.length;
+      md5.update(piece);
       watch?.piece(piece);
       await behind.write(encryption ? encryption.encrypt(piece) : piece);
-      await hashed;
       if (encryption) releaseMemory(piece);
-      hashing = null;
-      size += length;
     }
     await behind.end();
     // Both at once: the file system commits them together.
     const synced = await Promise.allSettled([handle.sync(), syncName()]);
     for (const one of synced) if (one.status === 'rejected') throw one.reason;
-    const digest = await md5.digest();
+    const digest = md5.digest('hex');
     watch?.end(digest);
     return { size, md5: digest };
   } finally {
-    md5.release();
     await behind.settle();
     // Nothing that it could still say matters: what was to be kept is synced.
     void handle.close().catch(() => undefined);

@@ -1,7 +1,6 @@
 // The checksums of S3: verified while content streams, returned with objects, and put together for multipart uploads.
 import { createHash, type Hash } from 'node:crypto';
-import zlib from 'node:zlib';
-import { CRC_BYTES, crcUpdate, POLYNOMIALS, type CrcName } from './hashing/crc';
+import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from './crc';
 
 export const ALGORITHMS = ['CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256'] as const;
 export type ChecksumAlgorithm = (typeof ALGORITHMS)[number];
@@ -21,7 +20,8 @@ export function isAlgorithm(text: string): text is ChecksumAlgorithm {
 
 export function checksum(algorithm: ChecksumAlgorithm): Checksum {
   if (algorithm === 'SHA1' || algorithm === 'SHA256') return hashChecksum(createHash(algorithm.toLowerCase()));
-  return algorithm === 'CRC32' && nativeCrc32 ? zlibCrc32(nativeCrc32) : crcChecksum(algorithm);
+  const crc = openCrc(algorithm);
+  return { update: (chunk) => crc.update(chunk), digest: () => crcText(algorithm, crc.value()) };
 }
 
 /** Whether a text can be the value of a checksum at all. */
@@ -32,27 +32,6 @@ export function isChecksumValue(algorithm: ChecksumAlgorithm, value: string): bo
 
 function hashChecksum(hash: Hash): Checksum {
   return { update: (chunk) => void hash.update(chunk), digest: () => hash.digest('base64') };
-}
-
-/** Since Node 20.15 and 22.2; it uses instructions that WebAssembly does not have. */
-const { crc32: nativeCrc32 } = zlib as { crc32?: (data: Buffer, value?: number) => number };
-
-function zlibCrc32(update: (data: Buffer, value?: number) => number): Checksum {
-  let crc = 0;
-  return {
-    update: (chunk) => void (crc = update(chunk, crc)),
-    digest: () => crcText('CRC32', BigInt(crc)),
-  };
-}
-
-function crcChecksum(name: CrcName): Checksum {
-  const update = crcUpdate(name);
-  const bits = CRC_BYTES[name] * 8;
-  let register = BigInt.asUintN(bits, -1n);
-  return {
-    update: (chunk) => void (register = update(register, chunk)),
-    digest: () => crcText(name, BigInt.asUintN(bits, ~register)),
-  };
 }
 
 /** Base64, most significant byte first. */
