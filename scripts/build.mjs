@@ -18,6 +18,8 @@ const ASSETS = [
   ['schema', /\.graphql$/],
   ['rest/console', /\.(?:html|css|js|svg)$/],
   ['drivers/builder', /\.(?:js|py)$/],
+  ['drivers/network', /\.js$/],
+  ['drivers/hosted_server', /\.js$/],
 ];
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {

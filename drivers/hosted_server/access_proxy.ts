@@ -15,9 +15,8 @@ import { DriverError } from '../driver';
 import { shellQuoted } from './driver';
 import type { DriverContext } from '../driver';
 import { HOST_NETWORK, type NetworkLocation } from '../network';
-import { koffiDirectories, koffiFile } from '../network/descriptors';
+import { connectInside, programFile } from '../network/programs';
 import type { PortToForward } from '../runtime';
-import { accessProxyProgram } from './access_proxy_program';
 import { portToForward } from './forwarded_sources';
 import { unitOf as serverUnitOf } from './unit';
 import {
@@ -54,6 +53,8 @@ interface Rules {
   tlsRequiredIn: 'mysql' | null;
 }
 
+/** The name that the process shows stays, whatever its source is called. */
+const program = { ...programFile(__dirname, 'access_proxy_program.js'), name: 'access_proxy.js' };
 const CLIENTS_MAX = 10_000;
 const noteName = 'access_proxy';
 const targetNoteName = 'access_proxy_target';
@@ -119,7 +120,8 @@ async function startProxy(
 ): Promise<void> {
   const directory = path.join(serverDirectory.path, 'proxy');
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await writeFileFor(path.join(directory, 'access_proxy.js'), accessProxyProgram, await ownerOf(serverDirectory));
+  const owner = await ownerOf(serverDirectory);
+  for (const { name, text } of [program, connectInside]) await writeFileFor(path.join(directory, name), text, owner);
   await engine.runtime.destroy(unitOf(spec.id), ctx);
   const node = process.execPath;
   const location = engine.runtime.locationOf(serverUnitOf(spec.id));
@@ -131,8 +133,7 @@ async function startProxy(
       directory,
       root_directory: '.',
       command:
-        `exec ${shellQuoted(node)} --max-old-space-size=48 access_proxy.js ` +
-        `${shellQuoted(path.join(conf, fileName))} ${shellQuoted(koffiFile() ?? '')}`,
+        `exec ${shellQuoted(node)} --max-old-space-size=48 ${program.name} ` + shellQuoted(path.join(conf, fileName)),
       mounts: engine.onlyIntoNetworks ? [] : [{ source: conf, target: conf }],
       env: {},
       tenant: spec.tenant,
@@ -140,7 +141,7 @@ async function startProxy(
       readable: [
         ...(node.startsWith('/usr/') ? [] : [path.dirname(path.dirname(node))]),
         ...(engine.onlyIntoNetworks ? [conf] : []),
-        ...('gate' in location ? [path.dirname(location.gate), ...koffiDirectories()] : []),
+        ...('gate' in location ? [path.dirname(location.gate)] : []),
       ],
     },
     ctx,
@@ -195,7 +196,7 @@ function sourcesOf({ allowed_sources }: ProxiedServer): string[] {
 
 function digestOf(engine: ProxyContext, spec: ProxiedServer): string {
   return createHash('sha256')
-    .update(JSON.stringify([rulesOf(engine, spec), accessProxyProgram]))
+    .update(JSON.stringify([rulesOf(engine, spec), program, connectInside]))
     .digest('hex');
 }
 

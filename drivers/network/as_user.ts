@@ -1,5 +1,5 @@
 // Networks made by an ordinary user: a user and a network namespace for each, held by a program that is also the way in
-// (gate.ts). The way out is passt, attached to the namespace; without /dev/net/tun there is none. All steps may be
+// (gate.js). The way out is passt, attached to the namespace; without /dev/net/tun there is none. All steps may be
 // repeated: the note `holder` names the process of the namespace, as long as it lives.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, constants, openSync, readFileSync } from 'node:fs';
@@ -13,8 +13,6 @@ import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network'
 import { argumentsOf, isAlive, signalProcess } from '../runtime/processes';
 import { bootId } from '../runtime/run_directory';
 import { isAnswering } from './connect';
-import { koffiFile } from './descriptors';
-import { gateProgram } from './gate';
 import {
   installationTag,
   listNetworkDirectories,
@@ -22,6 +20,7 @@ import {
   removeNetworkDirectory,
   writeNetworkNote,
 } from './network_directory';
+import { gateProgram } from './programs';
 import { outboundRules, type Openings } from './rules';
 import { openServiceSockets } from './host_ports';
 
@@ -116,9 +115,9 @@ async function startHolder(user: User, name: string, ctx: DriverContext): Promis
     member === null
       ? ['unshare', '-Urn', '--']
       : ['nsenter', '-t', String(member), '-U', '-n', '--preserve-credentials', '--'];
-  await writeNetworkNote(directory, 'gate.js', gateProgram(koffiFile()));
+  await writeNetworkNote(directory, gateProgram.name, gateProgram.text);
   await rm(path.join(directory, 'holder'), { force: true });
-  const node = [process.execPath, '--max-old-space-size=48', path.join(directory, 'gate.js'), directory];
+  const node = [process.execPath, '--max-old-space-size=48', path.join(directory, gateProgram.name), directory];
   const services = user.openings.services.map(String);
   const prepare = ['/bin/sh', '-c', PREPARE, 'platform-network', outboundRules(user.openings)];
   const child = start([...enter, ...prepare, ...node, ...services], path.join(directory, 'log'));

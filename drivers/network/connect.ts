@@ -1,9 +1,6 @@
 // Connections to a port of the loopback interface of a network.
-import { closeSync } from 'node:fs';
-import { connect, Socket, type ConnectOpts, type OnReadOpts, type SocketConstructorOpts } from 'node:net';
-import path from 'node:path';
+import { connect, type OnReadOpts, type Socket } from 'node:net';
 import type { NetworkLocation } from '../network';
-import { descriptors, type Descriptors } from './descriptors';
 
 /** One of the two is called, once, and not before `connectInto` has returned. */
 export interface ConnectionListener {
@@ -11,10 +8,7 @@ export interface ConnectionListener {
   onConnected(socket: Socket): void;
   /** ECONNREFUSED where nothing listens. */
   onFailed(error: NodeJS.ErrnoException): void;
-  /**
-   * Where the bytes come, instead of `data` of the socket. Not on a connection whose bytes a gate passes on: there they
-   * are `data`.
-   */
+  /** Where the bytes come, instead of `data` of the socket. Through a gate they are `data`. */
   onread?: OnReadOpts;
 }
 
@@ -32,9 +26,8 @@ interface Attempt {
 /** What a gate answers: the port took the connection, or it did not. */
 const TAKEN = '+'.charCodeAt(0);
 const LONGEST_WAIT_MS = 10_000;
-const RETRY_MS = 1;
 
-/** Into a network that a gate holds, the gate hands the connected socket over where it can; else it passes bytes on. */
+/** Into a network that a gate holds, the gate passes the bytes on (gate.js). */
 export function connectInto(
   location: NetworkLocation,
   port: number,
@@ -67,7 +60,7 @@ export function connectInto(
   signal?.addEventListener('abort', onAbort, { once: true });
   if (signal?.aborted) process.nextTick(onAbort);
   if ('address' in location) dial(attempt, location.address);
-  else requestSocket(attempt, location.gate);
+  else requestRelay(attempt, location.gate);
   return abandon;
 }
 
@@ -128,46 +121,4 @@ function requestRelay(attempt: Attempt, gate: string): void {
   };
   socket.on('readable', onReadable);
   socket.on('close', onClose);
-}
-
-/** The descriptor comes with the byte behind the answer, so node:net reads one byte and no more. */
-function requestSocket(attempt: Attempt, gate: string): void {
-  const calls = descriptors();
-  const found = calls?.connect(path.join(path.dirname(gate), 'hand')) ?? null;
-  // One that was started before there was this, one without koffi.
-  if (calls === null || found === null) return requestRelay(attempt, gate);
-  if (found === 'busy') return void setTimeout(() => attempt.isOver || requestSocket(attempt, gate), RETRY_MS);
-  const onAnswer = (_: number, [answer]: Uint8Array): boolean => {
-    if (answer === TAKEN) takeSocket(attempt, calls, found, gate);
-    else attempt.fail(refusal('ECONNREFUSED', attempt.port));
-    return false;
-  };
-  const socket = socketOf(found, { buffer: Buffer.alloc(1), callback: onAnswer });
-  waitFor(attempt, socket);
-  socket.once('end', () => attempt.fail(refusal('ECONNRESET', attempt.port)));
-  socket.write(`${attempt.port}\n`);
-}
-
-function takeSocket(attempt: Attempt, calls: Descriptors, connection: number, gate: string): void {
-  // Else the descriptor is somebody else's already.
-  if (attempt.isOver || !attempt.socket || attempt.socket.destroyed) return;
-  const received = calls.receive(connection);
-  if (received === null) return void setTimeout(() => takeSocket(attempt, calls, connection, gate), RETRY_MS);
-  attempt.socket.removeAllListeners('end').destroy();
-  // This process may have none left, or a security module forbids it.
-  if (received === 'none') return requestRelay(attempt, gate);
-  let given: Socket;
-  try {
-    given = socketOf(received, attempt.onread).setNoDelay(true);
-  } catch (error) {
-    closeSync(received);
-    return attempt.fail(error as Error);
-  }
-  attempt.succeed(given);
-}
-
-// The types know the option for `connect` alone.
-function socketOf(fd: number, onread: OnReadOpts | undefined): Socket {
-  const options: SocketConstructorOpts & ConnectOpts = { fd, onread };
-  return new Socket(options);
 }

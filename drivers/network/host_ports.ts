@@ -1,5 +1,5 @@
 // The way from networks of an ordinary user to servers of the platform on this host: a socket for each port, which the
-// program of a network connects to (gate.ts). Tenants cannot: their sandboxes do not show the directory.
+// program of a network connects to (gate.js). Tenants cannot: their sandboxes do not show the directory.
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';

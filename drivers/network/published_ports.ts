@@ -12,8 +12,7 @@ import { DriverError, driverContext } from '../driver';
 import type { NetworkDriver, PortForwards, PortLocations } from '../network';
 import { isAlive, signalProcess } from '../runtime/processes';
 import { bootId } from '../runtime/run_directory';
-import { koffiFile } from './descriptors';
-import { publishedProgram } from './published_program';
+import { publishedProgram } from './programs';
 
 export interface PublishedPorts {
   /** These and no others from now on; `desired` is called when it is their turn. Never rejects. */
@@ -43,7 +42,7 @@ const ANSWER_MS = 10_000;
 const FORWARD_MS = 10_000;
 const POLL_MS = 10;
 const RESTART_MS = 500;
-const digest = createHash('sha256').update(publishedProgram).digest('hex').slice(0, 16);
+const digest = createHash('sha256').update(JSON.stringify(publishedProgram)).digest('hex').slice(0, 16);
 
 /**
  * A program takes the ports, so that no other one does, and leads to them where the kernel does not. Nothing is started
@@ -126,10 +125,9 @@ async function runningProgram(directory: string): Promise<Socket | null> {
 async function startProgram(directory: string): Promise<Socket> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await rm(path.join(directory, 'process'), { force: true });
-  const program = path.join(directory, 'published_ports.js');
-  await writeFile(program, publishedProgram);
+  for (const { name, text } of publishedProgram) await writeFile(path.join(directory, name), text);
   const fd = openSync(path.join(directory, 'log'), 'w', 0o600);
-  const node = ['--max-old-space-size=64', program, directory, digest, koffiFile() ?? ''];
+  const node = ['--max-old-space-size=64', path.join(directory, publishedProgram[0].name), directory, digest];
   const child = spawn(process.execPath, node, {
     ...{ cwd: '/', env: commandEnvironment, detached: true, stdio: ['ignore', fd, fd] },
   });

@@ -2,16 +2,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import net from 'node:net';
 import path from 'node:path';
-import { runInThisContext } from 'node:vm';
 import { connectInto, isAnswering, isPortTaken } from '../../drivers/network/connect';
-import { koffiFile } from '../../drivers/network/descriptors';
-import { gateProgram } from '../../drivers/network/gate';
-import { connectInsideProgram } from '../../drivers/network/handed_socket';
+import { connectInside as connectInsideFile, gateProgram } from '../../drivers/network/programs';
 import { eventually } from '../support/mail';
 
-const withKoffi = koffiFile() === null ? test.skip : test;
 const running = new Set<Gate>();
 let server: Server;
 let port: number;
@@ -46,9 +41,9 @@ afterEach(() => {
 
 afterAll(() => server.close());
 
-async function startGate(text = gateProgram(koffiFile())): Promise<Gate> {
+async function startGate(): Promise<Gate> {
   const directory = mkdtempSync('/tmp/platform-gate-');
-  writeFileSync(path.join(directory, 'gate.js'), text);
+  writeFileSync(path.join(directory, 'gate.js'), gateProgram.text);
   const program = spawn(process.execPath, [path.join(directory, 'gate.js'), directory], { stdio: 'inherit' });
   const started = { directory, program, gate: path.join(directory, 'gate') };
   running.add(started);
@@ -101,19 +96,7 @@ async function freePort(): Promise<number> {
 
 const descriptorsOf = (pid: number | undefined): number => readdirSync(`/proc/${pid}/fd`).length;
 
-withKoffi('a connection is the caller’s alone: it lives on when the gate is killed, in both directions', async () => {
-  const { gate, program } = await startGate();
-  const socket = await open(gate);
-  expect(socket.remotePort).toBe(port);
-  program.kill('SIGKILL');
-  await new Promise((resolve) => program.once('exit', resolve));
-  const answer = readUntil(socket, 'end');
-  socket.write('after the end');
-  expect(await answer).toBe('first after the end');
-  socket.destroy();
-});
-
-withKoffi('megabytes pass unchanged, and the end of one side is the end of the other', async () => {
+test('megabytes pass unchanged, and the end of one side is the end of the other', async () => {
   const { gate } = await startGate();
   const socket = await open(gate);
   const sent = 'x'.repeat(5_000_000);
@@ -125,7 +108,7 @@ withKoffi('megabytes pass unchanged, and the end of one side is the end of the o
   await closed;
 });
 
-withKoffi('1,000 connections leave no descriptor open, neither here nor in the gate', async () => {
+test('1,000 connections leave no descriptor open, neither here nor in the gate', async () => {
   const { gate, program } = await startGate();
   (await open(gate)).destroy();
   const settled = (): Promise<number> => new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
@@ -133,15 +116,14 @@ withKoffi('1,000 connections leave no descriptor open, neither here nor in the g
   const before = [descriptorsOf(process.pid), descriptorsOf(program.pid)];
   for (let round = 0; round < 5; round += 1) {
     const sockets = await Promise.all(Array.from({ length: 200 }, () => open(gate)));
-    // Of the connections the gate has none left.
-    await eventually(async () => expect(descriptorsOf(program.pid)).toBeLessThanOrEqual(before[1]!));
     for (const socket of sockets) socket.destroy();
+    await eventually(async () => expect(descriptorsOf(program.pid)).toBeLessThanOrEqual(before[1]!));
   }
   await eventually(async () => expect(await settled()).toBe(0));
   await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before[0]!));
 });
 
-withKoffi('connections that are given up or refused leave no descriptor open', async () => {
+test('connections that are given up or refused leave no descriptor open', async () => {
   const { gate, program } = await startGate();
   (await open(gate)).destroy();
   const before = [descriptorsOf(process.pid), descriptorsOf(program.pid)];
@@ -157,9 +139,8 @@ withKoffi('connections that are given up or refused leave no descriptor open', a
   expect(heard).toEqual([]);
 });
 
-test('without koffi, the gate passes the bytes on', async () => {
-  const { gate, program, directory } = await startGate(gateProgram(null));
-  expect(readdirSync(directory)).not.toContain('hand');
+test('the gate passes the bytes on, and with it the connection ends', async () => {
+  const { gate, program } = await startGate();
   const socket = await open(gate);
   const answer = readUntil(socket, 'more');
   socket.write('and more');
@@ -180,43 +161,26 @@ test('a caller of before is served as before: the port, the answer, then bytes',
   socket.destroy();
 });
 
-test('a gate of before that took the place of another one is used as it is', async () => {
-  const { gate, directory, program } = await startGate();
-  program.kill('SIGKILL');
-  await new Promise((resolve) => program.once('exit', resolve));
-  rmSync(path.join(directory, 'holder'));
-  // It knows nothing of `hand`, which its predecessor has left.
-  const old = gateProgram(null).replace(`fs.rmSync('hand', { force: true });`, '');
-  writeFileSync(path.join(directory, 'gate.js'), old);
-  const second = spawn(process.execPath, [path.join(directory, 'gate.js'), directory], { stdio: 'inherit' });
-  running.add({ gate, directory, program: second });
-  await eventually(async () => expect(await isAnswering({ gate })).toBe(true));
-  const socket = await open(gate);
-  expect(await readUntil(socket, 'first ')).toBe('first ');
-  socket.destroy();
-});
-
 describe('of a gate that misbehaves', () => {
   async function misbehave(serve: (socket: Socket) => void): Promise<string> {
     const directory = mkdtempSync('/tmp/platform-gate-');
     const hostile = createServer((socket) => (silent.push(socket.on('error', () => undefined)), serve(socket)));
-    await new Promise<void>((resolve) => hostile.listen(path.join(directory, 'hand'), resolve));
+    await new Promise<void>((resolve) => hostile.listen(path.join(directory, 'gate'), resolve));
     running.add({ directory, gate: '', program: { kill: () => hostile.close() } as unknown as ChildProcess });
     return path.join(directory, 'gate');
   }
 
-  withKoffi('one that closes at once fails the connection', async () => {
+  test('one that closes at once fails the connection', async () => {
     expect(await failureOf(await misbehave((socket) => socket.end()))).toBe('ECONNRESET');
   });
 
-  withKoffi('one that sends no descriptor is asked to pass the bytes on, which fails here', async () => {
-    expect(await failureOf(await misbehave((socket) => socket.end('+x')))).toBe('ENOENT');
-    expect(await failureOf(await misbehave((socket) => socket.end('+')))).toBe('ENOENT');
+  test('one that answers something else refuses the connection', async () => {
+    expect(await failureOf(await misbehave((socket) => socket.end('x')))).toBe('ECONNREFUSED');
   });
 
-  withKoffi('one that says nothing, or + and nothing more, leaves nothing once the caller gives up', async () => {
-    for (const word of ['', '+']) {
-      const gate = await misbehave((socket) => socket.write(word));
+  test('one that says nothing leaves nothing once the caller gives up', async () => {
+    for (let round = 0; round < 2; round += 1) {
+      const gate = await misbehave(() => undefined);
       const before = descriptorsOf(process.pid);
       const end = new AbortController();
       const failed = new Promise((resolve) =>
@@ -232,22 +196,16 @@ describe('of a gate that misbehaves', () => {
   });
 });
 
-withKoffi('what is no socket is refused, and closed', async () => {
-  const { gate } = await startGate(
-    gateProgram(koffiFile()).replace('inside._handle.fd', `fs.openSync('/dev/null', 'r')`),
-  );
-  const before = descriptorsOf(process.pid);
-  for (let count = 0; count < 20; count += 1) expect(await failureOf(gate)).toBe('ERR_INVALID_FD_TYPE');
-  await eventually(async () => expect(descriptorsOf(process.pid)).toBeLessThanOrEqual(before));
-});
-
-describe.each([
-  ['handed over', koffiFile()],
-  ['passed on', null],
-])('a program of its own, its connections %s', (_, koffi) => {
+describe('a program of its own', () => {
   type ConnectInside = (gate: string, port: number, done: (socket: Socket | null) => void) => void;
-  const text = `(net, require, koffi) => { ${connectInsideProgram}; return connectInside; }`;
-  const connectInside = (runInThisContext(text) as (...given: unknown[]) => ConnectInside)(net, require, koffi);
+  let connectInside: ConnectInside;
+  const copies = mkdtempSync('/tmp/platform-gate-');
+  afterAll(() => rmSync(copies, { recursive: true, force: true }));
+  beforeAll(() => {
+    const copy = path.join(copies, connectInsideFile.name);
+    writeFileSync(copy, connectInsideFile.text);
+    ({ connectInside } = jest.requireActual<{ connectInside: ConnectInside }>(copy));
+  });
   const inside = (gate: string, to = port): Promise<Socket | null> =>
     new Promise((resolve) => connectInside(gate, to, (socket) => resolve(socket && received(socket))));
 
@@ -258,13 +216,9 @@ describe.each([
     const answer = readUntil(socket, 'end');
     socket.write(`${sent}end`);
     expect(await answer).toBe(`first ${sent}end`);
-    expect(socket.remotePort).toBe(koffi === null ? undefined : port);
     const ended = new Promise((resolve) => socket.once('end', resolve).once('close', resolve));
     program.kill('SIGKILL');
-    if (koffi === null) return void (await ended, socket.destroy());
-    const another = readUntil(socket, 'more');
-    socket.write('more');
-    await another;
+    await ended;
     socket.destroy();
   });
 

@@ -2,9 +2,10 @@
 // and an end for clients that are slow or silent.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
-import { datagramBatches, QUERY_BYTES_MAX } from './datagram_batches';
 import type { Responder } from './responder';
 
+/** No query is as long. */
+const QUERY_BYTES_MAX = 8_192;
 const IDLE_MS = 10_000;
 /** From the first byte of a message to its last one, however the bytes trickle. */
 const MESSAGE_MS = 10_000;
@@ -48,14 +49,12 @@ async function openUdp(port: number, address: string, { respond }: Responds): Pr
     const response = respondSafely(respond, message, from, 'udp');
     return Buffer.isBuffer(response) ? response : null;
   };
-  let answerWaiting = (): void => {};
   socket.on('message', (message, { address: from, port: fromPort }) => {
     // Nothing can be sent to port 0, which a forged datagram may come from.
     const isUsual = fromPort !== 0 && message.length <= QUERY_BYTES_MAX;
     const response = isUsual ? respondTo(message, from.split('%', 1)[0] as string) : null;
     // Without a callback: a client that is gone is no error of ours.
     if (response) socket.send(response, fromPort, from);
-    answerWaiting();
   });
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject);
@@ -65,10 +64,6 @@ async function openUdp(port: number, address: string, { respond }: Responds): Pr
       resolve();
     });
   });
-  // What waits behind the first datagram comes in batches, at half of the processor time for each.
-  const batches = datagramBatches();
-  const descriptor = batches?.descriptorOf(socket.address()) ?? null;
-  if (batches && descriptor !== null) answerWaiting = () => void batches.answerWaiting(descriptor, respondTo);
   return () => new Promise((resolve) => socket.close(() => resolve()));
 }
 
