@@ -15,7 +15,7 @@ import { WEB_PROCESS } from '../models/process';
 import { decideInstances, withinWindow, type AutoscalerSample } from '../models/process/autoscale';
 import { cpuPercent } from './sampled_points';
 
-export interface AutoscalerParts {
+interface AutoscalerParts {
   database: ControlDatabase;
   runtime: Pick<RuntimeDriver, 'usage'>;
   log: Logger;

@@ -12,13 +12,13 @@ const PAUSE_MAX_MS = 60_000;
 const PASS_WITHIN_MS = 3_600_000;
 const SWEEP_EVERY_MS = 24 * 3_600_000;
 
-export interface BackupStoreParts {
+interface BackupStoreParts {
   config: Config;
   engines: Iterable<Pick<EngineDriver, 'name' | 'storeArchives'>>;
   log: Logger;
 }
 
-export interface BackupStoreAgent {
+interface BackupStoreAgent {
   stop(): Promise<void>;
 }
 

@@ -33,7 +33,7 @@ export interface CheckStore {
   setSuspended(isSuspended: boolean): Promise<void>;
 }
 
-export interface CheckLoop {
+interface CheckLoop {
   /** Since the start. */
   counts(): CheckCounts;
   /** Cuts the checks that run; they are due again soon. */
@@ -51,7 +51,7 @@ export interface CheckCounts {
   lag_ms: number;
 }
 
-export interface CheckLoopParts {
+interface CheckLoopParts {
   store: CheckStore;
   monitor: Monitor;
   guard: NetworkGuard;

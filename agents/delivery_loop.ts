@@ -10,7 +10,7 @@ import { claimMessages, endAttempt, type ClaimedMessage } from '../models/notifi
 import { NOTIFICATIONS } from '../models/notification/outbox';
 import { openConfig } from '../models/notifier';
 
-export interface DeliveryLoop {
+interface DeliveryLoop {
   /** Lets the attempts that are under way end. */
   stop(): Promise<void>;
 }

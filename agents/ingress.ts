@@ -15,7 +15,7 @@ import type { RouterLines } from './router_lines';
 /** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
 export class PortTaken extends Error {}
 
-export interface OpenedIngress {
+interface OpenedIngress {
   ingress: IngressDriver;
   cdn: CdnDriver;
 }

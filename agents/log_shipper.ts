@@ -7,7 +7,7 @@ import type { ControlDatabase } from '../db/control_database';
 import type { LogSource } from '../jobs/declarations';
 import { logPositions, moveLogPositions } from '../models/log_position';
 
-export interface LogShipperParts {
+interface LogShipperParts {
   database: ControlDatabase;
   /** All logs that there are now. */
   sources(): Promise<LogSource[]>;

@@ -4,7 +4,7 @@
 import ipaddr from 'ipaddr.js';
 import { SmtpReply } from '../drivers/mail/reply';
 
-export interface LoginFailures {
+interface LoginFailures {
   /** @throws SmtpReply for a user name that an address has tried too often */
   requireFew(address: string, username: string): void;
   /** Counts a wrong password, and waits. @throws SmtpReply for an address that has sent too many, of whatever name */

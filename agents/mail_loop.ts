@@ -28,12 +28,12 @@ import { openBatch } from './mail_batch';
 import { openDestinations, type Destinations } from './mail_destinations';
 import type { MailStore } from './mail_store';
 
-export interface MailLoop {
+interface MailLoop {
   /** Lets the attempts that are under way end. */
   stop(): Promise<void>;
 }
 
-export interface MailLoopParts {
+interface MailLoopParts {
   config: Config;
   database: ControlDatabase;
   secrets: SecretBox;

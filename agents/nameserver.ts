@@ -18,7 +18,7 @@ const COUNT_EVERY_MS = 15_000;
 const ENSURE_OWN_EVERY_MS = 60_000;
 const COUNT_WITHIN_MS = 10_000;
 
-export interface Nameserver {
+interface Nameserver {
   driver: NameserverDriver;
   close(): Promise<void>;
 }

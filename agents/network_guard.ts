@@ -10,7 +10,7 @@ export interface NetworkGuard {
   isSuspended(): Promise<boolean>;
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   /** host:port; where one answers, the network works. */
   references: readonly { host: string; port: number }[];
   now?: () => number;

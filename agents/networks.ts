@@ -13,7 +13,7 @@ import type { Platform } from '../platform/platform';
 
 const FINGERPRINT_MS = 5_000;
 
-export interface OpenedNetworks {
+interface OpenedNetworks {
   driver: NetworkDriver;
   /** Of units that start from now on. */
   isolated: 'required' | 'wanted' | 'no';
@@ -66,7 +66,7 @@ function logShared(log: Platform['log'], reason: string): void {
 }
 
 /** What networks of this installation are made of. */
-export async function networkOptions(config: Config): Promise<Parameters<typeof openNetworks>[0]> {
+async function networkOptions(config: Config): Promise<Parameters<typeof openNetworks>[0]> {
   const { networkBlock, networkAllow } = config;
   const units = unitsDirectory(config);
   return {

@@ -29,7 +29,7 @@ interface Parts {
   log: Logger;
 }
 
-export interface ObjectStorageAgent {
+interface ObjectStorageAgent {
   port: number;
   close(): Promise<void>;
 }

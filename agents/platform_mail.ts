@@ -14,7 +14,7 @@ import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from
 import type { Acceptances } from './mail_rules';
 import type { MailStore } from './mail_store';
 
-export interface PlatformMailParts {
+interface PlatformMailParts {
   config: Config;
   database: ControlDatabase;
   secrets: SecretBox;

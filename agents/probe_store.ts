@@ -20,12 +20,12 @@ import type { CheckStore, DueCheck } from './check_loop';
 /** The platform does not take the key (any longer): to ask again is of no use. */
 export class ProbeRefused extends Error {}
 
-export interface ProbeStore extends CheckStore {
+interface ProbeStore extends CheckStore {
   /** Shows that the probe is there, and answers its region. @throws ProbeRefused */
   hello(): Promise<string>;
 }
 
-export interface ProbeStoreOptions {
+interface ProbeStoreOptions {
   url: string;
   key: string;
   kinds: UptimeCheck['check'][];

@@ -14,7 +14,7 @@ import { openRegistryTokens, type OpenedRegistryTokens, type RegistryTokenOption
 
 const BYTES_PER_GB = 1_000_000_000;
 
-export interface OpenedRegistry {
+interface OpenedRegistry {
   driver: RegistryDriver;
   close(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { loadRoutes } from '../models/route';
 import { listen } from '../platform/listener';
 import type { StoredRoutes } from './stored_routes';
 
-export interface RouteFeed {
+interface RouteFeed {
   close(): Promise<void>;
 }
 

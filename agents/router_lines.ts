@@ -26,7 +26,7 @@ const BATCH = 2_000;
 const WAITING_MAX = 20_000;
 const ORIGINS_MAX = 10_000;
 
-export interface RouterLinesParts {
+interface RouterLinesParts {
   database: ControlDatabase;
   log: Logger;
   budget: LogBudget;

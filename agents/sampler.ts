@@ -12,7 +12,7 @@ import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints, ty
 
 export { openRouterLines, type RouterLines } from './router_lines';
 
-export interface SamplerParts {
+interface SamplerParts {
   database: ControlDatabase;
   runtime: Pick<RuntimeDriver, 'usage'>;
   ingress: Pick<IngressDriver, 'takeTraffic'>;

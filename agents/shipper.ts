@@ -21,7 +21,7 @@ export interface Shipper {
   stop(): Promise<void>;
 }
 
-export interface ShipperParts {
+interface ShipperParts {
   database: ControlDatabase;
   runtime: Pick<RuntimeDriver, 'list' | 'readLog' | 'trimLog'>;
   log: Logger;

@@ -31,7 +31,7 @@ export interface RootOperation {
   confirm?: Confirm;
 }
 
-export interface CallRequest {
+interface CallRequest {
   /** The project that the call names in its path or arguments, if the operation takes it from there. */
   projectId: string | undefined;
   /** The arguments as they were sent. Called once the caller is admitted, since a stranger's body is not read. */

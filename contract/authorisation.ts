@@ -2,7 +2,7 @@
 import { isClosedToViewers } from './guard';
 import type { OperationTable, RootField } from './operations';
 
-export interface Authorisation {
+interface Authorisation {
   /** Scopes that a personal key needs, all of them. Empty where any valid key will do. */
   scopes: string[];
   /** Inputs that need the scope `deploy` as well, since they are run. */

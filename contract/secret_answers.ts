@@ -10,7 +10,7 @@ interface SecretMark {
 }
 
 /** A field of an answer that holds a secret, `DatabaseUser.password`. */
-export interface SecretField {
+interface SecretField {
   name: string;
   mark: SecretMark;
 }

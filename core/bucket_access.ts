@@ -9,7 +9,7 @@ export interface Grant {
   permission: Permission;
 }
 
-export interface AccessRequest {
+interface AccessRequest {
   action: BucketAction;
   /** Key of the object; of a list, its prefix; '' for other actions on the bucket. */
   resource: string;
@@ -21,7 +21,7 @@ export interface AccessRequest {
   isOwner?: boolean;
 }
 
-export interface BucketRules {
+interface BucketRules {
   name: string;
   access: 'private' | 'public_read';
   policy: readonly PolicyStatement[];

@@ -16,7 +16,7 @@ export interface PolicyStatement {
 }
 
 /** A request, as statements are compared with it. */
-export interface PolicyQuestion {
+interface PolicyQuestion {
   /** Name of the bucket. */
   bucket: string;
   action: BucketAction;

@@ -50,7 +50,7 @@ export const languageDefinitions: { language: string; needs: Needs }[] = [
 ];
 
 /** `detects`: finds out the language by itself, so its languages are those of the host. */
-export interface BuilderDefinition extends Omit<BuildpackBuilderRow, 'languages'> {
+interface BuilderDefinition extends Omit<BuildpackBuilderRow, 'languages'> {
   needs: Needs;
   detects: boolean;
 }

@@ -35,7 +35,7 @@ export { defaultApplicationType, presetDefinitions, listPrices as prices };
 export type { HostFacts, Needs, PresetDefinition, Prices };
 
 /** The one region of an installation. */
-export interface RegionSettings {
+interface RegionSettings {
   regionId: string;
   regionName: string;
   regionCountry?: string | null;

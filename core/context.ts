@@ -171,7 +171,7 @@ export type SourceFailure =
   | 'forbidden_address';
 
 /** What a mutation changed, for the activity entry: names, never values. */
-export interface ActivityDraft {
+interface ActivityDraft {
   resource: { type: string; id: string; name: string | null; project_id: string | null } | null;
   changed_fields: string[];
   /** Who acted, where a link of a mail showed it and not a session. */
@@ -240,7 +240,7 @@ export interface Context {
 }
 
 /** Catalog rows of this installation, see core/catalogs.ts. */
-export interface CatalogSource {
+interface CatalogSource {
   facts(): Promise<HostFacts>;
   aiModels(): readonly AiModelRow[];
   presets(): readonly PresetDefinition[];

@@ -56,7 +56,7 @@ export class Problem extends Error {
 }
 
 /** RFC 9457 document with the platform's members. */
-export interface ProblemDocument {
+interface ProblemDocument {
   type: string;
   title: string;
   status: number;

@@ -147,7 +147,7 @@ export interface GitOauth {
   ): Promise<GitTokens>;
 }
 
-export type GitProviderFailure = 'unauthorized' | 'forbidden' | 'not_found' | 'rate_limited' | 'unreachable' | 'failed';
+type GitProviderFailure = 'unauthorized' | 'forbidden' | 'not_found' | 'rate_limited' | 'unreachable' | 'failed';
 
 /** Why a provider gave nothing: a sentence for users, with what the provider said and without the token. */
 export class GitProviderError extends Error {

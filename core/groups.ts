@@ -40,7 +40,7 @@ export const groups = [
   { name: 'Reference', operations: 8, description: 'Read-only catalogs: regions, packages, engines and presets.' },
 ] as const satisfies readonly Group[];
 
-export type GroupName = (typeof groups)[number]['name'];
+type GroupName = (typeof groups)[number]['name'];
 
 const names = new Set<string>(groups.map((group) => group.name));
 const extensions = new Set<string>(groups.filter((group: Group) => group.extension).map((group) => group.name));

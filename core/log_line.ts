@@ -6,7 +6,7 @@ export type LogStep = 'build' | 'release' | 'deploy';
 export type LogLevel = 'debug' | 'info' | 'warning' | 'error';
 
 /** UTF-8 bytes of a message; what is longer is cut. */
-export const LOG_MESSAGE_BYTES_MAX = 16 * 1024;
+const LOG_MESSAGE_BYTES_MAX = 16 * 1024;
 
 /** A message as it can be stored: without NUL and halves of surrogate pairs, cut to its greatest length. */
 export function cleanMessage(text: string): string {

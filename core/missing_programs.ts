@@ -5,7 +5,7 @@ import type { HostFacts } from './host_facts';
 import listed from './optional_programs.json';
 
 /** A program that the platform or its tests use where a machine has it. */
-export interface OptionalProgram {
+interface OptionalProgram {
   /** Packages of Debian, with blanks between them. */
   package: string;
   /** Names of files; one of them is enough. */
@@ -19,7 +19,7 @@ export interface OptionalProgram {
   user?: 'root' | 'ordinary';
 }
 
-export interface MissingProgram {
+interface MissingProgram {
   name: string;
   /** What is worse without it, one sentence. */
   consequence: string;

@@ -15,8 +15,8 @@ export const OAUTH_PATHS = {
 export const SERVER_METADATA_PATH = '/.well-known/oauth-authorization-server';
 export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 
-export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
-export const GRANT_TYPES = ['authorization_code', 'refresh_token', DEVICE_GRANT] as const;
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+const GRANT_TYPES = ['authorization_code', 'refresh_token', DEVICE_GRANT] as const;
 
 /** The client that every installation has: a program without a secret, on the computer of the person. */
 export const COMMAND_LINE_CLIENT = {
@@ -55,8 +55,6 @@ export function isRedirectUri(text: string): boolean {
 export const REFRESH_DAYS = 90;
 export const ACCESS_TOKEN_SECONDS = 3600;
 export const DEVICE_CODE_SECONDS = 600;
-/** Time between two questions of a device (RFC 8628 section 3.2). */
-export const DEVICE_POLL_SECONDS = 5;
 
 type Addressed = Pick<Config, 'baseUrl'>;
 

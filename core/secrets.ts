@@ -25,7 +25,7 @@ import { makePassableDirectory } from './directory';
 import { StartupError } from './startup_error';
 
 /** Master keys of 32 bytes. The first one seals; the others still open what they sealed. */
-export type KeyRing = readonly { readonly id: string; readonly key: Buffer }[];
+type KeyRing = readonly { readonly id: string; readonly key: Buffer }[];
 
 export interface SecretBox {
   /** Id of the key that seals now. */

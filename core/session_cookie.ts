@@ -2,7 +2,7 @@
 import type { Config } from './config';
 
 /** `__Host-` where the platform is reached by https: browsers then bind the cookie to this host, this path and TLS. */
-export function sessionCookieName(config: Pick<Config, 'baseUrl'>): string {
+function sessionCookieName(config: Pick<Config, 'baseUrl'>): string {
   return isSecure(config) ? '__Host-platform_session' : 'platform_session';
 }
 

@@ -181,7 +181,7 @@ export function resolvers<const R extends Row>(row: R): Typed<readonly string[],
 }
 
 /** A client of OAuth at a Git provider; `base_url` is null for the public service. */
-export interface GitOauthSetting {
+interface GitOauthSetting {
   provider: string;
   base_url: string | null;
   client_id: string;
@@ -217,7 +217,7 @@ export function transferKey<const R extends Row>(row: R): Typed<string, R> {
 }
 
 /** A bucket, and a folder in it: `prefix` is empty, or ends with a slash. */
-export interface S3LocationSetting {
+interface S3LocationSetting {
   bucket: string;
   prefix: string;
 }

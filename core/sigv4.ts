@@ -14,7 +14,7 @@ export interface SigningScope {
   service: string;
 }
 
-export interface SignedParts {
+interface SignedParts {
   method: string;
   /** Encoded as it is sent. */
   path: string;
@@ -31,7 +31,7 @@ export interface Credentials {
 }
 
 /** Percent-encoding of RFC 3986 as AWS wants it: everything but letters, digits and `-._~`. */
-export function uriEncode(text: string): string {
+function uriEncode(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
@@ -79,7 +79,7 @@ export function amzDate(at: Date): string {
   return at.toISOString().replace(/[-:]|\.\d{3}/g, '');
 }
 
-export interface PresignOptions {
+interface PresignOptions {
   method: 'GET' | 'PUT';
   /** Of the endpoint, without a slash at its end. */
   endpoint: string;
@@ -120,7 +120,7 @@ export function presignUrl(options: PresignOptions): string {
   return `${url.origin}${path}?${text.join('&')}`;
 }
 
-export interface SignedHeadersOptions {
+interface SignedHeadersOptions {
   method: string;
   url: URL;
   headers?: Record<string, string>;

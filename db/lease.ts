@@ -37,7 +37,7 @@ export interface Claim {
   deadlineInMs: number;
 }
 
-export interface ClaimOptions {
+interface ClaimOptions {
   owner: string;
   leaseMs: number;
   deadlineMs: number;
@@ -48,7 +48,7 @@ export interface ClaimOptions {
 /**
  * How a step ended: `done` = as desired, `going` = another step follows, `failed` = to be tried again, `gave_up` = not.
  */
-export type Ending = 'done' | 'going' | 'failed' | 'gave_up';
+type Ending = 'done' | 'going' | 'failed' | 'gave_up';
 
 export interface WriteBack {
   ending: Ending;

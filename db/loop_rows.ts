@@ -13,7 +13,7 @@ import type { Sql } from '../core/context';
 import { named } from './statement';
 
 /** Rows of one table: those that meet the condition. */
-export interface LoopRows {
+interface LoopRows {
   table: string;
   /** SQL with $1, $2, … for `values`. A bounded set of texts: never from a client. */
   where: string;

@@ -12,7 +12,7 @@ import { named } from './statement';
  * What a file of migrations/ exports. All pending ones run in one transaction, unless one of them must not
  * (`create index concurrently`): then each runs in its own, and that one must bear to be run again after a crash.
  */
-export interface Migration {
+interface Migration {
   up(knex: Knex): Promise<void>;
   config?: { transaction: boolean };
 }

@@ -7,7 +7,7 @@ export interface Show {
   note(words: string): void;
 }
 
-export class Disappointed extends Error {}
+class Disappointed extends Error {}
 
 const WIDTH = 150;
 

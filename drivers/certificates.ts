@@ -42,7 +42,7 @@ export interface CertificateDriver {
   issue(request: CertificateRequest, publish: ChallengePublisher, ctx: DriverContext): Promise<IssuedCertificate>;
 }
 
-export interface CertificateOptions {
+interface CertificateOptions {
   /** Directory of the authority (RFC 8555 section 7.1.1). */
   directory: string;
   /** Where the authority writes to. */

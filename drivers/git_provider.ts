@@ -21,7 +21,7 @@ export interface GitProviders {
 }
 
 /** The public services. Tests put peers of their own here. */
-export const PUBLIC_SERVICES: Readonly<Record<GitProviderName, GitService>> = {
+const PUBLIC_SERVICES: Readonly<Record<GitProviderName, GitService>> = {
   github: { web: 'https://github.com', api: 'https://api.github.com' },
   gitlab: { web: 'https://gitlab.com', api: 'https://gitlab.com/api/v4' },
   bitbucket: { web: 'https://bitbucket.org', api: 'https://api.bitbucket.org/2.0' },

@@ -26,7 +26,7 @@ export interface PullRequest {
   tell(line: string): Promise<void>;
 }
 
-export type LoadRequest = Omit<PullRequest, 'reference' | 'access'> & { layout: string };
+type LoadRequest = Omit<PullRequest, 'reference' | 'access'> & { layout: string };
 
 /** An image that a build has left in a directory, and where it goes. */
 export interface PushRequest {
@@ -54,7 +54,7 @@ export interface ImageDriver {
 }
 
 /** Why: `missing` no such image or none for this platform; `refused` no right; `broken` it cannot be used. */
-export type ImageFailure = 'missing' | 'refused' | 'broken';
+type ImageFailure = 'missing' | 'refused' | 'broken';
 
 /** The message is a sentence for users: it names no path of the host and no credential. */
 export class ImageError extends Error {

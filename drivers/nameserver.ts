@@ -20,7 +20,7 @@ export interface ZoneRecord {
   tag?: string | null;
 }
 
-export interface ZoneSoa {
+interface ZoneSoa {
   /** Mailbox of the person responsible. */
   email: string;
   refresh: number;

@@ -15,7 +15,7 @@ export interface Sender {
   close(): void;
 }
 
-export interface SenderOptions {
+interface SenderOptions {
   outbound: Outbound;
   pagerdutyUrl: string;
   /** SMTP_URL; null: no mail. */

@@ -30,9 +30,9 @@ export interface VolumeDriver extends ResourceDriver<VolumeSpec, VolumeObserved>
 }
 
 export type VolumeDriverName = 'directory' | 'loop_image';
-export type VolumeDriverChoice = 'auto' | VolumeDriverName;
+type VolumeDriverChoice = 'auto' | VolumeDriverName;
 
-export interface VolumeOptions {
+interface VolumeOptions {
   directory: string;
   choice: VolumeDriverChoice;
   sizeUnitBytes?: number;

@@ -25,7 +25,7 @@ type Execution = 'seen' | 'plain' | CompiledQuery['query'];
 
 type Gateway = ApolloServerOptionsWithGateway<Context>['gateway'];
 
-export interface ExecutionRequest {
+interface ExecutionRequest {
   source: string;
   document: DocumentNode;
   context: unknown;

@@ -30,7 +30,7 @@ interface Locals {
 
 type Page = () => { type: string; body: string | Buffer; headers?: Record<string, string> };
 
-export interface GraphqlFace {
+interface GraphqlFace {
   router: Router;
   /**
    * Takes what is posted to /graphql before Express: who calls, whether the query is one that we run, and its answer.

@@ -15,7 +15,7 @@ export interface Executed {
   isWhole: boolean;
 }
 
-export interface SchemaQuery {
+interface SchemaQuery {
   query: string;
   operationName: string | undefined;
   /** Asks for nothing but the schema, without variables. */

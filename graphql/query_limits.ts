@@ -54,7 +54,7 @@ export interface QueryNature {
   subscribes: boolean;
 }
 
-export interface AskedQuery {
+interface AskedQuery {
   query: string;
   variables: Variables;
   operationName?: string;

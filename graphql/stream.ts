@@ -19,7 +19,7 @@ import { VARIABLE_ERRORS, type Executor } from './compiled_queries';
 import { outcomes, problemOf } from './errors';
 import type { Asked } from './request';
 
-export type FormatError = (error: unknown) => GraphQLFormattedError;
+type FormatError = (error: unknown) => GraphQLFormattedError;
 
 /** Sends what an operation answers as events, the one result of a query too. @throws rate_limited: too many streams */
 export type SendStream = (response: ServerResponse, ctx: Context, asked: Asked) => Promise<void>;

@@ -92,7 +92,7 @@ export async function recordEvent(sql: Sql, table: string, row: { id: string }, 
   await recordProjectEvent(sql, { project_id, action: `${kind}.${event}`, actor: PLATFORM, key_id: null, resource });
 }
 
-export type ProjectEvent = Pick<Activity, 'action' | 'actor' | 'key_id' | 'resource'> & { project_id: string };
+type ProjectEvent = Pick<Activity, 'action' | 'actor' | 'key_id' | 'resource'> & { project_id: string };
 
 /** Something that did not come as a request to the API. In the transaction that did it. */
 export async function recordProjectEvent(sql: Sql, event: ProjectEvent): Promise<void> {

@@ -14,7 +14,7 @@ import { requireBelow } from './base/quota';
 import { named } from '../db/statement';
 import { sessionUser } from './user';
 
-export interface ApiKeyRow {
+interface ApiKeyRow {
   id: string;
   kind: TokenKind;
   name: string;

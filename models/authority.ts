@@ -4,7 +4,7 @@ import type { SecretBox } from '../core/secrets';
 import { named } from '../db/statement';
 
 /** PEM. */
-export interface StoredAuthority {
+interface StoredAuthority {
   certificate: string;
   key: string;
 }

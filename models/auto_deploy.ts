@@ -33,7 +33,7 @@ export interface AutoDeployRow extends LoopRow {
   observed_generation: number;
 }
 
-export interface AutoDeployView {
+interface AutoDeployView {
   document: AutoDeploy;
   /** The application's version, then what the last look found. */
   etag: string;
@@ -213,7 +213,7 @@ const ALREADY = named(`select 1 from deployments where application_id = $1 and p
   and status in ('queued', 'building', 'deploying', 'active') and deleted_at is null limit 1`);
 
 /** A commit, or what a tag of an image leads to: then `sha` is its digest. */
-export interface PushedVersion {
+interface PushedVersion {
   branch: string | null;
   sha: string;
   image?: string;

@@ -173,7 +173,7 @@ function requireOwnable(ctx: Context, name: string): void {
   if (detail) throw validationFailed([{ field: 'name', code: 'invalid_format', detail }]);
 }
 
-export type DelegationVerdict = Pick<
+type DelegationVerdict = Pick<
   DnsZone,
   'status' | 'status_reason' | 'observed_name_servers' | 'last_checked_at' | 'elsewhere_since'
 >;

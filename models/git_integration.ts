@@ -184,7 +184,7 @@ function tokenColumns({ secrets }: Context, id: string, access_token: string): V
 }
 
 /** Columns of an integration whose token the provider has just accepted. */
-export function accountColumns(account: GitAccount): Values {
+function accountColumns(account: GitAccount): Values {
   const { id, login, type, url } = account;
   return {
     account: { id, login, type, url },

@@ -73,7 +73,7 @@ export async function takenPorts(sql: Sql): Promise<Set<number>> {
 }
 
 /** A volume that stands at a path of the application. */
-export interface AttachedVolume {
+interface AttachedVolume {
   name: string;
   mount_path: string;
   /** On the host; null until it is made. */

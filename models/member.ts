@@ -15,7 +15,7 @@ import { requireBelow } from './base/quota';
 import { named } from '../db/statement';
 import { createUser, findUser, hashNewPassword, normalEmail, sessionUser, wrongField } from './user';
 
-export interface MemberRow {
+interface MemberRow {
   user_id: string;
   name: string;
   email: string;
@@ -23,7 +23,7 @@ export interface MemberRow {
   created_at: string;
 }
 
-export interface InvitationRow {
+interface InvitationRow {
   id: string;
   project_id: string;
   email: string;

@@ -12,7 +12,7 @@ import { variablesOf } from './environment_variable';
 import { isFromFork } from './preview/from_fork';
 import { named } from '../db/statement';
 
-export interface ReleaseOwner {
+interface ReleaseOwner {
   application_id: string;
   preview_id: string | null;
   /** Whose files it runs. */

@@ -6,7 +6,7 @@ import type { ReleaseSettings } from './release';
 import { named } from '../db/statement';
 
 /** As in drivers/ingress.ts. */
-export interface RouteEntry {
+interface RouteEntry {
   application_id: string;
   preview_id: string | null;
   hosts: string[];

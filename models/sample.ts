@@ -38,7 +38,7 @@ export function countInstances(sql: Sql): Promise<ProcessCount[]> {
   return sql.query<ProcessCount>(COUNTS, []);
 }
 
-export interface InstanceUsage {
+interface InstanceUsage {
   id: string;
   cpu_percent: number | null;
   memory_mb: number;

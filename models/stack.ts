@@ -56,7 +56,7 @@ export interface ApplicationStack {
   present: PresentInstance[];
 }
 
-export interface PreviewStack {
+interface PreviewStack {
   wants: DesiredProcess[];
   present: PresentInstance[];
 }

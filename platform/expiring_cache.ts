@@ -1,5 +1,5 @@
 /** Values that were loaded, for a short while. */
-export interface ExpiringCache<T> {
+interface ExpiringCache<T> {
   /** The value of a key, loaded where it is not known; null is not kept. */
   get(key: string, load: () => Promise<T>): Promise<T>;
   drop(which: (key: string, value: T) => boolean): void;

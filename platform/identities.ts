@@ -19,7 +19,7 @@ import { openUseRecorder } from './use_recorder';
 
 const FLUSH_MS = 5_000;
 
-export interface Forget {
+interface Forget {
   key_id?: string;
   user_id?: string;
   project_id?: string;

@@ -37,7 +37,7 @@ export function prefersEvents(accept: string | undefined): boolean {
   return accept !== undefined && preferredType(accept, [JSON_TYPE, EVENT_STREAM]) === EVENT_STREAM;
 }
 
-export interface GraphqlTypes {
+interface GraphqlTypes {
   /** For queries and mutations; null where the client takes no JSON. */
   json: string | null;
   /** Whether the client takes events at all. */

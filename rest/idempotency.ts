@@ -30,7 +30,7 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
 }
 
 /** A POST with an Idempotency-Key. */
-export interface RepeatableRequest {
+interface RepeatableRequest {
   key: string;
   operation: Operation;
   path: string;

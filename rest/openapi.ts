@@ -11,7 +11,7 @@ import type { Transitional } from './prefer_wait';
 
 export type { OpenApiDocument } from './openapi/document';
 
-export interface OpenApiInput {
+interface OpenApiInput {
   table: OperationTable;
   schema: GraphQLSchema;
   transitional: Transitional;

@@ -49,7 +49,7 @@ export function canWait(operation: Operation, transitional: Transitional): boole
 }
 
 /** Seconds that the client prefers to wait, at most 60; null without a well-formed preference. */
-export function preferredWait(header: string | string[] | undefined): number | null {
+function preferredWait(header: string | string[] | undefined): number | null {
   const found = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:[,;]|$)/i.exec([header ?? ''].flat().join(','));
   return found ? Math.min(Number(found[1]), limits.preferWaitSecondsMax) : null;
 }

@@ -13,7 +13,7 @@ interface Window {
 }
 
 /** A counter that processes share: adds `points` to a bucket's window and returns the sum. */
-export interface SharedCounter {
+interface SharedCounter {
   add(bucket: string, windowStart: number, points: number): Promise<number>;
 }
 

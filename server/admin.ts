@@ -160,8 +160,7 @@ export function addWebProcesses({ registry }: Metrics, serving: () => number): v
 }
 
 /** What /metrics answers with. */
-export type Exposition = () =>
-  Pick<Registry, 'metrics' | 'contentType'> | Promise<Pick<Registry, 'metrics' | 'contentType'>>;
+type Exposition = () => Pick<Registry, 'metrics' | 'contentType'> | Promise<Pick<Registry, 'metrics' | 'contentType'>>;
 
 /** Answers a request on the admin port by itself, errors included. */
 export type AdminRoute = (request: IncomingMessage, response: ServerResponse) => Promise<void>;

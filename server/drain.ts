@@ -12,7 +12,7 @@ const IDLE_CHECK_MS = 50;
  */
 const QUIET_CHECKS = 10;
 
-export interface Drain {
+interface Drain {
   /** Call for each request, before it is handled. */
   watch(response: ServerResponse): void;
   /** Stops the server; what is open after the grace time is cut off. */

@@ -12,7 +12,7 @@ export interface S3Options {
   secretAccessKey: string;
 }
 
-export interface S3Call {
+interface S3Call {
   method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
   /** Of the object; none: the bucket itself. */
   key?: string;

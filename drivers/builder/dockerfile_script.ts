@@ -20,7 +20,7 @@ const FILTER_FD = 5;
 /** Seen by each RUN, since its /dev is that of the namespace, and in no layer. */
 const APT_SETTINGS = '/dev/platform-apt.conf';
 
-export interface DockerfileBuild {
+interface DockerfileBuild {
   /** Path of it in the source. */
   dockerfile: string;
   /** What buildah reads in its place. */

@@ -8,7 +8,7 @@ import { bestNode, isNewestLine, reasonOf, usableNodeOfHost, type StatedNode } f
 import type { PackageNeed } from './package_engines';
 import type { ManagerName, PackageManager } from './package_manager';
 
-export interface NodeTools {
+interface NodeTools {
   /** Version of Node.js. */
   node: string;
   /** Version of the package manager. */

@@ -19,7 +19,7 @@ export interface StatedNode {
 }
 
 /** Even majors with long-term support, the newest first. */
-export const LONG_TERM_LINES = ['24', '22', '20', '18'];
+const LONG_TERM_LINES = ['24', '22', '20', '18'];
 const CODENAMES: Record<string, string> = { hydrogen: '18', iron: '20', jod: '22', krypton: '24' };
 
 /**

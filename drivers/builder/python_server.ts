@@ -1,7 +1,7 @@
 // What serves a Python application: a server among its packages, by the interface that the application speaks.
 import type { SourceFiles } from './source_files';
 
-export interface PythonStart {
+interface PythonStart {
   command: string;
   /** A package that the source needs for it and does not name. */
   added: string | null;

@@ -6,7 +6,7 @@ import { rootCertificates } from 'node:tls';
 import type { axios } from 'acme-client';
 import { toOutage, toRefusal, type AcmeProblem } from './acme_problem';
 
-export type AcmeTransport = Extract<(typeof axios)['defaults']['adapter'], (...given: never[]) => unknown>;
+type AcmeTransport = Extract<(typeof axios)['defaults']['adapter'], (...given: never[]) => unknown>;
 
 interface Reply {
   status: number;

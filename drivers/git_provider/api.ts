@@ -9,7 +9,7 @@ import { exchange, type Answered } from '../outbound/exchange';
 import { newTrace, OutboundError, timeoutError } from '../outbound/trace';
 import { errorOf, rateLimited } from './errors';
 
-export interface ApiRequest {
+interface ApiRequest {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Below the address of the API. */
   path: string;
@@ -17,7 +17,7 @@ export interface ApiRequest {
   body?: object;
 }
 
-export interface ApiResponse {
+interface ApiResponse {
   headers: Answered['headers'];
   /* eslint-disable-next-line @typescript-eslint/no-explicit-any -- shapes of four providers */
   json: any;

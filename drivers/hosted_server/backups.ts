@@ -31,7 +31,7 @@ export interface Backup {
 export const DOWNLOAD_WITHIN_MS = 24 * 3_600_000;
 
 /** Null where there is none that is whole. */
-export async function findBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup | null> {
+async function findBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup | null> {
   const directory = directoryOf(engine, serverId, backupId);
   const text = await readFile(path.join(directory, manifestName), 'utf8').catch(absentIsNull);
   if (text === null) return null;

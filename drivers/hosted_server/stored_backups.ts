@@ -15,7 +15,7 @@ import { ensureDirectoryOfServers, exists, requireName, type EngineContext } fro
 export const manifestName = 'manifest.json';
 const noteName = 'stored.json';
 
-export interface StoredContent extends FileDigest {
+interface StoredContent extends FileDigest {
   /** Relative to the directory of the backup. */
   name: string;
 }

@@ -5,7 +5,7 @@ import { parseHealthCheck } from './health_check';
 import { broken } from './manifest';
 import { readJson } from './registry_token';
 
-export interface ImageConfiguration {
+interface ImageConfiguration {
   /** Digests of the unpacked layers, the lowest first. */
   layers: string[];
   settings: Omit<ImageSettings, 'user'>;

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { broken } from './manifest';
 
-export interface Decompressed {
+interface Decompressed {
   stream: Readable;
   /** Fails where the content is damaged. */
   ended: Promise<void>;

@@ -32,7 +32,7 @@ export async function findLayer(store: string, digest: string, range: UserRange 
 }
 
 /** A layer in a file, compressed or not. */
-export interface PackedLayer {
+interface PackedLayer {
   /** Of its content without compression. */
   digest: string;
   file: string;

@@ -9,7 +9,7 @@ import { openExchange, type OpenAnswer } from '../outbound/exchange';
 import { newTrace, OutboundError } from '../outbound/trace';
 import { readJson, requestToken } from './registry_token';
 
-export interface BlobAnswer {
+interface BlobAnswer {
   from: number;
   response: AsyncIterable<unknown>;
   close(): void;
@@ -154,7 +154,7 @@ function failureOf({ reference, access }: Session, status: number): Error {
 }
 
 /** What did not answer is worth another try; an address that is refused is not. */
-export async function asTransient<T>(host: string, work: () => Promise<T>): Promise<T> {
+async function asTransient<T>(host: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

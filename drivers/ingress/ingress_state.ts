@@ -14,9 +14,9 @@ export interface IngressState {
   table: RouteTable;
   traffic: TrafficCounters;
   certificates: TlsContextCache;
-  running: ProxiedRequest[];
+  running: Set<ProxiedRequest>;
   /** Connections that node:http has not got. */
-  visitors: SimpleConnection[];
+  visitors: Set<SimpleConnection>;
   tunnels: Set<Tunnel>;
   /** How many proxies in front of us are believed; 0: none. */
   trustProxy: number;

@@ -13,7 +13,7 @@ export interface Predecessor {
   take(name: ListenerName, onSocket: (socket: Socket) => void): Promise<net.Server | null>;
 }
 
-export interface ListenOptions {
+interface ListenOptions {
   scheme: 'http' | 'https';
   host: string;
   /** 0 takes a free one. */

@@ -8,7 +8,6 @@ import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from './ingress_state';
 import { noTargetPage, fixedPage, type Reason } from './pages';
 import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
-import { joinList, type OpenListItem } from './open_list';
 import type { Site } from './route_table';
 import type { TrafficOwner } from './traffic';
 import { openTunnel } from './tunnel';
@@ -33,7 +32,7 @@ export interface InboundRequest {
   upgrade: { socket: Duplex; head: Buffer; protocol: string | null; detach(): void } | null;
 }
 
-export interface ProxiedRequest extends ConnectionUser, InboundRequest, OpenListItem {
+export interface ProxiedRequest extends ConnectionUser, InboundRequest {
   ingress: IngressState;
   site: Site;
   caller: Caller;
@@ -84,7 +83,7 @@ export function beginProxying(
   address: Pick<ProxiedRequest, 'site' | 'caller' | 'host' | 'authority' | 'target'>,
 ): ProxiedRequest {
   const proxied = newProxiedRequest(ingress, inbound, address);
-  joinList(ingress.running, proxied);
+  ingress.running.add(proxied);
   inbound.response.on('close', () => finishProxying(proxied));
   return proxied;
 }
@@ -99,7 +98,6 @@ function newProxiedRequest(
   const { application_id, preview_id } = site.route;
   const now = performance.now();
   return {
-    index: -1,
     request,
     response,
     listener,

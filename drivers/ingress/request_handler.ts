@@ -19,7 +19,7 @@ const CHALLENGE_PATH = '/.well-known/acme-challenge/';
 const TOKEN = /^[A-Za-z0-9_-]{1,256}$/;
 const HTTPS_DEFAULT = 443;
 
-export interface NodeRequest extends InboundRequest {
+interface NodeRequest extends InboundRequest {
   request: IncomingMessage;
   response: ServerResponse;
 }

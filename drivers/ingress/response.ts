@@ -1,7 +1,6 @@
 // The end of a proxied request: the last bytes to the client, the counters, and the access line.
 import type { AccessLine } from '../ingress';
 import { countOut } from './client_share';
-import { leaveList } from './open_list';
 import type { ProxiedRequest } from './proxied_request';
 import { render, type Page } from './pages';
 import { countBytes, countRequest } from './traffic';
@@ -54,7 +53,7 @@ export function failRequest(proxied: ProxiedRequest, page: Page): void {
 }
 
 /** Ends the connection to the instance, whatever stage the request is in. */
-export function abortUpstream(proxied: ProxiedRequest): void {
+function abortUpstream(proxied: ProxiedRequest): void {
   if (proxied.connection !== null) destroyConnection(proxied.connection);
   releaseUpstream(proxied);
 }
@@ -100,7 +99,7 @@ export function finishProxying(proxied: ProxiedRequest): void {
     if (!proxied.answered) proxied.status = CLIENT_GONE;
   } else if (proxied.status !== 101 && !response.writableFinished) proxied.reason ??= 'client_gone';
   abortUpstream(proxied);
-  leaveList(ingress.running, proxied);
+  ingress.running.delete(proxied);
   if (proxied.isCounted) countOut(site.application, proxied.caller.address);
   const duration = performance.now() - proxied.startedMs;
   if (proxied.status !== 101) {

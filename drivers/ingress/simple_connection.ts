@@ -5,14 +5,13 @@ import type { Socket } from 'node:net';
 import { refuseClient } from './client_error';
 import { writeDeferred } from './deferred_writes';
 import type { IngressState } from './ingress_state';
-import { forEachOpen, joinList, leaveList, type OpenListItem } from './open_list';
 import { serveSite } from './request_handler';
 import { closeAfterResponse, isClosingAfterResponse } from './response';
 import { findSite } from './route_table';
 import { parseSimpleRequest } from './simple_request';
 import { simpleResponse, type SimpleResponse } from './simple_response';
 
-export interface SimpleConnection extends OpenListItem {
+export interface SimpleConnection {
   ingress: IngressState;
   socket: Socket;
   listener: 'http' | 'https';
@@ -46,7 +45,6 @@ export function acceptVisitor(
   const onClose = (): void => close(connection);
   const onError = (): void => void socket.destroy();
   const connection: SimpleConnection = {
-    index: -1,
     ingress,
     socket,
     listener,
@@ -57,29 +55,28 @@ export function acceptVisitor(
     hasServed: false,
     onFinish: (error) => void (error || finish(connection)),
     stop() {
-      leaveList(ingress.visitors, connection);
+      ingress.visitors.delete(connection);
       socket.off('data', onData).off('drain', onDrain).off('end', onEnd).off('close', onClose).off('error', onError);
     },
   };
-  joinList(ingress.visitors, connection);
+  ingress.visitors.add(connection);
   socket.on('data', onData).on('drain', onDrain).on('end', onEnd).on('close', onClose).on('error', onError);
 }
 
 /** Ends connections whose client has neither asked nor gone for too long. */
 export function endIdleVisitors(ingress: IngressState, now: number): void {
   const { headersMs, keepAliveMs } = ingress.limits;
-  forEachOpen(ingress.visitors, ({ response, hasServed, idleSince, socket }) => {
-    if (response !== null || now - idleSince <= (hasServed ? keepAliveMs : headersMs)) return;
+  for (const { response, hasServed, idleSince, socket } of ingress.visitors) {
+    if (response !== null || now - idleSince <= (hasServed ? keepAliveMs : headersMs)) continue;
     if (hasServed) socket.destroySoon();
     else refuseClient(LATE, socket);
-  });
+  }
 }
 
 /** Ends connections that wait for a further request. */
 export function closeIdleVisitors(ingress: IngressState): void {
-  forEachOpen(ingress.visitors, ({ response, hasServed, socket }) => {
+  for (const { response, hasServed, socket } of ingress.visitors)
     if (response === null && hasServed) socket.destroySoon();
-  });
 }
 
 function receive(connection: SimpleConnection, bytes: Buffer): void {
@@ -131,7 +128,7 @@ function drain({ response }: SimpleConnection): void {
 }
 
 function close(connection: SimpleConnection): void {
-  leaveList(connection.ingress.visitors, connection);
+  connection.ingress.visitors.delete(connection);
   connection.response?.onClose?.();
   connection.response = null;
 }

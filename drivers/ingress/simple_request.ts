@@ -7,7 +7,7 @@ import { EDGE_FIELD } from '../cdn';
 import type { IngressLimits } from './limits';
 import type { VisitorRequest } from './visitor';
 
-export interface SimpleRequest extends VisitorRequest {
+interface SimpleRequest extends VisitorRequest {
   readonly method: string;
   readonly url: string;
   readonly authority: string;

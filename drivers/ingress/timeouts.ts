@@ -1,7 +1,6 @@
 // Enforces all timeouts at an interval. One timer for everything costs less than one per request.
 import { failConnecting, type ProxiedRequest } from './proxied_request';
 import type { IngressState } from './ingress_state';
-import { forEachOpen } from './open_list';
 import { fixedPage } from './pages';
 import { failRequest } from './response';
 import { pruneTable } from './route_table';
@@ -10,7 +9,7 @@ import { endTunnel } from './tunnel';
 
 export function enforceTimeouts(ingress: IngressState): void {
   const now = performance.now();
-  forEachOpen(ingress.running, (proxied) => enforceTimeout(proxied, now - proxied.touchedMs));
+  for (const proxied of ingress.running) enforceTimeout(proxied, now - proxied.touchedMs);
   for (const tunnel of ingress.tunnels) if (now - tunnel.touchedMs > ingress.limits.tunnelIdleMs) endTunnel(tunnel);
   endIdleVisitors(ingress, now);
   pruneTable(ingress.table, now);

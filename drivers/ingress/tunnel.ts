@@ -2,7 +2,6 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
-import { leaveList } from './open_list';
 import type { ProxiedRequest } from './proxied_request';
 import { finishProxying } from './response';
 import { countBytes, countRequest } from './traffic';
@@ -30,7 +29,7 @@ export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Bu
   proxied.connection = null;
   proxied.status = 101;
   proxied.answered = true;
-  leaveList(ingress.running, proxied);
+  ingress.running.delete(proxied);
   ingress.tunnels.add(tunnel);
   upstream.tunnels.add(tunnel);
   countRequest(ingress.traffic, proxied.owner, 101, performance.now() - proxied.startedMs);

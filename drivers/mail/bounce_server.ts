@@ -14,7 +14,7 @@ export interface BounceRules {
   report(recipients: readonly string[], report: MailReport): Promise<void>;
 }
 
-export interface BounceServerOptions {
+interface BounceServerOptions {
   port: number;
   addresses: readonly string[];
   host: string;

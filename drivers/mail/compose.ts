@@ -2,7 +2,7 @@
 import MailComposer from 'nodemailer/lib/mail-composer';
 import type { Readable } from 'node:stream';
 
-export interface WrittenMessage {
+interface WrittenMessage {
   from: string;
   recipients: string[];
   subject: string;

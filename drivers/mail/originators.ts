@@ -59,7 +59,7 @@ function requireSingle(mailboxes: readonly string[], name: string): void {
  * @param value unfolded, as its bytes (latin1)
  * @returns null where it cannot be read for sure: then nobody knows whom a reader would see as the sender
  */
-export function mailboxesOf(value: string): string[] | null {
+function mailboxesOf(value: string): string[] | null {
   const bytes = Buffer.from(value, 'latin1');
   // Bytes that are no text may stand in names only.
   const elements = elementsOf(isUtf8(bytes) ? bytes.toString() : value.replace(/[\x80-\xff]/g, '\x01'));

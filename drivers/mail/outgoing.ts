@@ -6,7 +6,7 @@ import { formatHeader, parseHeader, type HeaderField } from './header';
 import { openMessageText, readMessageStart, type MessageText } from './message_text';
 import type { Outbound } from './transport';
 
-export interface OutgoingParts {
+interface OutgoingParts {
   text: MessageText;
   body_offset: number;
   body_hash: string;

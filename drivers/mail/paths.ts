@@ -4,7 +4,7 @@ import { normalizeMailbox } from '../../core/mailbox';
 import { SmtpReply } from './reply';
 
 /** What the server of SMTP hands to the rules: an address in its normal form. */
-export interface ParsedPath extends SMTPServerAddress {
+interface ParsedPath extends SMTPServerAddress {
   /** A parameter that is known to nobody here, or has a value that is not honoured: the command is refused for it. */
   refused?: string;
   /** A parameter that came twice. */

@@ -56,7 +56,7 @@ export class TextShape {
   }
 }
 
-export interface EncodedMessage {
+interface EncodedMessage {
   fields: HeaderField[];
   body: AsyncIterable<Buffer>;
   /** Bytes beyond ASCII are left in what is signed. */

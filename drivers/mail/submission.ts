@@ -48,7 +48,7 @@ export interface SubmissionRules {
   accept(id: string, submission: Submission): Promise<void>;
 }
 
-export interface SubmissionOptions {
+interface SubmissionOptions {
   ports: readonly MailPort[];
   addresses: readonly string[];
   host: string;

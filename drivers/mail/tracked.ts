@@ -18,7 +18,7 @@ const HTML_BYTES_MAX = 512 * 1024;
 const NODES_MAX = 200;
 const UNTOUCHABLE = /^multipart\/(signed|encrypted)|^application\/(pkcs7|x-pkcs7)/i;
 
-export interface TrackedBody {
+interface TrackedBody {
   /** Of the whole message, header and body; the header is that of the file, with what the rewriting has changed. */
   raw: Buffer;
   bodyOffset: number;

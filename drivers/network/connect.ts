@@ -3,7 +3,7 @@ import { connect, type OnReadOpts, type Socket } from 'node:net';
 import type { NetworkLocation } from '../network';
 
 /** One of the two is called, once, and not before `connectInto` has returned. */
-export interface ConnectionListener {
+interface ConnectionListener {
   /** The port has taken the connection. Who is called listens for its errors from then on. */
   onConnected(socket: Socket): void;
   /** ECONNREFUSED where nothing listens. */

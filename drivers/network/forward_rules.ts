@@ -14,7 +14,7 @@ export interface ForwardRule {
 }
 
 /** `arrivals`: by which interfaces connections come that may be forwarded; empty: by all. */
-export interface ForwardPlace {
+interface ForwardPlace {
   interfaces: string;
   block: string;
   arrivals: readonly string[];

@@ -7,7 +7,7 @@ import path from 'node:path';
 /** Beside the directories of networks; it is none of them. */
 const DIRECTORY = '.services';
 
-export interface ServiceSockets {
+interface ServiceSockets {
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 // Routes of this host, as the kernel tells them.
 import { readFileSync } from 'node:fs';
 
-export interface HostRoute {
+interface HostRoute {
   link: string;
   /** First address and mask, as numbers; both 0: the default route. */
   network: number;

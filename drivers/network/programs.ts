@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** A file by its name and its text. */
-export interface ProgramFile {
+interface ProgramFile {
   name: string;
   text: string;
 }

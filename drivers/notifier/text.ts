@@ -60,7 +60,7 @@ function titleOf(event: Outgoing['event'], name: string, seconds: number | null)
   return `${name} has recovered after ${durationText(seconds ?? 0)}`;
 }
 
-export function durationText(seconds: number): string {
+function durationText(seconds: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;

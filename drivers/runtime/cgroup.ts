@@ -140,7 +140,7 @@ export async function groupUsage(group: Group): Promise<{ cpu_seconds: number; m
 }
 
 /** The number behind a key in a file of lines `key number`, 0 where it is not. */
-export function counterIn(text: string, key: string): number {
+function counterIn(text: string, key: string): number {
   return Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
 }
 

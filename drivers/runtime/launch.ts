@@ -128,7 +128,7 @@ function writeFilter(
 }
 
 /** The variables that the unit gets unless it has its own, and where its files are for it. */
-export function baseEnvironment(
+function baseEnvironment(
   host: RuntimeHost,
   runDirectory: string,
   unit: Unit,

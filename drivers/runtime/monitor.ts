@@ -13,7 +13,7 @@ import { killUnit, processesOfUnit } from './unit_processes';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, hasEnded, isRunning, recordKilled, readHandle, readUnit, type Unit } from './run_directory';
 
-export interface MonitorOptions {
+interface MonitorOptions {
   directory: string;
   measureServicesEveryMs?: number;
   fallocate: string | null;

@@ -16,7 +16,7 @@ const CLAIMS = '/var/lib/platform-api/user-ids';
 const LOCK = '\0platform-api-user-ids';
 const LOCK_WITHIN_MS = 10_000;
 
-export interface UserIdOptions {
+interface UserIdOptions {
   /** The installation: its ids stay the same as long as the directory does. */
   directory: string;
   /** Of TENANT_UID_BASE; null: the first free range. */
@@ -26,7 +26,7 @@ export interface UserIdOptions {
   claims?: string;
 }
 
-export interface UserIds {
+interface UserIds {
   base: number;
   /** Directory of an installation that has had the same ids since before there were claims; null: nobody has. */
   sharedWith: string | null;

@@ -5,7 +5,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, type DriverContext } from '../driver';
 
-export interface GitOptions {
+interface GitOptions {
   /** The bare repository; also where the process starts. */
   gitDir?: string;
   config?: Settings;
@@ -20,7 +20,7 @@ export interface GitOptions {
 
 export type Settings = [key: string, value: string][];
 
-export type GitFailureReason = 'code' | 'too_large' | 'time';
+type GitFailureReason = 'code' | 'too_large' | 'time';
 
 /** git failed. `stderr` is for programs to look at, never for users. */
 export class GitFailed extends Error {

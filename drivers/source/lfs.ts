@@ -15,7 +15,7 @@ import { readPointers, type LargeFile } from './lfs/pointer';
 import { findLfsServer } from './lfs/server';
 
 /** Files of a commit that were written, and where they came from. */
-export interface CheckedOut {
+interface CheckedOut {
   mirror: Mirror;
   remote: GitRemote;
   sha: string;

@@ -17,7 +17,7 @@ export interface Mirror {
 const packsMax = 40;
 
 /** Ready to be fetched into: there, whole as far as one can see, and nobody else at it. */
-export async function ensureMirror(mirror: Mirror, ctx: DriverContext): Promise<void> {
+async function ensureMirror(mirror: Mirror, ctx: DriverContext): Promise<void> {
   await killPreviousFetch(mirror);
   if (await isWhole(mirror)) return removeLeftovers(mirror.gitDir);
   await rm(mirror.gitDir, { recursive: true, force: true });

@@ -10,7 +10,7 @@ import type { DriverContext } from '../driver';
 import { SourceError } from '../source';
 import type { RemoteEndpoint } from './address';
 
-export interface WebRequest {
+interface WebRequest {
   method?: 'GET' | 'POST';
   headers?: Record<string, string>;
   body?: Buffer;

@@ -10,13 +10,13 @@ export interface PythonSource {
   uv: UvRelease;
 }
 
-export interface UvRelease {
+interface UvRelease {
   version: string;
   /** By platform and architecture as Node.js names them. */
   wheels: Partial<Record<string, { file: string; sha256: string }>>;
 }
 
-export const PUBLIC_INDEX = 'https://pypi.org/simple';
+const PUBLIC_INDEX = 'https://pypi.org/simple';
 
 /** Newer releases are put here with the hashes that the index states. */
 export const uvRelease: UvRelease = {

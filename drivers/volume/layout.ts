@@ -18,13 +18,13 @@ export interface VolumeRoot {
 }
 
 /** `size_gb` is kept by the driver whose volumes have no size of their own. */
-export interface Mark {
+interface Mark {
   owner_id: string;
   driver: string;
   size_gb?: number;
 }
 
-export type FoundVolume =
+type FoundVolume =
   { state: 'absent' } | { state: 'foreign'; detail: string } | { state: 'ours'; home: string; mark: Mark };
 
 const markName = '.svc-owner';
@@ -33,7 +33,7 @@ const markName = '.svc-owner';
 const passable = 0o711;
 
 /** The directory of a volume. Throws DriverError `invalid` for an id that is no plain name. */
-export function volumeDirectory(place: VolumeRoot, id: string): string {
+function volumeDirectory(place: VolumeRoot, id: string): string {
   if (!/^[a-z][a-z0-9_]{0,63}$/.test(id))
     throw new DriverError('invalid', 'The id of the volume cannot be the name of a directory.');
   return path.join(place.directory, id);

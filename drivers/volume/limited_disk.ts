@@ -20,7 +20,7 @@ import {
 } from './ext4';
 
 /** What happens at the end of the host. `kept`: the content is there again; `lost`: it goes with its processes. */
-export type DiskLife = 'kept' | 'lost';
+type DiskLife = 'kept' | 'lost';
 
 /** ext4(5): nothing waits until it is written, and nothing is written before it is needed. */
 const UNSYNCED = ['noatime', 'nobarrier', 'noinit_itable'];

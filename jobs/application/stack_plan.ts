@@ -2,7 +2,7 @@
 // type as many instances of its release as are desired; what runs an older one goes when those are healthy.
 import type { PresentInstance, DesiredProcess } from '../../models/stack';
 
-export interface StackPlan {
+interface StackPlan {
   start: { want: DesiredProcess; count: number }[];
   /** Ids of instances that are not desired any more. */
   retire: string[];

@@ -37,7 +37,7 @@ function processStatus(
   return process.status === 'running' ? 'running' : 'scaling';
 }
 
-export interface ObservedApplication {
+interface ObservedApplication {
   status: ApplicationStatus;
   current_deployment_id: string | null;
   processes: readonly ProcessState[];

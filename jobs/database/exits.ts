@@ -5,7 +5,7 @@ import { progressing, type JobContext, type Outcome } from '../job';
 import type { ExitHistory } from './row';
 
 /** `observed`: of the row, where the ends are remembered. `reason`: a sentence for users. */
-export interface ServerExit {
+interface ServerExit {
   observed: ExitHistory | null;
   reason: string;
   line: Omit<DatabaseLineInput, 'level' | 'message'>;

@@ -6,7 +6,7 @@ import { addMetricPoints, type MetricPointInput } from '../../models/metric_poin
 import type { JobContext } from '../job';
 import type { MetricsSample } from './row';
 
-export interface MeasuredServer {
+interface MeasuredServer {
   project_id: string;
   database_id: string;
   /** The database, or the replica. */

@@ -7,7 +7,7 @@ import { isCrashed, restartDelayMs, appendExit } from './backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
 import { appendInstanceLog, restartStop, type InstanceRow } from './row';
 
-export interface ExitCause {
+interface ExitCause {
   /** A sentence for users. */
   reason: string;
   /** It was not the app that ended: it is to be stopped. */

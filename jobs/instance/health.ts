@@ -12,7 +12,7 @@ const ANSWERED = 'answered';
 type Check = ReleaseSettings['health_check'];
 
 /** Of an instance, in the network that it is in. */
-export interface HealthTarget {
+interface HealthTarget {
   location: NetworkLocation;
   port: number;
 }

@@ -8,7 +8,7 @@ const LATE_MS = 60_000;
 /** A result is only read here. */
 const READ_EVERY_SECONDS_MAX = 10;
 
-export interface ImageHealth {
+interface ImageHealth {
   /** What it did, for people; null: healthy. */
   failure: string | null;
   /** It has failed as often as the image allows. */

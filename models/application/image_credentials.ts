@@ -1,7 +1,7 @@
 // Credentials for registries of others: the variable DOCKER_AUTH_CONFIG of the application holds what `docker login`
 // writes to its config.json. It is sealed as every variable is, and read when an image is pulled.
 
-export const CREDENTIALS_VARIABLE = 'DOCKER_AUTH_CONFIG';
+const CREDENTIALS_VARIABLE = 'DOCKER_AUTH_CONFIG';
 
 /** Names under which Docker keeps the credentials of its own registry. */
 const HUB_NAMES = ['docker.io', 'index.docker.io', 'https://index.docker.io/v1/', 'registry-1.docker.io'];

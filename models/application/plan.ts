@@ -9,7 +9,7 @@ import { named } from '../../db/statement';
 import { newSource, sourceOfPreset } from './source';
 import { randomWord } from '../../core/random_word';
 
-export interface ApplicationPlan {
+interface ApplicationPlan {
   values: Values;
   processes: { type: string; command: string | null; instances: number }[];
   variables: { key: string; value: string }[];

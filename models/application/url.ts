@@ -1,7 +1,7 @@
 // The address of what runs behind a host name of the platform (docs/decisions/0019-preview-urls.md).
 import type { Config } from '../../core/config';
 
-export type UrlSettings = Pick<Config, 'ingressPort' | 'ingressTlsPort' | 'ingressCertFile'>;
+type UrlSettings = Pick<Config, 'ingressPort' | 'ingressTlsPort' | 'ingressCertFile'>;
 
 const USUAL_PORTS = { http: 80, https: 443 };
 

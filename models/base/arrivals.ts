@@ -13,14 +13,14 @@ import {
 } from '../../core/snapshot';
 import { named } from '../../db/statement';
 
-export interface Arrival<Row> {
+interface Arrival<Row> {
   /** The place behind the row. */
   id: string;
   row: Row;
 }
 
 /** What is followed. */
-export interface ArrivalSource {
+interface ArrivalSource {
   table: string;
   /** Columns of a row, seq among them. */
   columns: string;

@@ -9,7 +9,7 @@ import type { Bucket } from '../bucket';
 import { askEngine } from './engine';
 import { GROUP, queryObjects, type ObjectVersion } from '../bucket_object/list';
 
-export interface ObjectsArguments {
+interface ObjectsArguments {
   limit?: number | null;
   cursor?: string | null;
   sort?: string | null;

@@ -43,7 +43,7 @@ export function bucketsOfProject(sql: Sql, projectId: string): Promise<BucketRow
   return sql.query(OF_PROJECT, [projectId]);
 }
 
-export interface KeyCredentials {
+interface KeyCredentials {
   accessKeyId: string;
   secretAccessKey: string;
   projectId: string;

@@ -18,9 +18,9 @@ export interface ObjectVersion {
 }
 
 /** `common_prefix` is set for a group of keys, and the rest is null then. */
-export type ListEntry = ObjectVersion & { common_prefix: string | null };
+type ListEntry = ObjectVersion & { common_prefix: string | null };
 
-export interface ListRange {
+interface ListRange {
   bucketId: string;
   prefix: string;
   delimiter: string | null;

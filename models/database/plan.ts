@@ -27,7 +27,7 @@ export interface MaintenanceWindow {
   hour_utc: number;
 }
 
-export interface DatabasePlan {
+interface DatabasePlan {
   values: Values;
   package: DatabasePackageRow;
   storage_gb: number;

@@ -42,7 +42,7 @@ export function poolsOf<Row>(sql: Sql, databaseId: string): Promise<Row[]> {
 }
 
 /** An endpoint whose program has a log. */
-export interface LoggedEndpoint {
+interface LoggedEndpoint {
   id: string;
   project_id: string;
   database_id: string;

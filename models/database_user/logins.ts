@@ -2,7 +2,7 @@
 // know several of one user. PostgreSQL knows one, so the new password has a login of its own there, with the same
 // rights: its name is that of the user with a number behind it, which nobody can choose.
 
-export interface Rotation {
+interface Rotation {
   username: string;
   /** In plain. */
   password: string;

@@ -11,7 +11,7 @@ import { DnsRecord } from '../dns_record';
 import { conflictingName, fqdnOf, identityOf, normalizeRecord, type RecordFields } from './rules';
 
 /** Whose records they are: the kind and id of a resource, and its project. */
-export interface RecordOwner {
+interface RecordOwner {
   type: string;
   id: string;
   project_id: string;

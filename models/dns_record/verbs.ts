@@ -72,7 +72,7 @@ export async function replaceRecords(
 }
 
 /** Deletes, updates and creates what is needed so that the zone has these records. @throws as createRecord */
-export async function setRecords(ctx: Context, zone: DnsZone, wanted: RecordFields[]): Promise<ChangedRecords> {
+async function setRecords(ctx: Context, zone: DnsZone, wanted: RecordFields[]): Promise<ChangedRecords> {
   const current = (await allRecords(ctx, zone)).filter(({ is_protected, managed_by }) => !is_protected && !managed_by);
   const byIdentity = new Map(current.map((record) => [identityOf(record), record]));
   const kept = new Set<string>();

@@ -77,7 +77,7 @@ function contextOf(id: string): string {
   return `dns_zones:${id}`;
 }
 
-export interface DnssecVerdict {
+interface DnssecVerdict {
   dnssec_status: DnsZone['dnssec_status'];
   dnssec_checked_at: string;
   /** The keys that stay; null where none goes. */

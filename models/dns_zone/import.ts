@@ -66,7 +66,7 @@ export interface ImportResult extends Omit<DnsImport, 'records'> {
   records: DnsRecord[];
 }
 
-export interface MergeOptions {
+interface MergeOptions {
   errors: ZoneFileError[];
   notes: ZoneFileError[];
   skipped: number;

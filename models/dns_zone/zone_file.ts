@@ -7,7 +7,7 @@ import { fqdnOf, type RecordFields } from '../dns_record/rules';
 import { zoneFileEntries, UnreadableZoneFile, type Entry, type Token } from './zone_file_tokens';
 
 /** A record of the file, its names absolute and without a trailing dot. */
-export interface ParsedRecord {
+interface ParsedRecord {
   line: number;
   /** Full name; null for a type that the platform does not have. */
   record: RecordFields | null;

@@ -85,7 +85,7 @@ export function instructionsFor(target: Target, ingress: Ingress, findings: Find
 }
 
 /** Visitors reach the platform: by a CNAME to the ingress, or because all addresses of the name are the ingress'. */
-export function isRouted(target: Target, ingress: Ingress, findings: Findings): boolean {
+function isRouted(target: Target, ingress: Ingress, findings: Findings): boolean {
   if (target.type !== 'apex' && findings.cname.includes(ingress.host)) return true;
   if (isProvenByRoute(target)) return false;
   const observed = [...findings.a, ...findings.aaaa];

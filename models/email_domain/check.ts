@@ -25,7 +25,7 @@ export interface CheckedDomain extends SendingName {
 }
 
 /** What a check writes. */
-export type DomainVerdict = Pick<
+type DomainVerdict = Pick<
   CheckedDomain,
   'status' | 'status_reason' | 'findings' | 'last_checked_at' | 'verified_at' | 'missing_since'
 >;

@@ -29,7 +29,7 @@ export interface MailHost {
   spf: string;
 }
 
-export type NeededRecord = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value' | 'priority'> & {
+type NeededRecord = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value' | 'priority'> & {
   selector?: string;
 };
 
@@ -49,7 +49,7 @@ export function dkimNameOf({ name }: Pick<SendingName, 'name'>, selector: string
 }
 
 /** Every record to create. */
-export function neededRecords(domain: SendingName, { host, spf }: MailHost): NeededRecord[] {
+function neededRecords(domain: SendingName, { host, spf }: MailHost): NeededRecord[] {
   const returnPath = returnPathOf(domain);
   const plain = { type: 'TXT', priority: null } as const;
   return [

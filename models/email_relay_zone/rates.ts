@@ -4,7 +4,7 @@ import type { Sql } from '../../core/context';
 import { named } from '../../db/statement';
 import type { EmailRelayZone } from '../email_relay_zone';
 
-export interface ZoneRates {
+interface ZoneRates {
   /** Ended within a day. */
   ended: number;
   /** Addresses that do not exist. */
@@ -12,8 +12,8 @@ export interface ZoneRates {
   complained: number;
 }
 
-export const BOUNCE_SHARE_MAX = 0.1;
-export const COMPLAINT_SHARE_MAX = 0.005;
+const BOUNCE_SHARE_MAX = 0.1;
+const COMPLAINT_SHARE_MAX = 0.005;
 /** Below these numbers a share says nothing. */
 const BOUNCES_MIN = 20;
 const COMPLAINTS_MIN = 3;
@@ -30,7 +30,7 @@ export async function ratesOf(sql: Sql, zoneId: string): Promise<ZoneRates> {
   return rates ?? { ended: 0, bounced: 0, complained: 0 };
 }
 
-export type RatesVerdict = Pick<EmailRelayZone, 'status' | 'status_reason' | 'suspended_at'>;
+type RatesVerdict = Pick<EmailRelayZone, 'status' | 'status_reason' | 'suspended_at'>;
 
 /** Active zones with too much of either are suspended; suspended ones come back after a day of better rates. */
 export function evaluateRates(

@@ -24,7 +24,7 @@ export interface GitContext {
 }
 
 /** Columns of an integration that say how to ask. */
-export interface IntegrationAccess {
+interface IntegrationAccess {
   id: string;
   provider: GitAccess['provider'];
   base_url: string | null;

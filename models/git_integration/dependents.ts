@@ -2,7 +2,7 @@
 import type { Context } from '../../core/context';
 import { named } from '../../db/statement';
 
-export interface Dependent {
+interface Dependent {
   type: string;
   id: string;
   name: string;

@@ -192,7 +192,7 @@ async function afterEnds(sql: Sql, ids: readonly string[], done: readonly Ended[
   );
 }
 
-export interface BouncedRecipient {
+interface BouncedRecipient {
   project_id: string;
   zone: string;
   recipient: string;

@@ -8,7 +8,7 @@ import type { MetricsArguments } from './span';
 
 const PROCESSES = named('select id, type from processes where application_id = $1 and project_id = $2 order by type');
 
-export interface ApplicationMetricsArguments extends MetricsArguments {
+interface ApplicationMetricsArguments extends MetricsArguments {
   id: string;
   metrics?: readonly string[] | null;
   process_id?: string | null;

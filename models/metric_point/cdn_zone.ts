@@ -8,7 +8,7 @@ import type { MetricsArguments } from './span';
 
 const DOMAINS = named('select id, hostname from cdn_domains where cdn_zone_id = $1 and deleted_at is null order by id');
 
-export interface CdnMetricsArguments extends MetricsArguments {
+interface CdnMetricsArguments extends MetricsArguments {
   id: string;
   metrics?: readonly string[] | null;
   domain_id?: string | null;

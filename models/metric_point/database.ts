@@ -11,7 +11,7 @@ const REPLICAS = named(
     order by id`,
 );
 
-export interface DatabaseMetricsArguments extends MetricsArguments {
+interface DatabaseMetricsArguments extends MetricsArguments {
   id: string;
   metrics?: readonly string[] | null;
   replica_id?: string | null;

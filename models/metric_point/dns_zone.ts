@@ -5,7 +5,7 @@ import { DnsZone } from '../dns_zone';
 import { metricSeries, type Metrics } from './series';
 import type { MetricsArguments } from './span';
 
-export interface DnsZoneMetricsArguments extends MetricsArguments {
+interface DnsZoneMetricsArguments extends MetricsArguments {
   id: string;
   metrics?: readonly string[] | null;
 }

@@ -8,7 +8,7 @@ import type { MetricsArguments } from './span';
 
 const DOMAINS = named('select id, name from email_domains where project_id = $1 and id = any($2) order by id');
 
-export interface EmailMetricsArguments extends MetricsArguments {
+interface EmailMetricsArguments extends MetricsArguments {
   id: string;
   metrics?: readonly string[] | null;
   email_domain_id?: string | null;

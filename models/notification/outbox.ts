@@ -69,7 +69,7 @@ const WITHDRAW = named(
   `update notifications set status = 'failed', error = $2, fence = fence + 1 where seq = $1 and status = 'pending'`,
 );
 
-export interface TestEnd {
+interface TestEnd {
   status: NotificationStatus;
   status_code: number | null;
   error: string | null;

@@ -13,7 +13,7 @@ import { noteChange } from '../base/row';
 import { projectAccess } from '../identity';
 import { sessionUser } from '../user';
 
-export interface Agreement {
+interface Agreement {
   client_id: string;
   name: string;
   scopes: readonly Scope[];

@@ -3,7 +3,7 @@ import type { Context, Sql } from '../../core/context';
 import { sha256 } from '../../core/tokens';
 import { named } from '../../db/statement';
 
-export type OauthPayload = Record<string, unknown>;
+type OauthPayload = Record<string, unknown>;
 
 interface Row {
   hash: string;

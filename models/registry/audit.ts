@@ -9,7 +9,7 @@ import { Registry } from '../registry';
 
 const ROBOT = named('select name from robot_accounts where id = $1');
 
-export interface ImageChange {
+interface ImageChange {
   registry: { id: string; name: string; project_id: string };
   action: 'image_pushed' | 'image_deleted';
   /** `shop/web:1.4`, or `shop/web@sha256:…` of an image without a tag. */

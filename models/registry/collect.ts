@@ -10,7 +10,7 @@ const BATCH = 500;
 const HELD_BATCH = 50;
 
 /** A manifest in a repository. */
-export interface StoredAt {
+interface StoredAt {
   repository: string;
   digest: string;
 }

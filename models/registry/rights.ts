@@ -9,7 +9,7 @@ import { keyIdentityById, projectAccess } from '../identity';
 import { RobotAccount } from '../robot_account';
 
 /** A registry as rights need it. */
-export interface RegistryOwner {
+interface RegistryOwner {
   id: string;
   project_id: string;
 }

@@ -1,7 +1,7 @@
 // Deploy keys: Ed25519 in the format of OpenSSH (PROTOCOL.key of its sources), made here and used here only.
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 
-export interface DeployKeyPair {
+interface DeployKeyPair {
   /** `ssh-ed25519 AAAA… comment`. */
   public_key: string;
   /** `SHA256:…`, as ssh-keygen shows it. */

@@ -2,7 +2,7 @@
 import { AggregatorRegistry, type Registry } from 'prom-client';
 import type { MetricList } from './messages';
 
-export interface MetricSum {
+interface MetricSum {
   /**
    * Keeps what a process that has ended had counted when it was last asked: Prometheus takes a counter that falls for
    * one begun anew.

@@ -5,7 +5,7 @@ import { StartupError } from '../../core/startup_error';
 import { watchHandover } from './handover';
 import type { FromWeb, MetricList, ToWeb } from './messages';
 
-export interface WebProcesses {
+interface WebProcesses {
   /** Of the API. */
   port: number;
   /** Resolves with the reason when one ends again and again. */
@@ -18,7 +18,7 @@ export interface WebProcesses {
   stop(): Promise<void>;
 }
 
-export interface WebProcessesOptions {
+interface WebProcessesOptions {
   webConcurrency: number;
   shutdownGraceSeconds: number;
   /** Environment variables that differ from those of this process. */

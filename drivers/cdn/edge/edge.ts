@@ -43,7 +43,7 @@ export interface CdnEngine {
 }
 
 /** What an engine adds to the edge. */
-export interface EngineParts {
+interface EngineParts {
   name: string;
   cache: ObjectCache;
   nodes(): readonly string[];

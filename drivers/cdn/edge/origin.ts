@@ -9,7 +9,7 @@ import type { Outbound } from '../../outbound';
 import { EDGE_FIELD, type CdnOriginSpec } from '../../cdn';
 import type { HeaderFields } from './headers';
 
-export interface OriginRequest {
+interface OriginRequest {
   method: string;
   /** Path and query string, as the visitor sent them. */
   target: string;

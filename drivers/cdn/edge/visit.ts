@@ -30,7 +30,7 @@ export interface ObjectRequest {
   countOrigin(): void;
 }
 
-export const CDN_NAME = 'edge';
+const CDN_NAME = 'edge';
 export const ORIGIN_FAILED = 'The origin of this address could not be reached.';
 const LOOPS_MAX = 8;
 

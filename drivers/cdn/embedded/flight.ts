@@ -22,7 +22,7 @@ export interface Flight {
   cancelStoring(): void;
 }
 
-export interface FlightOptions {
+interface FlightOptions {
   /** Bytes that the source has promised; null: not known. */
   announced: number | null;
   /** What grows beyond it is passed on but not kept. */

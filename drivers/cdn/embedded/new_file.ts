@@ -18,7 +18,7 @@ export interface NewFile {
   close(): Promise<void>;
 }
 
-export interface NewFileOptions {
+interface NewFileOptions {
   id: string;
   /** Its name until it is whole. */
   file: string;

@@ -81,7 +81,7 @@ interface Store {
   placing: Set<Promise<unknown>>;
 }
 
-export interface StoreLimits {
+interface StoreLimits {
   bytesMax: number;
   objectsMax: number;
   memoryBytesMax: number;

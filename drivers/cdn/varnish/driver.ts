@@ -12,7 +12,7 @@ import { openNode, type VarnishNode } from './node';
 import { serveThroughVarnish, type Front } from './serve';
 import { renderVcl } from './vcl';
 
-export interface VarnishOptions extends EdgeOptions {
+interface VarnishOptions extends EdgeOptions {
   nodes: readonly { host: string; port: number; cliPort: number }[];
   /** The file of -S. */
   secretFile: string;

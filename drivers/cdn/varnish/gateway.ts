@@ -19,7 +19,7 @@ import { decide, isEndKnown, type Decision } from '../edge/policy';
 import { purgeMatcher } from '../edge/purge_matcher';
 import { FIELD, withoutInternal } from './fields';
 
-export interface GatewayOptions {
+interface GatewayOptions {
   host: string;
   port: number;
   token: string;

@@ -22,7 +22,7 @@ export interface VarnishNode {
   close(): Promise<void>;
 }
 
-export interface NodeOptions {
+interface NodeOptions {
   host: string;
   port: number;
   cliPort: number;

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { FIELD, INTERNAL } from './fields';
 
-export interface VclOptions {
+interface VclOptions {
   /** Where Varnish reaches the gateway. */
   host: string;
   port: number;

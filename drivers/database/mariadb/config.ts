@@ -108,7 +108,7 @@ export function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 
-export function bufferPoolMb(memoryMb: number): number {
+function bufferPoolMb(memoryMb: number): number {
   return Math.floor(memoryMb * (memoryMb <= 512 ? 0.25 : 0.5));
 }
 

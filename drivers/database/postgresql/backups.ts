@@ -101,7 +101,7 @@ export async function openBackup(
 /**
  * Files of the log before the first one that a backup needs; the timeline is no part of the order (pg_archivecleanup).
  */
-export async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDirectory): Promise<void> {
+async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDirectory): Promise<void> {
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(absentIsNull);
   if (systemIdentifier === null) return;
   const archive = archiveDirectory(serverDirectory, systemIdentifier);

@@ -37,7 +37,7 @@ export function postgresqlContext(
   };
 }
 
-export interface BackgroundWork {
+interface BackgroundWork {
   end: Promise<unknown>;
   stop: AbortController;
 }

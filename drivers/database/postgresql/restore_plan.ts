@@ -58,7 +58,7 @@ async function planUntil(
 }
 
 /** That of the host where it has the data, else what the store says. */
-export async function historyOf(
+async function historyOf(
   engine: PostgresqlContext,
   source: ServerDirectory,
   systemIdentifier: string,

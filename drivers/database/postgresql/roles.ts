@@ -20,7 +20,7 @@ const groupOf: Record<ServerUser['access'], string> = {
 };
 
 /** Names that a user cannot have. */
-export function isReservedRole(username: string): boolean {
+function isReservedRole(username: string): boolean {
   return (
     /^(pg_|platform_)/.test(username) ||
     ['postgres', 'public', 'none', 'session_user', 'current_user', 'current_role'].includes(username)

@@ -18,7 +18,7 @@ const graceMs = 60_000;
 const processesBeside = 64;
 
 /** What cannot be changed while it runs, because the limits of its processes or its program are others. */
-export type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port'> & { bin: string };
+type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port'> & { bin: string };
 
 /** The unit of the server in place, or `aside`, beside it. */
 export type Which = 'server' | 'staging';

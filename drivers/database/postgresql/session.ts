@@ -23,7 +23,7 @@ const ours = [
 ];
 
 /** What it takes to get to a server. */
-export interface ServerLocation {
+interface ServerLocation {
   serverDirectory: ServerDirectory;
   spec: Pick<DatabaseServer, 'port'>;
 }

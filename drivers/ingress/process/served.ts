@@ -23,7 +23,7 @@ export interface Served {
 }
 
 /** What a control plane knows: certificates and answers to challenges. */
-export type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
+type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
   log(message: string, error: unknown): void;
 };
 

@@ -65,7 +65,7 @@ export function answerFrom(question: Question, labels: Labels): Answer {
   return answer;
 }
 
-export function isBelow(labels: Labels, apex: Labels): boolean {
+function isBelow(labels: Labels, apex: Labels): boolean {
   if (labels.length < apex.length) return false;
   return apex.every((label, index) => labels[labels.length - apex.length + index] === label);
 }

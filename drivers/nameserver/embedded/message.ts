@@ -4,7 +4,6 @@
 import type { Answer, Answered } from './answer';
 import { COOKIE_OPTION, DNSSEC_OK, PLAIN_UDP_BYTES, readEdns, type Edns } from './edns';
 import { keyOfLabels, readQuestionName, type Labels } from './names';
-import { negativeSection } from './negative';
 import { TYPE } from './rdata';
 import { recordHead } from './signer';
 
@@ -12,8 +11,6 @@ export const HEADER_BYTES = 12;
 /** What we offer, and what we send at most over UDP (RFC 9715 §3.1): no fragments on the way. */
 export const UDP_BYTES_MAX = 1232;
 const TCP_BYTES_MAX = 65_535;
-/** RFC 1035 §4.1.4. */
-const POINTER = 0xc000;
 
 const FLAG = {
   response: 0x8000,
@@ -68,7 +65,7 @@ export function readQuery(message: Buffer): Query | Malformed | null {
   };
 }
 
-export interface ResponseOptions {
+interface ResponseOptions {
   rcode: number;
   transport: 'udp' | 'tcp';
   /** Client cookie and ours (RFC 7873 §5.2). */
@@ -95,39 +92,12 @@ export function writeError(read: Query | Malformed, options: ResponseOptions): B
 /** Over UDP, what does not fit is left out: additional records without a word, others with TC (RFC 2181 §9). */
 export function writeResponse(query: Query, answer: Answer, options: Omit<ResponseOptions, 'rcode'>): Buffer {
   const most = (options.transport === 'tcp' ? TCP_BYTES_MAX : udpLimit(query)) - (options.reserve ?? 0);
-  const negative = writeNegative(query, answer, options.cookie, most);
-  if (negative) return negative;
   const full = write(query, answer, { ...options, rcode: answer.rcode });
   if (full.length <= most) return full;
   const lean = write(query, { ...answer, additional: [] }, { ...options, rcode: answer.rcode });
   if (lean.length <= most) return lean;
   const cut = { ...answer, answers: [], authority: [], additional: [] };
   return write(query, cut, { ...options, rcode: answer.rcode, truncate: true });
-}
-
-/** @returns null for an answer with records in other sections, or one that is too long */
-function writeNegative(query: Query, answer: Answer, cookie: Buffer | null, most: number): Buffer | null {
-  if (answer.answers.length > 0 || answer.additional.length > 0) return null;
-  const section = negativeSection(answer.authority);
-  if (!section) return null;
-  const { question, edns } = query;
-  const opt = edns && optRecord(edns, answer.rcode, cookie);
-  const start = HEADER_BYTES + question.length;
-  const end = start + section.bytes.length;
-  if (end + (opt?.length ?? 0) > most) return null;
-  const message = Buffer.allocUnsafe(end + (opt?.length ?? 0));
-  message.writeUInt16BE(query.id, 0);
-  message.writeUInt16BE(flagsOf(query, answer, answer.rcode, false), 2);
-  message.writeUInt32BE(0x0001_0000, 4);
-  message.writeUInt16BE(section.records, 8);
-  message.writeUInt16BE(opt ? 1 : 0, 10);
-  message.set(question, HEADER_BYTES);
-  message.set(section.bytes, start);
-  // Behind the name of the question come its type and class.
-  const pointer = POINTER | (start - 4 - section.apexBytes);
-  for (const position of section.pointers) message.writeUInt16BE(pointer, start + position);
-  if (opt) message.set(opt, end);
-  return message;
 }
 
 /** One message of a transfer. */

@@ -6,7 +6,7 @@ export type Labels = string[];
 const NAME_BYTES_MAX = 255;
 export const LABEL_BYTES_MAX = 63;
 
-export interface ReadName {
+interface ReadName {
   labels: Labels;
   /** Position behind the name. */
   end: number;

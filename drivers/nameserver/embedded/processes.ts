@@ -14,7 +14,7 @@ const SHORT_LIFE_MS = 30_000;
 const CLOSE_WITHIN_MS = 2_000;
 const LISTEN_AGAIN_MS = 1_000;
 
-export interface ProcessesOptions extends GroupOptions {
+interface ProcessesOptions extends GroupOptions {
   /** All that is served. */
   load(): AsyncIterable<ZoneText>;
   /** It has ended without having been asked to. */

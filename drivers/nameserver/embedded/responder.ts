@@ -55,7 +55,7 @@ export interface TransferRights {
   addresses: readonly string[];
 }
 
-export interface ResponderOptions {
+interface ResponderOptions {
   responsesPerSecond: number;
   lookUpAlias: AliasLookup;
   transfers: TransferRights;

@@ -23,7 +23,7 @@ export interface TsigState {
   time: number;
 }
 
-export const TSIG_ERROR = { BADSIG: 16, BADKEY: 17, BADTIME: 18 };
+const TSIG_ERROR = { BADSIG: 16, BADKEY: 17, BADTIME: 18 };
 /** Room that a signature takes at the end of a message. */
 export const TSIG_BYTES = 160;
 

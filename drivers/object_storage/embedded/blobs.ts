@@ -19,7 +19,7 @@ export interface Written {
 }
 
 /** Sees each piece, and the MD5 of all: what it throws keeps the file from being acknowledged. */
-export interface Watch {
+interface Watch {
   piece(piece: Buffer): void;
   end(md5: string): void;
 }

@@ -56,7 +56,7 @@ export interface ListedVersion {
   checksum_type: string | null;
 }
 
-export interface ListQuestion {
+interface ListQuestion {
   bucketId: string;
   prefix: string;
   delimiter: string | null;
@@ -65,7 +65,7 @@ export interface ListQuestion {
   limit: number;
 }
 
-export type BucketChange = Partial<
+type BucketChange = Partial<
   Pick<
     ServedBucket,
     | 'access'

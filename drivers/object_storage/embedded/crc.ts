@@ -8,7 +8,7 @@ export const POLYNOMIALS = { CRC32: 0xedb88320n, CRC32C: 0x82f63b78n, CRC64NVME:
 export type CrcName = keyof typeof POLYNOMIALS;
 export const CRC_BYTES: Record<CrcName, number> = { CRC32: 4, CRC32C: 4, CRC64NVME: 8 };
 
-export interface Crc {
+interface Crc {
   update(piece: Buffer): void;
   /** Of all pieces so far. */
   value(): bigint;

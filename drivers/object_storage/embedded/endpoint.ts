@@ -30,7 +30,7 @@ const KEEP_ALIVE_MS = 65_000;
 const IDLE_MS = 60_000;
 const TIMEOUT_CHECK_MS = 5_000;
 const CREATED_ELSEWHERE = 'Buckets are created with the API of the platform.';
-export interface EndpointOptions {
+interface EndpointOptions {
   catalog: ObjectCatalog;
   blobs: BlobStore;
   addresses: readonly string[];

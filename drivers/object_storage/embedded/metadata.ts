@@ -80,7 +80,7 @@ export function tagsOfHeader(request: S3Request): Record<string, string> | null 
 }
 
 /** @throws S3Error InvalidTag */
-export function checkedTags(pairs: readonly (readonly [string, string])[]): Record<string, string> {
+function checkedTags(pairs: readonly (readonly [string, string])[]): Record<string, string> {
   const tags = Object.fromEntries(pairs);
   const isValid = pairs.every(([key, value]) => key.length > 0 && key.length <= 128 && value.length <= 256);
   if (!isValid || pairs.length > TAGS_MAX || Object.keys(tags).length < pairs.length) throw new S3Error('InvalidTag');

@@ -16,7 +16,7 @@ export interface OpenFile {
   release(): void;
 }
 
-export interface OpenFiles {
+interface OpenFiles {
   /** A directory too. @throws ENOENT */
   open(file: string): Promise<OpenFile>;
   /** The file is about to be removed: its room on the disk is free when nobody reads it any more. */

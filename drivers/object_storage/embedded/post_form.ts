@@ -122,7 +122,7 @@ async function signer(
 }
 
 /** Every field must be what the policy says, and no field may be there that it does not mention. @throws S3Error */
-export function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): SizeLimits {
+function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): SizeLimits {
   const { expiration, conditions } = parsePolicy(policy);
   if (!(Date.parse(String(expiration)) > Date.now()))
     throw new S3Error('AccessDenied', 'The policy of the form has expired.');

@@ -1,7 +1,6 @@
 // A request to the endpoint, taken apart: path style or a host name of the bucket's own, key, query, headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KEY_BYTES_MAX } from '../../../core/objects';
-import type { ServedBucket } from './catalog';
 import { S3Error } from './errors';
 
 export interface S3Request {
@@ -17,13 +16,6 @@ export interface S3Request {
   query: readonly (readonly [string, string])[];
   /** The host name is that of a website. */
   isWebsite: boolean;
-}
-
-/** What the rest of a request knows. */
-export interface BucketRequest extends S3Request {
-  served: ServedBucket;
-  /** Access key, null for everybody; the owner for URLs that the API has signed. */
-  principal: string | null;
 }
 
 export interface HostNames {

@@ -16,7 +16,7 @@ import type { ObjectCatalog, ServedBucket, ServedKey } from './catalog';
 import { S3Error } from './errors';
 import { headerOf, queryOf, type S3Request } from './request';
 
-export const SKEW_MS = 15 * 60_000;
+const SKEW_MS = 15 * 60_000;
 
 export interface Caller {
   /** null = everybody. */

@@ -147,7 +147,7 @@ interface ExpectedChecksum {
 }
 
 /** What x-amz-checksum-… says, in a header or a trailer. @throws S3Error InvalidRequest */
-export function expectedChecksum(request: S3Request): ExpectedChecksum | null {
+function expectedChecksum(request: S3Request): ExpectedChecksum | null {
   const names = Object.keys(request.raw.headers).flatMap((name) => /^x-amz-checksum-(\w+)$/.exec(name)?.[1] ?? []);
   const trailer = /x-amz-checksum-(\w+)/i.exec(headerOf(request, 'x-amz-trailer') ?? '')?.[1];
   const given = [...names, ...(trailer ? [trailer.toLowerCase()] : [])].filter(

@@ -1,7 +1,7 @@
 // Writing to a file while the next pieces arrive: what has come meanwhile goes in one call.
 import type { FileHandle } from 'node:fs/promises';
 
-export interface WriteBehind {
+interface WriteBehind {
   /** Resolves when more may come. @throws what a write before has failed with */
   write(piece: Buffer): Promise<void>;
   /** Resolves when all of it is written. @throws Error of the file system */
@@ -10,7 +10,7 @@ export interface WriteBehind {
   settle(): Promise<void>;
 }
 
-export interface WriteBehindOptions {
+interface WriteBehindOptions {
   /** Held back until the disk has caught up. */
   waitingBytesMax?: number;
   /** A call of the file system waits for so many: each is a turn of a thread, which a busy host makes wait. */

@@ -9,7 +9,7 @@ const DEPTH_MAX = 16;
 const ELEMENTS_MAX = 60_000;
 
 /** Values of elements: text, an element, several of one name, or nothing. */
-export type XmlValue = string | number | boolean | null | undefined | XmlElements | readonly (string | XmlElements)[];
+type XmlValue = string | number | boolean | null | undefined | XmlElements | readonly (string | XmlElements)[];
 export interface XmlElements {
   [name: string]: XmlValue;
 }

@@ -5,7 +5,7 @@ import type { RgwApi } from './api';
 
 export const DRIVER_NAME = 'rgw';
 
-export type UserKind = 'bucket' | 'key';
+type UserKind = 'bucket' | 'key';
 
 export interface RgwUser {
   user_id: string;

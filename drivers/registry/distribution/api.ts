@@ -3,7 +3,7 @@
 import type { RegistryAccess } from '../../../core/registry_content';
 import { checkpoint, DriverError, type DriverContext } from '../../driver';
 
-export interface FoundManifest {
+interface FoundManifest {
   digest: string;
   media_type: string;
   content: Buffer;

@@ -15,7 +15,7 @@ import { openDistributionApi, type DistributionApi } from './api';
 import { parseEvents, type RegistryEvent } from './events';
 import { applyEvent, compareRegistry } from './mirror';
 
-export interface DistributionOptions extends RegistryServerOptions {
+interface DistributionOptions extends RegistryServerOptions {
   /** Where the platform reaches the server. */
   distributionUrl: string;
   /** What notifications carry as `Authorization: Bearer`; null: none are taken. */

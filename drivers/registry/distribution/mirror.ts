@@ -11,7 +11,7 @@ import type { RegistryEvent } from './events';
 const TAG_TURNS = 20;
 const TAG_MS = 100;
 
-export interface MirrorParts {
+interface MirrorParts {
   api: DistributionApi;
   content: RegistryContent;
 }

@@ -19,7 +19,7 @@ import { openRegistryServer, type RegistryServerOptions } from './server';
 import { issueToken } from './token_handler';
 import { openUploadFiles } from './uploads';
 
-export interface EmbeddedRegistryOptions extends RegistryServerOptions {
+interface EmbeddedRegistryOptions extends RegistryServerOptions {
   directory: string;
   /** `https://registry.example.com`, without a slash at its end: where clients find the token endpoint. */
   url: string;

@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 
 const EVERY_BYTES = 32 * 2 ** 20;
 
-export interface EarlySync {
+interface EarlySync {
   /** So much more has been written. */
   count(bytes: number): void;
   /** Resolves when none is under way. @throws what one has failed with: the kernel tells of a lost page only once */

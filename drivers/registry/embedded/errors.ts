@@ -19,7 +19,7 @@ const STATUS = {
   UNKNOWN: 500,
 } as const;
 
-export type RegistryErrorCode = keyof typeof STATUS;
+type RegistryErrorCode = keyof typeof STATUS;
 
 /** Ends a request. `message` is for people; `status` where it is not the usual one of the code. */
 export class RegistryError extends Error {

@@ -11,7 +11,7 @@ export interface RegistryServerOptions {
   certificate: { certFile: string; keyFile: string } | null;
 }
 
-export interface RegistryServer {
+interface RegistryServer {
   port: number;
   close(): Promise<void>;
 }

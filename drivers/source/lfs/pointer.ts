@@ -28,7 +28,7 @@ export async function readPointers(directory: string, paths: readonly string[]):
   return found;
 }
 
-export function parsePointer(text: string): Omit<LargeFile, 'path'> | null {
+function parsePointer(text: string): Omit<LargeFile, 'path'> | null {
   const oid = /^oid sha256:([0-9a-f]{64})$/m.exec(text)?.[1];
   const size = Number(/^size (\d{1,15})$/m.exec(text)?.[1] ?? NaN);
   return VERSION.test(text) && oid !== undefined && Number.isSafeInteger(size) ? { oid, size } : null;
