@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { escapeHtml } from '../core/html';
 import { mailDirectory } from '../core/mail_directory';
 import type { DkimRecord } from '../core/dkim';
 import { isPublished, type EmailFindings } from '../models/email_domain/instructions';
@@ -86,8 +87,4 @@ function listPage(messages: readonly StoredMessage[], mode: string): string {
 <style>body{font:14px sans-serif}td,th{text-align:left;padding:.3em .8em;border-bottom:1px solid #ccc}</style>
 <h1>Mail</h1><p>Mode: ${escapeHtml(mode)}. The last ${PAGE_SIZE} messages, the newest first.</p>
 <table><tr>${titles}</tr>${rows.join('\n')}</table>`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 }

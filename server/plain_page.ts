@@ -1,5 +1,6 @@
 // Pages for people who follow a link: plain HTML without scripts.
 import type { Response } from 'express';
+import { escapeHtml } from '../core/html';
 
 const HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',
@@ -44,10 +45,4 @@ export function formPage(
 /** A field of a query or a form; empty where it is missing or no text. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
-}
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

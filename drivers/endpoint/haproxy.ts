@@ -4,8 +4,8 @@
 import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import ipaddr from 'ipaddr.js';
 import { limits } from '../../core/limits';
+import { requireNetwork } from '../allowed_source';
 import { socketOf, type ServerDirectory } from '../hosted_server/server_directory';
 import { DriverError } from '../driver';
 import type { SpreadDriver, SpreadSpec } from '../endpoint';
@@ -112,10 +112,7 @@ function isOpen(sources: string[]): boolean {
 }
 
 function sourcesOf({ allowed_sources }: SpreadSpec): string[] {
-  const wrong = allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
-  if (wrong !== undefined)
-    throw new DriverError('invalid', `The source ${JSON.stringify(wrong)} is not a network in CIDR notation.`);
-  return ['127.0.0.1/32', '::1/128', ...allowed_sources].map((source) => `${source}\n`);
+  return ['127.0.0.1/32', '::1/128', ...allowed_sources.map(requireNetwork)].map((source) => `${source}\n`);
 }
 
 function portsOf(servers: SpreadSpec['servers']): number[] {

@@ -1,8 +1,8 @@
 // Pools: PgBouncer in front of the socket of one PostgreSQL server, as the user of that server. It knows verifiers of
 // passwords and no password: what a client proves to it, it proves to the server (PgBouncer, "auth_type").
-import { isIP } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
+import { requireNetwork } from '../allowed_source';
 import type { PooledServer } from '../database';
 import type { ServerDirectory } from '../hosted_server/server_directory';
 import { DriverError } from '../driver';
@@ -174,13 +174,6 @@ function socketDirectory({ data }: ServerDirectory, port: number): string {
     'unsupported',
     'The path of the data directory is too long for the sockets of poolers. Choose a shorter `PLATFORM_DATA_DIR`.',
   );
-}
-
-function requireNetwork(source: string): string {
-  const [address = '', bits = ''] = source.split('/');
-  const family = isIP(address);
-  if (family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)) return source;
-  throw new DriverError('invalid', `The source ${JSON.stringify(source)} is not a network in CIDR notation.`);
 }
 
 function quoted(value: string): string {

@@ -9,9 +9,8 @@
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import ipaddr from 'ipaddr.js';
 import type { HostedServerSpec } from '../hosted_server';
-import { DriverError } from '../driver';
+import { requireNetwork } from '../allowed_source';
 import { shellQuoted } from './driver';
 import type { DriverContext } from '../driver';
 import { HOST_NETWORK, type NetworkLocation } from '../network';
@@ -42,7 +41,7 @@ export interface ProxyContext extends EngineContext {
 }
 
 /** What it must know of the server. */
-export type ProxiedServer = HostedServerSpec & { id: string; size: { max_connections: number } };
+type ProxiedServer = HostedServerSpec & { id: string; size: { max_connections: number } };
 
 interface Rules {
   port: number;
@@ -188,10 +187,7 @@ function rulesOf(engine: ProxyContext, spec: ProxiedServer): Rules {
 }
 
 function sourcesOf({ allowed_sources }: ProxiedServer): string[] {
-  const wrong = allowed_sources.find((source) => !ipaddr.isValidCIDR(source));
-  if (wrong !== undefined)
-    throw new DriverError('invalid', `The source ${JSON.stringify(wrong)} is not a network in CIDR notation.`);
-  return allowed_sources;
+  return allowed_sources.map(requireNetwork);
 }
 
 function digestOf(engine: ProxyContext, spec: ProxiedServer): string {

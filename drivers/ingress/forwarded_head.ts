@@ -1,6 +1,7 @@
 // The head of a request as the instance gets it: without what was meant for this connection (RFC 9110 section 7.6.1),
 // with who asked and how.
 import { isIP } from 'node:net';
+import { HOP_BY_HOP } from '../../core/hop_by_hop';
 import { mintRequestId } from '../../core/ids';
 import { EDGE_FIELD } from '../cdn';
 import { withoutNamed } from './response_parser';
@@ -17,16 +18,7 @@ export interface Caller {
   port: string;
 }
 
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authorization',
-  'te',
-  'transfer-encoding',
-  'upgrade',
-  'expect',
-]);
+const DROPPED = new Set([...HOP_BY_HOP, 'host', 'proxy-authorization', 'expect']);
 const OURS = new Set([
   ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id'],
   EDGE_FIELD,
@@ -71,7 +63,7 @@ export function callerOf(
   };
 }
 
-export interface ForwardOptions {
+interface ForwardOptions {
   target: string;
   authority: string;
   caller: Caller;
@@ -115,7 +107,7 @@ export function forwardedTrailers(request: VisitorRequest): string {
 }
 
 function passes(name: string, trustProxy: number): boolean {
-  if (name === 'host' || HOP_BY_HOP.has(name)) return false;
+  if (DROPPED.has(name)) return false;
   // CGI and its heirs cannot tell X_Forwarded_For from X-Forwarded-For.
   const plain = name.includes('_') ? name.replaceAll('_', '-') : name;
   // CGI makes HTTP_PROXY of `Proxy`, and its programs send their requests there.

@@ -11,6 +11,7 @@ import http2, {
 } from 'node:http2';
 import { duplexPair, type Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import { HOP_BY_HOP } from '../../core/hop_by_hop';
 import type { IngressLimits } from './limits';
 
 export interface Http2Visitors {
@@ -26,7 +27,7 @@ type Field = [name: string, value: string];
 const STREAMS = 100;
 const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR } = http2.constants;
 /** Of the connection in memory alone (RFC 9113 section 8.2.2). */
-const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
+const DROPPED = new Set(HOP_BY_HOP);
 const OF_HANDSHAKE = new Set(['sec-websocket-protocol', 'sec-websocket-extensions', 'set-cookie', 'x-request-id']);
 
 /** `server` answers the requests; it listens nowhere itself. */
@@ -203,7 +204,7 @@ function outgoing(raw: readonly string[]): OutgoingHttpHeaders {
   const headers: Record<string, string[]> = {};
   for (let index = 0; index < raw.length; index += 2) {
     const name = (raw[index] as string).toLowerCase();
-    if (!HOP_BY_HOP.has(name)) (headers[name] ??= []).push(raw[index + 1] as string);
+    if (!DROPPED.has(name)) (headers[name] ??= []).push(raw[index + 1] as string);
   }
   return Object.fromEntries(
     Object.entries(headers).map(([name, values]) => [name, values.length === 1 ? values[0] : values]),

@@ -1,5 +1,6 @@
 // Parses the responses of an instance (RFC 9112). Strict: what is not clearly framed is an error, since
 // a connection is used for many requests and one response must never leak into the next.
+import { HOP_BY_HOP } from '../../core/hop_by_hop';
 
 export interface ResponseHead {
   status: number;
@@ -56,16 +57,7 @@ const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HAS_CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
 const HAS_KEEP_ALIVE = /(?:^|,)\s*keep-alive\s*(?:,|$)/i;
-/** RFC 9110 section 7.6.1 and older ones of the kind. */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'transfer-encoding',
-  'upgrade',
-  'proxy-authenticate',
-]);
+const DROPPED = new Set([...HOP_BY_HOP, 'proxy-authenticate']);
 
 export function responseParser(): ResponseParser {
   return {
@@ -178,7 +170,7 @@ function isHopByHop(name: string, value: string, framing: Framing): boolean {
   if (lower === 'transfer-encoding')
     framing.transfer = framing.transfer === null ? value : `${framing.transfer}, ${value}`;
   if (lower === 'keep-alive') framing.keepAliveSeconds = Number(/timeout=(\d{1,6})/i.exec(value)?.[1] ?? NaN) || null;
-  return HOP_BY_HOP.has(lower);
+  return DROPPED.has(lower);
 }
 
 /** Headers without those that a `Connection` header names as meant for one connection. Framing is never among them. */

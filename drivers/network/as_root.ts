@@ -5,6 +5,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
+import { openQueue, type InTurn } from '../../core/in_turn';
 import { run } from '../command';
 import { DriverError, driverContext } from '../driver';
 import type { DriverContext } from '../driver';
@@ -29,7 +30,7 @@ import {
 import type { Peer } from './peer_rules';
 import { entranceRules, memberRules, type Openings } from './rules';
 
-export interface RootNetworkOptions {
+interface RootNetworkOptions {
   directory: string;
   /** CIDR of IPv4 addresses, of which each network has four. */
   block: string;
@@ -48,7 +49,7 @@ interface Root extends RootNetworkOptions {
   /** Names of networks that are whole: made by this process, which starts units in them one after another. */
   whole: Set<string>;
   /** One change at a time: they share rules and numbers. */
-  queue: Promise<unknown>;
+  inTurn: InTurn;
 }
 
 const ADDRESSES_EACH = 4;
@@ -93,34 +94,28 @@ export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverC
   const tag = installationTag(options.directory);
   const table = await openHostTable({ ...options, tag, contents: () => contentsOf(options) }, ctx);
   const forwards = openPortForwards(options.directory, table, (name) => insideOf(options, name));
-  const root: Root = { ...options, tag, table, forwards, slots: null, whole: new Set(), queue: Promise.resolve() };
+  const root: Root = { ...options, tag, table, forwards, slots: null, whole: new Set(), inTurn: openQueue() };
   return {
     name: 'root',
     tag: root.tag,
     directory: root.directory,
     fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'root', way_out: true } }),
-    ensure: (name, context) => inTurn(root, () => ensure(root, name, context)),
-    ensureMember: (name, member, context) => inTurn(root, () => ensureMember(root, name, member, context)),
+    ensure: (name, context) => root.inTurn(() => ensure(root, name, context)),
+    ensureMember: (name, member, context) => root.inTurn(() => ensureMember(root, name, member, context)),
     forwards: {
       ...forwards,
-      set: (unitId, port, context) => inTurn(root, () => forwards.set(unitId, port, context)),
+      set: (unitId, port, context) => root.inTurn(() => forwards.set(unitId, port, context)),
     },
     find: (name) => find(root, name),
-    remove: (name, context) => inTurn(root, () => remove(root, name, context)),
+    remove: (name, context) => root.inTurn(() => remove(root, name, context)),
     list: () => list(root),
-    close: () => inTurn(root, () => close(root)),
+    close: () => root.inTurn(() => close(root)),
   };
 }
 
 async function close(root: Root): Promise<void> {
   root.table.close();
   if ((await list(root)).length === 0) await root.table.remove(driverContext(CLOSE_MS));
-}
-
-function inTurn<T>(root: Root, work: () => Promise<T>): Promise<T> {
-  const result = root.queue.then(work);
-  root.queue = result.catch(() => undefined);
-  return result;
 }
 
 async function ensure(root: Root, name: string, ctx: DriverContext): Promise<EnteredNetwork> {

@@ -6,6 +6,7 @@ import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import { access, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openQueues } from '../../core/in_turn';
 import { commandEnvironment, run } from '../command';
 import { DriverError, checkpoint } from '../driver';
 import type { DriverContext } from '../driver';
@@ -24,7 +25,7 @@ import { gateProgram } from './programs';
 import { outboundRules, type Openings } from './rules';
 import { openServiceSockets } from './host_ports';
 
-export interface UserNetworkOptions {
+interface UserNetworkOptions {
   directory: string;
   openings: Openings;
   /** A process that runs in the network of this name; null: none does, or nobody knows. */
@@ -33,8 +34,6 @@ export interface UserNetworkOptions {
 
 interface User extends UserNetworkOptions {
   hasWayOut: boolean;
-  /** One change of a network at a time. */
-  queues: Map<string, Promise<unknown>>;
 }
 
 const START_MS = 10_000;
@@ -47,27 +46,21 @@ const PASTA = ['--config-net', '--no-map-gw', '-4', '-q', '-t', 'none', '-u', 'n
 const PREPARE = `ip link set lo up && nft "$1" && shift && exec "$@"`;
 
 export async function openUserNetworks(options: UserNetworkOptions): Promise<NetworkDriver> {
-  const user: User = { ...options, hasWayOut: await hasTun(), queues: new Map() };
+  const user: User = { ...options, hasWayOut: await hasTun() };
+  // One change of a network at a time.
+  const inTurn = openQueues();
   const services = await openServiceSockets(options.directory, options.openings.services);
   return {
     name: 'user',
     tag: installationTag(options.directory),
     directory: options.directory,
     fingerprint: () => ({ healthy: true, reason: null, facts: { network: 'user', way_out: user.hasWayOut } }),
-    ensure: (name, ctx) => inTurn(user, name, () => ensure(user, name, ctx)),
+    ensure: (name, ctx) => inTurn(name, () => ensure(user, name, ctx)),
     find: (name) => (holderIn(networkDirectoryOf(user.directory, name)) === null ? null : locationOf(user, name)),
-    remove: (name) => inTurn(user, name, () => remove(user, name)),
+    remove: (name) => inTurn(name, () => remove(user, name)),
     list: () => listNetworkDirectories(user.directory),
     close: () => services.close(),
   };
-}
-
-function inTurn<T>({ queues }: User, name: string, work: () => Promise<T>): Promise<T> {
-  const result = (queues.get(name) ?? Promise.resolve()).then(work);
-  const settled = result.catch(() => undefined);
-  queues.set(name, settled);
-  void settled.then(() => queues.get(name) === settled && queues.delete(name));
-  return result;
 }
 
 async function ensure(user: User, name: string, ctx: DriverContext): Promise<EnteredNetwork> {

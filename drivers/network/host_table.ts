@@ -4,6 +4,7 @@
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { openQueue } from '../../core/in_turn';
 import { run } from '../command';
 import { driverContext } from '../driver';
 import type { DriverContext } from '../driver';
@@ -51,14 +52,9 @@ const CHECK_MS = 5_000;
 /** @throws DriverError where the host has no packet filter for us */
 export async function openHostTable(options: HostTableOptions, ctx: DriverContext): Promise<HostTable> {
   const table = tableOf(options.tag);
-  let queue: Promise<unknown> = Promise.resolve();
   let published: PublishedAddresses = new Map();
   // What the disk has is read and loaded before or behind a change of one element, never around it.
-  const inTurn = (work: () => Promise<void>): Promise<void> => {
-    const result = queue.then(work);
-    queue = result.catch(() => undefined);
-    return result;
-  };
+  const inTurn = openQueue();
   const loadAll = (within: DriverContext): Promise<void> => load(options, published, within);
   const ensure = (within: DriverContext): Promise<void> =>
     inTurn(async () => {

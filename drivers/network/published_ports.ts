@@ -7,6 +7,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openQueue, type InTurn } from '../../core/in_turn';
 import { commandEnvironment } from '../command';
 import { DriverError, driverContext } from '../driver';
 import type { NetworkDriver, PortForwards, PortLocations } from '../network';
@@ -32,7 +33,7 @@ interface Publisher {
   ports: PortLocations;
   /** To the program, while it runs. */
   control: Socket | null;
-  queue: Promise<unknown>;
+  inTurn: InTurn;
   isClosed: boolean;
 }
 
@@ -55,7 +56,7 @@ export function openPublishedPorts({ directory, forwards }: NetworkDriver, log: 
     log,
     ports: new Map(),
     control: null,
-    queue: Promise.resolve(),
+    inTurn: openQueue(),
     isClosed: false,
   };
   return {
@@ -69,11 +70,8 @@ export function openPublishedPorts({ directory, forwards }: NetworkDriver, log: 
 }
 
 function inTurn(publisher: Publisher, work: () => Promise<void>): Promise<void> {
-  const result = publisher.queue
-    .then(work)
-    .catch((error: unknown) => publisher.log('Ports of databases could not be led to the host.', error));
-  publisher.queue = result;
-  return result;
+  const log = (error: unknown): void => publisher.log('Ports of databases could not be led to the host.', error);
+  return publisher.inTurn(work).catch(log);
 }
 
 async function send(publisher: Publisher, ports: PortLocations): Promise<void> {

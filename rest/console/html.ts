@@ -1,10 +1,5 @@
-// Text as HTML: escaped, and the little Markdown that descriptions have.
-
-export function escape(text: string): string {
-  return text.replace(/[&<>"]/g, (sign) => ENTITIES[sign] as string);
-}
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+// The little Markdown that descriptions have, as HTML.
+import { escapeHtml } from '../../core/html';
 
 /** Paragraphs, lists, `code`, **bold** and [links](address). */
 export function markdown(text: string): string {
@@ -21,7 +16,7 @@ export function markdown(text: string): string {
 
 /** One line of it. */
 export function inline(text: string): string {
-  return escape(text.trim())
+  return escapeHtml(text.trim())
     .replace(/`([^`]+)`/g, '<code>$1</code>')
     .replace(/\*\*([^*]+)\*\*/g, '<b>$1</b>')
     .replace(/\[([^\]]+)\]\(((?:https?:\/\/|\/)[^)\s]+)\)/g, '<a href="$2">$1</a>');

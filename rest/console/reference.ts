@@ -1,7 +1,8 @@
 // The reference of all operations at /v2/docs, written on the server from the OpenAPI document: it is read at once, and
 // without a script. What is executed in the browser comes when somebody presses "Try it" (browser/docs.js).
 import type { OpenApiDocument, OperationObject, Parameter, Ref, Response, Schema } from '../openapi/document';
-import { escape, inline, markdown } from './html';
+import { escapeHtml } from '../../core/html';
+import { inline, markdown } from './html';
 
 /** Name of the assets' folder -> the page. */
 export function referencePage(document: OpenApiDocument, template: string): string {
@@ -37,7 +38,7 @@ function groupsOf({ tags, paths }: OpenApiDocument): Group[] {
 }
 
 function infoHtml({ info }: OpenApiDocument): string {
-  return `<h1>${escape(info.title)}</h1><details class="about"><summary>How to use the API</summary>${markdown(
+  return `<h1>${escapeHtml(info.title)}</h1><details class="about"><summary>How to use the API</summary>${markdown(
     info.description,
   )}</details>`;
 }
@@ -45,21 +46,21 @@ function infoHtml({ info }: OpenApiDocument): string {
 const anchor = (name: string): string => `group-${name.toLowerCase().replace(/\W+/g, '-')}`;
 
 function navigation({ name, operations }: Group): string {
-  return `<li><a href="#${anchor(name)}">${escape(name)}</a> <small>${operations.length}</small>`;
+  return `<li><a href="#${anchor(name)}">${escapeHtml(name)}</a> <small>${operations.length}</small>`;
 }
 
 function groupHtml(document: OpenApiDocument, { name, description, operations }: Group): string {
   const rows = operations.map((listed) => operationHtml(document, listed)).join('');
-  return `<section id="${anchor(name)}"><h2>${escape(name)}</h2><p>${inline(description)}</p>${rows}</section>`;
+  return `<section id="${anchor(name)}"><h2>${escapeHtml(name)}</h2><p>${inline(description)}</p>${rows}</section>`;
 }
 
 function operationHtml(document: OpenApiDocument, { method, path, operation }: Listed): string {
   const id = operation.operationId;
   const body = operation.requestBody?.content['application/json'];
   return [
-    `<details class="operation" id="${id}" data-path="${escape(path)}" data-method="${method}">`,
+    `<details class="operation" id="${id}" data-path="${escapeHtml(path)}" data-method="${method}">`,
     `<summary><span class="method ${method}">${method.toUpperCase()}</span> `,
-    `<code>${escape(path).replaceAll('/', '/<wbr>')}</code> <span>${escape(operation.summary)}</span></summary>`,
+    `<code>${escapeHtml(path).replaceAll('/', '/<wbr>')}</code> <span>${escapeHtml(operation.summary)}</span></summary>`,
     '<div class="body">',
     markdown(operation.description),
     parametersHtml(document, operation),
@@ -87,8 +88,8 @@ function table(rows: string[]): string {
 function row(name: string, type: string, required: boolean, description = '', schema: Schema = {}): string {
   const bounds = boundsOf(schema);
   const mark = required ? ' <b class="required">required</b>' : '';
-  return `<tr><th scope="row"><code>${escape(name)}</code>${mark}<td><small>${type}</small> ${inline(description)}${
-    bounds && ` <small>${escape(bounds)}</small>`
+  return `<tr><th scope="row"><code>${escapeHtml(name)}</code>${mark}<td><small>${type}</small> ${inline(description)}${
+    bounds && ` <small>${escapeHtml(bounds)}</small>`
   }`;
 }
 
@@ -127,7 +128,7 @@ function typeOf(document: OpenApiDocument, schema: Schema): string {
   if (schema.allOf) return schema.allOf.map((part) => typeOf(document, part)).join(' and ');
   if (schema.items) return `list of ${typeOf(document, schema.items)}`;
   const type = [schema.type ?? 'any'].flat().join(' or ');
-  return schema.format ? `${type} (${escape(schema.format)})` : type;
+  return schema.format ? `${type} (${escapeHtml(schema.format)})` : type;
 }
 
 function boundsOf(schema: Schema): string {
@@ -160,8 +161,8 @@ function samplesHtml({ operationId, 'x-codeSamples': samples }: OperationObject)
   const tabs = samples.map(({ label, source }, index) => {
     const id = `${operationId}-${index}`;
     const button = `<input type="radio" name="${operationId}-sample" id="${id}"${index ? '' : ' checked'}>`;
-    const text = `<pre tabindex="0"><code>${escape(source)}</code></pre>`;
-    return `${button}<label for="${id}">${escape(label)}</label>${text}`;
+    const text = `<pre tabindex="0"><code>${escapeHtml(source)}</code></pre>`;
+    return `${button}<label for="${id}">${escapeHtml(label)}</label>${text}`;
   });
   return `<fieldset class="samples"><legend>Samples</legend>${tabs.join('')}</fieldset>`;
 }
@@ -170,7 +171,7 @@ function schemasHtml(document: OpenApiDocument): string {
   return Object.entries(document.components.schemas ?? {})
     .map(([name, given]) => {
       const schema = given as Schema;
-      const names = schema.enum?.map((value) => `<code>${escape(String(value))}</code>`);
+      const names = schema.enum?.map((value) => `<code>${escapeHtml(String(value))}</code>`);
       const values = names ? `<p>${names.join(' ')}</p>` : '';
       return `<details id="schema-${name}"><summary><code>${name}</code></summary><div class="body">${markdown(
         schema.description ?? '',

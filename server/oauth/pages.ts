@@ -1,6 +1,7 @@
 // Pages of the authorisation server: plain HTML, usable without scripts.
 import { scopes as knownScopes, type Scope } from '../../core/scopes';
-import { escapeHtml, formPage } from '../plain_page';
+import { escapeHtml } from '../../core/html';
+import { formPage } from '../plain_page';
 import { noteGuess } from './guesses';
 import type { OauthContext } from './types';
 
@@ -81,7 +82,7 @@ export function loginPage(values: { email: string; failure: string; asksCode: bo
   return formPage('Log in', `${values.client} asks to act for you.`, `${said}${form}${forgotten}`);
 }
 
-export interface Consent {
+interface Consent {
   client: string;
   /** Where the person is sent afterwards; null for a device. */
   redirect: string | null;

@@ -1,21 +1,11 @@
 // Header fields on their way through the cache.
 import type { IncomingHttpHeaders } from 'node:http';
+import { HOP_BY_HOP } from '../../../core/hop_by_hop';
 import { EDGE_FIELD } from '../../cdn';
 
 export type HeaderFields = Record<string, string | string[]>;
 
-/** For one connection only (RFC 9110 §7.6.1). */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+const DROPPED = new Set([...HOP_BY_HOP, 'proxy-authenticate', 'proxy-authorization', 'trailer']);
 /** Not part of the key of an object, but known to change what some origins answer: a way to poison a cache. */
 const UNKEYED = new Set([
   'forwarded',
@@ -79,7 +69,7 @@ function pick(headers: IncomingHttpHeaders, keeps: (name: string) => boolean): H
   );
   const fields: HeaderFields = {};
   for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name) && keeps(name)) fields[name] = value;
+    if (value !== undefined && !DROPPED.has(name) && !named.has(name) && keeps(name)) fields[name] = value;
   return fields;
 }
 

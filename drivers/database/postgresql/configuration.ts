@@ -1,9 +1,9 @@
 // What a server is told: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Written anew from the spec
 // each time, tried by the server itself before they take the place of the old ones.
-import { isIP } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { readFile, rm } from 'node:fs/promises';
+import { requireNetwork } from '../../allowed_source';
 import { absentIsNull } from '../../files';
 import { DriverError } from '../../driver';
 import type { DriverContext } from '../../driver';
@@ -25,7 +25,7 @@ export interface Mode {
 
 /** Connections that only the platform uses. */
 const reservedConnections = 3;
-export const configurationFile = 'postgresql.conf';
+const configurationFile = 'postgresql.conf';
 
 /** A value as postgresql.conf takes it: a path or an address without quotes is a syntax error there. */
 export function quoted(value: string | number): string {
@@ -243,13 +243,6 @@ function ownNames(): string[] {
   } catch {
     return [];
   }
-}
-
-function requireNetwork(source: string): string {
-  const [address = '', bits = ''] = source.split('/');
-  const family = isIP(address);
-  if (family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)) return source;
-  throw new DriverError('invalid', `The source ${JSON.stringify(source)} is not a network in CIDR notation.`);
 }
 
 async function requireUnderstood(
