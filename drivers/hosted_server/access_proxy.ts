@@ -14,7 +14,7 @@ import { requireNetwork } from '../allowed_source';
 import { shellQuoted } from './driver';
 import type { DriverContext } from '../driver';
 import { HOST_NETWORK, type NetworkLocation } from '../network';
-import { connectInside, programFile } from '../network/programs';
+import { connectInside, readProgram } from '../network/programs';
 import type { PortToForward } from '../runtime';
 import { portToForward } from './forwarded_sources';
 import { unitOf as serverUnitOf } from './unit';
@@ -53,7 +53,7 @@ interface Rules {
 }
 
 /** The name that the process shows stays, whatever its source is called. */
-const program = { ...programFile(__dirname, 'access_proxy_program.js'), name: 'access_proxy.js' };
+const program = { ...readProgram(__dirname, 'access_proxy_program.js'), name: 'access_proxy.js' };
 const CLIENTS_MAX = 10_000;
 const noteName = 'access_proxy';
 const targetNoteName = 'access_proxy_target';

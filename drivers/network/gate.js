@@ -1,10 +1,10 @@
 // @ts-check
 // The holder of the network of an ordinary user: the namespace lives as long as this process does, and it takes
-// connections to ports of the network. A caller connects to the socket `gate` in its directory and writes the port and a
-// line end; it answers + or -, and then passes the bytes on both ways. This may not change, since the process outlives
-// the version of the platform that started it. At ports of services of the host, which are its further arguments, it
-// takes connections of the network and passes them to sockets of the host (host_ports.ts). It ends when its directory
-// goes. This file is copied into that directory and stands on its own.
+// connections to ports of the network. A caller connects to the socket `gate` in its directory and writes the port and
+// a line end; it answers + or -, and then passes the bytes on both ways. This may not change, since the process
+// outlives the version of the platform that started it. At ports of services of the host, which are its further
+// arguments, it takes connections of the network and passes them to sockets of the host (host_ports.ts). It ends when
+// its directory goes. This file is copied into that directory and stands on its own.
 'use strict';
 
 const fs = require('node:fs');

@@ -9,11 +9,11 @@ interface ProgramFile {
   text: string;
 }
 
-export const gateProgram = programFile(__dirname, 'gate.js');
+export const gateProgram = readProgram(__dirname, 'gate.js');
 /** Programs find it beside themselves. */
-export const connectInside = programFile(__dirname, 'connect_inside.js');
-export const publishedProgram = [programFile(__dirname, 'published_program.js'), connectInside] as const;
+export const connectInside = readProgram(__dirname, 'connect_inside.js');
+export const publishedProgram = [readProgram(__dirname, 'published_program.js'), connectInside] as const;
 
-export function programFile(directory: string, name: string): ProgramFile {
+export function readProgram(directory: string, name: string): ProgramFile {
   return { name, text: readFileSync(path.join(directory, name), 'utf8') };
 }

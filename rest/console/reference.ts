@@ -60,7 +60,8 @@ function operationHtml(document: OpenApiDocument, { method, path, operation }: L
   return [
     `<details class="operation" id="${id}" data-path="${escapeHtml(path)}" data-method="${method}">`,
     `<summary><span class="method ${method}">${method.toUpperCase()}</span> `,
-    `<code>${escapeHtml(path).replaceAll('/', '/<wbr>')}</code> <span>${escapeHtml(operation.summary)}</span></summary>`,
+    `<code>${escapeHtml(path).replaceAll('/', '/<wbr>')}</code> `,
+    `<span>${escapeHtml(operation.summary)}</span></summary>`,
     '<div class="body">',
     markdown(operation.description),
     parametersHtml(document, operation),
