@@ -29,11 +29,29 @@ const ED25519_PREFIX_BYTES = 12;
 /** A key of each algorithm, under selectors that nobody can guess: whoever publishes them owns the domain. */
 export async function newDkimKeys(role: DkimRecord['role']): Promise<DkimKey[]> {
   const selector = newSelector();
-  const [rsa, ed25519] = await Promise.all([
-    makePair('rsa', { modulusLength: RSA_BITS }),
-    makePair('ed25519', undefined),
-  ]);
+  const [rsa, ed25519] = await Promise.all([takeRsaPair(), makePair('ed25519', undefined)]);
   return [keyOf(selector, 'rsa', rsa, role), keyOf(`${selector}-e`, 'ed25519', ed25519, role)];
+}
+
+type Pair = Awaited<ReturnType<typeof makeRsaPair>>;
+
+/** The next one, made while nobody waits for it. */
+let spare: Promise<Pair> | null = null;
+
+/** RSA takes 50 to 500 ms of a processor: only the first domain of a process waits for that. */
+async function takeRsaPair(): Promise<Pair> {
+  const taken = spare;
+  spare = null;
+  try {
+    return await (taken ?? makeRsaPair());
+  } finally {
+    spare ??= makeRsaPair();
+    spare.catch(() => (spare = null));
+  }
+}
+
+function makeRsaPair(): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> {
+  return makePair('rsa', { modulusLength: RSA_BITS });
 }
 
 /** What of a key everybody may see. */

@@ -1,6 +1,6 @@
 // Domains from which projects send mail: whose they are is proven by the DNS, and looked at again and again.
 import type { Context } from '../core/context';
-import { newDkimKeys, type DkimRecord } from '../core/dkim';
+import type { DkimKey, DkimRecord } from '../core/dkim';
 import { problem, validationFailed } from '../core/errors';
 import { mintId, timeOfId } from '../core/ids';
 import { defineStates } from '../core/states';
@@ -51,8 +51,11 @@ export class EmailDomain extends Resource implements CheckedDomain {
   declare pending_since: string;
   declare missing_since: string | null;
 
-  /** @throws validation_failed for a public suffix, domain_taken, quota_exceeded, engine_unavailable */
-  static async create(ctx: Context, input: CreateEmailDomainInput): Promise<EmailDomain> {
+  /**
+   * @param keys made before the transaction, which holds locks
+   * @throws validation_failed for a public suffix, domain_taken, quota_exceeded, engine_unavailable
+   */
+  static async create(ctx: Context, input: CreateEmailDomainInput, keys: DkimKey[]): Promise<EmailDomain> {
     requireMailEngine(ctx);
     requireForeign(ctx, input.name);
     await requireUnverifiedElsewhere(ctx, input.name);
@@ -64,7 +67,7 @@ export class EmailDomain extends Resource implements CheckedDomain {
       dns: input.dns ?? 'automatic',
       open_tracking: input.open_tracking ?? false,
       click_tracking: input.click_tracking ?? false,
-      ...dkimColumns(ctx.secrets, id, await newDkimKeys('current')),
+      ...dkimColumns(ctx.secrets, id, keys),
     });
     return domain.settle(ctx);
   }
@@ -86,13 +89,16 @@ export class EmailDomain extends Resource implements CheckedDomain {
     await this.remove(ctx);
   }
 
-  /** @throws resource_busy while a rotation is open */
-  async rotateDkim(ctx: Context): Promise<this> {
+  /**
+   * @param next keys made before the transaction
+   * @throws resource_busy while a rotation is open
+   */
+  async rotateDkim(ctx: Context, next: DkimKey[]): Promise<this> {
     if (this.dkim_records.some(({ role }) => role === 'next'))
       throw problem('resource_busy', 'The record of the next DKIM key has not been found yet.', {
         resource_status: this.status,
       });
-    const keys = [...openDkimKeys(ctx.secrets, this), ...(await newDkimKeys('next'))];
+    const keys = [...openDkimKeys(ctx.secrets, this), ...next];
     await this.update(ctx, dkimColumns(ctx.secrets, this.id, keys));
     return this.settle(ctx);
   }

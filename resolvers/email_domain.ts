@@ -1,3 +1,4 @@
+import { newDkimKeys, type DkimKey } from '../core/dkim';
 import { page } from '../models/base/page';
 import { EmailDomain } from '../models/email_domain';
 import type { EmailFindings } from '../models/email_domain/instructions';
@@ -10,7 +11,7 @@ export const resolvers: Resolvers = {
     getEmailDomain: (_, { id }, ctx) => EmailDomain.get(ctx, id),
   },
   Mutation: {
-    createEmailDomain: (_, { input }, ctx) => EmailDomain.create(ctx, input),
+    createEmailDomain: (_, { input }, ctx) => EmailDomain.create(ctx, input, ctx.probed as DkimKey[]),
     updateEmailDomain: async (_, { id, input }, ctx) => (await EmailDomain.forUpdate(ctx, id)).change(ctx, input),
     deleteEmailDomain: async (_, { id }, ctx) => {
       await (await EmailDomain.forUpdate(ctx, id)).destroy(ctx);
@@ -18,7 +19,8 @@ export const resolvers: Resolvers = {
     },
     verifyEmailDomain: async (_, { id }, ctx) =>
       (await EmailDomain.forUpdate(ctx, id)).verify(ctx, ctx.probed as EmailFindings | null),
-    rotateEmailDomainDkim: async (_, { id }, ctx) => (await EmailDomain.forUpdate(ctx, id)).rotateDkim(ctx),
+    rotateEmailDomainDkim: async (_, { id }, ctx) =>
+      (await EmailDomain.forUpdate(ctx, id)).rotateDkim(ctx, ctx.probed as DkimKey[]),
   },
   EmailDomain: {
     dns_records: (domain, _, ctx) => domain.instructions(ctx),
@@ -26,5 +28,7 @@ export const resolvers: Resolvers = {
 };
 
 export const prepare: Record<string, Prepare> = {
+  createEmailDomain: () => newDkimKeys('current'),
   verifyEmailDomain: ({ id }, ctx) => EmailDomain.probe(ctx, id as string),
+  rotateEmailDomainDkim: () => newDkimKeys('next'),
 };
