@@ -14,10 +14,12 @@ import { goRelease } from '../drivers/toolchain/go_release';
 import { uvRelease } from '../drivers/toolchain/python_source';
 import { openToolchains } from '../drivers/toolchain/store';
 import { openSource } from '../drivers/source/git';
+import { openSourceUploads } from '../drivers/source/upload_files';
 import type { HostDrivers } from '../jobs/job';
 import { startLogShipper } from './log_shipper';
 import { warnOfClosedFolders } from './passable_directories';
 import { allLogs, openKindDrivers } from '../jobs/all_jobs';
+import { saveUploadsMark } from '../models/source_upload/work';
 import type { Platform } from '../platform/platform';
 import { openOutbound } from '../drivers/outbound';
 import { outboundOf } from '../platform/probes';
@@ -89,7 +91,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const outbound = outboundOf(config);
   const gitProviders = openGitProviders(outbound);
   const served = { cdn, outbound, gitProviders, ...servers };
-  const programs = { source, builder, runtime, images: openHostImages(config) };
+  const uploads = openSourceUploads(config.runtimeDir);
+  await saveUploadsMark(database, await uploads.ensureMark());
+  const programs = { source, uploads, builder, runtime, images: openHostImages(config) };
   const own = { ...programs, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = {
     ...own,

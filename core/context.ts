@@ -114,6 +114,8 @@ export interface Probes {
     /** All branches by name. Never throws for a failure of the repository. */
     listBranches(remote: GitRemote): Promise<BranchesResult>;
   };
+  /** What tells the directory that this process keeps source uploads in from others; null where no host was in it. */
+  sourceUploadsMark(): Promise<string | null>;
   /** Questions to a Git provider with a token. */
   git(access: GitAccess): GitProviderReads;
   gitOauth: GitOauth;

@@ -122,6 +122,12 @@ export const limits = {
   deploymentsRollbackMax: 10,
   deploymentsKeptMax: 100,
   processesPerApplication: 50,
+  sourceUploadsPerApplication: 50,
+  /** How long the address of an upload works. */
+  sourceUploadSeconds: 60 * 60,
+  /** An upload that no deployment uses is kept so long. */
+  sourceUploadKeptHours: 24,
+  sourceFilesMax: 300_000,
   previewHoursMin: 1,
   previewDaysMax: 30,
   domainVerificationHours: 72,

@@ -8,7 +8,7 @@ import { removeStack } from '../models/stack_removal';
 import { reconcileStack } from './application/reconcile_stack';
 import { applicationStatus, updateProcessStatuses } from './application/status';
 import { isPausedForGrowth } from './application/volume_growth';
-import { cacheLeftovers, mirrorLeftovers } from './deployment/leftovers';
+import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from './deployment/leftovers';
 import { removeDirectory } from './deployment/row';
 import {
   jittered,
@@ -38,7 +38,7 @@ const GOING_MS = 1_000;
 
 export const job: Job<ApplicationRow> = {
   table: Application.table,
-  leftovers: [cacheLeftovers, mirrorLeftovers],
+  leftovers: [cacheLeftovers, mirrorLeftovers, uploadLeftovers],
   host: true,
   prepare: (sql) => releaseAllLeases(sql, Application.table),
   states: Application.states,

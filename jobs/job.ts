@@ -20,6 +20,7 @@ import type { Outbound } from '../drivers/outbound';
 import type { RegistryDriver } from '../drivers/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
+import type { UploadFiles } from '../drivers/source/upload_files';
 import type { VolumeDrivers } from '../drivers/volume';
 import type { Values } from '../db/table';
 import type { ControlDatabase, Session } from '../db/control_database';
@@ -41,6 +42,8 @@ export interface Drivers {
 /** What builds and runs applications. One process at a time has it: the one that has the ingress of INGRESS_PORT. */
 export interface HostDrivers {
   source: SourceDriver;
+  /** Archives that were uploaded as sources. */
+  uploads: UploadFiles;
   builder: BuildDriver;
   runtime: RuntimeDriver;
   ingress: IngressDriver;

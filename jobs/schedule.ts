@@ -15,6 +15,7 @@ import {
   sweepSessions,
   type Swept,
 } from '../models/schedule';
+import { sweepSourceUploads } from '../models/source_upload/work';
 import type { Session } from '../db/control_database';
 import { rotateDays } from '../models/observation_day';
 import { allLeftovers } from './all_jobs';
@@ -47,6 +48,7 @@ const tasks: Record<string, Task> = {
   sweep_idempotency_records: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepIdempotencyRecords) },
   sweep_sessions: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSessions) },
   sweep_oauth_records: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepOauthRecords) },
+  sweep_source_uploads: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSourceUploads) },
   sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepInvitations) },
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepRateWindows) },
   turn_observation_days: { everyMs: HOUR_MS, run: rotateObservationDays },

@@ -11,7 +11,7 @@ import type {
 import { actorOf } from './activity';
 import { Application } from './application';
 import { imageMistakes } from './application/image_address';
-import type { Source } from './application/source';
+import { sourceOfUpload, type DeployedSource } from './application/source';
 import { hydrate, Resource } from './base/resource';
 import {
   probeSource,
@@ -23,6 +23,7 @@ import {
 import { queueDeployment, type NewDeployment } from './deployment/queue';
 import { ownDeployments } from './deployment/of_application';
 import { page, type Page } from './base/page';
+import { SourceUpload } from './source_upload';
 import type { Session } from '../db/control_database';
 
 /** One attempt to bring a version of the source to run. */
@@ -67,7 +68,7 @@ export class Deployment extends Resource {
   declare finished_at: string | null;
   declare activated_at: string | null;
   /** As it was when the deployment was asked for. */
-  declare source: Source;
+  declare source: DeployedSource;
   /** What the builder found (drivers/builder.ts BuildPlan); null before it has looked. */
   declare plan: { processes: Record<string, string>; release_command: string | null } | null;
   /** Whose files it runs: its own id, of a rollback that of the deployment which was built. */
@@ -102,7 +103,7 @@ export class Deployment extends Resource {
     asked: ProbedSource | null,
   ): Promise<Deployment> {
     const application = await Application.ofChild(ctx, applicationId);
-    const source = asked?.source ?? application.source;
+    const source = asked?.source ?? (await sourceFor(ctx, application, input));
     requireDeployable(source, input);
     if (source.type === 'image') await requireImages(ctx);
     const mistakes = input.image == null ? [] : imageMistakes(ctx, 'image', input.image);
@@ -162,6 +163,17 @@ export class Deployment extends Resource {
     const who = ctx.identity?.user?.name ?? ctx.identity?.name;
     return this.move(ctx, 'canceled', { status_reason: `Canceled by ${who}.`, finished_at: new Date().toISOString() });
   }
+}
+
+/** The upload that a request names, else the source of the application. @throws reference_not_found */
+async function sourceFor(
+  ctx: Context,
+  application: Application,
+  input: CreateDeploymentInput,
+): Promise<DeployedSource | null> {
+  if (input.source_upload_id == null) return application.source;
+  const { id, sha256, size_bytes } = await SourceUpload.toDeploy(ctx, application, input.source_upload_id);
+  return sourceOfUpload({ id, sha256: sha256 as string, size_bytes: size_bytes as number });
 }
 
 /** Queues it for the caller, and says so in the activity. */

@@ -11,6 +11,7 @@ import { openObjectStorage } from '../drivers/object_storage/open';
 import { openOutbound, type Outbound } from '../drivers/outbound';
 import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../drivers/source';
 import { openSource } from '../drivers/source/git';
+import { openSourceUploads } from '../drivers/source/upload_files';
 import { zoneProbes } from './zone_probes';
 
 /** Opens nothing yet: the folder for sources is made when a repository is first asked. */
@@ -33,6 +34,7 @@ export function openProbes(config: Config): Probes {
       resolveCommit: async (remote, wanted) => resolveCommit(await source(), remote, wanted),
       listBranches: async (remote) => listBranches(await source(), remote),
     },
+    sourceUploadsMark: () => openSourceUploads(config.runtimeDir).readMark(),
     bucketObjects: bucketObjects(config),
     check: (check) => monitor().check(check),
     git: (access) => providers().client(access),

@@ -17,6 +17,7 @@ import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
 import { openDrain } from './drain';
 import { framingError } from './framing';
+import { isSourceUpload } from './source_uploads';
 
 export interface HttpServer {
   port: number;
@@ -63,8 +64,9 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   };
   server.on('request', handle);
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    // A body that will be refused for its size needs not be sent.
-    if (!(Number(request.headers['content-length']) > limits.bodyBytesMax)) response.writeContinue();
+    // A body that will be refused for its size needs not be sent; an upload asks for its own.
+    if (!isSourceUpload(request) && !(Number(request.headers['content-length']) > limits.bodyBytesMax))
+      response.writeContinue();
     handle(request, response);
   });
   server.on('checkExpectation', handle);
@@ -123,6 +125,8 @@ function rejectRequest(
   baseUrl: string,
 ): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+  // It has a time-out of its own.
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && last && isSourceUpload(last.response.req)) return;
   const code =
     error.code === 'HPE_HEADER_OVERFLOW'
       ? 'headers_too_large'

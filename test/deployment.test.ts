@@ -35,6 +35,7 @@ describe('create', () => {
       branch: 'main',
       commit_sha: head,
       image: null,
+      source: { type: 'git', source_upload_id: null, sha256: null, bytes: null },
       clear_cache: false,
       trigger: 'manual',
       source_deployment_id: null,

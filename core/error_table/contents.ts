@@ -44,6 +44,13 @@ export const contentErrors = {
     remedy: 'Use a volume and an application in the same region.',
     retryable: false,
   },
+  archive_invalid: {
+    status: 422,
+    title: 'Archive invalid',
+    meaning: 'The uploaded archive is damaged, or contains what a source may not contain.',
+    remedy: '`detail` says what is wrong. Create another upload and send a corrected archive.',
+    retryable: false,
+  },
   volume_size_must_increase: {
     status: 422,
     title: 'Volume size must increase',

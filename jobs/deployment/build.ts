@@ -2,12 +2,15 @@
 import { databaseTrust } from '../database/trust';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { limits as platformLimits } from '../../core/limits';
 import { hasBuild } from '../../drivers/builder';
 import { readFailure } from '../../drivers/builder/dockerfile_failure';
 import { DriverError, asDriverErrors } from '../../drivers/driver';
 import type { UnitLimits } from '../../drivers/runtime';
 import { SourceError, type Commit } from '../../drivers/source';
+import { unpackSource } from '../../drivers/source/archive/unpack';
 import { addProcessTypes, wakeStackAndQueue } from '../../models/deployment_work';
+import { isLocalChange } from '../../models/source_upload/work';
 import { findPlanning, type Planning } from '../../models/deployment_plan';
 import { progressing, type JobContext, type Outcome, requireHost } from '../job';
 import { requireRemote } from '../source_remote';
@@ -86,6 +89,7 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
     await abortWhenCanceled(row, ctx, (inner) => source.exportTemplate(template, artifactDirectory(row, ctx), inner));
     return {};
   }
+  if (type === 'upload') return unpackUpload(row, ctx);
   if (type !== 'git')
     throw new DeploymentFailure('This platform cannot run images yet. Use a Git repository as the source.');
   const commit = await fetchCommit(row, ctx);
@@ -101,6 +105,29 @@ async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> 
     commit_author: commit.author,
     ...(row.branch === null && { branch: commit.branch }),
   };
+}
+
+/** The files of an upload in the place of a repository's. */
+async function unpackUpload(row: DeploymentRow, ctx: JobContext): Promise<object> {
+  const { source_upload_id: id = '', sha256 = '', bytes = 0 } = row.source;
+  const say = (message: string): Promise<void> => appendDeploymentLog(row, ctx, 'build', message);
+  await say(`-----> Upload ${id} (${(bytes / 1e6).toFixed(1)} MB, SHA-256 ${sha256.slice(0, 12)}…)`);
+  if (await isLocalChange(ctx.sql, row.application_id))
+    await say('Local changes: this deployment is made of an upload and not of the source of the application.');
+  const file = await requireHost(ctx).uploads.find(id, sha256);
+  if (file === null)
+    throw new DeploymentFailure(
+      'The archive of the upload is no longer on the host that builds. Upload the source again, and deploy that.',
+    );
+  const limits = { bytes: ctx.config.sourceSizeMb * 2 ** 20, files: platformLimits.sourceFilesMax };
+  const { folder } = await abortWhenCanceled(row, ctx, (inner) =>
+    unpackSource(file, artifactDirectory(row, ctx), limits, inner),
+  );
+  if (folder !== null)
+    await say(
+      `All files are in the folder ${folder}. If the application begins there, set build.root_directory to it.`,
+    );
+  return {};
 }
 
 async function fetchCommit(row: DeploymentRow, ctx: JobContext): Promise<Commit> {

@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { unusedArtifacts, withoutApplicationRow } from '../../models/retention';
+import { withoutUploadRow } from '../../models/source_upload/work';
 import { allAtOnce, type Leftovers } from '../declarations';
 import type { Drivers, HostDrivers } from '../job';
 import { removeDirectory } from './row';
@@ -26,6 +27,19 @@ export const mirrorLeftovers: Leftovers = {
   list: ({ host }, ctx) => allAtOnce(host ? host.source.listMirrors(ctx) : Promise.resolve([])),
   withoutRow: withoutApplicationRow,
   remove: (id, { source }, ctx) => source.removeMirror(id, ctx),
+};
+
+/** What is left of archives that were not received to their end is too old for whoever would send it. */
+const OLD_PART_MS = 60 * 60_000;
+
+export const uploadLeftovers: Leftovers = {
+  kind: 'source upload',
+  async *list({ host }) {
+    await host?.uploads.removeOldParts(OLD_PART_MS);
+    yield* allAtOnce(host ? host.uploads.list() : Promise.resolve([]));
+  },
+  withoutRow: withoutUploadRow,
+  remove: (id, { uploads }) => uploads.remove(id),
 };
 
 async function namesIn({ host }: Drivers, directory: keyof HostDrivers['directories']): Promise<string[]> {

@@ -5,7 +5,7 @@ import type { LogLevel, LogStep } from '../../core/log_line';
 import type { BuildPlan } from '../../drivers/builder';
 import { DriverError, type DriverContext } from '../../drivers/driver';
 import { removeTree } from '../../drivers/remove_tree';
-import type { Source } from '../../models/application/source';
+import type { DeployedSource } from '../../models/application/source';
 import { hasStatus } from '../../models/deployment_work';
 import { appendLogLines } from '../../models/log_line';
 import { type JobContext, type LoopRow, requireHost } from '../job';
@@ -23,7 +23,7 @@ export interface DeploymentRow extends LoopRow {
   image: string | null;
   clear_cache: boolean;
   trigger: string;
-  source: Source;
+  source: DeployedSource;
   plan: StoredPlan | null;
   artifact_id: string | null;
   artifact_kept: boolean;

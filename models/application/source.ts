@@ -24,6 +24,13 @@ export interface Source {
   template: string | null;
 }
 
+/** What a deployment is made of: the source of its application, or an upload. */
+export interface DeployedSource extends Source {
+  source_upload_id?: string;
+  sha256?: string;
+  bytes?: number;
+}
+
 type SourceField = Exclude<keyof Source, 'type'>;
 
 const NO_REPOSITORY = {
@@ -37,7 +44,19 @@ const FIELDS: Record<Source['type'], readonly SourceField[]> = {
   git: ['git_integration_id', 'repository_id', 'shared_repository_id', 'repository_url', 'branch'],
   image: ['image', 'registry_id'],
   template: ['template'],
+  upload: [],
 };
+
+/** The source of one deployment that is made of an upload. */
+export function sourceOfUpload({ id, sha256, size_bytes }: UploadedArchive): DeployedSource {
+  return { ...EMPTY, type: 'upload', source_upload_id: id, sha256, bytes: size_bytes };
+}
+
+interface UploadedArchive {
+  id: string;
+  sha256: string;
+  size_bytes: number;
+}
 
 /** The source that a preset fills in. */
 export function sourceOfPreset({ template, image }: PresetDefinition): Source {
@@ -91,6 +110,7 @@ function foreignFields(source: Source): FieldError[] {
 }
 
 function missingFields(source: Source): FieldError[] {
+  if (source.type === 'upload') return [];
   if (source.type !== 'git')
     return source[source.type] === null ? [required(source.type, `is required for the type ${source.type}`)] : [];
   if (source.repository_id !== null && source.git_integration_id === null) {

@@ -1,7 +1,7 @@
 // The one way a deployment comes into being: asked for, pushed, rolled back to, or of a preview.
 import { problem } from '../../core/errors';
 import { mintId, timeOfId } from '../../core/ids';
-import type { Source } from '../application/source';
+import type { DeployedSource } from '../application/source';
 import type { Session } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { cancelOlderPushes } from './cancel';
@@ -11,7 +11,7 @@ export interface NewDeployment {
   application: { id: string; project_id: string };
   preview_id?: string | null;
   /** As it is now: what is queued does not change with the application. */
-  source: Source;
+  source: DeployedSource;
   branch: string | null;
   /** Full, as the remote has it: it is built, whatever the branch has become by then. */
   commit_sha: string | null;

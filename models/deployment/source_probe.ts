@@ -20,7 +20,7 @@ export async function probeSource(
 ): Promise<ProbedSource | null> {
   const application = await Application.get(ctx, applicationId).catch(() => null);
   const source = application?.source ?? null;
-  if (!source || !isGit(source) || validateInput(source, input).length) return null;
+  if (!source || input.source_upload_id != null || !isGit(source) || validateInput(source, input).length) return null;
   const wanted = { branch: input.branch ?? source.branch, commit: input.commit_sha };
   const answer = await resolveSource(ctx, source, wanted);
   return { source, answer };
@@ -71,12 +71,17 @@ function failedField(failure: Failure, input: CreateDeploymentInput): string | n
 const FOR = { branch: 'git', commit_sha: 'git', image: 'image' } as const;
 
 function validateInput({ type }: Source, input: CreateDeploymentInput): FieldError[] {
+  if (type === 'upload' && input.source_upload_id == null)
+    return [{ field: 'source_upload_id', code: 'required', detail: 'is required for a source of the type upload' }];
   const wrong = (Object.keys(FOR) as (keyof typeof FOR)[]).filter(
     (field) => input[field] != null && FOR[field] !== type,
   );
   return wrong.map((field) => ({
     field,
     code: 'depends_on',
-    detail: `is for a source of the type ${FOR[field]}; this one is ${type}`,
+    detail:
+      input.source_upload_id == null
+        ? `is for a source of the type ${FOR[field]}; this one is ${type}`
+        : 'cannot be combined with source_upload_id',
   }));
 }

@@ -9,6 +9,8 @@ import { core } from '../support/world';
 const ADDED_VALUES = [
   // Of GET /v2/me and of keys: who uses no authorisation server never sees it.
   'TokenKind.oauth',
+  // Of applications that were set so, and of deployments: who uploads no source never sees it.
+  'ApplicationSourceType.upload',
 ];
 
 const FILE = path.resolve(__dirname, '../../docs/contract/fields.tsv');

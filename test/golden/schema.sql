@@ -838,6 +838,7 @@ CREATE UNIQUE INDEX deployments_number ON public.deployments USING btree (applic
 CREATE INDEX deployments_of_artifact ON public.deployments USING btree (artifact_id);
 CREATE INDEX deployments_of_preview ON public.deployments USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX deployments_of_project ON public.deployments USING btree (project_id);
+CREATE INDEX deployments_of_upload ON public.deployments USING btree (((source ->> 'source_upload_id'::text))) WHERE ((source ->> 'source_upload_id'::text) IS NOT NULL);
 
 create table dns_records (
   id text collate "C" not null,
@@ -1216,6 +1217,13 @@ create table git_repositories (
 CREATE INDEX git_repositories_due ON public.git_repositories USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE UNIQUE INDEX git_repositories_hook ON public.git_repositories USING btree (hook_hash);
 CREATE UNIQUE INDEX git_repositories_of_integration ON public.git_repositories USING btree (git_integration_id, repository_id) WHERE (deleted_at IS NULL);
+
+create table host_directories (
+  name text collate "C" not null,
+  mark text not null,
+  updated_at timestamp(3) with time zone not null default now(),
+  constraint host_directories_pkey PRIMARY KEY (name)
+);
 
 create table idempotency_records (
   scope text not null,
@@ -1909,6 +1917,32 @@ create table shared_repository_projects (
   constraint shared_repository_projects_shared_repository_id_foreign FOREIGN KEY (shared_repository_id) REFERENCES shared_repositories(id) ON DELETE CASCADE
 );
 CREATE INDEX shared_repository_projects_by_project ON public.shared_repository_projects USING btree (project_id, shared_repository_id);
+
+create table source_uploads (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  status text not null default 'waiting'::text,
+  status_reason text,
+  sha256 text collate "C",
+  size_bytes bigint,
+  bytes_max bigint not null,
+  expires_at timestamp(3) with time zone not null,
+  receiving_until timestamp(3) with time zone,
+  last_used_at timestamp(3) with time zone not null default now(),
+  constraint source_uploads_application FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint source_uploads_pkey PRIMARY KEY (id),
+  constraint source_uploads_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint source_uploads_ready CHECK (((status <> 'ready'::text) OR ((sha256 IS NOT NULL) AND (size_bytes IS NOT NULL)))),
+  constraint source_uploads_status CHECK ((status = ANY (ARRAY['waiting'::text, 'ready'::text, 'refused'::text])))
+);
+CREATE INDEX source_uploads_by_id ON public.source_uploads USING btree (application_id, id);
+CREATE INDEX source_uploads_by_status ON public.source_uploads USING btree (application_id, status, id);
+CREATE INDEX source_uploads_of_project ON public.source_uploads USING btree (project_id);
+CREATE INDEX source_uploads_unused ON public.source_uploads USING btree (last_used_at);
 
 create table usage_spans (
   id bigint not null default nextval('usage_spans_id_seq'::regclass),

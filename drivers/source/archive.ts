@@ -1,0 +1,140 @@
+// Archives that people upload as a source: a gzipped tar or a zip. Each entry is judged by its name and kind before
+// anything of it is read, and what all of them take is known before it is written. Whoever sends one is a stranger.
+import { open } from 'node:fs/promises';
+import { SourceError } from '../source';
+import { checkpoint, type DriverContext } from '../driver';
+import { brokenArchive, type ArchiveEntry, type EntryKind, type RawEntry } from './archive/entry';
+import { tarEntries } from './archive/tar';
+import { zipEntries } from './archive/zip';
+import { leftOutOf, partsOfEntry } from './archive/names';
+
+export interface ArchiveLimits {
+  bytes: number;
+  files: number;
+}
+
+export interface ArchiveTotals {
+  files: number;
+  bytes: number;
+  /** The one folder that all files are in, null where there are several or files beside it. */
+  folder: string | null;
+}
+
+const MAGIC_BYTES = 512;
+/** How other formats begin, and what they are. */
+const OTHERS: [start: string, name: string][] = [
+  ['425a68', 'a bzip2 file'],
+  ['fd377a585a00', 'an xz file'],
+  ['28b52ffd', 'a Zstandard file'],
+  ['377abcaf271c', 'a 7-Zip archive'],
+  ['526172211a07', 'a RAR archive'],
+];
+
+type Format = 'tar' | 'zip';
+
+/** The format by its first bytes. @throws SourceError refused */
+async function formatOf(file: string): Promise<Format> {
+  const handle = await open(file);
+  const head = Buffer.alloc(MAGIC_BYTES);
+  const { bytesRead } = await handle.read(head, 0, MAGIC_BYTES, 0).finally(() => handle.close());
+  if (bytesRead === 0) throw brokenArchive('The upload is empty.');
+  if (head[0] === 0x1f && head[1] === 0x8b) return 'tar';
+  if (head.readUInt32BE(0) === 0x504b0304 || head.readUInt32BE(0) === 0x504b0506) return 'zip';
+  if (head.subarray(257, 262).toString('latin1') === 'ustar')
+    throw brokenArchive('The upload is a tar archive without compression. Compress it with gzip.');
+  const other = OTHERS.find(([start]) => head.toString('hex').startsWith(start));
+  throw brokenArchive(
+    `The upload is ${other?.[1] ?? 'no archive'}. Send a tar archive compressed with gzip, or a zip.`,
+  );
+}
+
+/**
+ * Hands each entry that belongs to the source to `visit`, which must read its content to the end or not at all.
+ * @throws SourceError `refused` for what is broken or leads out of the source, `too_large` beyond the limits
+ */
+export async function walkArchive(
+  file: string,
+  limits: ArchiveLimits,
+  visit: (entry: ArchiveEntry) => Promise<void>,
+  ctx: DriverContext,
+): Promise<ArchiveTotals> {
+  const format = await formatOf(file);
+  const walk = openWalk(format, limits);
+  for await (const raw of format === 'zip' ? zipEntries(file) : tarEntries(file)) {
+    checkpoint(ctx);
+    walk.charge(raw);
+    const entry = await walk.judge(raw);
+    if (entry) await visit(entry);
+  }
+  return walk.totals();
+}
+
+interface Walk {
+  charge(raw: RawEntry): void;
+  /** Null for what is left out. */
+  judge(raw: RawEntry): Promise<ArchiveEntry | null>;
+  totals(): ArchiveTotals;
+}
+
+function openWalk(format: Format, limits: ArchiveLimits): Walk {
+  const kinds = new Map<string, EntryKind>();
+  const tops = new Map<string, EntryKind>();
+  const used = { files: 0, bytes: 0 };
+  let kept = 0;
+  return {
+    charge({ name, size }) {
+      if (!Number.isSafeInteger(size) || size < 0) throw brokenArchive(`The size of \`${name}\` is not valid.`);
+      used.files += 1;
+      used.bytes += size;
+      if (used.files > limits.files)
+        throw new SourceError('too_large', `The archive has more than ${limits.files} entries.`);
+      if (used.bytes > limits.bytes)
+        throw new SourceError(
+          'too_large',
+          `The files of the archive are larger than ${Math.floor(limits.bytes / 2 ** 20)} MB together.`,
+        );
+    },
+    async judge(raw) {
+      const parts = partsOfEntry(raw.name);
+      const entry = parts.length === 0 ? null : await leftOutOf({ ...raw, parts, targetParts: [] });
+      if (!entry) return null;
+      requirePlace(kinds, entry, format);
+      if (entry.kind === 'link') entry.targetParts = requireTarget(kinds, entry);
+      const top = entry.parts[0] as string;
+      tops.set(top, entry.parts.length > 1 ? 'directory' : entry.kind);
+      if (entry.kind !== 'directory') kept += 1;
+      return entry;
+    },
+    totals() {
+      if (kept === 0) throw brokenArchive('The archive contains no files.');
+      const [first, other] = [...tops];
+      return { files: kept, bytes: used.bytes, folder: first?.[1] === 'directory' && !other ? first[0] : null };
+    },
+  };
+}
+
+/** Nothing lies below a file or a link, and nothing is written twice where readers of the format disagree. */
+function requirePlace(kinds: Map<string, EntryKind>, { name, parts, kind }: ArchiveEntry, format: Format): void {
+  for (let depth = 1; depth < parts.length; depth += 1) {
+    const above = parts.slice(0, depth).join('/');
+    const found = kinds.get(above);
+    if (found !== undefined && found !== 'directory')
+      throw brokenArchive(`\`${name}\` lies below \`${above}\`, which is ${found === 'file' ? 'a file' : 'a link'}.`);
+    if (found === undefined) kinds.set(above, 'directory');
+  }
+  const path = parts.join('/');
+  const before = kinds.get(path);
+  const isAgain = before !== undefined && !(before === 'directory' && kind === 'directory');
+  // A tar that files were appended to has the newest last, as tar(1) reads it.
+  if (isAgain && (format === 'zip' || before === 'directory' || kind === 'directory'))
+    throw brokenArchive(`The archive contains \`${path}\` more than once.`);
+  kinds.set(path, kind);
+}
+
+function requireTarget(kinds: Map<string, EntryKind>, { name, target }: ArchiveEntry): string[] {
+  const parts = partsOfEntry(target);
+  const found = kinds.get(parts.join('/'));
+  if (found === undefined || found === 'directory')
+    throw brokenArchive(`\`${name}\` is a hard link to \`${target}\`, which is no file before it in the archive.`);
+  return parts;
+}

@@ -1,0 +1,78 @@
+// Entries of a gzipped tar: ustar, pax and GNU.
+import { createReadStream } from 'node:fs';
+import { createGunzip } from 'node:zlib';
+import { extract, type Extract, type Header } from 'tar-stream';
+import { SourceError } from '../../source';
+import { brokenArchive, type EntryKind, type RawEntry } from './entry';
+import { shortened } from './names';
+
+const PIECE_BYTES = 64 * 1024;
+const ANY_EXECUTE = 0o111;
+
+const KINDS: Partial<Record<string, EntryKind>> = {
+  ...{ file: 'file', 'contiguous-file': 'file', directory: 'directory', symlink: 'symlink', link: 'link' },
+};
+const UNUSABLE: Partial<Record<string, string>> = {
+  ...{ 'character-device': 'a device', 'block-device': 'a device', fifo: 'a named pipe' },
+};
+
+/** One after the other: the content of an entry that nobody reads is passed over. @throws SourceError refused */
+export async function* tarEntries(file: string): AsyncGenerator<RawEntry> {
+  const input = createReadStream(file, { highWaterMark: PIECE_BYTES });
+  const unzipped = createGunzip({ chunkSize: PIECE_BYTES });
+  // Also the oldest format, which says nothing of itself; the checksum is compared all the same.
+  const entries = extract({ allowUnknownFormat: true } as object);
+  // A broken stream ends the entries, which then throw.
+  input.on('error', (error) => unzipped.destroy(error));
+  unzipped.on('error', (error) => entries.destroy(error));
+  input.pipe(unzipped).pipe(entries);
+  try {
+    for await (const entry of entries) {
+      yield rawEntryOf(entry);
+      entry.resume();
+    }
+  } catch (error) {
+    throw explained(error);
+  } finally {
+    for (const stream of [input, unzipped]) stream.destroy();
+    entries.destroy();
+  }
+}
+
+type Entry = Extract extends AsyncIterable<infer One> ? One : never;
+
+function rawEntryOf(entry: Entry): RawEntry {
+  const { name, type, size = 0, mode = 0, linkname, pax } = entry.header as Header & { pax?: Record<string, string> };
+  const kind = KINDS[type as string];
+  if (!kind)
+    throw brokenArchive(
+      `The archive contains ${UNUSABLE[type as string] ?? 'an entry of an unknown type'}: \`${shortened(name)}\`.`,
+    );
+  if (pax && Object.keys(pax).some((key) => key.startsWith('GNU.sparse.')))
+    throw brokenArchive(`\`${shortened(name)}\` is stored as a sparse file. Create the archive without --sparse.`);
+  return {
+    ...{ name, kind, target: linkname ?? '', isExecutable: (mode & ANY_EXECUTE) !== 0 },
+    size: kind === 'file' ? size : 0,
+    content: () => piecesOf(entry),
+  };
+}
+
+async function* piecesOf(entry: Entry): AsyncGenerator<Buffer> {
+  try {
+    for await (const piece of entry) yield piece as Buffer;
+  } catch (error) {
+    throw explained(error);
+  }
+}
+
+/** What zlib and tar-stream say of damaged input, as a sentence. */
+function explained(error: unknown): unknown {
+  if (error instanceof SourceError) return error;
+  const { code = '', message = '' } = error as NodeJS.ErrnoException;
+  if (code === 'Z_BUF_ERROR' || /Unexpected end of data/i.test(message))
+    return brokenArchive('The archive is incomplete: it ends in the middle.');
+  if (/^Z_/.test(code)) return brokenArchive('The archive is damaged: gzip cannot decompress it.');
+  if (/tar header|Invalid header|Header exceeds|keyword|pax|Invalid/i.test(message))
+    return brokenArchive('The upload is a gzip file, but its content is no valid tar archive.');
+  return error;
+}

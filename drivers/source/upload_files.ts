@@ -1,0 +1,132 @@
+// Archives that were uploaded, as files of one directory: `<id>.<sha256>`, and `<id>.<random>.part` while one comes.
+// The processes that receive share the directory with the host, which unpacks.
+import { createHash, randomUUID } from 'node:crypto';
+import { constants, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { openWriteBehind } from '../object_storage/embedded/write_behind';
+import { openEarlySync } from '../registry/embedded/early_sync';
+import { releaseMemory } from '../release_memory';
+
+/** There is more than the limit. */
+export class BodyTooLarge extends Error {
+  override readonly name = 'BodyTooLarge';
+}
+
+export interface ReceivedFile {
+  sha256: string;
+  bytes: number;
+  /** Where it is until it is kept. */
+  part: string;
+}
+
+export interface UploadFiles {
+  /**
+   * Writes a body and hashes it on the way. What breaks off, or is larger, leaves nothing.
+   * @throws BodyTooLarge; what the body fails with
+   */
+  receive(id: string, body: AsyncIterable<Buffer>, bytesMax: number): Promise<ReceivedFile>;
+  /** The file of the upload from now on. */
+  keep(id: string, received: ReceivedFile): Promise<void>;
+  discard(received: ReceivedFile): Promise<void>;
+  /** Path of the archive; null where this directory does not have it. */
+  find(id: string, sha256: string): Promise<string | null>;
+  /** Removes all that there is of an upload. */
+  remove(id: string): Promise<void>;
+  /** Ids of all uploads. */
+  list(): Promise<string[]>;
+  /** Removes parts that nobody has written to for so long. */
+  removeOldParts(olderThanMs: number): Promise<void>;
+  /** What tells this directory from others: made by the host, null where it was never here. */
+  readMark(): Promise<string | null>;
+  ensureMark(): Promise<string>;
+}
+
+const BATCH_BYTES = 2 ** 20;
+const WAITING_BYTES_MAX = 4 * BATCH_BYTES;
+const PART = '.part';
+const MARK = 'directory-id';
+
+/** @param runtimeDir RUNTIME_DIR; the directory below it is made when it is first written to */
+export function openSourceUploads(runtimeDir: string): UploadFiles {
+  const directory = path.join(runtimeDir, 'source-uploads');
+  const names = (): Promise<string[]> => readdir(directory).catch(() => []);
+  const fileOf = (id: string, sha256: string): string => path.join(directory, `${id}.${sha256}`);
+  const readMark = (): Promise<string | null> => readFile(path.join(directory, MARK), 'utf8').catch(() => null);
+  return {
+    receive: (id, body, bytesMax) => receive(directory, id, body, bytesMax),
+    keep: (id, { part, sha256 }) => rename(part, fileOf(id, sha256)).then(() => syncDirectory(directory)),
+    discard: ({ part }) => rm(part, { force: true }),
+    async find(id, sha256) {
+      const file = fileOf(id, sha256);
+      return (await stat(file).catch(() => null)) ? file : null;
+    },
+    async remove(id) {
+      for (const name of await names())
+        if (name.startsWith(`${id}.`)) await rm(path.join(directory, name), { force: true });
+    },
+    async list() {
+      const ids = (await names()).filter((name) => name.includes('.')).map((name) => name.slice(0, name.indexOf('.')));
+      return [...new Set(ids)];
+    },
+    async removeOldParts(olderThanMs) {
+      for (const name of (await names()).filter((one) => one.endsWith(PART))) {
+        const part = path.join(directory, name);
+        const found = await stat(part).catch(() => null);
+        if (found && found.mtimeMs < Date.now() - olderThanMs) await rm(part, { force: true });
+      }
+    },
+    readMark,
+    async ensureMark() {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      // Of two that begin at once the first one wins.
+      await writeFile(path.join(directory, MARK), randomUUID(), { flag: 'wx', mode: 0o600 }).catch(() => undefined);
+      const mark = await readMark();
+      if (!mark) throw new Error(`can't write in ${directory}`);
+      return mark;
+    },
+  };
+}
+
+async function receive(
+  directory: string,
+  id: string,
+  body: AsyncIterable<Buffer>,
+  bytesMax: number,
+): Promise<ReceivedFile> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const part = path.join(directory, `${id}.${randomUUID()}${PART}`);
+  const handle = await open(part, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+  const early = openEarlySync(handle);
+  const written = (piece: Buffer): void => {
+    early.count(piece.length);
+    releaseMemory(piece);
+  };
+  const behind = openWriteBehind(handle, { batchBytes: BATCH_BYTES, waitingBytesMax: WAITING_BYTES_MAX, written });
+  const hash = createHash('sha256');
+  let bytes = 0;
+  try {
+    for await (const piece of body) {
+      bytes += piece.length;
+      if (bytes > bytesMax) throw new BodyTooLarge();
+      hash.update(piece);
+      await behind.write(piece);
+    }
+    await behind.end();
+    await early.end();
+    await handle.sync();
+    return { part, bytes, sha256: hash.digest('hex') };
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  } finally {
+    await behind.settle();
+    await early.end().catch(() => undefined);
+    await handle.close();
+  }
+}
+
+/** A name that was changed is safe when its directory is. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory);
+  await handle.sync().finally(() => handle.close());
+}

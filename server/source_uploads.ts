@@ -1,0 +1,172 @@
+// Archives at their signed addresses, beside the API: who has the address needs no key. Written to the directory that
+// the host unpacks from while they come, checked, and noted in their rows.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { problem, Problem } from '../core/errors';
+import { limits } from '../core/limits';
+import { driverContext } from '../drivers/driver';
+import { checkArchive } from '../drivers/source/archive/unpack';
+import { SourceError } from '../drivers/source';
+import { BodyTooLarge, openSourceUploads, type ReceivedFile, type UploadFiles } from '../drivers/source/upload_files';
+import { requireDiskOfHost } from '../models/source_upload';
+import { isUploadAddress, UPLOAD_PATH } from '../models/source_upload/address';
+import {
+  claimUpload,
+  finishUpload,
+  releaseClaim,
+  RENEW_MS,
+  renewClaim,
+  type ClaimedUpload,
+} from '../models/source_upload/work';
+import type { Platform } from '../platform/platform';
+import { asProblem, writeProblem } from '../rest/problem';
+import { isDiskFull } from '../drivers/source/failure';
+
+/** How long a sender may be silent. */
+const SILENCE_MS = 30_000;
+/** What is left of a body that was refused is read for so long, so that the answer reaches its sender. */
+const LINGER_MS = 2_000;
+
+/** Whether a request may take longer than others to send its body. */
+export function isSourceUpload({ method, url }: { method?: string; url?: string }): boolean {
+  return method === 'PUT' && url?.startsWith(UPLOAD_PATH) === true;
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** Answers PUT of UPLOAD_PATH and an id. */
+export function sourceUploads(platform: Platform): Handler {
+  const files = openSourceUploads(platform.config.runtimeDir);
+  return async (request, response) => {
+    try {
+      await receive(platform, files, request, response);
+    } catch (error) {
+      await respondWithProblem(platform, request, response, error);
+    }
+  };
+}
+
+async function receive(
+  platform: Platform,
+  files: UploadFiles,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { database, secrets, probes } = platform;
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
+  const id = pathname.slice(UPLOAD_PATH.length);
+  const [expires, signature] = [searchParams.get('expires') ?? '', searchParams.get('signature') ?? ''];
+  if (!isUploadAddress(secrets, { id, expires, signature }))
+    throw problem('not_found', 'The address has expired or was altered. Create another upload.');
+  const encoding = request.headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity')
+    throw problem('unsupported_media_type', 'Send the archive itself, without Content-Encoding.');
+  await requireDiskOfHost({ sql: database, probes });
+  const upload = await claimUpload(database, id);
+  const renewing = setInterval(() => void renewClaim(database, id).catch(() => undefined), RENEW_MS);
+  try {
+    const received = await receiveArchive(platform, files, upload, request, response);
+    platform.log.info({ upload_id: id, bytes: received.bytes }, 'source upload received');
+    const body = JSON.stringify({ id, status: 'ready', sha256: received.sha256, size_bytes: received.bytes });
+    response.writeHead(200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(body);
+  } catch (error) {
+    // Already over where the archive was refused.
+    await releaseClaim(database, id);
+    throw error;
+  } finally {
+    clearInterval(renewing);
+  }
+}
+
+async function receiveArchive(
+  { database }: Platform,
+  files: UploadFiles,
+  upload: ClaimedUpload,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<ReceivedFile> {
+  let received: ReceivedFile | null = null;
+  try {
+    requireLength(upload, request);
+    if (request.headers.expect) response.writeContinue();
+    received = await files.receive(upload.id, bodyOf(request), upload.bytes_max);
+    requireAnnounced(upload, received);
+    const totals = { bytes: upload.bytes_max, files: limits.sourceFilesMax };
+    await checkArchive(received.part, totals, driverContext(limits.sourceUploadSeconds * 1000));
+    // First the file, so that no row is ready without one.
+    await files.keep(upload.id, received);
+    if (await finishUpload(database, upload, received)) return received;
+    throw problem('not_found', 'The upload does not exist any more. Create another one.');
+  } catch (error) {
+    if (received) await files.discard(received);
+    const refusal = refusalOf(error, upload);
+    if (!refusal) throw error;
+    await finishUpload(database, upload, { reason: refusal.detail });
+    throw refusal;
+  }
+}
+
+/** A body that says of itself that it does not fit need not be sent. @throws SourceError, BodyTooLarge */
+function requireLength({ size_bytes, bytes_max }: ClaimedUpload, { headers }: IncomingMessage): void {
+  if (headers['content-length'] === undefined) return;
+  const length = Number(headers['content-length']);
+  if (length > bytes_max) throw new BodyTooLarge();
+  if (size_bytes !== null && length !== size_bytes) throw differentSize(size_bytes, length);
+}
+
+function requireAnnounced({ sha256, size_bytes }: ClaimedUpload, received: ReceivedFile): void {
+  if (size_bytes !== null && received.bytes !== size_bytes) throw differentSize(size_bytes, received.bytes);
+  if (sha256 !== null && received.sha256 !== sha256)
+    throw new SourceError('refused', `The SHA-256 of the archive is ${received.sha256}, and ${sha256} was announced.`);
+}
+
+function differentSize(announced: number, found: number): SourceError {
+  return new SourceError('refused', `The archive has ${found} bytes, and ${announced} were announced.`);
+}
+
+/** What is wrong with the archive itself; null for what is worth another try. */
+function refusalOf(error: unknown, { bytes_max }: ClaimedUpload): Problem | null {
+  if (error instanceof BodyTooLarge)
+    return problem('payload_too_large', `The archive may have at most ${bytes_max} bytes.`, { limit_bytes: bytes_max });
+  return error instanceof SourceError ? problem('archive_invalid', error.message) : null;
+}
+
+/** The body, as long as its sender is not silent. The connection stays for the answer. @throws request_timeout */
+async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer> {
+  const pieces = (request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  for (;;) {
+    const silence = new AbortController();
+    const silent = sleep(SILENCE_MS, null, { signal: silence.signal }).catch(() => null);
+    const next = await Promise.race([pieces.next(), silent]).finally(() => silence.abort());
+    if (next === null) throw problem('request_timeout');
+    if (next.done) return;
+    yield next.value;
+  }
+}
+
+async function respondWithProblem(
+  { config, log }: Platform,
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: unknown,
+): Promise<void> {
+  const request_id = String(response.getHeader('X-Request-Id'));
+  const isGone = request.destroyed && !request.complete;
+  const answer = isDiskFull(error) ? problem('service_unavailable', 'The disk of the host is full.') : asProblem(error);
+  if (!(error instanceof Problem) && !isGone) log.error({ err: error, request_id }, 'request failed');
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  writeProblem(response, answer, {
+    ...{ base_url: config.baseUrl, request_id, head: false },
+    instance: new URL(request.url ?? '/', 'http://localhost').pathname,
+    headers: request.complete ? {} : { Connection: 'close' },
+  });
+  await linger(request);
+}
+
+/** A sender that still writes may not read the answer: with a reset at once it would be lost. */
+async function linger(request: IncomingMessage): Promise<void> {
+  if (request.complete || request.destroyed) return;
+  request.resume();
+  await Promise.race([new Promise((resolve) => request.once('close', resolve)), sleep(LINGER_MS)]);
+  request.destroy();
+}
