@@ -34,6 +34,7 @@ import type { Registry as RegistryModel } from '../models/registry';
 import type { RegistryImage as RegistryImageModel } from '../models/registry_image';
 import type { RobotAccount as RobotAccountModel } from '../models/robot_account';
 import type { SharedRepository as SharedRepositoryModel } from '../models/shared_repository';
+import type { SourceUpload as SourceUploadModel } from '../models/source_upload';
 import type { Volume as VolumeModel } from '../models/volume';
 import type { Context } from '../core/context';
 export type Maybe<T> = T | null;
@@ -294,6 +295,10 @@ export type Query = {
   listSharedRepositoryBranches: GitBranchList;
   /** Lists the projects that a repository is shared with. A project that it is shared with sees only itself. */
   listSharedRepositoryProjects: SharedRepositoryProjectList;
+  /** Lists the source uploads of an application, newest first. */
+  listSourceUploads: SourceUploadList;
+  /** Gets a source upload. */
+  getSourceUpload: SourceUpload;
   /** Lists the volumes of a project, newest first. */
   listVolumes: VolumeList;
   /** Gets a volume with its size, its attachment and how its size limit is enforced. */
@@ -1166,6 +1171,21 @@ export type QueryListSharedRepositoryProjectsArgs = {
 };
 
 
+export type QueryListSourceUploadsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<SourceUploadStatus>;
+};
+
+
+export type QueryGetSourceUploadArgs = {
+  id: Scalars['ID']['input'];
+  upload_id: Scalars['ID']['input'];
+};
+
+
 export type QueryListVolumesArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -1706,6 +1726,14 @@ export type Mutation = {
   addSharedRepositoryProject: SharedRepositoryProject;
   /** Stops sharing a repository. Fails with `resource_in_use` while an application of that project uses it. */
   removeSharedRepositoryProject: Scalars['Boolean']['output'];
+  /**
+   * Gets an address to which the source of a deployment can be uploaded, without a Git repository. Send a tar archive
+   * compressed with gzip, or a zip, with a single `PUT` to `upload_url` within an hour; the request needs no key. Then
+   * deploy it with `source_upload_id` of `createDeployment`. Files named `.git` and metadata of macOS are left out. An
+   * upload that no deployment uses is deleted after a day. Fails with `engine_unavailable` where the service cannot reach
+   * the disk of the host that builds.
+   */
+  createSourceUpload: SourceUpload;
   /**
    * Creates a volume. It is `provisioning` until its storage is ready. With `application_id`, it is mounted at the next
    * deployment or restart of the application.
@@ -3212,6 +3240,17 @@ export type MutationRemoveSharedRepositoryProjectArgs = {
  * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
+export type MutationCreateSourceUploadArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateSourceUploadInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
 export type MutationCreateVolumeArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateVolumeInput;
@@ -3507,6 +3546,10 @@ export type Application = {
   environment_variables: Array<EnvironmentVariable>;
   /** The active deployment of the application. */
   current_deployment?: Maybe<Deployment>;
+  /** The newest deployment of the application, whatever its status is. Those of its previews are left out. */
+  latest_deployment?: Maybe<Deployment>;
+  /** Metrics of the application. The arguments are those of `getApplicationMetrics`. */
+  metrics: Metrics;
   /** Deployments of the application, newest first. Those of its previews are left out. */
   deployments: Array<Deployment>;
   /** Attached databases, oldest first. */
@@ -3535,6 +3578,16 @@ export type ApplicationDomainsArgs = {
 /** An application: a source that is built and run as processes behind a host name. */
 export type ApplicationEnvironment_VariablesArgs = {
   limit: Scalars['Int']['input'];
+};
+
+
+/** An application: a source that is built and run as processes behind a host name. */
+export type ApplicationMetricsArgs = {
+  metrics?: InputMaybe<Array<ApplicationMetric>>;
+  from?: InputMaybe<Scalars['DateTime']['input']>;
+  to?: InputMaybe<Scalars['DateTime']['input']>;
+  resolution_seconds?: InputMaybe<Scalars['Int']['input']>;
+  process_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 
@@ -3619,7 +3672,9 @@ export type ApplicationSourceType =
   /** An OCI image, which is run as it is. */
   | 'image'
   /** A template that ships with the platform. Presets use templates or images. */
-  | 'template';
+  | 'template'
+  /** Archives that are uploaded: each deployment names its own. */
+  | 'upload';
 
 export type CreateApplicationInput = {
   /** Name, unique within the project. It becomes part of `default_hostname`. */
@@ -3653,7 +3708,7 @@ export type UpdateApplicationInput = {
 
 /**
  * `git` requires `repository_url`, `shared_repository_id`, or `git_integration_id` with `repository_id`. `image` requires
- * `image`, and `template` requires `template`.
+ * `image`, and `template` requires `template`. `upload` has no other fields.
  */
 export type CreateApplicationSourceInput = {
   type: ApplicationSourceType;
@@ -5457,6 +5512,8 @@ export type Deployment = {
   commit_sha?: Maybe<Scalars['String']['output']>;
   /** OCI image that is run, or `null` for a source that is built. */
   image?: Maybe<Scalars['String']['output']>;
+  /** What was deployed. */
+  source?: Maybe<DeploymentSource>;
   /** Whether the build ignores the build cache. */
   clear_cache: Scalars['Boolean']['output'];
   trigger: DeploymentTrigger;
@@ -5487,6 +5544,18 @@ export type Deployment = {
   updated_at: Scalars['DateTime']['output'];
   /** The application to which this belongs. */
   application?: Maybe<Application>;
+};
+
+/** What a deployment is made of. */
+export type DeploymentSource = {
+  /** Type of the source. It is `upload` for a deployment of an upload, even if the application itself has another source. */
+  type: ApplicationSourceType;
+  /** Id of the upload, which may have been deleted since. */
+  source_upload_id?: Maybe<Scalars['ID']['output']>;
+  /** SHA-256 of the uploaded archive in hexadecimal digits. */
+  sha256?: Maybe<Scalars['String']['output']>;
+  /** Size of the uploaded archive in bytes. */
+  bytes?: Maybe<Scalars['ByteCount']['output']>;
 };
 
 /** A page of deployments. */
@@ -5536,6 +5605,11 @@ export type CreateDeploymentInput = {
   commit_sha?: InputMaybe<Scalars['String']['input']>;
   /** OCI image to run, for an image source. Defaults to the image of the source. */
   image?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Id of a source upload of the application, to deploy it in place of the source. It cannot be combined with `branch`,
+   * `commit_sha` and `image`.
+   */
+  source_upload_id?: InputMaybe<Scalars['ID']['input']>;
   /** Whether the build ignores the build cache. */
   clear_cache?: InputMaybe<Scalars['Boolean']['input']>;
 };
@@ -7554,6 +7628,62 @@ export type AddSharedRepositoryProjectInput = {
   project_id: Scalars['ID']['input'];
 };
 
+/** An archive that is uploaded as the source of a deployment. */
+export type SourceUpload = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  /**
+   * Address to which the archive is sent. Whoever has it can upload, so keep it secret. Only the response that creates the
+   * upload contains it; it is `null` later.
+   */
+  upload_url?: Maybe<Scalars['String']['output']>;
+  /** HTTP method of the upload. */
+  method: SourceUploadMethod;
+  /** Maximum size of the archive in bytes. Its files may have the same size together. */
+  bytes_max: Scalars['ByteCount']['output'];
+  /** SHA-256 of the archive in hexadecimal digits: the announced one, or that of the received archive once it is `ready`. */
+  sha256?: Maybe<Scalars['String']['output']>;
+  /** Size of the archive in bytes: the announced one, or that of the received archive once it is `ready`. */
+  size_bytes?: Maybe<Scalars['ByteCount']['output']>;
+  /** Time until which the archive can be sent. */
+  expires_at: Scalars['DateTime']['output'];
+  status: SourceUploadStatus;
+  /** Why the archive was refused, or `null` if it was not. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The application to which this belongs. */
+  application?: Maybe<Application>;
+};
+
+/** A page of source uploads. */
+export type SourceUploadList = {
+  data: Array<SourceUpload>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type SourceUploadStatus =
+  /** The archive has not been received. */
+  | 'waiting'
+  /** The archive was received and checked, and can be deployed. */
+  | 'ready'
+  /** The archive cannot be used. `status_reason` says why. Create another upload to send a corrected one. */
+  | 'refused';
+
+export type SourceUploadMethod =
+  /** The archive is the body of the request. */
+  | 'PUT';
+
+/** What the archive will be. Fields that are given are compared with what is received. */
+export type CreateSourceUploadInput = {
+  /** SHA-256 of the archive, in hexadecimal digits. */
+  sha256?: InputMaybe<Scalars['String']['input']>;
+  /** Size of the archive in bytes. */
+  size_bytes?: InputMaybe<Scalars['ByteCount']['input']>;
+};
+
 /** A persistent storage volume. */
 export type Volume = {
   id: Scalars['ID']['output'];
@@ -7922,6 +8052,7 @@ export type ResolversTypes = {
   RotateDatabasePasswordInput: RotateDatabasePasswordInput;
   CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: ResolverTypeWrapper<DeploymentModel>;
+  DeploymentSource: ResolverTypeWrapper<DeploymentSource>;
   DeploymentList: ResolverTypeWrapper<Omit<DeploymentList, 'data'> & { data: Array<ResolversTypes['Deployment']> }>;
   DeploymentStatus: DeploymentStatus;
   DeploymentTrigger: DeploymentTrigger;
@@ -8120,6 +8251,11 @@ export type ResolversTypes = {
   CreateSharedRepositoryInput: CreateSharedRepositoryInput;
   UpdateSharedRepositoryInput: UpdateSharedRepositoryInput;
   AddSharedRepositoryProjectInput: AddSharedRepositoryProjectInput;
+  SourceUpload: ResolverTypeWrapper<SourceUploadModel>;
+  SourceUploadList: ResolverTypeWrapper<Omit<SourceUploadList, 'data'> & { data: Array<ResolversTypes['SourceUpload']> }>;
+  SourceUploadStatus: SourceUploadStatus;
+  SourceUploadMethod: SourceUploadMethod;
+  CreateSourceUploadInput: CreateSourceUploadInput;
   Volume: ResolverTypeWrapper<VolumeModel>;
   VolumeList: ResolverTypeWrapper<Omit<VolumeList, 'data'> & { data: Array<ResolversTypes['Volume']> }>;
   VolumeStatus: VolumeStatus;
@@ -8291,6 +8427,7 @@ export type ResolversParentTypes = {
   RotateDatabasePasswordInput: RotateDatabasePasswordInput;
   CreateDatabaseUserInput: CreateDatabaseUserInput;
   Deployment: DeploymentModel;
+  DeploymentSource: DeploymentSource;
   DeploymentList: Omit<DeploymentList, 'data'> & { data: Array<ResolversParentTypes['Deployment']> };
   CreateDeploymentInput: CreateDeploymentInput;
   RollbackApplicationInput: RollbackApplicationInput;
@@ -8435,6 +8572,9 @@ export type ResolversParentTypes = {
   CreateSharedRepositoryInput: CreateSharedRepositoryInput;
   UpdateSharedRepositoryInput: UpdateSharedRepositoryInput;
   AddSharedRepositoryProjectInput: AddSharedRepositoryProjectInput;
+  SourceUpload: SourceUploadModel;
+  SourceUploadList: Omit<SourceUploadList, 'data'> & { data: Array<ResolversParentTypes['SourceUpload']> };
+  CreateSourceUploadInput: CreateSourceUploadInput;
   Volume: VolumeModel;
   VolumeList: Omit<VolumeList, 'data'> & { data: Array<ResolversParentTypes['Volume']> };
   VolumeSizeLimit: VolumeSizeLimit;
@@ -8561,6 +8701,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<QueryGetSharedRepositoryArgs, 'id'>>;
   listSharedRepositoryBranches?: Resolver<ResolversTypes['GitBranchList'], ParentType, ContextType, RequireFields<QueryListSharedRepositoryBranchesArgs, 'id' | 'limit'>>;
   listSharedRepositoryProjects?: Resolver<ResolversTypes['SharedRepositoryProjectList'], ParentType, ContextType, RequireFields<QueryListSharedRepositoryProjectsArgs, 'id' | 'limit'>>;
+  listSourceUploads?: Resolver<ResolversTypes['SourceUploadList'], ParentType, ContextType, RequireFields<QueryListSourceUploadsArgs, 'id' | 'limit'>>;
+  getSourceUpload?: Resolver<ResolversTypes['SourceUpload'], ParentType, ContextType, RequireFields<QueryGetSourceUploadArgs, 'id' | 'upload_id'>>;
   listVolumes?: Resolver<ResolversTypes['VolumeList'], ParentType, ContextType, RequireFields<QueryListVolumesArgs, 'limit'>>;
   getVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<QueryGetVolumeArgs, 'id'>>;
   listVolumeSizeLimits?: Resolver<ResolversTypes['VolumeSizeLimitList'], ParentType, ContextType, RequireFields<QueryListVolumeSizeLimitsArgs, 'limit'>>;
@@ -8708,6 +8850,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   rotateSharedRepositoryDeployKey?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<MutationRotateSharedRepositoryDeployKeyArgs, 'id'>>;
   addSharedRepositoryProject?: Resolver<ResolversTypes['SharedRepositoryProject'], ParentType, ContextType, RequireFields<MutationAddSharedRepositoryProjectArgs, 'id' | 'input'>>;
   removeSharedRepositoryProject?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRemoveSharedRepositoryProjectArgs, 'id' | 'shared_project_id'>>;
+  createSourceUpload?: Resolver<ResolversTypes['SourceUpload'], ParentType, ContextType, RequireFields<MutationCreateSourceUploadArgs, 'id' | 'input'>>;
   createVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationCreateVolumeArgs, 'input'>>;
   updateVolume?: Resolver<ResolversTypes['Volume'], ParentType, ContextType, RequireFields<MutationUpdateVolumeArgs, 'id' | 'input'>>;
   deleteVolume?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteVolumeArgs, 'id'>>;
@@ -8836,6 +8979,8 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   domains?: Resolver<Array<ResolversTypes['Domain']>, ParentType, ContextType, RequireFields<ApplicationDomainsArgs, 'limit'>>;
   environment_variables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<ApplicationEnvironment_VariablesArgs, 'limit'>>;
   current_deployment?: Resolver<Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
+  latest_deployment?: Resolver<Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
+  metrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, Partial<ApplicationMetricsArgs>>;
   deployments?: Resolver<Array<ResolversTypes['Deployment']>, ParentType, ContextType, RequireFields<ApplicationDeploymentsArgs, 'limit'>>;
   attachments?: Resolver<Array<ResolversTypes['DatabaseAttachment']>, ParentType, ContextType, RequireFields<ApplicationAttachmentsArgs, 'limit'>>;
   instances?: Resolver<Array<ResolversTypes['Instance']>, ParentType, ContextType, RequireFields<ApplicationInstancesArgs, 'limit'>>;
@@ -9522,6 +9667,7 @@ export type DeploymentResolvers<ContextType = Context, ParentType extends Resolv
   branch?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   commit_sha?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   image?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  source?: Resolver<Maybe<ResolversTypes['DeploymentSource']>, ParentType, ContextType>;
   clear_cache?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   trigger?: Resolver<ResolversTypes['DeploymentTrigger'], ParentType, ContextType>;
   source_deployment_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
@@ -9536,6 +9682,13 @@ export type DeploymentResolvers<ContextType = Context, ParentType extends Resolv
   created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   application?: Resolver<Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type DeploymentSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentSource'] = ResolversParentTypes['DeploymentSource']> = {
+  type?: Resolver<ResolversTypes['ApplicationSourceType'], ParentType, ContextType>;
+  source_upload_id?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  sha256?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  bytes?: Resolver<Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
 };
 
 export type DeploymentListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeploymentList'] = ResolversParentTypes['DeploymentList']> = {
@@ -10322,6 +10475,28 @@ export type SharedRepositoryProjectListResolvers<ContextType = Context, ParentTy
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type SourceUploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SourceUpload'] = ResolversParentTypes['SourceUpload']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  upload_url?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  method?: Resolver<ResolversTypes['SourceUploadMethod'], ParentType, ContextType>;
+  bytes_max?: Resolver<ResolversTypes['ByteCount'], ParentType, ContextType>;
+  sha256?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  size_bytes?: Resolver<Maybe<ResolversTypes['ByteCount']>, ParentType, ContextType>;
+  expires_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['SourceUploadStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  application?: Resolver<Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type SourceUploadListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SourceUploadList'] = ResolversParentTypes['SourceUploadList']> = {
+  data?: Resolver<Array<ResolversTypes['SourceUpload']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type VolumeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Volume'] = ResolversParentTypes['Volume']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -10460,6 +10635,7 @@ export type Resolvers<ContextType = Context> = {
   DatabaseCredentials?: DatabaseCredentialsResolvers<ContextType>;
   DatabaseCredentialsEndpoint?: DatabaseCredentialsEndpointResolvers<ContextType>;
   Deployment?: DeploymentResolvers<ContextType>;
+  DeploymentSource?: DeploymentSourceResolvers<ContextType>;
   DeploymentList?: DeploymentListResolvers<ContextType>;
   DnsRecord?: DnsRecordResolvers<ContextType>;
   DnsRecordList?: DnsRecordListResolvers<ContextType>;
@@ -10556,6 +10732,8 @@ export type Resolvers<ContextType = Context> = {
   DeployKey?: DeployKeyResolvers<ContextType>;
   SharedRepositoryProject?: SharedRepositoryProjectResolvers<ContextType>;
   SharedRepositoryProjectList?: SharedRepositoryProjectListResolvers<ContextType>;
+  SourceUpload?: SourceUploadResolvers<ContextType>;
+  SourceUploadList?: SourceUploadListResolvers<ContextType>;
   Volume?: VolumeResolvers<ContextType>;
   VolumeList?: VolumeListResolvers<ContextType>;
   VolumeSizeLimit?: VolumeSizeLimitResolvers<ContextType>;

@@ -17,9 +17,17 @@ interface ApplicationMetricsArguments extends MetricsArguments {
 /** @throws not_found, invalid_query_parameter */
 export async function metricsOfApplication(
   ctx: Context,
-  { id, metrics, process_id, ...span }: ApplicationMetricsArguments,
+  { id, ...asked }: ApplicationMetricsArguments,
 ): Promise<Metrics> {
-  const application = await Application.get(ctx, id);
+  return metricsOf(ctx, await Application.get(ctx, id), asked);
+}
+
+/** The same of an application that was read already. @throws invalid_query_parameter */
+export async function metricsOf(
+  ctx: Context,
+  application: { id: string; project_id: string },
+  { metrics, process_id, ...span }: Omit<ApplicationMetricsArguments, 'id'>,
+): Promise<Metrics> {
   const processes = await ctx.sql.query<{ id: string; type: string }>(PROCESSES, [
     application.id,
     application.project_id,
