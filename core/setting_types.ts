@@ -124,6 +124,15 @@ export function cidrs<const R extends Row>(row: R): Typed<readonly string[], R> 
   return { ...row, type: 'list of IPv4 addresses or CIDRs', parse: (given) => list(given, isIpv4Cidr) };
 }
 
+/** Origins of pages as browsers send them: `https://console.example.com`. */
+export function origins<const R extends Row>(row: R): Typed<readonly string[], R> {
+  return { ...row, type: 'list of origins', parse: (given) => list(given, isOrigin) };
+}
+
+function isOrigin(given: string): boolean {
+  return /^https?:\/\//.test(given) && URL.canParse(given) && new URL(given).origin === given;
+}
+
 /** A CIDR of at least 16 IPv4 addresses. */
 export function ipv4Block<const R extends Row>(row: R): Typed<string, R> {
   const parse = (given: string): string | null =>

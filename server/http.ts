@@ -15,6 +15,7 @@ import { StartupError } from '../core/startup_error';
 import { problem, type Problem } from '../core/errors';
 import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
+import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';
 import { isSourceUpload } from './source_uploads';
@@ -38,6 +39,8 @@ interface Faces {
   others: RequestListener;
   /** Address of the API, known when the port is. */
   baseUrl(): string;
+  /** Whose pages may call it. */
+  corsOrigins(): readonly string[];
 }
 
 /** How often time-outs of slow clients are looked at: node's own rhythm of 30 s would triple them. */
@@ -85,6 +88,7 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   if (!rest) response.setHeader('X-Request-Id', requestId);
   const wrong = framingError(request);
   if (wrong) rejectFraming(request, response, wrong, faces.baseUrl(), requestId);
+  else if (answerCors(request, response, faces.corsOrigins())) return;
   else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204, NOSNIFF).end();
   else if (rest) void faces.rest(request, response, requestId);
   else faces.others(request, response);

@@ -152,6 +152,7 @@ export async function openWeb(
     rest: (request, response, id) => faces.rest(request, response, id),
     others: (request, response) => faces.express(request, response),
     baseUrl: () => platform.config.baseUrl,
+    corsOrigins: () => platform.config.corsOrigins,
   });
   // Nobody should wait for them: a request that comes first asks for them itself.
   const finding = setTimeout(() => void platform.facts(), FACTS_AFTER_MS);

@@ -7,6 +7,7 @@ import {
   integer,
   listenHost,
   oneOf,
+  origins,
   path,
   postgresUrl,
   processCount,
@@ -57,6 +58,12 @@ export const serviceSettings = {
     min: 0,
     max: 65535,
     description: 'Port on which the metrics listen. 0 selects a free port.',
+  }),
+  CORS_ORIGINS: origins({
+    default: '',
+    description:
+      'Origins of web pages that may call the API with a key, such as https://console.example.com. Cookies are never ' +
+      'allowed along.',
   }),
   TRUST_PROXY: integer({
     default: '0',
