@@ -4,7 +4,7 @@ import { Deployment } from '../models/deployment';
 import { newestDeployments } from '../models/deployment/newest';
 import { Domain } from '../models/domain';
 import { EnvironmentVariable } from '../models/environment_variable';
-import { metricsOf } from '../models/metric_point/application';
+import { metricsBeside } from '../models/metric_point/application';
 import { loadOne } from '../models/base/load';
 import { page } from '../models/base/page';
 import { Volume } from '../models/volume';
@@ -32,7 +32,7 @@ export const resolvers: Resolvers = {
     current_deployment: (application, _, ctx, info) =>
       loadOne(Deployment, ctx, application.project_id, application.current_deployment_id, info),
     latest_deployment: async (application, _, ctx) => (await newestDeployments(ctx, application, 1))[0] ?? null,
-    metrics: (application, args, ctx) => metricsOf(ctx, application, args),
+    metrics: (application, args, ctx) => metricsBeside(ctx, application, args),
     deployments: (application, { limit }, ctx) => newestDeployments(ctx, application, limit),
   },
 };

@@ -20,6 +20,7 @@ async function application(name: string): Promise<string> {
 test('the newest deployment, whatever its status, and metrics by the arguments of REST', async () => {
   const id = await application('one');
   const before = await service.graphql(QUERY, { id });
+  expect(before.errors).toBeUndefined();
   expect(before.data.getApplication).toMatchObject({ latest_deployment: null, metrics: { resolution_seconds: 300 } });
   for (let count = 0; count < 2; count += 1)
     await service.call('POST', `/v2/applications/${id}/deployments`, { body: {} });
@@ -45,11 +46,17 @@ test('each of a list has its own', async () => {
   );
 });
 
-test('they need the scope read, and wrong arguments are refused', async () => {
+test('wrong arguments, and more points than a page may have, are refused', async () => {
   const id = await application('four');
   const wrong = await service.graphql(
     'query ($id: ID!) { getApplication(id: $id) { metrics(resolution_seconds: 7) { from } } }',
     { id },
   );
   expect(wrong.errors?.[0].extensions.code).toBe('invalid_query_parameter');
+  const many = await service.graphql(
+    `query ($id: ID!) { getApplication(id: $id) {
+      metrics(from: "2026-01-01T00:00:00Z", to: "2026-01-02T00:00:00Z", resolution_seconds: 60) { from } } }`,
+    { id },
+  );
+  expect(many.errors?.[0].message).toMatch(/at most 100 points/);
 });

@@ -1,10 +1,11 @@
 // Metrics of an application: its parts are its process types.
 import type { Context } from '../../core/context';
+import { invalidQuery } from '../../core/errors';
 import { applicationMetrics } from '../../core/metrics';
 import { Application } from '../application';
 import { named } from '../../db/statement';
 import { metricSeries, type Metrics } from './series';
-import type { MetricsArguments } from './span';
+import { spanOf, type MetricsArguments } from './span';
 
 const PROCESSES = named('select id, type from processes where application_id = $1 and project_id = $2 order by type');
 
@@ -22,8 +23,25 @@ export async function metricsOfApplication(
   return metricsOf(ctx, await Application.get(ctx, id), asked);
 }
 
-/** The same of an application that was read already. @throws invalid_query_parameter */
-export async function metricsOf(
+/** Each application of a page has them: a request would else ask for millions of points. */
+const POINTS_BESIDE_MAX = 100;
+
+/** Metrics beside an application, with few points. @throws invalid_query_parameter */
+export async function metricsBeside(
+  ctx: Context,
+  application: { id: string; project_id: string },
+  args: Omit<ApplicationMetricsArguments, 'id'>,
+): Promise<Metrics> {
+  const { from, to, resolution_seconds } = spanOf(args);
+  if ((to.getTime() - from.getTime()) / (resolution_seconds * 1000) > POINTS_BESIDE_MAX)
+    throw invalidQuery(
+      'resolution_seconds',
+      `Application.metrics has at most ${POINTS_BESIDE_MAX} points. Choose a larger resolution_seconds.`,
+    );
+  return metricsOf(ctx, application, args);
+}
+
+async function metricsOf(
   ctx: Context,
   application: { id: string; project_id: string },
   { metrics, process_id, ...span }: Omit<ApplicationMetricsArguments, 'id'>,
