@@ -14,6 +14,8 @@ export interface CorsRule {
   allowed_headers: string[];
   expose_headers: string[];
   max_age_seconds: number;
+  /** A client of S3 has written no age: it reads none. */
+  max_age_implied?: true;
 }
 
 export interface LifecycleRule {

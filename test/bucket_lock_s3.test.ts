@@ -96,6 +96,14 @@ describe('retention', () => {
     expect(await codeOf(put(plain, 'b', { ObjectLockLegalHoldStatus: 'ON' }))).toBe('InvalidRequest');
     expect(await retain(Bucket, 'a', { Mode: 'GOVERNANCE', RetainUntilDate: new Date(1) })).toBe('InvalidArgument');
     expect(await retain(Bucket, 'a', { Mode: 'governance', RetainUntilDate: later(1) })).toBe('MalformedXML');
+    for (const Mode of ['constructor', 'toString', '__proto__']) {
+      expect(await retain(Bucket, 'a', { Mode, RetainUntilDate: later(1) })).toBe('MalformedXML');
+      const DefaultRetention = { Mode: Mode as 'GOVERNANCE', Days: 1 };
+      const ObjectLockConfiguration = { ObjectLockEnabled: 'Enabled' as const, Rule: { DefaultRetention } };
+      const command = new s3.PutObjectLockConfigurationCommand({ Bucket, ObjectLockConfiguration });
+      expect(await codeOf(client.send(command))).toBe('MalformedXML');
+    }
+    expect(await codeOf(retentionOf(Bucket, 'a'))).toBe('NoSuchObjectLockConfiguration');
     expect(await retain(plain, 'a', { Mode: 'GOVERNANCE', RetainUntilDate: later(1) })).toBe('InvalidRequest');
     expect(await retain(Bucket, 'none', { Mode: 'GOVERNANCE', RetainUntilDate: later(1) })).toBe('NoSuchKey');
     const marker = await client.send(new s3.DeleteObjectCommand({ Bucket, Key: 'a' }));

@@ -165,7 +165,11 @@ test('a multipart upload is one object, its parts can be read, and an aborted on
       CopySourceRange: 'bytes=0-99',
     }),
   );
-  const { Parts } = await client.send(new s3.ListPartsCommand({ Bucket, Key: 'never', UploadId }));
+  const listed = await client.send(new s3.ListPartsCommand({ Bucket, Key: 'never', UploadId }));
+  const { Parts, Owner, Initiator } = listed;
+  const { Uploads } = await client.send(new s3.ListMultipartUploadsCommand({ Bucket }));
+  expect(Uploads).toMatchObject([{ Key: 'never', UploadId, Owner, Initiator }]);
+  expect([Owner, Initiator]).toEqual([{ ID: world.service.project }, { ID: world.service.project }]);
   expect(Parts?.map(({ Size, ChecksumCRC64NVME }) => [Size, ChecksumCRC64NVME])).toEqual([
     [100, Parts?.[1]?.ChecksumCRC64NVME],
     [100, expect.any(String)],
@@ -177,7 +181,6 @@ test('a multipart upload is one object, its parts can be read, and an aborted on
     ),
   ).toBe('EntityTooSmall');
   expect((await usage(id)).upload_bytes).toBe(200);
-  expect((await client.send(new s3.ListMultipartUploadsCommand({ Bucket }))).Uploads).toHaveLength(1);
   await client.send(new s3.AbortMultipartUploadCommand({ Bucket, Key: 'never', UploadId }));
   expect(await usage(id)).toMatchObject({ object_count: 2, size_bytes: 2 * content.length, upload_bytes: 0 });
   expect(await codeOf(client.send(new s3.ListPartsCommand({ Bucket, Key: 'never', UploadId })))).toBe('NoSuchUpload');

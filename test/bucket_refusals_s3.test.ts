@@ -80,6 +80,7 @@ test.each<[string, Call, string, string]>([
   ['a transition', LIFECYCLE, rule(member('Transition', member('Days', '1'))), 'NotImplemented'],
   ['a filter by tag', LIFECYCLE, rule(member('Filter', member('Tag', member('Key', 'a')))), 'NotImplemented'],
   ['a status that is none', LIFECYCLE, rule('', 'enabled'), 'MalformedXML'],
+  ['a prefix in two places', LIFECYCLE, rule(member('Filter', '') + member('Prefix', 'a')), 'MalformedXML'],
   ['two statuses', LIFECYCLE, rule(member('Status', 'Disabled')), 'MalformedXML'],
   [
     'deletes with a second factor',
@@ -88,6 +89,22 @@ test.each<[string, Call, string, string]>([
     'NotImplemented',
   ],
   ['a header with a line feed', ['PUT', '?cors'], cors(member('ExposeHeader', 'a&#10;b')), 'InvalidRequest'],
+  ['an age that is empty', ['PUT', '?cors'], cors(member('MaxAgeSeconds', '')), 'InvalidRequest'],
+  ['an age with an exponent', ['PUT', '?cors'], cors(member('MaxAgeSeconds', '1e3')), 'InvalidRequest'],
+  ['a name of a rule with a control character', ['PUT', '?cors'], cors(member('ID', '&#1;')), 'InvalidRequest'],
+  ['an entity that is a member of every object', ['PUT', '?cors'], cors(member('ID', '&toString;')), 'MalformedXML'],
+  [
+    'a page with a control character',
+    ['PUT', '?website'],
+    member('WebsiteConfiguration', member('IndexDocument', member('Suffix', 'a&#127;b'))),
+    'InvalidArgument',
+  ],
+  ...['\\u0000', '\\ud800'].map((text): [string, Call, string, string] => [
+    `a policy with ${text}`,
+    ['PUT', '?policy'],
+    `{"Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"${text}"}]}`,
+    'MalformedPolicy',
+  ]),
   ['a member of a rule that nobody knows', ['PUT', '?cors'], cors(member('Credentials', 'true')), 'NotImplemented'],
   [
     'a routing rule',

@@ -125,7 +125,13 @@ const hasRestic = spawnSync('restic', ['version']).status === 0;
 );
 
 describe('a form of a browser', () => {
-  const form = (more: Record<string, string>, conditions: unknown[], file = 'hello'): FormData => {
+  const inAMinute = (): string => new Date(Date.now() + 60_000).toISOString();
+  const form = (
+    more: Record<string, string>,
+    conditions: unknown[],
+    file = 'hello',
+    expiration: unknown = inAMinute(),
+  ): FormData => {
     const now = new Date();
     const scope = { date: amzDate(now).slice(0, 8), region: 'eu-central-1', service: 's3' };
     const fields: Record<string, string> = {
@@ -139,9 +145,7 @@ describe('a form of a browser', () => {
         .slice(1)
         .map(([name, value]) => ({ [name]: value })),
     ];
-    const policy = Buffer.from(
-      JSON.stringify({ expiration: new Date(Date.now() + 60_000).toISOString(), conditions: [...all, ...conditions] }),
-    ).toString('base64');
+    const policy = Buffer.from(JSON.stringify({ expiration, conditions: [...all, ...conditions] })).toString('base64');
     const signature = hmac(signingKey(key.secret_access_key, scope), policy).toString('hex');
     const data = new FormData();
     for (const [name, value] of Object.entries({ ...fields, policy, 'x-amz-signature': signature, ...more }))
@@ -169,6 +173,16 @@ describe('a form of a browser', () => {
     expect(await post(form(type, []))).toBe(403);
     expect(await post(form({ 'x-amz-signature': 'a'.repeat(64) }, []))).toBe(403);
     expect(await inBucket()).not.toContain('elsewhere');
+  });
+
+  test.each([
+    ['is over', '2020-01-01T00:00:00Z', 403],
+    ['is no time', 'never', 400],
+    ['is a day that is not there', '2099-02-31T00:00:00Z', 400],
+    ['is a number', 4_102_444_800_000, 400],
+    ['is missing', undefined, 400],
+  ])('is refused where its expiration %s', async (_, expiration, status) => {
+    expect(await post(form({}, [], 'hello', expiration ?? null))).toBe(status);
   });
 });
 

@@ -1,4 +1,5 @@
 // The settings of a bucket over S3: the same rows that the API writes.
+import { formats } from '../../../core/formats';
 import type { CorsRule } from '../../object_storage';
 import { requireGranted, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
@@ -22,6 +23,8 @@ import {
 
 const XML_BYTES_MAX = 64 * 1024;
 const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD'];
+/** Of a rule that names none, as over the API. */
+const CORS_MAX_AGE_SECONDS = 3600;
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 // As S3 takes them: the API refuses more, such as origins without a scheme, which no browser sends.
 const isOrigin = (text: string): boolean => /^[!-~]{1,255}$/.test(text) && text.split('*').length <= 2;
@@ -104,7 +107,7 @@ export function corsElements(rules: readonly CorsRule[]): XmlElements {
       ...{
         AllowedHeader: rule.allowed_headers,
         ExposeHeader: rule.expose_headers,
-        MaxAgeSeconds: rule.max_age_seconds,
+        MaxAgeSeconds: rule.max_age_implied ? null : rule.max_age_seconds,
       },
     })),
   };
@@ -124,7 +127,8 @@ export function corsRule(node: XmlNode): CorsRule {
   const all = (name: string): string[] => childElements(node, name).map(({ text }) => text);
   const [allowed_origins, allowed_methods] = [all('AllowedOrigin'), all('AllowedMethod')];
   const id = elementText(node, 'ID');
-  const age = Number(elementText(node, 'MaxAgeSeconds') ?? 3600);
+  const ageText = elementText(node, 'MaxAgeSeconds');
+  const age = ageText === undefined ? CORS_MAX_AGE_SECONDS : /^\d{1,5}$/.test(ageText) ? Number(ageText) : NaN;
   const isValid =
     allowed_origins.length > 0 &&
     allowed_origins.length <= 20 &&
@@ -133,6 +137,7 @@ export function corsRule(node: XmlNode): CorsRule {
     allowed_methods.every((method) => METHODS.includes(method)) &&
     [...all('AllowedHeader'), ...all('ExposeHeader')].every((name) => HEADER_NAME.test(name)) &&
     (id ?? '').length <= 255 &&
+    formats.single_line(id ?? '') !== null &&
     Number.isInteger(age) &&
     age >= 0 &&
     age <= 86_400;
@@ -148,6 +153,7 @@ export function corsRule(node: XmlNode): CorsRule {
     allowed_headers: all('AllowedHeader'),
     expose_headers: all('ExposeHeader'),
     max_age_seconds: age,
+    ...(ageText === undefined && { max_age_implied: true as const }),
   };
 }
 
@@ -174,7 +180,7 @@ function putWebsite(exchange: Exchange): Promise<void> {
       const child = childElement(document, name);
       if (child) requireMembers(child, [member]);
     }
-    if (!/^[^/\n\r]{1,255}$/.test(index_document))
+    if (!/^[^/]{1,255}$/.test(index_document) || formats.single_line(index_document) === null)
       throw new S3Error('InvalidArgument', 'The suffix of the index document is not valid.');
     if (exchange.bucket.access !== 'public_read')
       throw new S3Error('InvalidRequest', 'A website needs a bucket that is public_read.');

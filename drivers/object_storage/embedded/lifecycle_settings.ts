@@ -71,6 +71,8 @@ export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
   };
   requireKnown(node);
   const filter = childElement(node, 'Filter');
+  if (filter && childElement(node, 'Prefix'))
+    throw new S3Error('MalformedXML', 'The prefix of a rule is in its filter or beside it, not in both places.');
   const rule = {
     ...{ id: elementText(node, 'ID') || `rule-${index + 1}`, enabled: elementText(node, 'Status') === 'Enabled' },
     prefix: elementText(filter, 'Prefix') ?? elementText(node, 'Prefix') ?? '',

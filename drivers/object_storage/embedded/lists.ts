@@ -163,8 +163,8 @@ function versionRows(exchange: Exchange, entries: readonly ListedVersion[], enco
   };
 }
 
-/** All objects of a bucket belong to its project. */
-function ownerOf({ bucket }: Exchange): XmlElements {
+/** All objects of a bucket, and its uploads, belong to its project. */
+export function ownerOf({ bucket }: Pick<Exchange, 'bucket'>): XmlElements {
   return { Owner: { ID: bucket.project_id } };
 }
 

@@ -1,7 +1,7 @@
 // Lists of multipart uploads and of their parts.
 import { uriEncodePath } from '../../../core/sigv4';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
-import { encodingOf } from './lists';
+import { encodingOf, ownerOf } from './lists';
 import { PARTS_MAX, requireUpload } from './multipart';
 import { numberInQuery, queryOf } from './request';
 import { sendXml } from './respond';
@@ -19,7 +19,8 @@ export async function listParts(exchange: ObjectExchange): Promise<void> {
   const shown = rest.slice(0, max);
   const { checksum_algorithm: algorithm, checksum_type: type } = upload.object.metadata;
   sendXml(exchange, 'ListPartsResult', {
-    ...{ Bucket: bucket.name, Key: key, UploadId: upload.id, StorageClass: 'STANDARD' },
+    ...{ Bucket: bucket.name, Key: key, UploadId: upload.id },
+    ...{ ...initiatorAndOwner(exchange), StorageClass: 'STANDARD' },
     ...{ PartNumberMarker: marker, NextPartNumberMarker: shown.at(-1)?.number ?? 0, MaxParts: max },
     ...{ IsTruncated: rest.length > shown.length, ChecksumAlgorithm: algorithm, ChecksumType: type },
     Part: shown.map(({ number, size, etag, modified_at, checksums }): XmlElements => ({
@@ -55,8 +56,15 @@ export async function listUploads(exchange: Exchange): Promise<void> {
     Upload: shown.map(({ id, key, created_at }) => ({
       Key: encode(key),
       UploadId: id,
+      ...initiatorAndOwner(exchange),
       StorageClass: 'STANDARD',
       Initiated: created_at,
     })),
   });
+}
+
+/** An account of Amazon that has begun an upload is named as its owner is; here it is the project. */
+function initiatorAndOwner(exchange: Pick<Exchange, 'bucket'>): XmlElements {
+  const { Owner } = ownerOf(exchange);
+  return { Initiator: Owner, Owner };
 }

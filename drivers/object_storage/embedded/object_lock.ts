@@ -1,5 +1,6 @@
 // Object lock (Amazon S3 User Guide, "Locking objects with Object Lock"): retention and legal hold of versions, and the
 // retention that a bucket gives to new ones. The database keeps them and refuses what they forbid.
+import { formats } from '../../../core/formats';
 import type { DefaultRetention, ObjectLock, RetentionMode, StoredObject } from '../../../core/objects';
 import { changeBucketSettings } from './change_settings';
 import { mayDo, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
@@ -14,8 +15,10 @@ const DAYS_MAX = 36_500;
 const YEARS_MAX = 100;
 /** A date further away is taken for a mistake: nobody could take it back. */
 const RETAIN_YEARS_MAX = 1000;
-const MODES: Record<string, RetentionMode> = { GOVERNANCE: 'governance', COMPLIANCE: 'compliance' };
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+const MODES: ReadonlyMap<string, RetentionMode> = new Map([
+  ['GOVERNANCE', 'governance'],
+  ['COMPLIANCE', 'compliance'],
+]);
 const HEADER = 'x-amz-object-lock-';
 
 /** What a request that makes an object says of its lock. @throws S3Error */
@@ -30,7 +33,7 @@ export function lockOfHeaders(exchange: ObjectExchange): Partial<ObjectLock> {
   if (hold !== undefined) requireGranted(exchange, 's3:PutObjectLegalHold', key);
   requireLockable(bucket);
   return {
-    ...(mode !== undefined && { retain_mode: MODES[mode.toUpperCase()] as RetentionMode, retain_until: timeOf(until) }),
+    ...(mode !== undefined && { retain_mode: MODES.get(mode.toUpperCase()), retain_until: timeOf(until) }),
     ...(hold !== undefined && { legal_hold: hold.toUpperCase() === 'ON' }),
   };
 }
@@ -89,7 +92,7 @@ function defaultRetentionOf(rule: XmlNode): DefaultRetention {
   const node = childElement(rule, 'DefaultRetention');
   if (!node) throw new S3Error('MalformedXML', 'A rule has a default retention.');
   requireMembers(node, ['Mode', 'Days', 'Years']);
-  const mode = MODES[elementText(node, 'Mode') ?? ''];
+  const mode = MODES.get(elementText(node, 'Mode') ?? '');
   const [days, years] = [elementText(node, 'Days'), elementText(node, 'Years')];
   if (!mode || (days === undefined) === (years === undefined))
     throw new S3Error('MalformedXML', 'A default retention has a mode, and either days or years.');
@@ -116,7 +119,7 @@ export async function putRetention(exchange: ObjectExchange): Promise<void> {
   const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'Retention');
   requireMembers(document, ['Mode', 'RetainUntilDate']);
   const [mode, until] = [elementText(document, 'Mode'), elementText(document, 'RetainUntilDate')];
-  const retain_mode = mode === undefined ? null : MODES[mode];
+  const retain_mode = mode === undefined ? null : MODES.get(mode);
   if (retain_mode === undefined || (mode === undefined) !== (until === undefined))
     throw new S3Error('MalformedXML', 'A retention has a mode, GOVERNANCE or COMPLIANCE, and the time of its end.');
   const retain_until = until === undefined ? null : timeOf(until);
@@ -157,7 +160,7 @@ function requireLockable({ object_lock }: Exchange['bucket']): void {
 
 /** @throws S3Error InvalidArgument for what is no time, is over, or lies too far away */
 function timeOf(text: string | undefined): string {
-  const ms = TIME.test(text ?? '') ? Date.parse(text as string) : NaN;
+  const ms = Date.parse(formats.timestamp(text ?? '')?.value ?? '');
   if (!(ms > Date.now() && ms < Date.now() + RETAIN_YEARS_MAX * 366 * 86_400_000))
     throw new S3Error('InvalidArgument', 'The end of a retention is a time to come, such as 2031-05-04T03:02:01Z.');
   return new Date(ms).toISOString();

@@ -15,6 +15,8 @@ const STATEMENTS_MAX = 100;
 const VERSIONS: readonly unknown[] = ['2012-10-17', '2008-10-17', undefined];
 const PREFIX_KEY = 's3:prefix';
 const ID_LENGTH_MAX = 100;
+/** PostgreSQL stores no text with them. */
+const NO_TEXT = /\0|\p{Surrogate}/u;
 
 interface AwsStatement {
   Sid?: string | undefined;
@@ -142,12 +144,15 @@ function requireNone(rest: Record<string, unknown>): void {
 
 function parseJson(text: string): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(text, (key, one: unknown) => {
+      if (NO_TEXT.test(key) || (typeof one === 'string' && NO_TEXT.test(one))) throw new Error('no text');
+      return one;
+    });
     if (isObject(value)) return value;
   } catch {
     // Below.
   }
-  throw malformed('The policy is not a JSON object.');
+  throw malformed('The policy is not a JSON object, or has NUL or half of a surrogate pair in a text.');
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

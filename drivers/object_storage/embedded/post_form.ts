@@ -1,4 +1,5 @@
 // Uploads of browsers: a form with a signed policy (POST Object). The file has to be the last field.
+import { formats } from '../../../core/formats';
 import type { ObjectMetadata } from '../../../core/objects';
 import { hmac, signingKey } from '../../../core/sigv4';
 import type { Exchange } from './endpoint_context';
@@ -124,8 +125,10 @@ async function signer(
 /** Every field must be what the policy says, and no field may be there that it does not mention. @throws S3Error */
 function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): SizeLimits {
   const { expiration, conditions } = parsePolicy(policy);
-  if (!(Date.parse(String(expiration)) > Date.now()))
-    throw new S3Error('AccessDenied', 'The policy of the form has expired.');
+  const end = typeof expiration === 'string' ? formats.timestamp(expiration) : null;
+  if (end === null)
+    throw new S3Error('InvalidPolicyDocument', 'The expiration of the policy is a time such as 2030-01-31T12:00:00Z.');
+  if (Date.parse(end.value) <= Date.now()) throw new S3Error('AccessDenied', 'The policy of the form has expired.');
   const limits = { min: 0, max: FILE_BYTES_MAX };
   const mentioned = new Set<string>();
   for (const condition of conditions) {

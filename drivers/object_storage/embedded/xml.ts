@@ -4,7 +4,9 @@ import { S3Error } from './errors';
 const XSI = 'http://www.w3.org/2001/XMLSchema-instance';
 const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 const ESCAPES: Record<string, string> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;', '\r': '&#xD;' };
-const ENTITIES: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+const ENTITIES: ReadonlyMap<string, string> = new Map(
+  Object.entries({ lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }),
+);
 const DEPTH_MAX = 16;
 const ELEMENTS_MAX = 60_000;
 
@@ -90,7 +92,7 @@ function step(stack: XmlNode[], top: XmlNode, name: string, isEnd: boolean, isEm
 function decodeEntities(text: string): string {
   return text.replace(/&(#x[0-9a-fA-F]{1,6}|#\d{1,7}|\w{1,8});?/g, (whole, name: string) => {
     if (!whole.endsWith(';')) throw new S3Error('MalformedXML');
-    if (!name.startsWith('#')) return ENTITIES[name] ?? malformed();
+    if (!name.startsWith('#')) return ENTITIES.get(name) ?? malformed();
     const code = name.startsWith('#x') ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1));
     return code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff)
       ? String.fromCodePoint(code)
