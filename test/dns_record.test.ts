@@ -70,6 +70,8 @@ describe('values by type', () => {
     ['CAA without tag', { type: 'CAA', value: 'ca.example.net', flags: 0 }, ['tag']],
     ['a wildcard in the middle', { type: 'A', name: 'a.*.b', value: '192.0.2.1' }, ['name']],
     ['a name with a space', { type: 'A', name: 'a b', value: '192.0.2.1' }, ['name']],
+    ['an address in short form in MX', { type: 'MX', value: '10.1', priority: 1 }, ['value']],
+    ['numbers that are no address in NS', { type: 'NS', name: 'a', value: '256.1.1.1' }, ['value']],
     ['a control character in TXT', { type: 'TXT', value: 'a\u0007b' }, ['value']],
     ['everything wrong at once', { type: 'MX', name: '-', value: '!' }, ['name', 'value', 'priority']],
   ];
@@ -78,6 +80,12 @@ describe('values by type', () => {
     expect([refused.status, refused.body.code]).toEqual([422, 'record_invalid']);
     expect(refused.body.record_errors.map(({ field }: { field: string }) => field)).toEqual(fields);
   });
+});
+
+it.each(['CNAME', 'ALIAS'])('%s leads to another name than its own', async (type) => {
+  const zone = await newZone();
+  const refused = await add(zone, { type, name: 'www', value: `WWW.${zone.name}.` });
+  expect(refused.body.record_errors).toMatchObject([{ field: 'value', code: 'invalid_format' }]);
 });
 
 describe('conflicts', () => {

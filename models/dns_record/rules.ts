@@ -51,7 +51,7 @@ export function normalizeRecord(
   const refuse = (field: string, detail: string): unknown => mistakes.push({ field, code: 'invalid_format', detail });
   if (name === null) refuse('name', internationalMistake(given.name) ?? `must be a name below ${zone}, relative to it`);
   if (value === null) refuse('value', valueDetail(given));
-  if (given.type === 'CNAME' && name !== null && value === fqdnOf(name, zone))
+  if ((given.type === 'CNAME' || given.type === 'ALIAS') && name !== null && value === fqdnOf(name, zone))
     refuse('value', 'must be another name than that of the record');
   if (given.type === 'CNAME' && name === '@')
     mistakes.push({ field: 'type', code: 'invalid_format', detail: 'cannot be CNAME at the apex; ALIAS can' });
@@ -61,7 +61,7 @@ export function normalizeRecord(
 
 function valueDetail({ type, value }: RecordFields): string {
   if (!HOSTS.has(type)) return DETAIL[type];
-  if (isIP(value)) return `${DETAIL[type]}, not an address; A and AAAA records have addresses`;
+  if (isAddress(value)) return `${DETAIL[type]}, not an address; A and AAAA records have addresses`;
   return internationalMistake(value) ?? DETAIL[type];
 }
 
@@ -105,9 +105,14 @@ function normalizeValue(type: DnsType, value: string): string | null {
 function normalizeHost(type: DnsType, value: string): string | null {
   if (value === '.') return type === 'MX' || type === 'SRV' ? '.' : null;
   const name = asciiNameOf(value.replace(/\.$/, ''));
-  if (name === null || name.length > NAME_CHARACTERS_MAX || isIP(name)) return null;
+  if (name === null || name.length > NAME_CHARACTERS_MAX || isAddress(name)) return null;
   const labels = name.split('.');
   return labels.length > 1 && labels.every((label) => isRecordLabel(label, name)) ? name : hostNameOf(value);
+}
+
+/** Also what is read as an address, such as 10.1: no top-level domain is a number (RFC 3696 §2). */
+function isAddress(text: string): boolean {
+  return isIP(text) !== 0 || /(^|\.)\d+\.?$/.test(text);
 }
 
 /** Plain text where it says the same as the strings that were given. */
