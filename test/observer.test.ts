@@ -94,6 +94,11 @@ describe('what is refused', () => {
       [['uptime.expected_body', 'depends_on']],
     ],
     [
+      'a value that no header carries',
+      uptime({ headers: [{ name: 'X-A', value: 'é' }] }),
+      [['uptime.headers.0.value', 'invalid_format']],
+    ],
+    [
       'a header that frames the request',
       uptime({ headers: [{ name: 'Content-Length', value: '5' }] }),
       [['uptime.headers.0.name', 'invalid_format']],

@@ -10,12 +10,25 @@ import { shownFields, type Node } from './schemas';
 /** Of ids that may be those of several kinds: the field beside them says of which. */
 const KIND_PREFIXES: Record<string, string> = { volume: 'vol', domain: 'dom', application: 'app' };
 
+/** Opaque to clients. */
+const STREAM_POSITION = 'b3BhcXVlIHRvIGNsaWVudHM';
+
 /** The examples of a media type: a component, since several operations answer with the same type. */
 export function answerExamples(builder: DocumentBuilder, type: GraphQLType): Record<string, Ref> {
   const inner = innermost(type);
   const name = isListOf(type) ? `${inner.name}s` : inner.name;
   const make = () => ({ value: valueOf(builder, '', { type, name } as Node) });
   return { [name]: builder.use('examples', name, make) };
+}
+
+/** The example of a stream of the entries of a list, as `rest/event_stream.ts` writes them. */
+export function streamExamples(builder: DocumentBuilder, type: GraphQLType): Record<string, Ref> {
+  const { name } = innermost(type);
+  const make = () => {
+    const { data } = valueOf(builder, '', { type, name } as Node) as { data: unknown[] };
+    return { value: `retry: 1000\n\nid: ${STREAM_POSITION}\ndata: ${JSON.stringify(data[0])}\n\n` };
+  };
+  return { [`${name}Events`]: builder.use('examples', `${name}Events`, make) };
 }
 
 function valueOf(builder: DocumentBuilder, owner: string, node: Node): unknown {

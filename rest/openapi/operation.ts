@@ -6,7 +6,7 @@ import type { DocumentBuilder } from './builder';
 import { codeSamples } from './code_samples';
 import { codesOf } from './error_codes';
 import type { OperationObject, Ref, RequestBody, Response } from './document';
-import { answerExamples } from './answer_examples';
+import { answerExamples, streamExamples } from './answer_examples';
 import { bodyExample } from './examples';
 import { withoutUndefined } from './scalar_schemas';
 import { successHeaders } from './headers';
@@ -77,6 +77,7 @@ function success(builder: DocumentBuilder, operation: Operation, status: number)
         type: 'string',
         description: EVENT_STREAM,
       },
+      examples: streamExamples(builder, operation.field.definition.type),
     };
   return withoutUndefined({ ...bare, content, links: status === 201 ? linksOf(builder, operation) : undefined });
 }
