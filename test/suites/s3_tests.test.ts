@@ -8,7 +8,7 @@ import { expectWhatIsOffered, openSuiteEndpoint, type SuiteEndpoint } from '../s
 import { describeSuite } from '../support/suites';
 
 const TABLE = 'test/suites/s3_tests.tsv';
-const RUN_MS = 3_600_000;
+const RUN_MS = 7_200_000;
 const PROCESSES = 3;
 describeSuite('s3-tests', ['venv/bin/python'], (place) => {
   let world: S3Service;

@@ -10,10 +10,11 @@ import { expectWhatIsOffered, openSuiteEndpoint, type SuiteEndpoint } from '../s
 import { describeSuite } from '../support/suites';
 
 const TABLE = 'test/suites/s3_tests_gateway.tsv';
-const RUN_MS = 3_600_000;
+const RUN_MS = 7_200_000;
 const PROCESSES = 3;
 
-// Its table is not complete (README.md).
+/** Ceph 16.2.15 aborts at this UploadPartCopy (docs/OBJECT_STORAGE.md), and all tests after it find no gateway. */
+const WITHOUT = ['test_upload_part_copy_percent_encoded_key'];
 const isAsked = hasCeph && process.env.SUITES_GATEWAY === '1';
 
 (isAsked ? describe : describe.skip)('with a RADOS Gateway (needs: ceph, and SUITES_GATEWAY=1)', () => {
@@ -40,7 +41,7 @@ const isAsked = hasCeph && process.env.SUITES_GATEWAY === '1';
 
     test(
       'the gateway does what is offered with it',
-      () => expectWhatIsOffered(place, endpoints, { table: TABLE, region: 'default', directory }),
+      () => expectWhatIsOffered(place, endpoints, { table: TABLE, region: 'default', directory, without: WITHOUT }),
       RUN_MS,
     );
   });
