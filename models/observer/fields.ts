@@ -100,9 +100,13 @@ function uptimeErrors(
       errors.push({ field: `uptime.headers.${index}.name`, code: 'invalid_format', detail: 'is set by the platform' });
     if (value === MASK)
       errors.push({ field: `uptime.headers.${index}.value`, code: 'invalid_format', detail: 'is only a mask' });
-    // What HTTP can carry: Latin-1, as node:http writes it.
-    else if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
-      errors.push({ field: `uptime.headers.${index}.value`, code: 'invalid_format', detail: 'must be Latin-1 text' });
+    // Servers read bytes beyond ASCII as Latin-1, as UTF-8, or not at all (RFC 9110 §5.5).
+    else if (/[^\x20-\x7e]/.test(value))
+      errors.push({
+        field: `uptime.headers.${index}.value`,
+        code: 'invalid_format',
+        detail: 'must consist of printable ASCII characters',
+      });
   });
   return errors;
 }

@@ -130,7 +130,7 @@ async function answering(target: string, { accessKeyId, secretAccessKey }: Owner
   }
 }
 
-/** A connection for each request: gateways send a body after some answers to HEAD, which the next answer would follow. */
+/** A connection for each request: a gateway sends a body after some answers to HEAD, before the next answer. */
 const ONCE = new Agent({ keepAlive: false });
 
 function passOn(target: string, request: IncomingMessage, response: ServerResponse): void {

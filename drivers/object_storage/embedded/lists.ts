@@ -93,7 +93,7 @@ export async function listObjects(exchange: Exchange): Promise<void> {
   const last = entries.at(-1);
   const objects = entries.filter(({ common_prefix }) => common_prefix === null);
   const isOwned = !isV2 || queryOf(request, 'fetch-owner') === 'true';
-  const owner = isOwned ? ownerOf(exchange) : {};
+  const owner = isOwned ? bucketOwner(exchange) : {};
   const common = {
     ...{ Name: exchange.bucket.name, Prefix: encode(prefix), Delimiter: delimiter && encode(delimiter), MaxKeys: max },
     ...{ EncodingType: encodingType, IsTruncated: isTruncated },
@@ -148,7 +148,7 @@ export async function listVersions(exchange: Exchange): Promise<void> {
 }
 
 function versionRows(exchange: Exchange, entries: readonly ListedVersion[], encode: Asked['encode']): XmlElements {
-  const owner = ownerOf(exchange);
+  const owner = bucketOwner(exchange);
   const versions = entries.filter(({ common_prefix }) => common_prefix === null);
   const row = ({ key, version_id, is_latest }: ListedVersion): XmlElements => ({
     ...{ Key: encode(key), VersionId: version_id, IsLatest: is_latest },
@@ -164,7 +164,7 @@ function versionRows(exchange: Exchange, entries: readonly ListedVersion[], enco
 }
 
 /** All objects of a bucket, and its uploads, belong to its project. */
-export function ownerOf({ bucket }: Pick<Exchange, 'bucket'>): XmlElements {
+export function bucketOwner({ bucket }: Pick<Exchange, 'bucket'>): XmlElements {
   return { Owner: { ID: bucket.project_id } };
 }
 

@@ -1,7 +1,7 @@
 // Lists of multipart uploads and of their parts.
 import { uriEncodePath } from '../../../core/sigv4';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
-import { encodingOf, ownerOf } from './lists';
+import { encodingOf, bucketOwner } from './lists';
 import { PARTS_MAX, requireUpload } from './multipart';
 import { numberInQuery, queryOf } from './request';
 import { sendXml } from './respond';
@@ -65,6 +65,6 @@ export async function listUploads(exchange: Exchange): Promise<void> {
 
 /** An account of Amazon that has begun an upload is named as its owner is; here it is the project. */
 function initiatorAndOwner(exchange: Pick<Exchange, 'bucket'>): XmlElements {
-  const { Owner } = ownerOf(exchange);
+  const { Owner } = bucketOwner(exchange);
   return { Initiator: Owner, Owner };
 }
