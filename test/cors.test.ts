@@ -4,10 +4,8 @@ import { startService, type TestService } from './support/service';
 const CONSOLE = 'https://console.example.com';
 let [open, closed] = [] as unknown as [TestService, TestService];
 beforeAll(async () => {
-  [open, closed] = await Promise.all([
-    startService({ settings: { CORS_ORIGINS: `${CONSOLE}, http://localhost:5173` } }),
-    startService(),
-  ]);
+  open = await startService({ settings: { CORS_ORIGINS: `${CONSOLE}, http://localhost:5173` } });
+  closed = await startService();
 });
 afterAll(() => Promise.all([open?.close(), closed?.close()]));
 
