@@ -24,6 +24,10 @@ const SPENDING: string[] = [OAUTH_PATHS.token, OAUTH_PATHS.revoke];
 const BEGINNINGS: string[] = [OAUTH_PATHS.authorize, OAUTH_PATHS.device];
 const NOT_THE_SESSION = /(?:^|;\s*)oauth_session(?:\.sig)?=[^;]*/g;
 const BODY_BYTES_MAX = 56 * 1024;
+/** Requests for tokens that are answered at once: docs/decisions/0174 has what they bring. */
+const LANES = 4;
+/** Ways to answer that are not in the metadata. */
+const OTHER_RESPONSE_MODES = ['fragment', 'form_post'];
 
 /** Thrown through the transaction of an answer that failed, whose text is written already. */
 const FAILED = Symbol('failed');
@@ -33,7 +37,7 @@ export async function openAuthorisationServer(platform: Platform): Promise<Autho
   const request_id = 'oauth';
   const base = makeContext(platform, { request_id, address: '', user_agent: '', project_header: undefined });
   const asking = openProvider(platform, oidc, { context: () => base, isSpending: () => false });
-  const spend = spender(platform, oidc);
+  const lanes = Array.from({ length: LANES }, () => openLane(platform, oidc));
   const answerWith = asking.callback();
   const { host, protocol } = new URL(platform.config.baseUrl);
   return {
@@ -48,7 +52,8 @@ export async function openAuthorisationServer(platform: Platform): Promise<Autho
       if (request.method === 'POST' && path === OAUTH_PATHS.device) await requireSession(asking, request);
       if (!SPENDING.includes(path)) return answerWith(request, response);
       await holdBody(request);
-      await spend(request, response);
+      const lane = lanes.reduce((best, one) => (one.waiting() < best.waiting() ? one : best));
+      await lane.spend(request, response);
     },
   };
 }
@@ -61,6 +66,7 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
   );
   provider.proxy = true;
   giveOurForm(provider);
+  for (const mode of OTHER_RESPONSE_MODES) oidc.responseModesOf(provider).delete(mode);
   provider.on('grant.error', ({ req }, { error }) => {
     if (error === 'invalid_grant' || error === 'invalid_client') noteGuess(req);
   });
@@ -70,29 +76,38 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
   return provider;
 }
 
+interface Lane {
+  /** Requests that it has not answered yet. */
+  waiting(): number;
+  spend(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}
+
 /**
  * A provider of its own for what gives tokens. Its adapter is not told by which request it is asked, so these are
  * answered one after the other, each in its transaction: a few milliseconds.
  */
-function spender(
-  platform: Platform,
-  oidc: OidcModule,
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+function openLane(platform: Platform, oidc: OidcModule): Lane {
   let current: Context | undefined;
+  let waiting = 0;
   const context = (): Context => current ?? missing();
   const provider = openProvider(platform, oidc, { context, isSpending: () => true });
   const answerWith = provider.callback();
   let last: Promise<unknown> = Promise.resolve();
-  return (request, response) => {
-    const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
-    const turn = last.then(() =>
-      inTransaction(ctx, response, async (inner) => {
-        current = inner;
-        await answerWith(request, response);
-      }),
-    );
-    last = turn.catch(() => undefined);
-    return turn;
+  return {
+    waiting: () => waiting,
+    spend(request, response) {
+      const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
+      waiting += 1;
+      const turn = last.then(() =>
+        inTransaction(ctx, response, async (inner) => {
+          current = inner;
+          await answerWith(request, response);
+        }),
+      );
+      const done = (): void => void (waiting -= 1);
+      last = turn.then(done, done);
+      return turn;
+    },
   };
 }
 
@@ -185,7 +200,9 @@ async function load({ log }: Platform): Promise<OidcModule> {
     // promise of the process dearer, by a tenth in tests; nothing that we configure asks for it.
     const { default: store } = await import('oidc-provider/lib/helpers/als.js' as string);
     Object.assign(store, { run: (_: unknown, work: () => unknown) => work(), getStore: () => undefined });
-    return await import('oidc-provider');
+    const { default: internalsOf } = await import('oidc-provider/lib/helpers/weak_cache.js' as string);
+    const responseModesOf: OidcModule['responseModesOf'] = (provider) => internalsOf(provider).responseModes;
+    return { ...(await import('oidc-provider')), responseModesOf };
   } finally {
     console.warn = warn;
   }

@@ -8,4 +8,7 @@ export type AdapterPayload = oidc.AdapterPayload;
 export type Configuration = oidc.Configuration;
 export type OauthContext = oidc.KoaContextWithOIDC;
 export type Policy = oidc.interactionPolicy.DefaultPolicy;
-export type OidcModule = typeof oidc;
+export type OidcModule = typeof oidc & {
+  /** By name: every way to answer that the library knows is on, and has no setting. */
+  responseModesOf(provider: Provider): Map<string, unknown>;
+};

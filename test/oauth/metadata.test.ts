@@ -1,6 +1,7 @@
 // How clients find the authorisation server: RFC 8414, RFC 9728, and what every 401 says.
 import { startService, type TestService } from '../support/service';
 import { openClient } from './client';
+import { visitor } from './person';
 
 let service: TestService;
 beforeAll(async () => {
@@ -48,4 +49,14 @@ it('each 401 leads there', async () => {
     expect(headers.get('www-authenticate')).toContain(leads);
   }
   expect(answers[1]?.headers.get('www-authenticate')).toContain('error="invalid_token"');
+});
+
+it.each(['fragment', 'form_post', 'jwt', 'web_message', 'nonsense'])('does not answer by %s', async (mode) => {
+  const client = await openClient(service);
+  const person = visitor(service);
+  const refused = await person.open((await client.ask({ response_mode: mode })).url);
+  expect(new URL(refused.url).searchParams.get('error')).toBe('unsupported_response_mode');
+  expect(new URL(refused.url).hash).toBe('');
+  const { url } = await client.ask({ response_mode: 'query' });
+  expect((await person.open(url)).title).toBe('Log in');
 });
