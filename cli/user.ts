@@ -1,5 +1,6 @@
 import { formats } from '../core/formats';
 import { hashPassword } from '../core/passwords';
+import { awaitLink } from '../models/login/linked_login';
 import { createUser, findUser, resetTwoFactor, setPassword } from '../models/user';
 import { named } from '../db/statement';
 import { CommandError, UsageError, type Command } from './command';
@@ -51,6 +52,19 @@ export const commands: Command[] = [
         return user;
       });
       return { rows: [{ id, email: address }], secrets: { ...made } };
+    },
+  },
+  {
+    name: 'user link-by-email',
+    summary: 'Let the next login at another provider with the verified e-mail of the user be linked, within a week.',
+    options: email,
+    async run(input) {
+      const { id, email: address } = await inDatabase(async (ctx) => {
+        const user = await actAs(ctx, input.text('email') as string);
+        await awaitLink(ctx, user.id);
+        return user;
+      });
+      return { rows: [{ id, email: address }] };
     },
   },
   {

@@ -5,3 +5,29 @@ export const ACCOUNT_PATHS = {
   confirmEmail: '/account/confirm-email',
   invitation: '/account/invitation',
 } as const;
+
+/** Pages for logging in, with a password or at another provider. */
+export const LOGIN_PATHS = {
+  login: '/login',
+  /** The name of a provider follows. */
+  with: '/login/with/',
+  code: '/login/code',
+  linked: '/account/logins',
+} as const;
+
+/** Where a provider sends people back to: what the operator registers there. */
+export function loginCallbackPath(name: string): string {
+  return `${LOGIN_PATHS.with}${name}/callback`;
+}
+
+const PATH_CHARACTERS_MAX = 500;
+const NOWHERE = 'http://nowhere.invalid';
+
+/** A path of this server to send a browser to after a login; `/` for whatever else is asked for. */
+export function ownPath(text: string): string {
+  if (text.length > PATH_CHARACTERS_MAX || !/^\/[\x21-\x7e]*$/.test(text) || !URL.canParse(text, NOWHERE)) return '/';
+  const { origin, pathname, search } = new URL(text, NOWHERE);
+  // `/.//example.com` is `//example.com` once its dots are taken out: another host.
+  if (origin !== NOWHERE || pathname.startsWith('//') || pathname.startsWith(LOGIN_PATHS.login)) return '/';
+  return pathname + search;
+}

@@ -27,6 +27,17 @@ export function isPrivateHost(host: string): boolean {
   return !name.includes('.') || PRIVATE_NAMES.test(name);
 }
 
+/** What one customer of a network has: an IPv4 address, or the 64 bits before the interface of an IPv6 address. */
+export function addressBlock(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === 'ipv4') return parsed.toString();
+  return `${(parsed as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
+}
+
 /** Without brackets and dots at the end, in lower case. */
 export function bareHost(host: string): string {
   return host

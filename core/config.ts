@@ -1,8 +1,11 @@
 // The settings of this process, read once at the start and handed on; nothing else reads the environment.
 import { join } from 'node:path';
+import type { LoginProviderSetting } from './login_provider';
+import { readLoginProviders } from './login_settings';
 import { projectQuotas, type QuotaName } from './limits';
 import { settings } from './settings';
 import type { Setting } from './setting_types';
+import { loginProviderRows } from './settings/login';
 import { StartupError } from './startup_error';
 
 export { settings };
@@ -61,6 +64,8 @@ export type Config = Omit<
   readonly s3Domain: string;
   readonly s3WebsiteDomain: string;
   readonly s3Dir: string;
+  /** Where people log in besides here, by title. */
+  readonly loginProviders: readonly LoginProviderSetting[];
   /** Limits of a project, built-in and changed ones together; null = none. */
   readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
 };
@@ -83,8 +88,11 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     if (text !== null && value === null) mistakes.push(malformed(name, setting, text));
     values[keyOf(name)] = value;
   }
+  const loginProviders = readLoginProviders(env, mistakes);
+  if (values.loginPassword === 'off' && !loginProviders.length && !mistakes.length)
+    mistakes.push('LOGIN_PASSWORD is off, but no other provider is set: nobody could log in (LOGIN_<NAME>_ISSUER)');
   if (mistakes.length) throw new StartupError(mistakes.join('; '));
-  return Object.freeze(derive(values as Values));
+  return Object.freeze({ ...derive(values as Values), loginProviders });
 }
 
 /** The same settings once the port is known; for PORT=0, whose free port the system picks. */
@@ -99,7 +107,11 @@ export function helpText(): string {
     `  ${name}  (${setting.type}; default: ${formatDefault(setting)})`,
     `      ${setting.description}`,
   ]);
-  return ['Settings (environment variables):', '', ...lines, ''].join('\n');
+  const more = Object.entries(loginProviderRows).flatMap(([name, { type, description }]) => [
+    `  ${name}  (${type}; default: not set)`,
+    `      ${description}`,
+  ]);
+  return ['Settings (environment variables):', '', ...lines, ...more, ''].join('\n');
 }
 
 /** The settings as a Markdown table, for the documentation. */
@@ -108,10 +120,13 @@ export function settingsMarkdown(): string {
     ([name, setting]) =>
       `| \`${name}\` | ${cell(setting.type)} | ${cell(formatDefault(setting))} | ${cell(setting.description)} |`,
   );
-  return ['| Setting | Type | Default | Meaning |', '|---|---|---|---|', ...rows, ''].join('\n');
+  const more = Object.entries(loginProviderRows).map(
+    ([name, { type, description }]) => `| \`${name}\` | ${cell(type)} | not set | ${cell(description)} |`,
+  );
+  return ['| Setting | Type | Default | Meaning |', '|---|---|---|---|', ...rows, ...more, ''].join('\n');
 }
 
-function derive(values: Values): Config {
+function derive(values: Values): Omit<Config, 'loginProviders'> {
   return {
     ...values,
     baseUrl: values.baseUrl ?? addressOf(values),

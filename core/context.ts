@@ -6,6 +6,7 @@ import type { HostFacts, PresetDefinition } from './catalogs';
 import type { CursorCodec } from './cursor';
 import type { GitAccess, GitOauth, GitProviderReads } from './git_provider';
 import type { GitRemote } from './git_remote';
+import type { LoginProviderClient } from './login_provider';
 import type { ListedObject, ObjectsQuestion } from './objects';
 import type { Scope } from './scopes';
 import type { SecretBox } from './secrets';
@@ -119,6 +120,8 @@ export interface Probes {
   /** Questions to a Git provider with a token. */
   git(access: GitAccess): GitProviderReads;
   gitOauth: GitOauth;
+  /** Another provider that people log in at, by its name; null where none is configured under it. */
+  login(name: string): LoginProviderClient | null;
   /**
    * Objects of a bucket at an engine that keeps them itself; null where it does not answer. The probe is null where
    * objects are rows here.

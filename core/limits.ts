@@ -91,6 +91,15 @@ export const limits = {
   projectsPerAccount: 100,
   activityRetentionDays: 90,
 
+  // Clients that register themselves with the authorisation server
+  registrationBodyBytesMax: 16 * 1024,
+  registrationsPerAddressAndHour: 20,
+  registeredClientsMax: 10_000,
+  /** A client that nobody has allowed anything is forgotten after this time. */
+  unusedRegistrationHours: 24,
+  clientNameCharactersMax: 60,
+  redirectUrisMax: 10,
+
   // GraphQL
   graphqlBodyBytesMax: 256 * 1024,
   /** The introspection query of common tools is 13 deep. */

@@ -8,6 +8,7 @@ export const OAUTH_PATHS = {
   deviceAuthorization: '/oauth/device_authorization',
   device: '/oauth/device',
   revoke: '/oauth/revoke',
+  register: '/oauth/register',
   /** Pages for the person: log in, agree. The id of the interaction follows. */
   interaction: '/oauth/interaction/',
 } as const;
@@ -25,19 +26,24 @@ export const COMMAND_LINE_CLIENT = {
   redirect_uris: ['http://127.0.0.1/callback', 'http://[::1]/callback', 'http://localhost/callback'],
 } as const;
 
-/** Metadata of a client (RFC 7591) that has no secret. One on a person's computer may listen on any port of it. */
-export function publicClient(client: { client_id: string; client_name: string; redirect_uris: string[] }): {
-  client_id: string;
-} {
-  const isNative = client.redirect_uris.every((uri) => !uri.startsWith('https:'));
+/**
+ * Metadata of a client (RFC 7591) that has no secret. One on a person's computer may listen on any port of it.
+ * @param grant_types what it may ask for tokens with
+ */
+export function publicClient(
+  client: { client_id: string; client_name: string; redirect_uris: string[] },
+  grant_types: readonly string[] = GRANT_TYPES,
+): { client_id: string } {
+  const isNative = client.redirect_uris.some((uri) => !uri.startsWith('https:'));
   return {
     ...client,
     ...{ application_type: isNative ? 'native' : 'web', token_endpoint_auth_method: 'none' },
-    ...{ grant_types: [...GRANT_TYPES], response_types: ['code'], scope: 'offline_access' },
+    ...{ grant_types: [...grant_types], response_types: ['code'], scope: 'offline_access' },
   };
 }
 
-const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost'];
+/** Host names of the person's own computer. */
+export const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost'];
 
 /**
  * Whether codes may be sent to an address: https, http on the loopback interface, or a scheme of an app's own, which
@@ -57,6 +63,7 @@ export const ACCESS_TOKEN_SECONDS = 3600;
 export const DEVICE_CODE_SECONDS = 600;
 
 type Addressed = Pick<Config, 'baseUrl'>;
+type Described = Pick<Config, 'baseUrl' | 'oauthRegistration'>;
 
 /** Addresses that a client may name as `resource` (RFC 8707): the API, and the doors to it. */
 export function isOwnResource({ baseUrl }: Addressed, resource: string): boolean {
@@ -64,13 +71,14 @@ export function isOwnResource({ baseUrl }: Addressed, resource: string): boolean
 }
 
 /** RFC 8414. */
-export function serverMetadata({ baseUrl }: Addressed): Record<string, unknown> {
+export function serverMetadata({ baseUrl, oauthRegistration }: Described): Record<string, unknown> {
   return {
     issuer: baseUrl,
     authorization_endpoint: baseUrl + OAUTH_PATHS.authorize,
     token_endpoint: baseUrl + OAUTH_PATHS.token,
     device_authorization_endpoint: baseUrl + OAUTH_PATHS.deviceAuthorization,
     revocation_endpoint: baseUrl + OAUTH_PATHS.revoke,
+    ...(oauthRegistration && { registration_endpoint: baseUrl + OAUTH_PATHS.register }),
     scopes_supported: [...Object.keys(scopes), 'offline_access'],
     response_types_supported: ['code'],
     response_modes_supported: ['query'],

@@ -6,6 +6,7 @@ import { dnsSettings } from './settings/dns';
 import { gitSettings } from './settings/git';
 import { hostingSettings } from './settings/hosting';
 import { ingressSettings } from './settings/ingress';
+import { loginSettings } from './settings/login';
 import { mailSettings } from './settings/mail';
 import { objectStorageSettings } from './settings/object_storage';
 import { outboundSettings } from './settings/outbound';
@@ -17,6 +18,7 @@ export const settings = {
   ...ingressSettings,
   ...dnsSettings,
   ...cdnSettings,
+  ...loginSettings,
   ...hostingSettings,
   ...backupStoreSettings,
   ...mailSettings,

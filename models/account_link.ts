@@ -13,7 +13,7 @@ import { mintSecret, sha256 } from '../core/tokens';
 import { named } from '../db/statement';
 import { noteChange } from './base/row';
 import { queueMail, queueRequestedMail } from './mail/outbox';
-import { currentUser, hashNewPassword, normalEmail, setPassword, type UserRow } from './user';
+import { currentUser, hashNewPassword, normalEmail, requirePasswordLogin, setPassword, type UserRow } from './user';
 
 type Purpose = 'password_reset' | 'email_confirmation';
 
@@ -44,6 +44,7 @@ type Person = Pick<UserRow, 'id' | 'email' | 'name' | 'account_id'>;
 
 /** Outside of the transaction: a refusal must stay counted. @throws engine_unavailable, rate_limited */
 export async function prepareResetRequest(ctx: Context, email: string): Promise<void> {
+  requirePasswordLogin(ctx);
   requireMail(ctx);
   await ctx.attempt(`password reset address ${ctx.address}`);
   await ctx.attempt(`password reset e-mail ${normalEmail(email)}`);
@@ -66,9 +67,10 @@ export async function writeResetMail(sql: Sql, { baseUrl }: Config, email: strin
 
 /**
  * What a reset needs before its transaction: the hash of the new password.
- * @throws not_found, validation_failed on `new_password`, rate_limited
+ * @throws not_found, validation_failed on `new_password`, rate_limited, engine_unavailable
  */
 export async function prepareReset(ctx: Context, token: string, newPassword: string): Promise<string> {
+  requirePasswordLogin(ctx);
   await ctx.attempt(`password reset link ${ctx.address}`);
   const [user] = await ctx.sql.query<Person>(OPEN, [sha256(token), 'password_reset']);
   if (!user) throw noLink();

@@ -13,7 +13,15 @@ import { newest, noteChange, type NewestArguments } from './base/row';
 import { startSession, viewer, type Viewer } from './session';
 import { requireBelow } from './base/quota';
 import { named } from '../db/statement';
-import { createUser, findUser, hashNewPassword, normalEmail, sessionUser, wrongField } from './user';
+import {
+  createUser,
+  findUser,
+  hashNewPassword,
+  normalEmail,
+  requirePasswordLogin,
+  sessionUser,
+  wrongField,
+} from './user';
 
 interface MemberRow {
   user_id: string;
@@ -155,7 +163,7 @@ export async function revokeInvitation(ctx: Context, projectId: string, id: stri
  * What accepting needs before the transaction: the invitation is open, and the hash of a new user's password.
  * @returns null for somebody who is logged in
  * @throws not_found, session_required (the e-mail has a user, who must log in first), validation_failed,
- * account_suspended, rate_limited
+ * account_suspended, rate_limited, engine_unavailable
  */
 export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInput): Promise<string | null> {
   await ctx.attempt(`invitation ${ctx.address}`);
@@ -164,6 +172,7 @@ export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInp
   if (ctx.identity) return signedInMatches(ctx.identity, invitation);
   if (await findUser(ctx, invitation.email))
     throw problem('session_required', 'A user with this e-mail exists. Log in, then accept.');
+  requirePasswordLogin(ctx);
   requireNewUser(input);
   return hashNewPassword(input.password as string, 'password', { email: invitation.email, name: input.name as string });
 }

@@ -36,6 +36,11 @@ export function sweepOauthRecords(sql: Session): Promise<Swept> {
   return sweep(sql, 'oauth_records', 'expires_at', `now() - interval '1 day'`);
 }
 
+/** Deletes logins at other providers that nobody finished. */
+export function sweepLoginAttempts(sql: Session): Promise<Swept> {
+  return sweep(sql, 'login_attempts', 'expires_at', 'now()');
+}
+
 /** Deletes invitations that nobody accepted in time. */
 export function sweepInvitations(sql: Session): Promise<Swept> {
   return sweep(sql, 'invitations', 'expires_at', 'now()');

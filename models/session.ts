@@ -11,7 +11,7 @@ import type { Page } from './base/page';
 import { newest, noteChange, type NewestArguments } from './base/row';
 import { named } from '../db/statement';
 import { recoveryCodesLeft, requireSecondFactor } from './two_factor';
-import { currentUser, findUser, normalEmail, sessionUser, type UserRow } from './user';
+import { currentUser, findUser, normalEmail, requirePasswordLogin, sessionUser, type UserRow } from './user';
 import type { AccountStatus } from '../schema/types';
 
 export interface SessionRow {
@@ -45,12 +45,13 @@ const END = named('delete from sessions where id = $1 and user_id = $2 returning
 
 /**
  * The user of an e-mail, a password and, where two-factor is on, a code. Takes as long for an unknown e-mail.
- * @throws credentials_invalid, two_factor_required, account_suspended, rate_limited
+ * @throws credentials_invalid, two_factor_required, account_suspended, rate_limited, engine_unavailable
  */
 export async function authenticateSession(
   ctx: Context,
   input: { email: string; password: string; code?: string | null },
 ): Promise<UserRow> {
+  requirePasswordLogin(ctx);
   await ctx.attempt(`login address ${ctx.address}`);
   await ctx.attempt(`login e-mail ${normalEmail(input.email)}`);
   const user = await findUser(ctx, input.email);

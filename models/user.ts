@@ -39,6 +39,9 @@ const RESET_TWO_FACTOR = named(
 );
 const DROP_RECOVERY = named('delete from recovery_codes where user_id = $1');
 
+/** So long ago a login may be that stands for a password. */
+const NEW_SESSION_MINUTES = 15;
+
 /** E-mails are compared without case. */
 export function normalEmail(email: string): string {
   return email.trim().toLowerCase();
@@ -46,6 +49,11 @@ export function normalEmail(email: string): string {
 
 export async function findUser(ctx: Context, email: string): Promise<UserRow | null> {
   const [row] = await ctx.sql.query<UserRow>(BY_EMAIL, [normalEmail(email)]);
+  return row ?? null;
+}
+
+export async function findUserById(ctx: Context, id: string): Promise<UserRow | null> {
+  const [row] = await ctx.sql.query<UserRow>(BY_ID, [id]);
   return row ?? null;
 }
 
@@ -76,14 +84,31 @@ export async function createUser(
 }
 
 /**
- * Checks the person's password anew, before something that a stolen session must not do. @throws validation_failed on
- * `password`, rate_limited
+ * Checks the person's password anew, before something that a stolen session must not do. Somebody without a password
+ * has to have logged in a short time ago instead. @throws validation_failed on `password`, rate_limited
  */
 export async function requirePassword(ctx: Context, password: string): Promise<UserRow> {
   const user = await currentUser(ctx);
   await ctx.attempt(`password ${user.id}`);
+  if (!user.password_hash || ctx.config.loginPassword === 'off') return requireNewSession(ctx, user);
   if (!(await verifyPassword(password, user.password_hash))) throw wrongField('password', 'is wrong');
   return user;
+}
+
+function requireNewSession(ctx: Context, user: UserRow): UserRow {
+  const age = Date.now() - Date.parse(ctx.identity?.created_at ?? '');
+  if (age < NEW_SESSION_MINUTES * 60_000) return user;
+  throw wrongField('password', `is not used. Log in anew, and try again within ${NEW_SESSION_MINUTES} minutes`);
+}
+
+/**
+ * Where passwords are switched off, nobody logs in with one, sets one, or becomes a user by one.
+ * @throws engine_unavailable
+ */
+export function requirePasswordLogin({ config }: Pick<Context, 'config'>): void {
+  if (config.loginPassword === 'on') return;
+  const titles = config.loginProviders.map(({ title }) => title).join(' or ');
+  throw problem('engine_unavailable', `This installation has no passwords. Log in with ${titles}.`);
 }
 
 /**

@@ -3,9 +3,11 @@ import { isPublicAddress } from '../core/addresses';
 import type { Config } from '../core/config';
 import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../core/context';
 import { limits } from '../core/limits';
+import type { LoginProviderClient } from '../core/login_provider';
 import { dnsQuestions } from '../drivers/dns';
 import { driverContext, DriverError } from '../drivers/driver';
 import { openGitProviders, type GitProviders } from '../drivers/git_provider';
+import { openLoginProvider } from '../drivers/login_provider';
 import { openMonitor, type Monitor } from '../drivers/monitor';
 import { openObjectStorage } from '../drivers/object_storage/open';
 import { openOutbound, type Outbound } from '../drivers/outbound';
@@ -37,12 +39,26 @@ export function openProbes(config: Config): Probes {
     sourceUploadsMark: () => openSourceUploads(config.runtimeDir).readMark(),
     bucketObjects: bucketObjects(config),
     check: (check) => monitor().check(check),
+    login: loginProviders(config),
     git: (access) => providers().client(access),
     gitOauth: {
       authorizationUrl: (...given) => providers().oauth.authorizationUrl(...given),
       exchangeCode: (...given) => providers().oauth.exchangeCode(...given),
       refresh: (...given) => providers().oauth.refresh(...given),
     },
+  };
+}
+
+function loginProviders(config: Config): Probes['login'] {
+  const opened = new Map<string, LoginProviderClient>();
+  return (name) => {
+    const setting = config.loginProviders.find((one) => one.name === name);
+    const known = opened.get(name);
+    if (!setting || known) return known ?? null;
+    const trusted = outboundOf({ ...config, allowPrivateAddresses: true });
+    const provider = openLoginProvider(setting, outboundOf(config), trusted);
+    opened.set(name, provider);
+    return provider;
   };
 }
 

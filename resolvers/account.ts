@@ -1,7 +1,14 @@
 import { settlePersonalKeys } from '../models/api_key';
 import * as sessions from '../models/session';
 import * as twoFactor from '../models/two_factor';
-import { changePassword, hashNewPassword, requirePassword, wrongField, type UserRow } from '../models/user';
+import {
+  changePassword,
+  hashNewPassword,
+  requirePassword,
+  requirePasswordLogin,
+  wrongField,
+  type UserRow,
+} from '../models/user';
 import type { ChangePasswordInput, LoginInput, MutationDisableTwoFactorArgs, Resolvers } from '../schema/types';
 import type { Prepare } from '.';
 
@@ -39,6 +46,7 @@ export const prepare: Record<string, Prepare> = {
   login: (args, ctx) => sessions.authenticateSession(ctx, args.input as LoginInput),
   changePassword: async (args, ctx) => {
     const { password, new_password } = args.input as ChangePasswordInput;
+    requirePasswordLogin(ctx);
     const user = await requirePassword(ctx, password);
     if (new_password === password) throw wrongField('new_password', 'must differ from the current password');
     return hashNewPassword(new_password, 'new_password', user);

@@ -237,6 +237,10 @@ export type Query = {
   listObserverIncidents: IncidentList;
   /** Lists the current instances of an application, newest first. */
   listApplicationInstances: InstanceList;
+  /** Returns the ways to log in that this installation offers. */
+  loginMethods: LoginMethods;
+  /** Lists the logins at other providers that are linked to the logged-in user, oldest first. */
+  listLinkedLogins: Array<LinkedLogin>;
   /**
    * Lists the log lines of an application, of its router and of the platform, newest first. For the log lines of builds
    * and releases, see the logs of the deployment.
@@ -1622,6 +1626,11 @@ export type Mutation = {
    */
   verifyGitIntegration: GitIntegration;
   /**
+   * Unlinks a login at another provider from the logged-in user. The last way to log in cannot be unlinked. Logins are
+   * linked on the page `/account/logins`.
+   */
+  unlinkLogin: Scalars['Boolean']['output'];
+  /**
    * Invites a person to a project. The token is shown only once: pass it on to the person, who can accept the invitation
    * within seven days. A second invitation of the same e-mail address replaces the first. Available to owners.
    */
@@ -2878,6 +2887,16 @@ export type MutationDeleteGitIntegrationArgs = {
  * `dry_run_unsupported`.
  */
 export type MutationVerifyGitIntegrationArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUnlinkLoginArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -6598,6 +6617,32 @@ export type InstanceStatus =
   /** The process has exited too often. */
   | 'crashed';
 
+/** The ways to log in. */
+export type LoginMethods = {
+  /** Whether people can log in with an e-mail address and a password. */
+  password: Scalars['Boolean']['output'];
+  /** Other providers. The page `/login` has a button for each. */
+  providers: Array<LoginProvider>;
+};
+
+/** Another provider that people can log in at. */
+export type LoginProvider = {
+  /** Name of the provider in the settings: a form begins a login with `POST /login/with/<name>`. */
+  name: Scalars['String']['output'];
+  title: Scalars['String']['output'];
+};
+
+/** A login at another provider that belongs to a user. */
+export type LinkedLogin = {
+  id: Scalars['ID']['output'];
+  /** Name of the provider in the settings. */
+  provider: Scalars['String']['output'];
+  /** E-mail address that the provider stated when the login was linked. */
+  email?: Maybe<Scalars['String']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  last_used_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
 /** A log line of an application. */
 export type ApplicationLogLine = {
   timestamp: Scalars['DateTime']['output'];
@@ -8153,6 +8198,9 @@ export type ResolversTypes = {
   Instance: ResolverTypeWrapper<InstanceModel>;
   InstanceList: ResolverTypeWrapper<Omit<InstanceList, 'data'> & { data: Array<ResolversTypes['Instance']> }>;
   InstanceStatus: InstanceStatus;
+  LoginMethods: ResolverTypeWrapper<LoginMethods>;
+  LoginProvider: ResolverTypeWrapper<LoginProvider>;
+  LinkedLogin: ResolverTypeWrapper<LinkedLogin>;
   ApplicationLogLine: ResolverTypeWrapper<ApplicationLogLine>;
   ApplicationLogLineList: ResolverTypeWrapper<ApplicationLogLineList>;
   DeploymentLogLine: ResolverTypeWrapper<DeploymentLogLine>;
@@ -8500,6 +8548,9 @@ export type ResolversParentTypes = {
   IncidentList: Omit<IncidentList, 'data'> & { data: Array<ResolversParentTypes['Incident']> };
   Instance: InstanceModel;
   InstanceList: Omit<InstanceList, 'data'> & { data: Array<ResolversParentTypes['Instance']> };
+  LoginMethods: LoginMethods;
+  LoginProvider: LoginProvider;
+  LinkedLogin: LinkedLogin;
   ApplicationLogLine: ApplicationLogLine;
   ApplicationLogLineList: ApplicationLogLineList;
   DeploymentLogLine: DeploymentLogLine;
@@ -8675,6 +8726,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getError?: Resolver<ResolversTypes['Error'], ParentType, ContextType, RequireFields<QueryGetErrorArgs, 'code'>>;
   listObserverIncidents?: Resolver<ResolversTypes['IncidentList'], ParentType, ContextType, RequireFields<QueryListObserverIncidentsArgs, 'id' | 'limit'>>;
   listApplicationInstances?: Resolver<ResolversTypes['InstanceList'], ParentType, ContextType, RequireFields<QueryListApplicationInstancesArgs, 'id' | 'limit'>>;
+  loginMethods?: Resolver<ResolversTypes['LoginMethods'], ParentType, ContextType>;
+  listLinkedLogins?: Resolver<Array<ResolversTypes['LinkedLogin']>, ParentType, ContextType>;
   listApplicationLogs?: Resolver<ResolversTypes['ApplicationLogLineList'], ParentType, ContextType, RequireFields<QueryListApplicationLogsArgs, 'id' | 'limit' | 'order'>>;
   listDeploymentLogs?: Resolver<ResolversTypes['DeploymentLogLineList'], ParentType, ContextType, RequireFields<QueryListDeploymentLogsArgs, 'id' | 'deployment_id' | 'limit' | 'order'>>;
   listMembers?: Resolver<ResolversTypes['MemberList'], ParentType, ContextType, RequireFields<QueryListMembersArgs, 'project_id' | 'limit'>>;
@@ -8817,6 +8870,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   updateGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<MutationUpdateGitIntegrationArgs, 'id' | 'input'>>;
   deleteGitIntegration?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationDeleteGitIntegrationArgs, 'id'>>;
   verifyGitIntegration?: Resolver<ResolversTypes['GitIntegration'], ParentType, ContextType, RequireFields<MutationVerifyGitIntegrationArgs, 'id'>>;
+  unlinkLogin?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationUnlinkLoginArgs, 'id'>>;
   inviteMember?: Resolver<ResolversTypes['CreatedInvitation'], ParentType, ContextType, RequireFields<MutationInviteMemberArgs, 'project_id' | 'input'>>;
   revokeInvitation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationRevokeInvitationArgs, 'project_id' | 'id'>>;
   acceptInvitation?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<MutationAcceptInvitationArgs, 'input'>>;
@@ -10094,6 +10148,24 @@ export type InstanceListResolvers<ContextType = Context, ParentType extends Reso
   next_cursor?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type LoginMethodsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LoginMethods'] = ResolversParentTypes['LoginMethods']> = {
+  password?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  providers?: Resolver<Array<ResolversTypes['LoginProvider']>, ParentType, ContextType>;
+};
+
+export type LoginProviderResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LoginProvider'] = ResolversParentTypes['LoginProvider']> = {
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  title?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type LinkedLoginResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LinkedLogin'] = ResolversParentTypes['LinkedLogin']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  provider?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  email?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  last_used_at?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
 export type ApplicationLogLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApplicationLogLine'] = ResolversParentTypes['ApplicationLogLine']> = {
   timestamp?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   source?: Resolver<ResolversTypes['LogSource'], ParentType, ContextType>;
@@ -10685,6 +10757,9 @@ export type Resolvers<ContextType = Context> = {
   IncidentList?: IncidentListResolvers<ContextType>;
   Instance?: InstanceResolvers<ContextType>;
   InstanceList?: InstanceListResolvers<ContextType>;
+  LoginMethods?: LoginMethodsResolvers<ContextType>;
+  LoginProvider?: LoginProviderResolvers<ContextType>;
+  LinkedLogin?: LinkedLoginResolvers<ContextType>;
   ApplicationLogLine?: ApplicationLogLineResolvers<ContextType>;
   ApplicationLogLineList?: ApplicationLogLineListResolvers<ContextType>;
   DeploymentLogLine?: DeploymentLogLineResolvers<ContextType>;

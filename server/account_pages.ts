@@ -10,6 +10,7 @@ import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import type { Core } from '../resolvers';
 import { asProblem } from '../rest/problem';
+import { providerButtons } from './login/pages';
 import { sendFormPage, textOf } from './plain_page';
 
 /** Made when it is first called. */
@@ -61,7 +62,7 @@ const PAGES: Record<keyof typeof ACCOUNT_PATHS, Page> = {
   },
   invitation: {
     title: 'Invitation',
-    text: 'Choose a name and a password. If you have a user already, log in first; both fields can stay empty then.',
+    text: 'Choose a name and a password. If you are logged in already, both fields can stay empty.',
     fields: [['Name', 'name', 'text', 'name'], PASSWORD],
     button: 'Accept',
     query: `mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) { user { id } } }`,
@@ -77,7 +78,7 @@ export function accountPages(platform: Platform, schema: Schema): Router {
   const router = express.Router();
   for (const [name, path] of Object.entries(ACCOUNT_PATHS)) {
     const page = PAGES[name as keyof typeof ACCOUNT_PATHS];
-    router.get(path, (request, response) => sendForm(response, 200, page, textOf(request.query.token)));
+    router.get(path, (request, response) => sendForm(platform, response, 200, page, textOf(request.query.token)));
     router.post(path, express.urlencoded({ extended: false, limit: FORM_BYTES_MAX }), (request, response) =>
       submit(platform, schema, page, request, response),
     );
@@ -106,7 +107,7 @@ async function submit(
     const failure = asProblem(error);
     const request_id = response.getHeader('X-Request-Id');
     if (failure !== error) platform.log.error({ err: error, request_id }, 'request failed');
-    sendForm(response, failure.status, page, textOf(form.token), failure);
+    sendForm(platform, response, failure.status, page, textOf(form.token), failure);
   }
 }
 
@@ -127,7 +128,14 @@ async function run(
   return ctx.reply.headers;
 }
 
-function sendForm(response: Response, status: number, page: Page, token: string, failure?: Problem): void {
+function sendForm(
+  { config }: Platform,
+  response: Response,
+  status: number,
+  page: Page,
+  token: string,
+  failure?: Problem,
+): void {
   const inputs = page.fields.map(
     ([label, name, type, autocomplete]) =>
       `<label>${label}<input name="${name}" type="${type}" autocomplete="${autocomplete}"></label>`,
@@ -137,7 +145,11 @@ function sendForm(response: Response, status: number, page: Page, token: string,
   // Without the query, which has the token: the address of the answer stays in the history of the browser.
   const action = escapeHtml(response.req.path);
   const form = `${hidden}${inputs.join('')}<button>${page.button}</button>`;
-  sendFormPage(response, status, page.title, page.text, `${said}<form method="post" action="${action}">${form}</form>`);
+  const body = `${said}<form method="post" action="${action}">${form}</form>`;
+  // Who is invited may log in at another provider first, and comes back to accept.
+  const isInvitation = page === PAGES.invitation && token !== '';
+  const back = `${ACCOUNT_PATHS.invitation}?token=${encodeURIComponent(token)}`;
+  sendFormPage(response, status, page.title, page.text, body + (isInvitation ? providerButtons(config, back) : ''));
 }
 
 function reasonOf({ detail, members }: Problem): string {

@@ -43,6 +43,7 @@ import { graphqlFace } from '../graphql/face';
 import { gitHooks } from './git_hooks';
 import { gitOauthCallback } from './git_oauth';
 import { listenHttp } from './http';
+import { loginRoutes } from './login/routes';
 import { mailLinks } from './mail_links';
 import { mailPages } from './mail_pages';
 import { oauthRoutes } from './oauth/routes';
@@ -222,7 +223,8 @@ function restParts(
 
 /** Pages for people: those that mails lead to, and those of the authorisation server. */
 function peoplePages(platform: Platform, schema: () => Core['graphqlSchema']): express.Router {
-  return express.Router().use(accountPages(platform, schema)).use(oauthRoutes(platform, schema));
+  const router = express.Router().use(accountPages(platform, schema)).use(loginRoutes(platform, schema));
+  return router.use(oauthRoutes(platform, schema));
 }
 
 function expressApp(

@@ -24,8 +24,12 @@ interface Agreement {
 const INSERT = named(`insert into api_keys (id, kind, name, prefix, hash, user_id, scopes, project_ids, created_by,
     client_id, expires_at)
   values ($1, 'oauth', $2, $3, $4, $5, $6, $7, $5, $8, now() + interval '15 minutes')`);
-const EXTEND = named(`update api_keys set expires_at = now() + make_interval(days => $2)
-  where id = $1 and revoked_at is null`);
+// A client that has registered itself lasts as long as what people have allowed it.
+const EXTEND = named(`with used as (update api_keys set expires_at = now() + make_interval(days => $2)
+    where id = $1 and revoked_at is null returning client_id)
+  update oauth_records c set expires_at = now() + make_interval(days => $2)
+  from used where c.kind = 'Client' and c.hash = encode(sha256(convert_to(used.client_id, 'UTF8')), 'hex')
+    and c.registered_from is not null and c.expires_at < now() + make_interval(days => $2 - 1)`);
 const END = named('update api_keys set revoked_at = now() where id = $1 and revoked_at is null');
 const END_OLDEST = named(`update api_keys set revoked_at = now() where id in (
     select id from api_keys where user_id = $1 and kind = 'oauth' and revoked_at is null

@@ -26,7 +26,9 @@ const BY_USER_CODE = named(`${FIND_ROWS} and user_code_hash = $2`);
 // A grant lives as long as the key that shows it.
 const GRANT = named(`select r.hash, r.payload, r.consumed_at from oauth_records r join api_keys k on k.id = r.grant_id
   where r.kind = $1 and r.hash = $2 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())`);
-const OF_KIND = named(`${FIND_ROWS} order by created_at`);
+// One that has registered itself ends when nobody has used it for long.
+const CLIENT = named(`${FIND_ROWS} and hash = $2 and (expires_at is null or expires_at > now())`);
+const OF_KIND = named(`${FIND_ROWS} and (expires_at is null or expires_at > now()) order by created_at`);
 const CONSUME = named('update oauth_records set consumed_at = now() where kind = $1 and hash = $2');
 const DESTROY = named('delete from oauth_records where kind = $1 and hash = $2 returning grant_id');
 const DESTROY_OF_GRANT = named('delete from oauth_records where kind = $1 and grant_id = $2');
@@ -36,6 +38,8 @@ const POLL = named(`with asked as (
   update oauth_records r set polled_at = now(),
     poll_seconds = r.poll_seconds + case when asked.too_soon then 5 else 0 end
   from asked where r.kind = asked.kind and r.hash = asked.hash returning asked.too_soon`);
+
+const OF_OWN: Record<string, typeof FIND> = { Grant: GRANT, Client: CLIENT };
 
 /** @param seconds until it ends; null = never */
 export async function saveRecord(
@@ -65,7 +69,7 @@ export async function findRecord(
   id: string,
   use: 'read' | 'lock',
 ): Promise<OauthPayload | undefined> {
-  const statement = kind === 'Grant' ? GRANT : use === 'lock' ? LOCK : FIND;
+  const statement = OF_OWN[kind] ?? (use === 'lock' ? LOCK : FIND);
   const [row] = await holder.sql.query<Row>(statement, [kind, sha256(id)]);
   return row && opened(holder, kind, row);
 }

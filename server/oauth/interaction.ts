@@ -10,11 +10,14 @@ import { readSessionCookie } from '../../core/session_cookie';
 import { requireSameOrigin } from '../../graphql/request';
 import { runDocument } from '../../graphql/run_document';
 import { recordActivity } from '../../models/activity';
+import { isSelfRegistered } from '../../models/oauth/client';
 import { createConnection } from '../../models/oauth/connection';
 import { reachableProjects } from '../../models/reachable_projects';
 import { requestContext } from '../../platform/context';
 import type { Platform } from '../../platform/platform';
 import type { Core } from '../../resolvers';
+import { loginForms } from '../login/pages';
+import { loginFailure } from '../login/routes';
 import { sendFormPage, textOf } from '../plain_page';
 import { consentPage, loginPage } from './pages';
 import type { AuthorisationServer } from './provider';
@@ -32,6 +35,8 @@ interface Asking {
   ctx: Context;
   interaction: Interaction;
   client: string;
+  /** Nobody vouches for what the client says of itself. */
+  isSelfRegistered: boolean;
 }
 
 const PROJECTS_MAX = 100;
@@ -52,13 +57,16 @@ export async function askPerson(
     return sendFormPage(response, 400, 'This page is over', 'Go back to the program that sent you here.');
   const { client_id } = interaction.params as { client_id: string };
   const client = (await server.provider.Client.find(client_id))?.clientName ?? client_id;
-  const asking = { platform, schema, server, request, response, ctx, interaction, client };
+  const asking: Asking = {
+    ...{ platform, schema, server, request, response, ctx, interaction, client },
+    isSelfRegistered: await isSelfRegistered(ctx, client_id),
+  };
   const secret = readSessionCookie(platform.config, request.headers.cookie);
   ctx.identity = secret ? await platform.identities.ofSession(secret) : null;
   if (ctx.identity?.account_status === 'suspended')
     return sendFormPage(response, 403, 'Account suspended', 'Your account is suspended.');
   if (request.method === 'POST') return take(asking, (request.body ?? {}) as Form);
-  if (!isLoggedIn(asking)) return show(asking, 200, loginPage({ ...NOTHING, email: hintOf(asking), client }));
+  if (!isLoggedIn(asking)) return show(asking, 200, loginPageOf(asking, { ...NOTHING, email: hintOf(asking) }));
   await showConsent(asking, 200, '');
 }
 
@@ -101,7 +109,7 @@ async function take(asking: Asking, form: Form): Promise<void> {
 }
 
 async function logIn(asking: Asking, form: Form): Promise<void> {
-  const { ctx, schema, response, interaction, client } = asking;
+  const { ctx, schema, response, interaction } = asking;
   const [email, password, code] = [textOf(form.email), textOf(form.password), textOf(form.code)];
   try {
     const input = { email, password, ...(code && { code }) };
@@ -110,14 +118,14 @@ async function logIn(asking: Asking, form: Form): Promise<void> {
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const asksCode = error.code === 'two_factor_required' || code !== '';
-    const page = loginPage({ email, failure: reasonOf(error), asksCode, client });
+    const page = loginPageOf(asking, { email, failure: loginFailure(error), asksCode });
     show(asking, error.status, page, error.headers);
   }
 }
 
-function reasonOf({ code, detail }: Problem): string {
-  if (code === 'two_factor_required') return `${detail} Enter your password again, with a code.`;
-  return code === 'validation_failed' ? 'E-mail or password is wrong.' : detail;
+function loginPageOf(asking: Asking, last: typeof NOTHING): ReturnType<typeof loginPage> {
+  const returnTo = OAUTH_PATHS.interaction + asking.interaction.uid;
+  return loginPage(asking, loginForms(asking.platform.config, { ...last, action: '', returnTo }));
 }
 
 /** What the person agreed to becomes a key of theirs, and the program gets what it asked for within that. */
@@ -159,6 +167,7 @@ async function showConsent(asking: Asking, status: number, failure: string): Pro
   const redirect = interaction.deviceCode ? null : textOf(interaction.params.redirect_uri);
   const page = consentPage({
     ...{ client, redirect, failure, email: user?.email ?? '', name: nameOf(asking) },
+    isSelfRegistered: asking.isSelfRegistered,
     ...{ scopes: askedScopes(interaction), projects: data },
   });
   show(asking, status, page);

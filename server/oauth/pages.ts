@@ -1,4 +1,5 @@
 // Pages of the authorisation server: plain HTML, usable without scripts.
+import { LOOPBACK } from '../../core/oauth';
 import { scopes as knownScopes, type Scope } from '../../core/scopes';
 import { escapeHtml } from '../../core/html';
 import { formPage } from '../plain_page';
@@ -66,24 +67,19 @@ export function errorPage(ctx: OauthContext, out: { error: string; error_descrip
   ctx.status = status;
 }
 
-/** @param failure what was wrong with the last attempt @param asksCode whether a two-factor code is needed */
-export function loginPage(values: { email: string; failure: string; asksCode: boolean; client: string }): Answer {
-  const said = values.failure ? `<p class="problem" role="alert">${escapeHtml(values.failure)}</p>` : '';
-  const fields = [
-    `<label>E-mail address<input name="email" type="email" autocomplete="username" required
-      value="${escapeHtml(values.email)}"></label>`,
-    '<label>Password<input name="password" type="password" autocomplete="current-password" required></label>',
-    values.asksCode
-      ? '<label>Code of your authenticator, or a recovery code<input name="code" autocomplete="one-time-code"></label>'
-      : '',
-  ];
-  const form = `<form method="post">${fields.join('')}<button name="action" value="login">Log in</button></form>`;
-  const forgotten = '<p><a href="/account/reset-password">Forgotten password</a></p>';
-  return formPage('Log in', `${values.client} asks to act for you.`, `${said}${form}${forgotten}`);
+/** @param forms all ways to log in @param isSelfRegistered the client is called what it says */
+export function loginPage(
+  { client, isSelfRegistered }: Pick<Consent, 'client' | 'isSelfRegistered'>,
+  forms: string,
+): Answer {
+  const who = isSelfRegistered ? `A program that calls itself “${client}”` : client;
+  return formPage('Log in', `${who} asks to act for you.`, forms);
 }
 
 interface Consent {
   client: string;
+  /** The client has registered itself: what it is called is what it says. */
+  isSelfRegistered: boolean;
   /** Where the person is sent afterwards; null for a device. */
   redirect: string | null;
   email: string;
@@ -107,14 +103,27 @@ export function consentPage(consent: Consent): Answer {
     '<button name="action" value="allow">Allow</button><button name="action" value="deny">Do not allow</button>',
     '<p><button name="action" value="switch">Log in as somebody else</button></p></form>',
   ].join('');
-  const text = `${whoAsks(client, redirect)} You can end this at any time among your keys. ${BEWARE}`;
-  return formPage(`Allow ${client} to act for you?`, text, body, redirect ? formTarget(redirect) : '');
+  const who = consent.isSelfRegistered && redirect ? whoClaims(client, redirect) : whoAsks(client, redirect);
+  const text = `${who} You can end this at any time among your keys. ${BEWARE}`;
+  const title = consent.isSelfRegistered
+    ? `Allow a program that calls itself “${client}” to act for you?`
+    : `Allow ${client} to act for you?`;
+  return formPage(title, text, body, redirect ? formTarget(redirect) : '');
+}
+
+function whoClaims(client: string, redirect: string): string {
+  const { host, hostname } = new URL(redirect);
+  const where = LOOPBACK.includes(hostname) ? `a program on this computer (${host})` : host;
+  return (
+    `Nobody vouches for this program: it has registered itself, under the name “${client}”. ` +
+    `Whoever has control of ${where} will be able to do what you allow.`
+  );
 }
 
 function whoAsks(client: string, redirect: string | null): string {
   if (redirect === null) return `A device asks as ${client}.`;
   const { protocol, host, hostname } = new URL(redirect);
-  if (['127.0.0.1', '[::1]', 'localhost'].includes(hostname)) return `A program on this computer asks as ${client}.`;
+  if (LOOPBACK.includes(hostname)) return `A program on this computer asks as ${client}.`;
   return protocol === 'https:' ? `${host} asks as ${client}.` : `An app on this device asks as ${client}.`;
 }
 

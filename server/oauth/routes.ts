@@ -16,6 +16,7 @@ import { sendFormPage } from '../plain_page';
 import { refuseRequest } from '../raw_request';
 import { wasGuess } from './guesses';
 import { askPerson } from './interaction';
+import { registerClient } from './registration';
 import { openAuthorisationServer } from './provider';
 
 const FORM_BYTES_MAX = 16 * 1024;
@@ -40,6 +41,9 @@ export function oauthRoutes(platform: Platform, schema: () => Core['graphqlSchem
         showFailure(platform, response, error);
       }
     },
+  );
+  router.post(OAUTH_PATHS.register, (request, response, next) =>
+    platform.config.oauthRegistration ? registerClient(platform, request, response) : next(),
   );
   router.all([...FOR_PROGRAMS, OAUTH_PATHS.authorize, `${OAUTH_PATHS.authorize}/:uid`], (request, response) =>
     answer(platform, opened, request, response),

@@ -1337,6 +1337,21 @@ create table knex_migrations_lock (
   constraint knex_migrations_lock_pkey PRIMARY KEY (index)
 );
 
+create table linked_logins (
+  id text collate "C" not null,
+  user_id text collate "C" not null,
+  provider text not null,
+  issuer text not null,
+  subject text not null,
+  email text,
+  created_at timestamp(3) with time zone not null default now(),
+  last_used_at timestamp(3) with time zone,
+  constraint linked_logins__already_exists UNIQUE (issuer, subject),
+  constraint linked_logins__already_exists__provider UNIQUE (user_id, provider),
+  constraint linked_logins_pkey PRIMARY KEY (id),
+  constraint linked_logins_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+
 create table log_lines (
   at timestamp(3) with time zone not null,
   seq bigint not null default nextval('log_lines_seq'::regclass),
@@ -1366,6 +1381,15 @@ create table log_positions (
   updated_at timestamp(3) with time zone not null default now(),
   constraint log_positions_pkey PRIMARY KEY (unit_id)
 );
+
+create table login_attempts (
+  hash text collate "C" not null,
+  browser_hash text not null,
+  payload text not null,
+  expires_at timestamp(3) with time zone not null,
+  constraint login_attempts_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX login_attempts_expired ON public.login_attempts USING btree (expires_at);
 
 create table members (
   project_id text collate "C" not null,
@@ -1460,6 +1484,7 @@ create table oauth_records (
   poll_seconds integer not null default 5,
   created_at timestamp(3) with time zone not null default now(),
   expires_at timestamp(3) with time zone,
+  registered_from text,
   constraint oauth_records_grant FOREIGN KEY (grant_id) REFERENCES api_keys(id) ON DELETE CASCADE,
   constraint oauth_records_pkey PRIMARY KEY (kind, hash),
   constraint oauth_records_user_code UNIQUE (user_code_hash)
@@ -1972,6 +1997,7 @@ create table users (
   code_retry_at timestamp(3) with time zone,
   created_at timestamp(3) with time zone not null default now(),
   email_confirmed_at timestamp(3) with time zone,
+  link_by_email_until timestamp(3) with time zone,
   constraint users__already_exists__email UNIQUE (email),
   constraint users_account FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint users_pkey PRIMARY KEY (id)

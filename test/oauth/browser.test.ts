@@ -5,6 +5,7 @@ import path from 'node:path';
 import { newUser, PASSWORD } from '../dashboard/browser';
 import { startService, type TestService } from '../support/service';
 import { openClient } from './client';
+import { openForeignProvider, type ForeignProvider } from './foreign_provider';
 
 interface Page {
   goto(url: string): Promise<unknown>;
@@ -32,17 +33,30 @@ const missing = [PLAYWRIGHT, AXE, CHROMIUM].filter((file) => !existsSync(file));
 const inBrowser = missing.length && !process.env.CI ? it.skip : it;
 const reason = missing.length ? ` (missing: ${missing.map((file) => path.basename(file)).join(', ')})` : '';
 
+let provider: ForeignProvider;
 let service: TestService;
 let browser: Browser | undefined;
 
 beforeAll(async () => {
-  service = await startService();
+  provider = await openForeignProvider();
+  service = await startService({ settings: { ...provider.settings(), OAUTH_REGISTRATION: '1' } });
   await newUser(service, 'browser@example.com', 'owner');
 });
 afterAll(async () => {
   await browser?.close();
   await service.close();
+  await provider.close();
 });
+
+/** A window of the browser, which is started for the first one. */
+async function openPage(): Promise<{ page: Page; complaints: string[] }> {
+  const { chromium } = (await import(PLAYWRIGHT)) as { chromium: { launch(options: object): Promise<Browser> } };
+  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const page = await browser.newPage({ viewport: { width: 320, height: 640 } });
+  const complaints: string[] = [];
+  page.on('console', (message) => void complaints.push(message.text()));
+  return { page, complaints };
+}
 
 /** Violations of the page as it stands. It allows no script, so a copy without its policy is looked at. */
 async function violations(page: Page): Promise<string[]> {
@@ -55,11 +69,7 @@ async function violations(page: Page): Promise<string[]> {
 }
 
 inBrowser(`log in, allow, and be sent back; enter a code${reason}`, async () => {
-  const { chromium } = (await import(PLAYWRIGHT)) as { chromium: { launch(options: object): Promise<Browser> } };
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-  const page = await browser.newPage({ viewport: { width: 320, height: 640 } });
-  const complaints: string[] = [];
-  page.on('console', (message) => void complaints.push(message.text()));
+  const { page, complaints } = await openPage();
   await page.route(/^http:\/\/127\.0\.0\.1:49152\//, (route) => void route.fulfill({ status: 200, body: 'done' }));
   const client = await openClient(service);
   const asked = await client.ask();
@@ -86,5 +96,49 @@ inBrowser(`log in, allow, and be sent back; enter a code${reason}`, async () => 
   await page.click('[value=allow]');
   expect(await page.title()).toBe('Device logged in');
   expect(await violations(page)).toEqual([]);
+  expect(complaints.filter((text) => !text.includes('favicon'))).toEqual([]);
+});
+
+inBrowser(`log in at another provider for a program that has registered itself; link, unlink${reason}`, async () => {
+  const { page, complaints } = await openPage();
+  const email = 'linked@example.com';
+  await newUser(service, email, 'owner');
+  provider.people.set('linked', { email, email_verified: true });
+  await page.goto(`${service.url}/login?return_to=/account/logins`);
+  expect(await violations(page)).toEqual([]);
+  await page.fill('[name=email]', email);
+  await page.fill('[name=password]', PASSWORD);
+  await page.click('[value=login]');
+  expect(await page.title()).toBe('Your logins');
+  expect(await violations(page)).toEqual([]);
+  await page.fill('[name=password]', PASSWORD);
+  await page.click('button');
+  await page.waitForURL(/\/interaction\//);
+  await page.fill('[name=login]', 'linked');
+  await page.fill('[name=password]', 'any');
+  await page.click('[type=submit]');
+  await page.click('[type=submit]');
+  await page.waitForURL(/\/account\/logins$/);
+  expect(await page.content()).toContain(`Keycloak, ${email}`);
+  expect(await violations(page)).toEqual([]);
+  const registered = await fetch(`${service.url}/oauth/register`, {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+    body: JSON.stringify({ client_name: 'Agent', redirect_uris: ['http://127.0.0.1:49152/callback'] }),
+  });
+  const { client_id } = (await registered.json()) as { client_id: string };
+  const other = await openPage();
+  await other.page.goto((await (await openClient(service, client_id)).ask()).url);
+  expect(await violations(other.page)).toEqual([]);
+  await other.page.click('form[action="/login/with/keycloak"] button');
+  await other.page.waitForURL(/\/interaction\//);
+  await other.page.fill('[name=login]', 'linked');
+  await other.page.fill('[name=password]', 'any');
+  await other.page.click('[type=submit]');
+  await other.page.click('[type=submit]');
+  await other.page.waitForURL(/\/oauth\/interaction\//);
+  expect(await other.page.title()).toContain('Allow a program that calls itself “Agent”');
+  expect(await violations(other.page)).toEqual([]);
+  await page.click('[value=unlink]');
+  expect(await page.content()).toContain('No login is linked.');
   expect(complaints.filter((text) => !text.includes('favicon'))).toEqual([]);
 });

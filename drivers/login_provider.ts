@@ -1,0 +1,21 @@
+// Providers that people log in at: OpenID Connect by openid-client, and GitHub by its OAuth. Every request goes through
+// drivers/outbound/, which connects to the address that was checked.
+import type { LoginProviderClient, LoginProviderSetting } from '../core/login_provider';
+import { githubLogin } from './login_provider/github';
+import { guardedFetch } from './login_provider/guarded_fetch';
+import { oidcLogin } from './login_provider/oidc';
+import type { Outbound } from './outbound';
+
+/**
+ * @param outbound for what a provider names, such as its address for tokens @param trusted for the host of the issuer,
+ * which the operator has named: it may be in a network of the operator's own
+ */
+export function openLoginProvider(
+  setting: LoginProviderSetting,
+  outbound: Outbound,
+  trusted: Outbound,
+): LoginProviderClient {
+  const { host } = new URL(setting.issuer);
+  const fetch = guardedFetch((url) => (url.host === host ? trusted : outbound));
+  return setting.type === 'github' ? githubLogin(setting, fetch) : oidcLogin(setting, fetch);
+}

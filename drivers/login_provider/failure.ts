@@ -1,0 +1,35 @@
+// What a failure of a provider is for the person, and for the log. Neither has a token, a code or a secret: errors of
+// openid-client carry the whole answer as their cause, which is left behind here.
+import { LoginProviderError, type LoginProviderSetting } from '../../core/login_provider';
+import { outboundErrorOf } from './guarded_fetch';
+
+interface Answered {
+  name?: string;
+  code?: string;
+  error?: string;
+  error_description?: string;
+  message?: string;
+}
+
+/** Codes of OAuth and OpenID Connect are words of this form. */
+const CODE = /^[a-z_]{1,40}$/;
+
+export function failureOf({ title }: LoginProviderSetting, error: unknown): LoginProviderError {
+  if (error instanceof LoginProviderError) return error;
+  const outbound = outboundErrorOf(error);
+  if (outbound)
+    return new LoginProviderError(
+      'unreachable',
+      `${title} cannot be reached at the moment. Try again later, or log in another way.`,
+      outbound.message,
+    );
+  const { name = '', code = '', error: said = '', message = '' } = error as Answered;
+  const word = CODE.test(said) ? said : '';
+  if (name === 'AuthorizationResponseError')
+    return new LoginProviderError('denied', `${title} did not log you in${word && ` (${word})`}.`, word || name);
+  return new LoginProviderError(
+    'invalid',
+    `The answer of ${title} cannot be used. Try again; if it happens once more, tell the operator.`,
+    [word || code, message.slice(0, 200)].filter(Boolean).join(': '),
+  );
+}

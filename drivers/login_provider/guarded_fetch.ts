@@ -1,0 +1,49 @@
+// `fetch` for openid-client, through drivers/outbound/: bounded in time and size, and without redirects.
+import { limits } from '../../core/limits';
+import type { Outbound } from '../outbound';
+import { exchange } from '../outbound/exchange';
+import { newTrace, OutboundError, timeoutError } from '../outbound/trace';
+
+export interface FetchOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+}
+
+export type GuardedFetch = (url: string, options?: FetchOptions) => Promise<Response>;
+
+const BODY_BYTES_MAX = 512 * 1024;
+/** Statuses whose answers have no body, for which `Response` takes none (RFC 9110 section 6.4.1). */
+const WITHOUT_BODY = new Set([204, 205, 304]);
+
+/** @throws OutboundError from the function that is answered */
+export function guardedFetch(outboundFor: (url: URL) => Outbound): GuardedFetch {
+  return async (text, { method = 'GET', headers = {}, body } = {}) => {
+    const url = new URL(text);
+    const trace = newTrace();
+    const end = AbortSignal.timeout(limits.probeTimeoutMs);
+    const sent = body == null ? undefined : Buffer.from(String(body));
+    const asked = {
+      ...{ url, method, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX },
+      headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
+    };
+    try {
+      const answer = await exchange(outboundFor(url), asked, trace, end);
+      const shown = Object.entries(answer.headers).flatMap(([name, value]) =>
+        [value ?? []].flat().map((one): [string, string] => [name, one]),
+      );
+      return new Response(WITHOUT_BODY.has(answer.status) ? null : new Uint8Array(answer.body), {
+        ...{ status: answer.status, headers: shown },
+      });
+    } catch (error) {
+      if (!end.aborted) throw error;
+      throw timeoutError(trace, limits.probeTimeoutMs / 1000);
+    }
+  };
+}
+
+/** The error of the network that another error came from, if any. */
+export function outboundErrorOf(error: unknown): OutboundError | null {
+  for (let one = error; one instanceof Error; one = one.cause) if (one instanceof OutboundError) return one;
+  return null;
+}

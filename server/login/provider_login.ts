@@ -1,0 +1,170 @@
+// A login at another provider: to it, back from it, and a two-factor code of ours where the provider has asked for no
+// second factor.
+import { LOGIN_PATHS, loginCallbackPath, ownPath } from '../../core/account_paths';
+import type { Context } from '../../core/context';
+import { Problem, problem } from '../../core/errors';
+import { escapeHtml } from '../../core/html';
+import {
+  mintLoginChecks,
+  type LoginProviderClient,
+  type LoginProviderSetting,
+  type ProvidedLogin,
+} from '../../core/login_provider';
+import { mintSecret } from '../../core/tokens';
+import { requireSameOrigin } from '../../graphql/request';
+import { recordActivity } from '../../models/activity';
+import { noteChange } from '../../models/base/row';
+import { findAttempt, saveAttempt, takeAttempt, type LoginAttempt, type PendingCode } from '../../models/login/attempt';
+import {
+  createInvitedUser,
+  linkLogin,
+  linkMatched,
+  matchLogin,
+  noteLoginUse,
+  userOfLogin,
+} from '../../models/login/linked_login';
+import { startSession } from '../../models/session';
+import { requireSecondFactor } from '../../models/two_factor';
+import { findUserById, requirePassword, type UserRow } from '../../models/user';
+import { textOf } from '../plain_page';
+import { browserCookie, readBrowserSecret } from './browser_cookie';
+import { codeForm } from './pages';
+import { goOn, failureText, requireProvider, showPage, type Visit } from './visit';
+
+const OVER = 'This login is over, was finished, or was begun in another browser. Begin again.';
+
+/** POST: sends the browser to the provider. With `link`, for a person who is logged in. */
+export async function beginLogin(visit: Visit): Promise<void> {
+  const { platform, request, response, ctx, browser, form } = visit;
+  requireSameOrigin(request, platform.config.baseUrl);
+  await ctx.attempt(`login provider ${ctx.address}`);
+  const setting = requireProvider(ctx, request.params.name);
+  const isLink = textOf(form.link) !== '';
+  if (isLink) await requirePassword(ctx, textOf(form.password));
+  const checks = mintLoginChecks();
+  const back = platform.config.baseUrl + loginCallbackPath(setting.name);
+  const url = await clientOf(ctx, setting).authorizationUrl(back, checks);
+  const return_to = ownPath(textOf(form.return_to));
+  const session_id = isLink ? (ctx.identity?.id ?? null) : null;
+  await saveAttempt<LoginAttempt>(ctx, checks.state, browser, {
+    provider: setting.name,
+    return_to,
+    session_id,
+    checks,
+  });
+  // Not by a redirect: browsers would hold it, and all redirects behind it, to the addresses for forms of the page.
+  ctx.reply.headers.Refresh = `0; url=${url}`;
+  response.appendHeader('Set-Cookie', browserCookie(platform.config, browser));
+  const { title } = setting;
+  const leading = `<p><a href="${escapeHtml(url)}">Continue to ${escapeHtml(title)}</a></p>`;
+  showPage(visit, 200, `Log in at ${title}`, `You are being sent to ${title}.`, leading);
+}
+
+/** GET: the provider sends the browser back. */
+export async function finishLogin(visit: Visit): Promise<void> {
+  const { platform, request, ctx } = visit;
+  const setting = requireProvider(ctx, request.params.name);
+  const attempt = await takeAttempt<LoginAttempt>(ctx, textOf(request.query.state), browserOf(visit));
+  // A state of another provider: its answer must not be redeemed here (mix-up, RFC 9700 section 4.4).
+  if (!attempt || attempt.provider !== setting.name) throw problem('not_found', OVER);
+  const login = await clientOf(ctx, setting).finish(
+    new URL(platform.config.baseUrl + request.originalUrl),
+    attempt.checks,
+  );
+  if (attempt.session_id !== null) return link(visit, setting, attempt, login);
+  const found = (await userOfLogin(ctx, login)) ?? (await matchLogin(ctx, setting, login));
+  const user = found === 'new' ? null : found;
+  requireActive(user);
+  if (user?.totp_confirmed_at && !login.multi_factor) return askCode(visit, { ...attempt, user_id: user.id, login });
+  await ctx.transact((inner) => enter(inner, setting, login, user));
+  goOn(visit, attempt.return_to);
+}
+
+/** GET asks for the two-factor code, POST takes it. */
+export async function finishWithCode(visit: Visit): Promise<void> {
+  const { platform, request, ctx, form } = visit;
+  const isAnswer = request.method === 'POST';
+  const id = textOf(isAnswer ? form.attempt : request.query.attempt);
+  const browser = browserOf(visit);
+  const pending = await findAttempt<PendingCode>(ctx, id, browser);
+  if (!pending) throw problem('not_found', OVER);
+  if (!isAnswer) return showCodePage(visit, 200, id, '');
+  requireSameOrigin(request, platform.config.baseUrl);
+  const setting = requireProvider(ctx, pending.provider);
+  const user = await findUserById(ctx, pending.user_id);
+  requireActive(user);
+  if (!user) throw problem('not_found', OVER);
+  try {
+    await requireSecondFactor(ctx, user, textOf(form.code) || null);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500) throw error;
+    Object.assign(ctx.reply.headers, error.headers);
+    return showCodePage(visit, error.status, id, failureText(error));
+  }
+  await ctx.transact(async (inner) => {
+    if (!(await takeAttempt(inner, id, browser))) throw problem('not_found', OVER);
+    await enter(inner, setting, pending.login, user);
+  });
+  goOn(visit, pending.return_to);
+}
+
+async function askCode(visit: Visit, { provider, return_to, user_id, login }: PendingCode): Promise<void> {
+  const id = mintSecret('lgc_');
+  await saveAttempt<PendingCode>(visit.ctx, id, visit.browser, { provider, return_to, user_id, login });
+  goOn(visit, `${LOGIN_PATHS.code}?attempt=${id}`);
+}
+
+function showCodePage(visit: Visit, status: number, id: string, failure: string): void {
+  const text = 'Two-factor authentication is on for your user.';
+  showPage(visit, status, 'Two-factor code', text, codeForm(id, failure));
+}
+
+/** Begins the session. @param user null: somebody who is invited becomes one */
+async function enter(
+  ctx: Context,
+  setting: LoginProviderSetting,
+  login: ProvidedLogin,
+  user: UserRow | null,
+): Promise<void> {
+  const owner = await userOfLogin(ctx, login);
+  const person = owner ?? user ?? (await createInvitedUser(ctx, login));
+  if (user && person.id !== user.id) throw problem('not_found', OVER);
+  if (!owner) await linkMatched(ctx, setting, login, person);
+  await noteLoginUse(ctx, login);
+  await startSession(ctx, person);
+  recordActivity(ctx, 'session.created');
+  if (owner) return;
+  noteChange(ctx, { type: 'user', id: person.id, name: person.name });
+  recordActivity(ctx, 'login.linked');
+}
+
+/** The person who asked for it must be the one who is logged in by now. */
+async function link(
+  visit: Visit,
+  setting: LoginProviderSetting,
+  { session_id, return_to }: LoginAttempt,
+  login: ProvidedLogin,
+): Promise<void> {
+  const { ctx } = visit;
+  if (!ctx.identity || ctx.identity.id !== session_id) throw problem('session_required', OVER);
+  requireActive(ctx.identity);
+  await ctx.transact(async (inner) => {
+    await linkLogin(inner, setting, login);
+    recordActivity(inner, 'login.linked');
+  });
+  goOn(visit, return_to);
+}
+
+function requireActive(person: { account_status: string } | null): void {
+  if (person?.account_status === 'suspended') throw problem('account_suspended');
+}
+
+function browserOf({ platform, request }: Visit): string {
+  return readBrowserSecret(platform.config, request) ?? '';
+}
+
+function clientOf({ probes }: Context, { name }: LoginProviderSetting): LoginProviderClient {
+  const client = probes.login(name);
+  if (!client) throw problem('not_found', 'This installation knows no such provider.');
+  return client;
+}
