@@ -56,13 +56,13 @@ export function codeForm(attempt: string, failure: string): string {
 
 export interface LinkedLogins {
   linked: readonly { id: string; provider: string; title: string; email: string | null }[];
-  /** Whether linking needs the password. */
-  asksPassword: boolean;
+  /** Whose password linking needs, for password managers; null where it needs none. */
+  passwordOf: string | null;
   failure: string;
 }
 
 /** The logins of a person, each to be unlinked, and the providers that can be linked. */
-export function linkedLogins({ loginProviders }: Methods, { linked, asksPassword, failure }: LinkedLogins): string {
+export function linkedLogins({ loginProviders }: Methods, { linked, passwordOf, failure }: LinkedLogins): string {
   const rows = linked.map(({ id, title, email }) => {
     const what = escapeHtml(email ? `${title}, ${email}` : title);
     const button = `<button name="action" value="unlink" aria-label="Unlink ${what}">Unlink</button>`;
@@ -70,8 +70,9 @@ export function linkedLogins({ loginProviders }: Methods, { linked, asksPassword
   });
   const open = loginProviders.filter(({ name }) => !linked.some(({ provider }) => provider === name));
   const password =
+    `<input name="username" autocomplete="username" aria-label="E-mail" value="${escapeHtml(passwordOf ?? '')}" hidden>` +
     '<label>Your password<input name="password" type="password" autocomplete="current-password"></label>';
-  const fields = hidden('link', 'yes') + hidden('return_to', LOGIN_PATHS.linked) + (asksPassword ? password : '');
+  const fields = hidden('link', 'yes') + hidden('return_to', LOGIN_PATHS.linked) + (passwordOf ? password : '');
   const forms = open.map(({ name, title }) => providerForm(name, fields, `Link ${title}`));
   const list = rows.length ? `<ul>${rows.join('')}</ul>` : '<p>No login is linked.</p>';
   return `${problemText(failure)}${list}${forms.join('')}`;

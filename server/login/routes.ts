@@ -102,8 +102,8 @@ async function showLinked(visit: Visit, status: number, failure: string): Promis
   const rows = await listLinkedLogins(ctx);
   const linked = rows.map((row) => ({ ...row, title: titleOf(ctx, row.provider) }));
   const { email, password_hash } = await currentUser(ctx);
-  const asksPassword = password_hash !== null && platform.config.loginPassword === 'on';
-  const body = linkedLogins(platform.config, { linked, asksPassword, failure });
+  const passwordOf = password_hash !== null && platform.config.loginPassword === 'on' ? email : null;
+  const body = linkedLogins(platform.config, { linked, passwordOf, failure });
   showPage(visit, status, 'Your logins', `You are logged in as ${email}.`, body);
 }
 

@@ -2,7 +2,8 @@
 import type { Request, Response } from 'express';
 import { LOGIN_PATHS } from '../../core/account_paths';
 import type { Context } from '../../core/context';
-import { Problem, problem } from '../../core/errors';
+import type { Problem } from '../../core/errors';
+import { problem } from '../../core/errors';
 import { LoginProviderError, type LoginProviderSetting } from '../../core/login_provider';
 import { readSessionCookie } from '../../core/session_cookie';
 import { LoginRefusal } from '../../models/login/linked_login';

@@ -66,7 +66,7 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
   );
   provider.proxy = true;
   giveOurForm(provider);
-  for (const mode of OTHER_RESPONSE_MODES) oidc.responseModesOf(provider).delete(mode);
+  answerByQueryOnly(oidc.responseModesOf(provider));
   provider.on('grant.error', ({ req }, { error }) => {
     if (error === 'invalid_grant' || error === 'invalid_client') noteGuess(req);
   });
@@ -74,6 +74,13 @@ function openProvider(platform: Platform, oidc: OidcModule, around: Omit<Surroun
   failures.on('error', (error) => platform.log.error({ err: error }, 'authorisation server failed'));
   provider.on('server_error', (_, error) => platform.log.error({ err: error }, 'authorisation server failed'));
   return provider;
+}
+
+/** The refusal of a response type that is not offered either goes into the query too: its own mode is not there. */
+function answerByQueryOnly(modes: Map<string, unknown>): void {
+  for (const mode of OTHER_RESPONSE_MODES) modes.delete(mode);
+  const query = modes.get('query');
+  modes.get = (mode) => Map.prototype.get.call(modes, mode) ?? query;
 }
 
 interface Lane {

@@ -44,11 +44,13 @@ test('the dashboard functions are those of the documentation', () => {
     'enrolTwoFactor',
     'inviteMember',
     'listInvitations',
+    'listLinkedLogins',
     'listMembers',
     'listPersonalKeys',
     'listProjectKeys',
     'listSessions',
     'login',
+    'loginMethods',
     'logout',
     'regenerateRecoveryCodes',
     'removeMember',
@@ -59,6 +61,7 @@ test('the dashboard functions are those of the documentation', () => {
     'revokePersonalKey',
     'revokeProjectKey',
     'revokeSession',
+    'unlinkLogin',
     'viewer',
   ]);
   expect(
@@ -66,7 +69,7 @@ test('the dashboard functions are those of the documentation', () => {
       .filter(({ session }) => session === 'signedOut')
       .map(({ name }) => name)
       .sort(),
-  ).toEqual(['acceptInvitation', 'confirmEmail', 'login', 'requestPasswordReset', 'resetPassword']);
+  ).toEqual(['acceptInvitation', 'confirmEmail', 'login', 'loginMethods', 'requestPasswordReset', 'resetPassword']);
   expect(fields.every(({ operations }) => operations.length === 0)).toBe(true);
   expect(Object.keys(scopes).every(isScope)).toBe(true);
 });

@@ -126,7 +126,7 @@ describe('PKCE downgrade (section 4.8.2)', () => {
 
 describe('what is not offered is refused', () => {
   it.each([
-    ['the implicit grant', { response_type: 'token' }, 'unsupported_response_type'],
+    ['the implicit grant', { response_type: 'token' }, 'unsupported_response_mode'],
     ['tokens of identity', { scope: 'openid read' }, 'invalid_scope'],
     ['a scope that does not exist', { scope: 'read root' }, 'invalid_scope'],
     ['no scope', { scope: null }, 'invalid_scope'],

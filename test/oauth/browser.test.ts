@@ -7,6 +7,11 @@ import { startService, type TestService } from '../support/service';
 import { openClient } from './client';
 import { openForeignProvider, type ForeignProvider } from './foreign_provider';
 
+interface Message {
+  text(): string;
+  location(): { url: string };
+}
+
 interface Page {
   goto(url: string): Promise<unknown>;
   url(): string;
@@ -17,7 +22,7 @@ interface Page {
   content(): Promise<string>;
   setContent(html: string): Promise<void>;
   route(url: RegExp, handle: (route: { fulfill(answer: object): Promise<void> }) => void): Promise<void>;
-  on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
+  on(event: 'console', listener: (message: Message) => void): void;
   evaluate(text: string): Promise<unknown>;
 }
 
@@ -54,7 +59,10 @@ async function openPage(): Promise<{ page: Page; complaints: string[] }> {
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
   const page = await browser.newPage({ viewport: { width: 320, height: 640 } });
   const complaints: string[] = [];
-  page.on('console', (message) => void complaints.push(message.text()));
+  // Pages of the other provider are its own affair.
+  page.on('console', (message) => {
+    if (message.location().url.startsWith(service.url)) complaints.push(message.text());
+  });
   return { page, complaints };
 }
 
