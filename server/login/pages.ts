@@ -69,8 +69,9 @@ export function linkedLogins({ loginProviders }: Methods, { linked, passwordOf, 
     return `<li>${what} <form method="post">${hidden('id', id)}${button}</form></li>`;
   });
   const open = loginProviders.filter(({ name }) => !linked.some(({ provider }) => provider === name));
+  const email = escapeHtml(passwordOf ?? '');
   const password =
-    `<input name="username" autocomplete="username" aria-label="E-mail" value="${escapeHtml(passwordOf ?? '')}" hidden>` +
+    `<input name="username" autocomplete="username" aria-label="E-mail" value="${email}" hidden>` +
     '<label>Your password<input name="password" type="password" autocomplete="current-password"></label>';
   const fields = hidden('link', 'yes') + hidden('return_to', LOGIN_PATHS.linked) + (passwordOf ? password : '');
   const forms = open.map(({ name, title }) => providerForm(name, fields, `Link ${title}`));
