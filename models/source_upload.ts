@@ -2,6 +2,7 @@
 import type { Context } from '../core/context';
 import { problem, validationFailed } from '../core/errors';
 import { limits } from '../core/limits';
+import { defineStates } from '../core/states';
 import type { CreateSourceUploadInput, QueryListSourceUploadsArgs, SourceUploadStatus } from '../schema/types';
 import { named } from '../db/statement';
 import { Application } from './application';
@@ -18,6 +19,10 @@ export class SourceUpload extends Resource {
   static readonly table = 'source_uploads';
   static readonly kind = 'source_upload';
   static readonly idPrefix = 'src';
+  static override readonly states = defineStates<SourceUploadStatus>({
+    initial: ['waiting'],
+    moves: { waiting: ['ready', 'refused'] },
+  });
   static override readonly filters = { status: 'status = ?' };
   static override readonly parentLimit: ParentLimit = {
     column: 'application_id',

@@ -1,13 +1,16 @@
 // Metrics of an application: its parts are its process types.
+import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
 import { invalidQuery } from '../../core/errors';
+import { groupBy } from '../../core/group_by';
 import { applicationMetrics } from '../../core/metrics';
 import { Application } from '../application';
 import { named } from '../../db/statement';
-import { metricSeries, type Metrics } from './series';
+import { metricSeriesOfMany, type Metrics, type Part } from './series';
 import { spanOf, type MetricsArguments } from './span';
 
-const PROCESSES = named('select id, type from processes where application_id = $1 and project_id = $2 order by type');
+const PROCESSES = named(`select application_id, id, type from processes
+  where application_id = any($1) and project_id = any($2) order by type`);
 
 interface ApplicationMetricsArguments extends MetricsArguments {
   id: string;
@@ -20,8 +23,10 @@ export async function metricsOfApplication(
   ctx: Context,
   { id, ...asked }: ApplicationMetricsArguments,
 ): Promise<Metrics> {
-  return metricsOf(ctx, await Application.get(ctx, id), asked);
+  return ((await metricsOf(ctx, [await Application.get(ctx, id)], asked)) as [Metrics])[0];
 }
+
+type Owner = Pick<Application, 'id' | 'project_id'>;
 
 /** Each application of a page has them: a request would else ask for millions of points. */
 const POINTS_BESIDE_MAX = 100;
@@ -29,7 +34,7 @@ const POINTS_BESIDE_MAX = 100;
 /** Metrics beside an application, with few points. @throws invalid_query_parameter */
 export async function metricsBeside(
   ctx: Context,
-  application: { id: string; project_id: string },
+  application: Owner,
   args: Omit<ApplicationMetricsArguments, 'id'>,
 ): Promise<Metrics> {
   const { from, to, resolution_seconds } = spanOf(args);
@@ -38,37 +43,44 @@ export async function metricsBeside(
       'resolution_seconds',
       `Application.metrics has at most ${POINTS_BESIDE_MAX} points. Choose a larger resolution_seconds.`,
     );
-  return metricsOf(ctx, application, args);
+  return besideLoader(ctx, args).load(application);
+}
+
+/** One for all applications of a page that are asked the same. */
+function besideLoader(ctx: Context, args: Omit<ApplicationMetricsArguments, 'id'>): DataLoader<Owner, Metrics> {
+  const name = `metrics ${JSON.stringify(args)}`;
+  const known = ctx.loaders.get(name) as DataLoader<Owner, Metrics> | undefined;
+  const loader = known ?? new DataLoader((owners: readonly Owner[]) => metricsOf(ctx, owners, args));
+  ctx.loaders.set(name, loader);
+  return loader;
 }
 
 async function metricsOf(
   ctx: Context,
-  application: { id: string; project_id: string },
+  applications: readonly Owner[],
   { metrics, process_id, ...span }: Omit<ApplicationMetricsArguments, 'id'>,
-): Promise<Metrics> {
-  const processes = await ctx.sql.query<{ id: string; type: string }>(PROCESSES, [
-    application.id,
-    application.project_id,
+): Promise<Metrics[]> {
+  const rows = await ctx.sql.query<{ application_id: string; id: string; type: string }>(PROCESSES, [
+    applications.map(({ id }) => id),
+    applications.map(({ project_id }) => project_id),
   ]);
-  const parts = processes.map((process) => ({
-    id: process.id,
-    labels: [
-      { name: 'process_id', value: process.id },
-      { name: 'process_type', value: process.type },
-    ],
-    traffic: process.type === 'web',
-  }));
+  const processes = groupBy(rows, ({ application_id }) => application_id);
   const names = metrics?.length ? [...new Set(metrics)] : Object.keys(applicationMetrics);
-  return metricSeries(
+  return metricSeriesOfMany(
     ctx,
-    {
-      resource_id: application.id,
-      definitions: applicationMetrics,
-      metrics: names,
-      parts,
-      gone: 'process_id',
-      only: process_id ?? null,
-    },
+    applications.map(({ id }) => ({ resource_id: id, parts: (processes.get(id) ?? []).map(partOf) })),
+    { definitions: applicationMetrics, metrics: names, gone: 'process_id', only: process_id ?? null },
     span,
   );
+}
+
+function partOf({ id, type }: { id: string; type: string }): Part {
+  return {
+    id,
+    labels: [
+      { name: 'process_id', value: id },
+      { name: 'process_type', value: type },
+    ],
+    traffic: type === 'web',
+  };
 }

@@ -31,12 +31,16 @@ export interface Metrics {
   series: Series[];
 }
 
-interface Question {
+export interface Question {
   resource_id: string;
+  parts: readonly Part[];
+}
+
+/** What is asked of each resource alike. */
+export interface Asked {
   definitions: Record<string, MetricDefinition>;
   /** Names of definitions. */
   metrics: readonly string[];
-  parts: readonly Part[];
   /** Label of a part of which only points are left. */
   gone: string;
   /** Only this part, which need not exist any more. */
@@ -44,13 +48,32 @@ interface Question {
 }
 
 /** One series for each metric and part that can have it, in their order. @throws invalid_query_parameter */
-export async function metricSeries(ctx: Context, question: Question, args: MetricsArguments): Promise<Metrics> {
+export async function metricSeries(ctx: Context, question: Question & Asked, args: MetricsArguments): Promise<Metrics> {
+  return ((await metricSeriesOfMany(ctx, [question], question, args)) as [Metrics])[0];
+}
+
+/** The same of several resources, in their order, by two statements at most. @throws invalid_query_parameter */
+export async function metricSeriesOfMany(
+  ctx: Context,
+  questions: readonly Question[],
+  asked: Asked,
+  args: MetricsArguments,
+): Promise<Metrics[]> {
   const span = spanOf(args);
-  const { values, histograms } = await read(ctx, question, span);
-  const series = question.metrics.flatMap((metric) => {
-    const definition = question.definitions[metric] as MetricDefinition;
+  const found = await read(
+    ctx,
+    questions.map(({ resource_id }) => resource_id),
+    asked,
+    span,
+  );
+  return questions.map((question) => seriesOf(question, asked, span, found(question.resource_id)));
+}
+
+function seriesOf(question: Question, asked: Asked, span: Span, { values, histograms }: Stored): Metrics {
+  const series = asked.metrics.flatMap((metric) => {
+    const definition = asked.definitions[metric] as MetricDefinition;
     return partsOf(
-      question,
+      { ...question, ...asked },
       definition,
       definition.reading === 'percentile' ? histograms : (values.get(metric) ?? new Map()),
     ).map((part) => ({
@@ -69,6 +92,7 @@ export async function metricSeries(ctx: Context, question: Question, args: Metri
 }
 
 interface Value {
+  resource_id: string;
   part_id: string;
   metric: string;
   at: string;
@@ -77,6 +101,7 @@ interface Value {
 }
 
 interface Histogram {
+  resource_id: string;
   part_id: string;
   at: string;
   buckets: number[];
@@ -86,28 +111,35 @@ type ByPart<Row> = Map<string, Row[]>;
 /** By metric, then by part. */
 type Values = Map<string, ByPart<Value>>;
 
+interface Stored {
+  values: Values;
+  histograms: ByPart<Histogram>;
+}
+
 const BIN = `date_bin(make_interval(secs => $5), at, timestamptz 'epoch')`;
-const WHERE = 'resource_id = $1 and metric = any($2) and at >= $3 and at < $4 and ($6::text is null or part_id = $6)';
+const WHERE =
+  'resource_id = any($1) and metric = any($2) and at >= $3 and at < $4 and ($6::text is null or part_id = $6)';
 const VALUES = named(
-  `select part_id, metric, ${BIN} as at, sum(samples)::int as samples, sum(total) as total from metric_points
-    where ${WHERE} group by 1, 2, 3 order by 3`,
+  `select resource_id, part_id, metric, ${BIN} as at, sum(samples)::int as samples, sum(total) as total
+    from metric_points where ${WHERE} group by 1, 2, 3, 4 order by 4`,
 );
 const MERGED = Array.from({ length: LATENCY_BUCKETS }, (_, index) => `sum(buckets[${index + 1}])::float8`).join(', ');
 const HISTOGRAMS = named(
-  `select part_id, ${BIN} as at, array[${MERGED}] as buckets from metric_points
-    where ${WHERE} and buckets is not null group by 1, 2 order by 2`,
+  `select resource_id, part_id, ${BIN} as at, array[${MERGED}] as buckets from metric_points
+    where ${WHERE} and buckets is not null group by 1, 2, 3 order by 3`,
 );
 
 async function read(
   ctx: Context,
-  { resource_id, definitions, metrics, only }: Question,
+  resources: readonly string[],
+  { definitions, metrics, only }: Asked,
   span: Span,
-): Promise<{ values: Values; histograms: ByPart<Histogram> }> {
+): Promise<(resource: string) => Stored> {
   const asked = metrics.map((name) => [name, definitions[name] as MetricDefinition] as const);
   const plain = new Set(asked.filter(([, { reading }]) => reading !== 'percentile').map(([name]) => name));
   if (asked.some(([, { traffic }]) => traffic)) plain.add('instances');
   const params = (names: string[]): unknown[] => [
-    resource_id,
+    resources,
     names,
     span.from.toISOString(),
     span.to.toISOString(),
@@ -117,18 +149,22 @@ async function read(
   const rows = await ctx.sql.query<Value>(VALUES, params([...plain]));
   const wantsTimes = asked.some(([, { reading }]) => reading === 'percentile');
   const histograms = wantsTimes ? await ctx.sql.query<Histogram>(HISTOGRAMS, params([RESPONSE_TIME])) : [];
-  const values = new Map(
-    [...groupBy(rows, ({ metric }) => metric)].map(([metric, found]) => [
-      metric,
-      groupBy(found, ({ part_id }) => part_id),
-    ]),
-  );
-  return { values, histograms: groupBy(histograms, ({ part_id }) => part_id) };
+  const values = groupBy(rows, ({ resource_id }) => resource_id);
+  const times = groupBy(histograms, ({ resource_id }) => resource_id);
+  return (resource) => ({
+    values: new Map(
+      [...groupBy(values.get(resource) ?? [], ({ metric }) => metric)].map(([metric, found]) => [
+        metric,
+        groupBy(found, ({ part_id }) => part_id),
+      ]),
+    ),
+    histograms: groupBy(times.get(resource) ?? [], ({ part_id }) => part_id),
+  });
 }
 
 /** Those that there are, then those of which only points are left. */
 function partsOf(
-  { parts, gone: name, only }: Question,
+  { parts, gone: name, only }: Question & Asked,
   { traffic, follower }: MetricDefinition,
   found: ByPart<unknown>,
 ): Part[] {

@@ -160,7 +160,9 @@ test.each(creations)('%s says where the record is', async (_, operation) => {
     project: made.body.id.startsWith('prj_') ? made.body.id : (made.body.project_id ?? world.project),
   });
   // Secrets are shown once.
-  const secrets = ['password', 'secret_access_key', 'smtp_password', 'secret'].filter((name) => name in made.body);
+  const secrets = ['password', 'secret_access_key', 'smtp_password', 'secret', 'upload_url'].filter(
+    (name) => name in made.body,
+  );
   const told = { ...made.body, ...Object.fromEntries(secrets.map((name) => [name, null])) };
   expect([found.status, found.body, etag(found)]).toEqual([200, told, etag(made)]);
 });

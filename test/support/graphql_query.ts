@@ -7,6 +7,7 @@ import {
   isInputObjectType,
   isListType,
   isObjectType,
+  isRequiredArgument,
   isUnionType,
   type GraphQLArgument,
   type GraphQLField,
@@ -64,7 +65,10 @@ export function relations(): Relation[] {
 
 /** A relation with its required arguments and what REST shows of its rows. */
 export function relationSelection({ field }: Relation): string {
-  const args = field.args.map(({ name }) => `${name}: 5`).join(', ');
+  const args = field.args
+    .filter(isRequiredArgument)
+    .map(({ name }) => `${name}: 5`)
+    .join(', ');
   return `${field.name}${args && `(${args})`}${selectionOf(field.type)}`;
 }
 
