@@ -17,6 +17,7 @@ describe('the way from nothing to a domain', () => {
         ,
         ,
         first,
+        folder,
         logs,
         settings,
         worker,
@@ -31,8 +32,9 @@ describe('the way from nothing to a domain', () => {
         domain,
         cleared,
       ] = outputs;
-      expect(outputs).toHaveLength(16);
+      expect(outputs).toHaveLength(17);
       expect(first).toBe('active\nHello from version 1\n');
+      expect(folder).toMatch(/"status":"ready"[^]*\}active\n/);
       expect(logs).toMatch(/Deployment 1 is active\.[^]*"message":"listening on \d+"/);
       expect(settings).toBe('/\nGREETING\nrunning\nGood morning from version 1\n');
       expect(worker).toBe('migrated\nGood morning from version 2\n');

@@ -1,9 +1,9 @@
 // Documents whose code blocks run as they stand, pasted into one shell against what `npm start` starts.
 import { spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
+import os from 'node:os';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fastDirectory } from './database';
 import { freePort } from './free_port';
 
 const ROOT = path.resolve(__dirname, '../..');
@@ -20,7 +20,8 @@ export interface Tour {
 
 /** @param settings of the service, over those of a tour */
 export async function startTour(settings: Record<string, string> = {}): Promise<Tour> {
-  const data = fs.mkdtempSync(path.join(fastDirectory(), 'tour-'));
+  // Not below /dev, where no unit may have a mount of its own: a build mounts its caches where they are.
+  const data = fs.mkdtempSync(path.join(os.tmpdir(), 'tour-'));
   // As root, PostgreSQL runs as another user, who must get through.
   fs.chmodSync(data, 0o755);
   const ingress = String(await freePort());
