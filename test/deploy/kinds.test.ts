@@ -141,7 +141,7 @@ test('what can not work ends with a reason that says why, and leaves nothing run
   expect(exits).toContain('Process type web: The app exited with code 9 right after its start.');
   expect(silent).toMatch(/The app did not listen on PORT \d+ within 8 seconds/);
   expect(port).toMatch(
-    /The app did not listen on PORT \d+ within 8 seconds; it listens on 18231\. Use the PORT variable\./,
+    /The app did not listen on PORT \d+ within 8 seconds; it listens on 18231 of 127\.0\.0\.1 alone\. Use the PORT/,
   );
   expect(release).toContain('The release command failed with exit code 4.');
   expect(unknown).toMatch(/\w/);
