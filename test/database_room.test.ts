@@ -129,7 +129,7 @@ it('is listed by each filter and sort', async () => {
     (await service.call('GET', `/v2/databases?${query}`)).body.data.map(({ name }: { name: string }) => name);
   expect(await names('')).toEqual(['two', 'one']);
   expect(await names('sort=name')).toEqual(['one', 'two']);
-  await patch(one.id, { deletion_protection: true });
+  expect(await patch(one.id, { deletion_protection: true })).toMatchObject({ status: 200 });
   expect(await names('sort=-updated_at')).toEqual(['one', 'two']);
   for (const query of ['name=two', 'engine=redis', 'status=stopped', 'database_package=kv-1vcpu-256mb'])
     expect([query, await names(query)]).toEqual([query, ['two']]);

@@ -143,11 +143,12 @@ test('a free port enters the base address unless that was set', () => {
 });
 
 test('help and documentation show every setting, whoever asks', () => {
-  for (const name of names) {
+  const ofProviders = ['ISSUER', 'CLIENT_ID', 'CLIENT_SECRET', 'TITLE', 'TYPE'].map((end) => `LOGIN_<NAME>_${end}`);
+  for (const name of [...names, ...ofProviders]) {
     expect(helpText()).toContain(`  ${name}  (`);
     expect(settingsMarkdown()).toContain(`| \`${name}\` |`);
   }
-  expect(settingsMarkdown().trim().split('\n')).toHaveLength(names.length + 2);
+  expect(settingsMarkdown().trim().split('\n')).toHaveLength(names.length + ofProviders.length + 2);
   for (const line of settingsMarkdown().trim().split('\n'))
     expect(line.replaceAll('\\|', '').match(/\|/g)).toHaveLength(5);
   expect(helpText()).toContain('./data, as root /var/lib/platform-api');

@@ -148,7 +148,7 @@ test('what can not work ends with a reason that says why, and leaves nothing run
   expect(unreadable).toMatch(/dist\/private.*Set the permissions in the build, for example with chmod -R u\+rwX\./);
   expect((await all[0]!.log(ends[0].id)).join('\n')).toContain('about to fail');
   expect((await all[3]!.log(ends[3].id)).join('\n')).toMatch(
-    /The app does not listen on PORT \d+ yet; it listens on 18231\. Use the PORT variable\./,
+    /The app does not listen on PORT \d+ yet; it listens on 18231 of 127\.0\.0\.1 alone\. Use the PORT/,
   );
   expect((await all[1]!.log(ends[1].id)).join('\n')).toMatch(
     /-----> Last output of the process type web\n(goodbye\n)+The new version does not stay up/,
