@@ -1,7 +1,7 @@
 // Relations from applications to the rows that stand by them: one query for all applications of a page.
-import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
 import { limits } from '../../core/limits';
+import { loaderOf } from '../base/load';
 import type { Resource, ResourceClass } from '../base/resource';
 import { columnsOf, tableOf } from '../../db/table';
 import { named } from '../../db/statement';
@@ -20,14 +20,8 @@ export function childrenOf<R extends Resource>(
 ): Promise<R[]> {
   const count = Math.min(Math.max(limit, 1), limits.pageSizeMax);
   const name = `application.${kind.kind}:${application.project_id}:${count}`;
-  const known = ctx.loaders.get(name) as DataLoader<string, R[]> | undefined;
-  const loader =
-    known ??
-    new DataLoader<string, R[]>((ids) => loadChildren(kind, ctx, application.project_id, ids, count), {
-      maxBatchSize: 500,
-    });
-  ctx.loaders.set(name, loader);
-  return loader.load(application.id);
+  const load = (ids: readonly string[]): Promise<R[][]> => loadChildren(kind, ctx, application.project_id, ids, count);
+  return loaderOf(ctx, name, load).load(application.id);
 }
 
 async function loadChildren<R extends Resource>(

@@ -76,3 +76,18 @@ async function loadMany<R extends Resource>(
   const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id) ?? null);
 }
+
+/**
+ * The request's loader of this name, made when it is first asked for: what differs from another one's work is in the
+ * name.
+ */
+export function loaderOf<Key, Value>(
+  ctx: Context,
+  name: string,
+  load: (keys: readonly Key[]) => Promise<Value[]>,
+): DataLoader<Key, Value> {
+  const known = ctx.loaders.get(name) as DataLoader<Key, Value> | undefined;
+  const loader = known ?? new DataLoader<Key, Value>(load, { maxBatchSize: 500 });
+  ctx.loaders.set(name, loader);
+  return loader;
+}

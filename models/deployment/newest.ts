@@ -1,9 +1,10 @@
 // The newest deployments of each application of a page.
-import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
+import { groupBy } from '../../core/group_by';
 import { limits } from '../../core/limits';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf } from '../../db/table';
+import { loaderOf } from '../base/load';
 import { Deployment } from '../deployment';
 import { OWN } from './of_application';
 
@@ -14,15 +15,9 @@ export function newestDeployments(
   limit: number,
 ): Promise<Deployment[]> {
   const count = Math.min(Math.max(limit, 1), limits.pageSizeMax);
-  const name = `application.deployment:${application.project_id}:${count}`;
-  const known = ctx.loaders.get(name) as DataLoader<string, Deployment[]> | undefined;
-  const loader =
-    known ??
-    new DataLoader<string, Deployment[]>((ids) => loadNewest(ctx, application.project_id, ids, count), {
-      maxBatchSize: 500,
-    });
-  ctx.loaders.set(name, loader);
-  return loader.load(application.id);
+  const name = `application.newest_deployments:${application.project_id}:${count}`;
+  const load = (ids: readonly string[]): Promise<Deployment[][]> => loadNewest(ctx, application.project_id, ids, count);
+  return loaderOf(ctx, name, load).load(application.id);
 }
 
 async function loadNewest(
@@ -35,7 +30,6 @@ async function loadNewest(
     (select ${columnsOf(tableOf(ctx, 'deployments'))} from deployments
       where application_id = parents.id and project_id = $1 and ${OWN} order by id desc limit $3) as own`;
   const rows = await ctx.sql.query<Deployment>(named(text, { makes: Deployment }), [projectId, ids, count]);
-  const groups = new Map<string, Deployment[]>(ids.map((id) => [id, []]));
-  for (const row of rows) groups.get(row.application_id)?.push(row);
+  const groups = groupBy(rows, ({ application_id }) => application_id);
   return ids.map((id) => groups.get(id) ?? []);
 }

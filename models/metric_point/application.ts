@@ -1,10 +1,10 @@
 // Metrics of an application: its parts are its process types.
-import DataLoader from 'dataloader';
 import type { Context } from '../../core/context';
 import { invalidQuery } from '../../core/errors';
 import { groupBy } from '../../core/group_by';
 import { applicationMetrics } from '../../core/metrics';
 import { Application } from '../application';
+import { loaderOf } from '../base/load';
 import { named } from '../../db/statement';
 import { metricSeriesOfMany, type Metrics, type Part } from './series';
 import { spanOf, type MetricsArguments } from './span';
@@ -43,16 +43,8 @@ export async function metricsBeside(
       'resolution_seconds',
       `Application.metrics has at most ${POINTS_BESIDE_MAX} points. Choose a larger resolution_seconds.`,
     );
-  return besideLoader(ctx, args).load(application);
-}
-
-/** One for all applications of a page that are asked the same. */
-function besideLoader(ctx: Context, args: Omit<ApplicationMetricsArguments, 'id'>): DataLoader<Owner, Metrics> {
-  const name = `metrics ${JSON.stringify(args)}`;
-  const known = ctx.loaders.get(name) as DataLoader<Owner, Metrics> | undefined;
-  const loader = known ?? new DataLoader((owners: readonly Owner[]) => metricsOf(ctx, owners, args));
-  ctx.loaders.set(name, loader);
-  return loader;
+  const load = (owners: readonly Owner[]): Promise<Metrics[]> => metricsOf(ctx, owners, args);
+  return loaderOf(ctx, `application.metrics:${JSON.stringify(args)}`, load).load(application);
 }
 
 async function metricsOf(
