@@ -31,6 +31,8 @@ function expectSite(directory: string, below = ''): void {
   expect(statSync(path.join(at, 'index.html')).mode & 0o777).toBe(0o644);
 }
 
+const { test: python } = needs('python3');
+
 describe('made by others', () => {
   let site: string;
   beforeAll(() => {
@@ -67,13 +69,13 @@ describe('made by others', () => {
     expectSite(await unpacked(file));
   });
 
-  test('tarfile of Python', async () => {
+  python('tarfile of Python', async () => {
     const file = out();
     run(site, 'python3', '-c', `import tarfile; tarfile.open('${file}', 'w:gz').add('.')`);
     expectSite(await unpacked(file));
   });
 
-  test('zipfile of Python', async () => {
+  python('zipfile of Python', async () => {
     const file = `${out()}.zip`;
     run(site, 'python3', '-m', 'zipfile', '-c', file, 'index.html', 'css');
     const directory = await unpacked(file);
@@ -139,7 +141,7 @@ describe('made by others', () => {
     expect(readdirSync(await unpacked(file), { recursive: true }).sort()).toEqual(['._theme', 'index.html']);
   });
 
-  test('a zip of Windows: backslashes are folders, and without permissions of Unix', async () => {
+  python('a zip of Windows: backslashes are folders, and without permissions of Unix', async () => {
     const file = zipOf(
       out(),
       'i = zipfile.ZipInfo("x"); i.filename = "css\\\\site.css"; i.create_system = 0; z.writestr(i, "body{}")',
@@ -150,7 +152,7 @@ describe('made by others', () => {
     expect(statSync(path.join(found, 'index.html')).mode & 0o777).toBe(0o644);
   });
 
-  test('zip64', async () => {
+  python('zip64', async () => {
     const file = zipOf(out(), 'f = z.open(info("index.html"), "w", force_zip64=True); f.write(b"big"); f.close()');
     expect(readFileSync(path.join(await unpacked(file), 'index.html'), 'utf8')).toBe('big');
   });
