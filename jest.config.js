@@ -1,17 +1,17 @@
 // As it runs for users: graphql-js checks more, and more slowly, elsewhere.
 process.env.NODE_ENV = 'production';
-// Which test files run: test/support/selection.ts. `npm test` runs each that is named.
+// Which test files run: test/support/runner/selection.ts. `npm test` runs each that is named.
 process.env.TEST_TIER ??= 'every';
 
 module.exports = {
   testEnvironment: 'node',
   // The clean-up puts one more proxy around what outlives a file, for each file, until the stack overflows.
   testEnvironmentOptions: { globalsCleanup: 'off' },
-  testSequencer: '<rootDir>/test/support/sequencer.js',
-  runtime: '<rootDir>/test/support/node_runtime.js',
+  testSequencer: '<rootDir>/test/support/runner/sequencer.js',
+  runtime: '<rootDir>/test/support/runner/node_runtime.js',
   testMatch: ['<rootDir>/test/**/*.test.ts'],
-  filter: '<rootDir>/test/support/tier_filter.js',
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  filter: '<rootDir>/test/support/runner/tier_filter.js',
+  globalSetup: '<rootDir>/test/support/runner/global-setup.ts',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
@@ -24,7 +24,7 @@ module.exports = {
     '<rootDir>/.cache/',
     '<rootDir>/test/starters/[^/]+/',
   ],
-  reporters: ['default', '<rootDir>/test/support/reporter.js'],
+  reporters: ['default', '<rootDir>/test/support/runner/reporter.js'],
   // The seconds of each file in its line.
   slowTestThreshold: 0,
   testTimeout: 60000,

@@ -2,7 +2,7 @@
 // dashboard function, account, rate limit, scope, project. contract/admission.ts calls them for both faces.
 import type { Budget, Context, Identity, ProjectAccess } from '../core/context';
 import { problem } from '../core/errors';
-import { revealsSecrets } from '../core/scopes';
+import { revealsSecrets } from '../core/accounts/scopes';
 import type { RootField } from './operations';
 
 /**

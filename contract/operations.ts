@@ -15,7 +15,7 @@ import {
 import { isExtensionGroup, isGroup } from '../core/groups';
 import { readRunningInputs, type InputPath } from './running_inputs';
 import { unguardedSecret } from './secret_answers';
-import { budgetOf, defaultScope, isScopeRule, type ScopeRule } from '../core/scopes';
+import { budgetOf, defaultScope, isScopeRule, type ScopeRule } from '../core/accounts/scopes';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

@@ -2,8 +2,8 @@
 import { getDirective } from '@graphql-tools/utils';
 import type { GraphQLArgument, GraphQLField, GraphQLInputField, GraphQLNamedType, GraphQLSchema } from 'graphql';
 import type { FieldError } from '../core/errors';
-import { patternDetail } from '../core/format_details';
-import { formats, type FormatName, formatMistake } from '../core/formats';
+import { patternDetail } from '../core/formats/format_details';
+import { formats, type FormatName, formatMistake } from '../core/formats/formats';
 
 export interface Spec {
   min?: number;

@@ -1,7 +1,7 @@
 // The settings of this process, read once at the start and handed on; nothing else reads the environment.
 import { join } from 'node:path';
-import type { LoginProviderSetting } from './login_provider';
-import { readLoginProviders } from './login_settings';
+import type { LoginProviderSetting } from './accounts/login_provider';
+import { readLoginProviders } from './accounts/login_settings';
 import { projectQuotas, type QuotaName } from './limits';
 import { settings } from './settings';
 import type { Setting } from './setting_types';

@@ -1,16 +1,16 @@
-// What travels with a request through every layer. Types only: platform/context.ts makes the values.
-import type { CheckOutcome, UptimeCheck } from './checks';
+// What travels with a request through every layer. Types only: server/platform/context.ts makes the values.
+import type { CheckOutcome, UptimeCheck } from './protocols/checks';
 import type { Config } from './config';
-import type { AiModelRow } from './ai_models';
-import type { HostFacts, PresetDefinition } from './catalogs';
+import type { AiModelRow } from './catalog/ai_models';
+import type { HostFacts, PresetDefinition } from './catalog/catalogs';
 import type { CursorCodec } from './cursor';
-import type { GitAccess, GitOauth, GitProviderReads } from './git_provider';
-import type { GitRemote } from './git_remote';
-import type { LoginProviderClient } from './login_provider';
-import type { ListedObject, ObjectsQuestion } from './objects';
-import type { Scope } from './scopes';
+import type { GitAccess, GitOauth, GitProviderReads } from './protocols/git_provider';
+import type { GitRemote } from './protocols/git_remote';
+import type { LoginProviderClient } from './accounts/login_provider';
+import type { ListedObject, ObjectsQuestion } from './protocols/objects';
+import type { Scope } from './accounts/scopes';
 import type { SecretBox } from './secrets';
-import type { Credentials } from './sigv4';
+import type { Credentials } from './protocols/sigv4';
 import type { AccountStatus } from '../schema/types';
 
 export type Role = 'owner' | 'developer' | 'viewer';
@@ -244,7 +244,7 @@ export interface Context {
   attempt(bucket: string): Promise<void>;
 }
 
-/** Catalog rows of this installation, see core/catalogs.ts. */
+/** Catalog rows of this installation, see core/catalog/catalogs.ts. */
 interface CatalogSource {
   facts(): Promise<HostFacts>;
   aiModels(): readonly AiModelRow[];

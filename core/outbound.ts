@@ -3,12 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { isIP } from 'node:net';
-import { bareHost } from '../core/addresses';
+import { bareHost } from './protocols/addresses';
 import { openNames, type Names } from './outbound/names';
 import { OutboundError } from './outbound/trace';
 
 export interface OutboundRules {
-  /** Which addresses may be connected to; core/addresses.ts, or all with ALLOW_PRIVATE_ADDRESSES. */
+  /** Which addresses may be connected to; core/protocols/addresses.ts, or all with ALLOW_PRIVATE_ADDRESSES. */
   isAllowed(address: string): boolean;
   /** Names that the DNS does not know are looked for in the hosts file. */
   hostsFile: boolean;

@@ -2,9 +2,9 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { formats } from './formats';
+import { formats } from './formats/formats';
 import { parseKeyRing } from './secrets';
-import { parseProbeToken } from './tokens';
+import { parseProbeToken } from './accounts/tokens';
 
 /** One row of the settings table. `Value` is what the program sees. */
 export interface Setting<Value> {
@@ -213,7 +213,7 @@ export function gitOauthClients<const R extends Row>(row: R): Typed<readonly Git
   return { ...row, type: 'list of provider[@url]=id:secret', parse };
 }
 
-/** As core/tokens.ts mints it. */
+/** As core/accounts/tokens.ts mints it. */
 export function probeKey<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'key of a probe', parse: (given) => (parseProbeToken(given) ? given : null) };
 }

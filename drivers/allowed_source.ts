@@ -1,6 +1,6 @@
 // Sources that may connect to a server, as drivers get them.
 import { isIP } from 'node:net';
-import { DriverError } from './driver';
+import { DriverError } from '../core/driver';
 
 /** @returns the source. @throws DriverError invalid unless it is a network in CIDR notation */
 export function requireNetwork(source: string): string {

@@ -1,7 +1,7 @@
 // Where backups are kept outside of the host: files under names, in a bucket of the operator. Whatever can put files
 // into a bucket can make a half of a backup, so whoever stores one writes the file that makes it one last.
 import type { Readable } from 'node:stream';
-import type { DriverContext } from './driver';
+import type { DriverContext } from '../core/driver';
 
 export interface StoredFile {
   name: string;

@@ -1,7 +1,7 @@
 // How the files of a source become something that runs: what language it is, which commands build it, which start it.
 // A builder only reads and plans; the commands run as a unit of the runtime.
-import type { HostFacts } from '../core/host_facts';
-import type { DriverContext } from './driver';
+import type { HostFacts } from '../core/catalog/host_facts';
+import type { DriverContext } from '../core/driver';
 import type { Tool } from './toolchain';
 
 export type PlanKind = 'custom' | 'procfile' | 'node' | 'static' | 'python' | 'go' | 'dockerfile' | 'image';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { StartupError } from '../core/startup_error';
 import { acmeCertificates } from './certificates/acme';
-import type { DriverContext } from './driver';
+import type { DriverContext } from '../core/driver';
 
 export interface CertificateRequest {
   /** A wildcard is proven in the DNS, others over HTTP (RFC 8555 section 8.3 and 8.4). */

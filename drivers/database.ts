@@ -2,7 +2,7 @@
 // folder: drivers/database/postgresql, redis (and Valkey), mariadb. Plain values only, called again with the same
 // values after a crash. Passwords are in the values: they never get into arguments, files that others may read, logs or
 // messages.
-import type { Desired, DriverContext } from './driver';
+import type { Desired, DriverContext } from '../core/driver';
 import type {
   BackedUp,
   HostedServerDriver,

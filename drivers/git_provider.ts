@@ -1,13 +1,18 @@
 // Git providers: GitHub, GitLab, Bitbucket and Gitea, each at its public service or at an address of the user's own.
-// Every request goes through drivers/outbound/, which connects to the address that was checked.
-import { type GitAccess, type GitOauth, type GitProviderClient, type GitProviderName } from '../core/git_provider';
+// Every request goes through core/outbound/, which connects to the address that was checked.
+import {
+  type GitAccess,
+  type GitOauth,
+  type GitProviderClient,
+  type GitProviderName,
+} from '../core/protocols/git_provider';
 import { openApi, type RateLimits } from './git_provider/api';
 import { bitbucketClient } from './git_provider/bitbucket';
 import { giteaClient } from './git_provider/gitea';
 import { githubClient } from './git_provider/github';
 import { gitlabClient } from './git_provider/gitlab';
 import { openOauth } from './git_provider/oauth';
-import type { Outbound } from './outbound';
+import type { Outbound } from '../core/outbound';
 
 /** Addresses of a provider. */
 export interface GitService {

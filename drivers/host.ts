@@ -11,10 +11,10 @@ import type {
   PostgresqlFound,
   ProgramFound,
   ProgramName,
-} from '../core/host_facts';
-import { optionalPrograms } from '../core/missing_programs';
-import { run } from './command';
-import { driverContext } from './driver';
+} from '../core/catalog/host_facts';
+import { optionalPrograms } from '../core/catalog/missing_programs';
+import { run } from '../core/process/command';
+import { driverContext } from '../core/driver';
 
 /** `directory`: whose disk counts. `searchPath` and `postgresqlRoot` are where programs are looked for. */
 export interface HostOptions {

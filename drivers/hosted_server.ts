@@ -1,7 +1,7 @@
 // Servers that this host runs for others: a database, a pooler, later a registry or a mail server. Each is a process
 // with a directory of its own, a port, credentials and a log. It is a resource like any other, so its driver passes the
 // suite of test/conformance; what only some servers can do is a capability beside it (docs/decisions/0030).
-import type { Desired, DriverContext, ResourceDriver } from './driver';
+import type { Desired, DriverContext, ResourceDriver } from '../core/driver';
 import type { LogChunk } from './runtime';
 
 /** What every server should be. */

@@ -1,7 +1,7 @@
 // Where images come from: a registry that speaks the OCI Distribution API. What is pulled becomes a directory that the
 // runtime gives to units as their root.
-import type { PulledImage } from '../core/image_settings';
-import type { DriverContext } from './driver';
+import type { PulledImage } from '../core/protocols/image_settings';
+import type { DriverContext } from '../core/driver';
 import type { UserRange } from './image/owners';
 
 export type { PulledImage, UserRange };

@@ -1,10 +1,10 @@
 // Checks of targets from here: http, tcp, ping. Each on a fresh connection, bounded in time and size.
-import type { CheckOutcome, UptimeCheck } from '../core/checks';
+import type { CheckOutcome, UptimeCheck } from '../core/protocols/checks';
 import { checkHttp } from './monitor/http';
 import { checkPing } from './monitor/ping';
 import { checkTcp } from './monitor/tcp';
-import type { Outbound } from './outbound';
-import { milliseconds, newTrace, OutboundError, timeoutError, type Trace } from './outbound/trace';
+import type { Outbound } from '../core/outbound';
+import { milliseconds, newTrace, OutboundError, timeoutError, type Trace } from '../core/outbound/trace';
 
 /** What a check has heard beyond its trace. `error`: null where all is as expected. */
 export interface ProbeResponse {

@@ -1,11 +1,7 @@
 // The networks that units run in: that of the host, or one of its own for each project, in which 127.0.0.1 is the
 // project's alone. Who is outside of a network reaches its ports by its location.
-import type { DriverContext, Fingerprint } from './driver';
-
-/** `address`: ports of the network's loopback interface are the ports of this address. `gate`: path of a socket. */
-export type NetworkLocation = { address: string } | { gate: string };
-
-export const HOST_NETWORK: NetworkLocation = { address: '127.0.0.1' };
+import type { DriverContext, Fingerprint } from '../core/driver';
+import type { NetworkLocation } from '../core/outbound/network_location';
 
 export interface EnteredNetwork {
   location: NetworkLocation;

@@ -3,9 +3,9 @@ import type { Delivery, NotifierTarget, Outgoing } from '../core/notifications';
 import { openMailSender, type Mail, type QueueMail } from './notifier/mail';
 import { discordRequest, pagerdutyRequest, slackRequest, type ChatRequest } from './notifier/chat';
 import { webhookRequest } from './notifier/webhook';
-import type { Outbound } from './outbound';
-import { exchange, type Answered } from './outbound/exchange';
-import { newTrace, OutboundError, timeoutError } from './outbound/trace';
+import type { Outbound } from '../core/outbound';
+import { exchange, type Answered } from '../core/outbound/exchange';
+import { newTrace, OutboundError, timeoutError } from '../core/outbound/trace';
 
 export type NotifierType = 'email' | 'slack' | 'discord' | 'webhook' | 'pagerduty';
 

@@ -1,9 +1,10 @@
 // What runs programs: instances of process types (services), builds and release commands (tasks). A unit outlives the
 // control plane: it is found again by its id, its process id and the start time of that process.
-import type { ImageHealthCheck } from '../core/image_settings';
-import type { DriverContext, Fingerprint } from './driver';
+import type { ImageHealthCheck } from '../core/protocols/image_settings';
+import type { DriverContext, Fingerprint } from '../core/driver';
 import type { UserRange } from './image/owners';
-import type { ForwardedPort, NetworkLocation } from './network';
+import type { ForwardedPort } from './network';
+import type { NetworkLocation } from '../core/outbound/network_location';
 
 export interface UnitSpec {
   /**
@@ -42,8 +43,8 @@ export interface UnitSpec {
   nested?: boolean;
   /**
    * Directory with files of several users, whose range of user ids the unit gets, where the host has ranges
-   * (drivers/runtime/user_ranges.ts): a build as a user namespace in a file descriptor, an image as the users that its
-   * programs and its files have.
+   * (drivers/runtime/sandbox/user_ranges.ts): a build as a user namespace in a file descriptor, an image as the users
+   * that its programs and its files have.
    */
   user_range?: string;
   /**

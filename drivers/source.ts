@@ -1,7 +1,7 @@
 // Where the code of an application comes from: a Git repository at an address, or a template that the platform ships.
 import type { SourceFailure, SourceRef } from '../core/context';
-import type { GitRemote } from '../core/git_remote';
-import type { DriverContext } from './driver';
+import type { GitRemote } from '../core/protocols/git_remote';
+import type { DriverContext } from '../core/driver';
 
 export type { GitRemote };
 

@@ -1,7 +1,7 @@
 // Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry, Go,
 // from a proxy of Go modules, uv, from a Python package index, and Python, by uv. They are kept once per host and seen
 // read-only by all units.
-import type { DriverContext } from './driver';
+import type { DriverContext } from '../core/driver';
 
 export type ToolName = 'node' | 'npm' | 'yarn' | 'pnpm' | 'bun' | 'go' | 'uv' | 'python';
 

@@ -1,7 +1,7 @@
 // Volumes: directories with a size. Two engines: a directory whose use is measured (soft limit) and a disk image
 // on a loop device (hard limit).
-import { DriverError, driverContext } from './driver';
-import type { ResourceDriver } from './driver';
+import { DriverError, driverContext } from '../core/driver';
+import type { ResourceDriver } from '../core/driver';
 import { directoryVolumes } from './volume/directory';
 import { loopImageVolumes } from './volume/loop_image';
 

@@ -2,8 +2,8 @@
 // the platform has to know the kind.
 import type { Config } from '../core/config';
 import type { Sql } from '../core/context';
-import type { EngineFacts, HostFacts } from '../core/host_facts';
-import type { DriverContext } from '../drivers/driver';
+import type { EngineFacts, HostFacts } from '../core/catalog/host_facts';
+import type { DriverContext } from '../core/driver';
 import type { LogChunk, RuntimeDriver } from '../drivers/runtime';
 import type { Drivers, HostDrivers } from './job';
 

@@ -1,6 +1,6 @@
 // What follows from the end of a step: the failure policy of docs/decisions/rules.md §3.
 import { toSentence } from '../core/sentence';
-import { DriverError, type DriverErrorReason } from '../drivers/driver';
+import { DriverError, type DriverErrorReason } from '../core/driver';
 import type { Claim, WriteBack } from '../db/lease';
 import type { Job, Outcome } from './job';
 

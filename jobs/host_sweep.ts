@@ -1,9 +1,9 @@
 // What a host has of rows that are gone: after a restored database, or a crash at the worst moment. Units and files are
 // ours by their place and their id, so they are removed. Kinds say what they leave (jobs/declarations.ts).
-import type { Logger } from '../core/log';
+import type { Logger } from '../core/log/log';
 import type { ControlDatabase } from '../db/control_database';
-import type { DriverContext } from '../drivers/driver';
-import { unitsWithoutOwner } from '../models/unit_owner';
+import type { DriverContext } from '../core/driver';
+import { unitsWithoutOwner } from '../models/applications/unit_owner';
 import type { Drivers, HostDrivers } from './job';
 import { allLeftovers, unitOwners } from './all_jobs';
 

@@ -2,22 +2,22 @@
 // exports `job` is one. A job is called at any time and any number of times, also after a crash in the middle of it.
 import type { Config } from '../core/config';
 import type { Probes, Sql } from '../core/context';
-import type { Logger } from '../core/log';
+import type { Logger } from '../core/log/log';
 import type { SecretBox } from '../core/secrets';
 import type { StateMachine } from '../core/states';
-import type { HostFacts } from '../core/host_facts';
+import type { HostFacts } from '../core/catalog/host_facts';
 import type { BuildDriver } from '../drivers/builder';
-import type { CdnDriver } from '../drivers/cdn';
+import type { CdnDriver } from '../engines/cdn/cdn';
 import type { CertificateDriver } from '../drivers/certificates';
 import type { EngineDriver, EngineId } from '../drivers/database';
-import type { DriverContext } from '../drivers/driver';
+import type { DriverContext } from '../core/driver';
 import type { EndpointDrivers } from '../drivers/endpoint';
 import type { GitProviders } from '../drivers/git_provider';
 import type { ImageDriver } from '../drivers/image';
-import type { IngressDriver } from '../drivers/ingress';
-import type { NameserverDriver } from '../drivers/nameserver';
-import type { Outbound } from '../drivers/outbound';
-import type { RegistryDriver } from '../drivers/registry';
+import type { IngressDriver } from '../engines/ingress/ingress';
+import type { NameserverDriver } from '../engines/dns/nameserver';
+import type { Outbound } from '../core/outbound';
+import type { RegistryDriver } from '../engines/registry/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { UploadFiles } from '../drivers/source/upload_files';
@@ -25,7 +25,7 @@ import type { VolumeDrivers } from '../drivers/volume';
 import type { Values } from '../db/table';
 import type { ControlDatabase, Session } from '../db/control_database';
 import type { LoopRow } from '../db/lease';
-import type { UnitOwner } from '../models/unit_owner';
+import type { UnitOwner } from '../models/applications/unit_owner';
 import type { HostParts, Leftovers, LogSource } from './declarations';
 
 export type { LoopRow, Values };
@@ -80,7 +80,7 @@ export interface LoopParts {
   drivers: Drivers;
   probes: Probes;
   log: Logger;
-  /** Calls the handler of a channel with the payload of each notification, see platform/listener.ts. */
+  /** Calls the handler of a channel with the payload of each notification, see server/platform/listener.ts. */
   listen(handlers: Record<string, (payload: string) => void>): { close(): Promise<void> };
 }
 

@@ -1,9 +1,9 @@
 // Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time
 // does a task, whichever comes first.
-import { expireBackups, scheduleBackups } from '../models/database_backup/work';
-import { sweepIncidents } from '../models/notification/delivery';
-import { remindOfIncidents } from '../models/observer/incident_moves';
-import { watchRegions } from '../models/observer/region_watch';
+import { expireBackups, scheduleBackups } from '../models/databases/database_backup/work';
+import { sweepIncidents } from '../models/observers/notification/delivery';
+import { remindOfIncidents } from '../models/observers/observer/incident_moves';
+import { watchRegions } from '../models/observers/observer/region_watch';
 import {
   ensureSchedules,
   sweepActivity,
@@ -16,9 +16,9 @@ import {
   sweepSessions,
   type Swept,
 } from '../models/schedule';
-import { sweepSourceUploads } from '../models/source_upload/work';
+import { sweepSourceUploads } from '../models/deployments/source_upload/work';
 import type { Session } from '../db/control_database';
-import { rotateDays } from '../models/observation_day';
+import { rotateDays } from '../models/observers/observation_day';
 import { allLeftovers } from './all_jobs';
 import {
   jittered,

@@ -1,6 +1,6 @@
 // The remote of a source, for jobs: what keeps it from being reached is the error of a source.
 import { SourceError, type GitRemote } from '../drivers/source';
-import { remoteOf, type RepositorySource } from '../models/application/remote';
+import { remoteOf, type RepositorySource } from '../models/applications/application/remote';
 import type { JobContext } from './job';
 
 /** @throws SourceError */

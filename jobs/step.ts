@@ -1,8 +1,8 @@
 // One step on one claimed row: bounded in time, judged, written back by the holder of the lease alone.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../core/errors';
-import { DriverError } from '../drivers/driver';
-import { recordEvent } from '../models/activity';
+import { DriverError } from '../core/driver';
+import { recordEvent } from '../models/projects/activity';
 import type { Session } from '../db/control_database';
 import { purgeRow, recordColumns, releaseRow, settleRow, type Claim, type WriteBack } from '../db/lease';
 import type { Breaker } from './breaker';

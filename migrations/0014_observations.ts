@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 
 /**
  * Lines of logs and points of metrics, in one partition for each day (UTC). Partitions are made and dropped while the
- * platform runs (models/observation_day.ts), so that keeping them for a time costs no deleting of rows.
+ * platform runs (models/observers/observation_day.ts), so that keeping them for a time costs no deleting of rows.
  */
 export async function up(knex: Knex): Promise<void> {
   for (const sql of [...LOG_LINES, ...METRIC_POINTS, ...DAYS]) await knex.raw(sql);
@@ -17,7 +17,8 @@ export async function up(knex: Knex): Promise<void> {
 const LOG_LINES = [
   'create sequence log_lines_seq',
   // resource_id: whose log it is, the preview or the application. One column: an index gives no order behind `is null`.
-  // tx: the transaction that wrote the line, by which readers know what they have not seen (models/log_line/tail.ts).
+  // tx: the transaction that wrote the line, by which readers know what they have not seen
+  // (models/applications/log_line/tail.ts).
   `create table log_lines (
     at timestamptz(3) not null,
     seq bigint not null default nextval('log_lines_seq'),
@@ -45,7 +46,7 @@ const LOG_LINES = [
 
 const METRIC_POINTS = [
   // What was sampled in one minute: the mean is total / samples; of what is counted, total is the count. buckets: the
-  // histogram of response times (core/latency.ts).
+  // histogram of response times (core/log/latency.ts).
   `create table metric_points (
     at timestamptz(3) not null,
     project_id text collate "C" not null,

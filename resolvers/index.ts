@@ -1,6 +1,6 @@
 // Builds the core from the SDL and the resolvers. Its schema runs operations that are admitted already: REST admits by
 // itself, and around each root field of the GraphQL schema stands the admission (contract/admission.ts).
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { makeExecutableSchema } from '@graphql-tools/schema';
@@ -21,9 +21,10 @@ import { requireScope } from '../contract/guard';
 import { withSubscriptions, type LiveReader } from '../contract/live';
 import { readOperations, type OperationTable, type RootField } from '../contract/operations';
 import { problem } from '../core/errors';
+import { registeredFiles } from '../core/folder_registry';
 import { memoize } from '../core/memoize';
-import { isScopeRule, revealsSecrets, type ScopeRule } from '../core/scopes';
-import { recordActivity } from '../models/activity';
+import { isScopeRule, revealsSecrets, type ScopeRule } from '../core/accounts/scopes';
+import { recordActivity } from '../models/projects/activity';
 import { Resource } from '../models/base/resource';
 import { transitionalStates } from '../models/base/registry';
 
@@ -52,10 +53,10 @@ export interface Core {
  * @throws Error with one clear line on any contradiction in the SDL or a missing resolver
  */
 export function buildCore(): Core {
-  const modules = files('.', /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
+  const modules = registeredFiles(__dirname, /^(?!index)\w+\.(ts|js)$/).map((file) => load(file) as ResolverModule);
   const raw = makeExecutableSchema({
     typeDefs: mergeTypeDefs(
-      files('../schema', /\.graphql$/).map((file) => readFileSync(file, 'utf8')),
+      registeredFiles(path.resolve(__dirname, '../schema'), /\.graphql$/).map((file) => readFileSync(file, 'utf8')),
       { noLocation: true },
     ),
     resolvers: mergeResolvers(modules.map((module) => module.resolvers)),
@@ -104,12 +105,6 @@ interface ResolverModule {
   prepare?: Record<string, Prepare>;
   confirm?: Record<string, Confirm>;
   live?: Record<string, LiveReader>;
-}
-
-function files(folder: string, pattern: RegExp): string[] {
-  const directory = path.resolve(__dirname, folder);
-  const names = readdirSync(directory).filter((name) => pattern.test(name) && !name.endsWith('.d.ts'));
-  return names.sort().map((name) => path.join(directory, name));
 }
 
 function exported<Name extends 'prepare' | 'confirm' | 'live'>(

@@ -1,7 +1,7 @@
 // Every error of the REST face leaves through here.
 import type { ServerResponse } from 'node:http';
 import { Problem, problem, toDocument } from '../core/errors';
-import { RESOURCE_METADATA_PATH } from '../core/oauth';
+import { RESOURCE_METADATA_PATH } from '../core/accounts/oauth';
 import { sendText } from './send_text';
 
 /** What was thrown, as a problem; anything that isn't one is an internal error whose cause only the log sees. */

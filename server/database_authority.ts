@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { problem } from '../core/errors';
-import { databaseAuthority } from '../jobs/database/certificate';
+import { databaseAuthority } from '../jobs/databases/database/certificate';
 import { writeProblem } from '../rest/problem';
-import type { Platform } from '../platform/platform';
+import type { Platform } from './platform/platform';
 
 /** Beside /v2, as it stands in documents and scripts of users. */
 export const AUTHORITY_PATH = '/databases/ca.pem';

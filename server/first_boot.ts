@@ -2,15 +2,15 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makePassableDirectory } from '../core/directory';
-import type { EngineFacts } from '../core/host_facts';
+import type { EngineFacts } from '../core/catalog/host_facts';
 import { mintId } from '../core/ids';
-import { missingPrograms } from '../core/missing_programs';
-import { scopes } from '../core/scopes';
+import { missingPrograms } from '../core/catalog/missing_programs';
+import { scopes } from '../core/accounts/scopes';
 import { StartupError } from '../core/startup_error';
-import { mintToken } from '../core/tokens';
+import { mintToken } from '../core/accounts/tokens';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
-import type { Platform } from '../platform/platform';
+import type { Platform } from './platform/platform';
 
 export interface FirstKey {
   key: string;

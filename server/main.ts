@@ -2,10 +2,10 @@
 import './heap';
 import './threads';
 import { createRequire } from 'node:module';
-import { writeText } from '../core/log';
+import { writeText } from '../core/log/log';
 import type * as OfCluster from './cluster/primary';
 import type * as OfFirstBoot from './first_boot';
-import type { Platform } from '../platform/platform';
+import type { Platform } from './platform/platform';
 import { runProgram, type Running } from './program';
 import type * as OfService from './service';
 

@@ -1,12 +1,12 @@
 // npm run probe: checks the targets of observers from another region, and reports to the platform at PROBE_URL.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isIP } from 'node:net';
-import { isPrivateHost } from '../core/addresses';
+import { isPrivateHost } from '../core/protocols/addresses';
 import { helpText, loadConfig, type Config } from '../core/config';
-import { createLog, type Logger } from '../core/log';
+import { createLog, type Logger } from '../core/log/log';
 import { StartupError } from '../core/startup_error';
-import { startProbe, type Probe } from '../agents/probe';
-import { ProbeRefused } from '../agents/probe_store';
+import { startProbe, type Probe } from './agents/observers/probe';
+import { ProbeRefused } from './agents/observers/probe_store';
 import { exitOnSignal, printError, stopOnSignal } from './program';
 
 const RETRY_MS = 2_000;

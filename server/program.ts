@@ -3,10 +3,10 @@
 import { createRequire } from 'node:module';
 import { setImmediate } from 'node:timers/promises';
 import { helpText, loadConfig, type Config } from '../core/config';
-import { createLog, sharedOutput } from '../core/log';
+import { createLog, sharedOutput } from '../core/log/log';
 import { StartupError } from '../core/startup_error';
-import type * as OfPlatform from '../platform/platform';
-import type { Platform } from '../platform/platform';
+import type * as OfPlatform from './platform/platform';
+import type { Platform } from './platform/platform';
 
 const NODE_SUPPORTED = 22;
 const NODE_ENDED = 'This version of Node.js gets no more security fixes. Node.js 24 is recommended.';
@@ -52,7 +52,7 @@ async function run(
   if (process.getuid?.() === 0) process.umask(0o022);
   exitOnSignal();
   // Not before: a start that goes no further should not wait for all there is.
-  const { openPlatform } = load('../platform/platform') as typeof OfPlatform;
+  const { openPlatform } = load('./platform/platform') as typeof OfPlatform;
   const opening = openPlatform(
     config,
     createLog(config.logLevel, config.webConcurrency > 1 ? sharedOutput() : undefined),

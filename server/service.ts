@@ -5,15 +5,15 @@ import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
 import { problem } from '../core/errors';
-import { MAIL_LINK_PATH } from '../core/mail_links';
+import { MAIL_LINK_PATH } from '../core/mail/mail_links';
 import { memoize } from '../core/memoize';
-import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/probe_protocol';
+import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/protocols/probe_protocol';
 import { version } from '../package.json';
 import { idempotencyRecords } from '../models/idempotency_record';
-import { DOWNLOAD_PATH } from '../models/database_backup/download';
-import { UPLOAD_PATH } from '../models/source_upload/address';
+import { DOWNLOAD_PATH } from '../models/databases/database_backup/download';
+import { UPLOAD_PATH } from '../models/deployments/source_upload/address';
 import { pendingMigrations } from '../db/migrate';
-import { checkFigures } from '../models/observer/claim';
+import { checkFigures } from '../models/observers/observer/claim';
 import { buildCore, type Core } from '../resolvers';
 import { restHandler } from '../rest/app';
 import { consolePages, graphiqlPage } from '../rest/console';
@@ -22,7 +22,7 @@ import type { RestHandler, RestParts } from '../rest/exchange';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
 import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
-import { accountPages } from './account_pages';
+import { accountPages } from './http/account_pages';
 import {
   addCheckCounts,
   addCheckFigures,
@@ -33,26 +33,26 @@ import {
   listenAdmin,
   type Metrics,
   openMetrics,
-} from './admin';
-import { adminRoutes } from './ai_usage_ingest';
-import { authenticate } from '../platform/authenticate';
-import { backupDownload } from './backup_download';
-import { requestContext } from '../platform/context';
+} from './http/admin';
+import { adminRoutes } from './http/ai_usage_ingest';
+import { authenticate } from './platform/authenticate';
+import { backupDownload } from './http/backup_download';
+import { requestContext } from './platform/context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
-import { graphqlFace } from '../graphql/face';
-import { gitHooks } from './git_hooks';
-import { gitOauthCallback } from './git_oauth';
-import { listenHttp } from './http';
+import { graphqlFace } from './graphql/face';
+import { gitHooks } from './http/git_hooks';
+import { gitOauthCallback } from './http/git_oauth';
+import { listenHttp } from './http/http';
 import { loginRoutes } from './login/routes';
-import { mailLinks } from './mail_links';
-import { mailPages } from './mail_pages';
+import { mailLinks } from './http/mail_links';
+import { mailPages } from './http/mail_pages';
 import { oauthRoutes } from './oauth/routes';
-import { sourceUploads } from './source_uploads';
-import { probeChecks, probeResults } from './probes';
-import { HOOK_PATH } from '../models/git_integration/hook';
-import { OAUTH_CALLBACK_PATH } from '../models/git_integration/oauth';
-import { MIGRATIONS, type Platform } from '../platform/platform';
-import { requestLogger } from './request_log';
+import { sourceUploads } from './http/source_uploads';
+import { probeChecks, probeResults } from './http/probes';
+import { HOOK_PATH } from '../models/integrations/git_integration/hook';
+import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
+import { MIGRATIONS, type Platform } from './platform/platform';
+import { requestLogger } from './http/request_log';
 import { startWorker } from './start_worker';
 
 export interface Service {

@@ -1,6 +1,6 @@
 // Dynamic registration of clients (RFC 7591): which metadata a program that nobody knows may give itself.
-import { formats } from './formats';
-import { limits } from './limits';
+import { formats } from '../formats/formats';
+import { limits } from '../limits';
 import { isRedirectUri } from './oauth';
 
 /** What is kept of a request. */

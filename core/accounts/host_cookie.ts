@@ -1,5 +1,5 @@
 // Cookies of this platform in browsers. Scripts can't read them, other sites don't send them along with their requests.
-import type { Config } from './config';
+import type { Config } from '../config';
 
 type Address = Pick<Config, 'baseUrl'>;
 

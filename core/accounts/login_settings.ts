@@ -1,5 +1,5 @@
 // Reads the providers that people log in at from settings whose names the operator chooses: LOGIN_GOOGLE_ISSUER.
-import { formats } from './formats';
+import { formats } from '../formats/formats';
 import type { LoginProviderSetting } from './login_provider';
 
 const NAME = /^LOGIN_([A-Z][A-Z0-9_]{0,29})_(ISSUER|CLIENT_ID|CLIENT_SECRET|TITLE|TYPE)$/;

@@ -1,5 +1,5 @@
 // The authorisation server as clients see it: addresses, the documents that describe it, and what it knows by itself.
-import type { Config } from './config';
+import type { Config } from '../config';
 import { scopes } from './scopes';
 
 export const OAUTH_PATHS = {

@@ -2,9 +2,9 @@
 // r=8, p=1).
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { foldPassword, isCommonPassword } from './common_passwords';
-import type { FieldErrorCode } from './errors';
-import { problem } from './errors';
-import { limits } from './limits';
+import type { FieldErrorCode } from '../errors';
+import { problem } from '../errors';
+import { limits } from '../limits';
 
 const COST = { N: 2 ** 17, r: 8, p: 1 };
 const SALT_BYTES = 16;

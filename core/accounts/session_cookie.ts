@@ -1,5 +1,5 @@
 // The cookie of a dashboard session.
-import type { Config } from './config';
+import type { Config } from '../config';
 import { hostCookie, readHostCookie } from './host_cookie';
 
 const NAME = 'platform_session';

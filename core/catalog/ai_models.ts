@@ -1,7 +1,7 @@
 // The catalog of AI models: what ships with the platform, changed by a file of the operator.
 import { readFileSync } from 'node:fs';
 import shipped from './catalog_definitions/ai_models.json';
-import { StartupError } from './startup_error';
+import { StartupError } from '../startup_error';
 
 const TYPES = ['chat', 'embedding', 'rerank', 'image', 'speech'] as const;
 const CAPABILITIES = ['streaming', 'tools', 'vision', 'json'] as const;

@@ -56,6 +56,6 @@ export interface HostFacts {
   /** Python by series, as programs such as python3.12; the one that is called python3 may be none of them. */
   pythons?: Record<string, ProgramFound>;
   oci_builders: OciBuilderName[];
-  /** Programs of core/optional_programs.json that were not found. */
+  /** Programs of core/catalog/optional_programs.json that were not found. */
   missing_programs: string[];
 }

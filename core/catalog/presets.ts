@@ -1,8 +1,8 @@
 // The catalog of presets: those that ship with the platform, and images of the operator.
 import { readFileSync } from 'node:fs';
 import { defaultApplicationType, presetDefinitions, type PresetDefinition } from './catalogs';
-import { formats } from './formats';
-import { StartupError } from './startup_error';
+import { formats } from '../formats/formats';
+import { StartupError } from '../startup_error';
 
 const TEXT_MAX = 500;
 const ENTRIES_MAX = 50;

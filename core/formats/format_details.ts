@@ -74,7 +74,7 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
 /** Of the ids of a kind, whose patterns are made from their prefix. */
 const ID = /^\^([a-z]+)_\[0-9a-hjkmnp-tv-z\]\{26\}\$$/;
 
-/** @param format of core/formats.ts */
+/** @param format of core/formats/formats.ts */
 export function formatDetail(format: string): string | undefined {
   return Object.hasOwn(OF_FORMATS, format) ? OF_FORMATS[format as FormatName] : undefined;
 }

@@ -2,9 +2,9 @@
 // Lengths of single fields are bounds of the SDL; lengths here belong to the format itself.
 import { isIPv4, isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { hostNameOf, internationalMistake, zoneNameOf } from './domain_names';
+import { hostNameOf, internationalMistake, zoneNameOf } from '../protocols/domain_names';
 import { formatDetail } from './format_details';
-import { parseMailbox } from './mailbox';
+import { parseMailbox } from '../protocols/mailbox';
 import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
 
 export type Format = (text: string) => { value: string } | null;

@@ -1,4 +1,4 @@
-// Formats of references to things elsewhere: URLs, Git addresses, images. Used through core/formats.ts.
+// Formats of references to things elsewhere: URLs, Git addresses, images. Used through core/formats/formats.ts.
 
 const URL_MAX = 2048;
 const OCI_REFERENCE_MAX = 512;

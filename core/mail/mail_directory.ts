@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Config } from './config';
+import type { Config } from '../config';
 
 /** Where the files of messages are. */
 export function mailDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {

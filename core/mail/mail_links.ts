@@ -1,6 +1,6 @@
 // Links of tracking: the address they lead to stands in them, and is signed, so that they lead nowhere else.
 import { formatReference, parseReference, type MailReference } from './mail_reference';
-import type { SecretBox } from './secrets';
+import type { SecretBox } from '../secrets';
 
 export const MAIL_LINK_PATH = '/mail/';
 

@@ -1,6 +1,6 @@
 // References to one recipient of one message, which others carry back to us: the return path of a message (VERP), its
 // links, and a field of its header. They are signed, so nobody can make one up.
-import type { SecretBox } from './secrets';
+import type { SecretBox } from '../secrets';
 
 export interface MailReference {
   /** The part of the id of the message behind its prefix. */

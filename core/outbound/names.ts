@@ -2,7 +2,7 @@
 // name server that does not answer would hold them all.
 import { lookup, Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { bareHost } from '../../core/addresses';
+import { bareHost } from '../protocols/addresses';
 import { OutboundError } from './trace';
 
 export interface Names {

@@ -1,6 +1,10 @@
-// Connections to a port of the loopback interface of a network.
+// Where a network is, and connections to a port of its loopback interface.
 import { connect, type OnReadOpts, type Socket } from 'node:net';
-import type { NetworkLocation } from '../network';
+
+/** `address`: ports of the network's loopback interface are the ports of this address. `gate`: path of a socket. */
+export type NetworkLocation = { address: string } | { gate: string };
+
+export const HOST_NETWORK: NetworkLocation = { address: '127.0.0.1' };
 
 /** One of the two is called, once, and not before `connectInto` has returned. */
 interface ConnectionListener {
@@ -27,7 +31,7 @@ interface Attempt {
 const TAKEN = '+'.charCodeAt(0);
 const LONGEST_WAIT_MS = 10_000;
 
-/** Into a network that a gate holds, the gate passes the bytes on (gate.js). */
+/** Into a network that a gate holds, the gate passes the bytes on (drivers/network/gate.js). */
 export function connectInto(
   location: NetworkLocation,
   port: number,

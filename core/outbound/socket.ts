@@ -1,7 +1,7 @@
 // A fresh connection to a host: name, address, TCP, TLS, each with its time.
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { bareHost } from '../../core/addresses';
+import { bareHost } from '../protocols/addresses';
 import type { Outbound } from '../outbound';
 import { OutboundError, timed, type Trace } from './trace';
 

@@ -1,5 +1,5 @@
 // What is known of an attempt to reach somebody, while it runs and when it has failed.
-import type { CheckTimings } from '../../core/checks';
+import type { CheckTimings } from '../protocols/checks';
 
 export type Phase = 'dns' | 'connect' | 'tls' | 'first_byte' | 'body';
 

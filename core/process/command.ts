@@ -1,7 +1,7 @@
 // Programs of the host, run without a shell, with a time limit and in the C locale, so that their output can be parsed.
 import { execFile } from 'node:child_process';
-import { DriverError, diskFull, untilAborted } from './driver';
-import type { DriverContext } from './driver';
+import { DriverError, diskFull, untilAborted } from '../driver';
+import type { DriverContext } from '../driver';
 
 /** A program that ended with another code than 0. `code` is null when a signal ended it. */
 export class CommandFailed extends DriverError {

@@ -1,6 +1,6 @@
 // Removes directories that programs of tenants may have written, or still write.
 import { CommandFailed, run } from './command';
-import { unboundedContext } from './driver';
+import { unboundedContext } from '../driver';
 
 /**
  * Removes a tree, also one with directories that their owner may not write (Go's module cache), or deeper than a path

@@ -1,5 +1,5 @@
 // What a check of an uptime observer is asked to do, and what it finds. Plain values: probes elsewhere get them too.
-import type { CheckStatus } from '../schema/types';
+import type { CheckStatus } from '../../schema/types';
 
 export interface UptimeCheck {
   check: 'http' | 'tcp' | 'ping';

@@ -1,7 +1,7 @@
 // Keys of DKIM (RFC 6376): RSA-2048, and Ed25519 (RFC 8463) beside it, which receivers may not know.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import { randomWord } from './random_word';
+import { randomWord } from '../accounts/random_word';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 

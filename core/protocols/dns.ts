@@ -1,6 +1,6 @@
 // Questions to the public DNS: does a customer's domain point at us, is the proof of ownership there?
 import { Resolver } from 'node:dns/promises';
-import { DriverError } from './driver';
+import { DriverError } from '../driver';
 
 const answerWithinMs = 5_000;
 

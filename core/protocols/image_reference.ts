@@ -10,7 +10,7 @@ export interface ImageReference {
 
 const DOCKER_HUB = 'docker.io';
 
-/** @param text a valid reference, see core/reference_formats.ts `ociReference` */
+/** @param text a valid reference, see core/formats/reference_formats.ts `ociReference` */
 export function parseImageReference(text: string): ImageReference {
   const [, rest = '', digest = null] = /^([^@]+)(?:@(.+))?$/.exec(text) ?? [];
   const [, name = '', tag = null] = /^(.*?)(?::([\w][\w.-]*))?$/.exec(rest) ?? [];

@@ -1,8 +1,8 @@
 // What a probe and the platform say to each other, in JSON over two POST requests: the probe takes checks on lease, and
 // reports what it has found. Reports are untrusted: whatever is not of this form is refused.
 import type { CheckOutcome, UptimeCheck } from './checks';
-import { formats } from './formats';
-import { isId } from './ids';
+import { formats } from '../formats/formats';
+import { isId } from '../ids';
 
 export const PROBE_CHECKS_PATH = '/probe/checks';
 export const PROBE_RESULTS_PATH = '/probe/results';

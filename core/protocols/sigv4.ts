@@ -1,4 +1,4 @@
-// Signature Version 4 of AWS for the service s3: what a client signs. Who checks it: drivers/object_storage/embedded.
+// Signature Version 4 of AWS for the service s3: what a client signs. Who checks it: engines/object_storage.
 import { createHash, createHmac } from 'node:crypto';
 
 export const ALGORITHM = 'AWS4-HMAC-SHA256';

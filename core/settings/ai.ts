@@ -1,5 +1,5 @@
 // Settings of the AI group: which models are offered, and who may report their usage.
-import { formats } from '../formats';
+import { formats } from '../formats/formats';
 import { path, text, type Row, type Typed } from '../setting_types';
 
 const TOKEN_CHARACTERS_MIN = 32;

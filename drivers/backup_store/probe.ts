@@ -1,7 +1,7 @@
 // Whether a store can do what backups need: a small file is written, found, read and removed.
 import { randomBytes } from 'node:crypto';
 import type { BackupStore } from '../backup_store';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 
 /** @throws DriverError that says what the store refuses */
 export async function probeBackupStore(store: BackupStore, ctx: DriverContext): Promise<void> {

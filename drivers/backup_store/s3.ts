@@ -5,9 +5,9 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import { childElements, elementText, parseXml, type XmlNode } from '../object_storage/embedded/xml';
+import { childElements, elementText, parseXml, type XmlNode } from '../../engines/object_storage/xml';
 import type { BackupStore, FileDigest, StoredFile } from '../backup_store';
-import { checkpoint, DriverError, type DriverContext } from '../driver';
+import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
 import { away, s3Requests, type S3Options, type SendS3 } from './s3_requests';
 
 const MIB = 2 ** 20;

@@ -1,7 +1,7 @@
 // Signed requests to an S3 service, in path style. One that fails for a reason that passes is tried again.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EMPTY_SHA256, sha256Hex, signedHeaders, uriEncodePath } from '../../core/sigv4';
-import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../driver';
+import { EMPTY_SHA256, sha256Hex, signedHeaders, uriEncodePath } from '../../core/protocols/sigv4';
+import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface S3Options {
   /** Without a slash at its end. */

@@ -1,7 +1,7 @@
 // What no backup is made of any more: files of one whose manifest never came, or was removed first, and the log of
 // servers without any. Only names of our own form are touched, and only what has been left alone for a day.
 import type { BackupStore } from '../backup_store';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 
 /** No step of a backup takes longer. */
 export const ABANDONED_MS = 24 * 3_600_000;

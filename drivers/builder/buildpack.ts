@@ -4,9 +4,9 @@ import path from 'node:path';
 import { BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
 import type { ToolchainDriver } from '../toolchain';
 import { buildEnvironment, buildScript } from './build_script';
-import { canBuildImages, planDockerfile } from './dockerfile';
+import { canBuildImages, planDockerfile } from './dockerfile/dockerfile';
 import { detectGo } from './go';
-import { detectNode, detectNodeFile } from './node';
+import { detectNode, detectNodeFile } from './node/node';
 import {
   shellWord,
   type BuildHost,
@@ -17,10 +17,10 @@ import {
   type Step,
 } from './language_plan';
 import { parseProcfile } from './procfile';
-import { detectPython } from './python';
-import { developmentNote } from './python_server';
+import { detectPython } from './python/python';
+import { developmentNote } from './python/python_server';
 import { openFiles, type SourceFiles } from './source_files';
-import { findSiteDirectory, OUTPUT_DIRECTORIES, planSite, siteOfBuild, siteOfCustomBuild } from './static_site';
+import { findSiteDirectory, OUTPUT_DIRECTORIES, planSite, siteOfBuild, siteOfCustomBuild } from './static/static_site';
 import {
   findNestedSource,
   findUnbuiltSource,

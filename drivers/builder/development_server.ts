@@ -1,7 +1,7 @@
 // Start scripts that start the server of a bundler or framework for development. It builds in memory, takes a place of
 // its own choice, refuses host names that it does not know, and is not made for the public: what the build script
 // leaves is served instead.
-import type { Package } from './package_json';
+import type { Package } from './node/package_json';
 import type { SourceFiles } from './source_files';
 
 /** By program: the words after it that start such a server; a program without any does by itself. */

@@ -4,7 +4,7 @@ import { BuildError } from '../builder';
 import type { Tool } from '../toolchain';
 import type { BuildHost, DetectLanguage } from './language_plan';
 import type { SourceFiles } from './source_files';
-import { findSiteDirectory } from './static_site';
+import { findSiteDirectory } from './static/static_site';
 import { findNestedSource } from './unbuilt_source';
 
 // https://go.dev/doc/toolchain

@@ -1,7 +1,7 @@
 // What one language has to say about a source. A plan is made of one or more of them.
-import type { HostFacts } from '../../core/host_facts';
+import type { HostFacts } from '../../core/catalog/host_facts';
 import type { BuildPlan, PlanKind } from '../builder';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import type { Tool, ToolchainDriver } from '../toolchain';
 import type { SourceFiles } from './source_files';
 

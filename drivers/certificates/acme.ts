@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type * as acmeClient from 'acme-client';
 import type { Authorization, Client, Order } from 'acme-client';
 import type { CertificateDriver, CertificateRequest, ChallengePublisher, IssuedCertificate } from '../certificates';
-import { checkpoint, DriverError, type DriverContext } from '../driver';
+import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
 import { newPrivateKey } from './private_key';
 import { toRefusal, type AcmeProblem } from './acme_problem';
 import { openAcmeTransport } from './acme_transport';

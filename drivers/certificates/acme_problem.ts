@@ -1,5 +1,5 @@
 // The refusals of an authority as messages for the owner of a host name.
-import { DriverError } from '../driver';
+import { DriverError } from '../../core/driver';
 
 /** A problem document of an authority (RFC 8555 section 6.7). */
 export interface AcmeProblem {

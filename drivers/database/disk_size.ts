@@ -1,6 +1,6 @@
 // How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
 // refused with a clear error, and what grows on between two measurements meets the end of the disk.
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import type { NextDisk } from '../hosted_server/replacement';
 import { growServerDisk, isServerDiskFull } from '../hosted_server/server_disk';
 import { sizeOfDisk } from '../volume/limited_disk';

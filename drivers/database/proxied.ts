@@ -1,7 +1,7 @@
 // Engines behind an access proxy: Redis, Valkey and MariaDB differ in their commands, not in how the process and the
 // directory of a server are observed and ensured. What they differ in are the steps given to proxiedEngine().
 import path from 'node:path';
-import type { EngineFound } from '../../core/host_facts';
+import type { EngineFound } from '../../core/catalog/host_facts';
 import {
   serverOf,
   type DatabaseServer,
@@ -11,8 +11,8 @@ import {
   type ServerSpec,
 } from '../database';
 import type { BackupStore } from '../backup_store';
-import { asDriverErrors } from '../driver';
-import type { DriverContext } from '../driver';
+import { asDriverErrors } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import { ensureProxy, proxyDifference, stopProxy, type ProxyContext } from '../hosted_server/access_proxy';
 import { openBackupFile, removeBackupDirectory } from '../hosted_server/backups';
 import { hostedServer, type Inspected } from '../hosted_server/driver';

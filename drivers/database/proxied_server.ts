@@ -3,11 +3,11 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { EngineFound } from '../../core/host_facts';
+import type { EngineFound } from '../../core/catalog/host_facts';
 import type { DatabaseServer } from '../database';
-import { absentIsNull } from '../files';
-import { DriverError } from '../driver';
-import type { DriverContext, Fingerprint } from '../driver';
+import { absentIsNull } from '../../core/files';
+import { DriverError } from '../../core/driver';
+import type { DriverContext, Fingerprint } from '../../core/driver';
 import { retryUntilReady } from '../hosted_server/readiness';
 import { isReplacing, replaceData, type NextDisk } from '../hosted_server/replacement';
 import {

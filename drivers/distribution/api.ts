@@ -1,7 +1,7 @@
 // What the platform asks of a Distribution server (github.com/distribution/distribution), as any of its clients does,
 // with tokens of its own.
-import type { RegistryAccess } from '../../../core/registry_content';
-import { checkpoint, DriverError, type DriverContext } from '../../driver';
+import type { RegistryAccess } from '../../core/protocols/registry_content';
+import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
 
 interface FoundManifest {
   digest: string;

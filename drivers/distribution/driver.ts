@@ -3,14 +3,14 @@
 // happened. On REGISTRY_PORT the platform serves the token endpoint and takes the notifications.
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { sha256 } from '../../../core/tokens';
-import type { RegistryAction, RegistryContent, RegistryTokens } from '../../../core/registry_content';
-import { driverContext, type DriverContext } from '../../driver';
-import type { RegistryDriver, RegistryMirror } from '../../registry';
-import { RegistryError, respondWithError } from '../embedded/errors';
-import { readBody, respond } from '../embedded/exchange';
-import { openRegistryServer, type RegistryServerOptions } from '../embedded/server';
-import { issueToken } from '../embedded/token_handler';
+import { sha256 } from '../../core/accounts/tokens';
+import type { RegistryAction, RegistryContent, RegistryTokens } from '../../core/protocols/registry_content';
+import { driverContext, type DriverContext } from '../../core/driver';
+import type { RegistryDriver, RegistryMirror } from '../../engines/registry/registry';
+import { RegistryError, respondWithError } from '../../engines/registry/errors';
+import { readBody, respond } from '../../engines/registry/exchange';
+import { openRegistryServer, type RegistryServerOptions } from '../../engines/registry/server';
+import { issueToken } from '../../engines/registry/token_handler';
 import { openDistributionApi, type DistributionApi } from './api';
 import { parseEvents, type RegistryEvent } from './events';
 import { applyEvent, compareRegistry } from './mirror';

@@ -1,10 +1,10 @@
 // Rows of what a Distribution server holds: listings and counts are answered from them. Notifications bring them up to
 // date at once; a comparison now and then finds what no notification said.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RegistryContent, RepositoryName, ServedRegistry } from '../../../core/registry_content';
-import type { DriverContext } from '../../driver';
-import { parseManifest } from '../embedded/manifest';
-import { parseRepositoryName } from '../embedded/routes';
+import type { RegistryContent, RepositoryName, ServedRegistry } from '../../core/protocols/registry_content';
+import type { DriverContext } from '../../core/driver';
+import { parseManifest } from '../../engines/registry/manifest';
+import { parseRepositoryName } from '../../engines/registry/routes';
 import type { DistributionApi } from './api';
 import type { RegistryEvent } from './events';
 

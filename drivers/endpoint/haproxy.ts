@@ -7,7 +7,7 @@ import path from 'node:path';
 import { limits } from '../../core/limits';
 import { requireNetwork } from '../allowed_source';
 import { socketOf, type ServerDirectory } from '../hosted_server/server_directory';
-import { DriverError } from '../driver';
+import { DriverError } from '../../core/driver';
 import type { SpreadDriver, SpreadSpec } from '../endpoint';
 import { openListener, type ListenerOptions } from './listener';
 import type { ListenerProgram } from './program';

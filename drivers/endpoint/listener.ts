@@ -2,9 +2,9 @@
 // running one reloads and when it is restarted.
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ProgramFound } from '../../core/host_facts';
-import { DriverError, checkpoint } from '../driver';
-import type { Desired, DriverContext, Fingerprint, Observation } from '../driver';
+import type { ProgramFound } from '../../core/catalog/host_facts';
+import { DriverError, checkpoint } from '../../core/driver';
+import type { Desired, DriverContext, Fingerprint, Observation } from '../../core/driver';
 import type { EndpointDriver, ListenerSpec, ObservedListener } from '../endpoint';
 import { ensureProxy, networkProxy, proxiedListener, proxyDifference, stopProxy } from '../hosted_server/access_proxy';
 import { hostedServer, shellQuoted, type Inspected } from '../hosted_server/driver';

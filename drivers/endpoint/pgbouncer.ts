@@ -5,7 +5,7 @@ import { Client } from 'pg';
 import { requireNetwork } from '../allowed_source';
 import type { PooledServer } from '../database';
 import type { ServerDirectory } from '../hosted_server/server_directory';
-import { DriverError } from '../driver';
+import { DriverError } from '../../core/driver';
 import type { PoolDriver, PoolSpec } from '../endpoint';
 import { openListener, type ListenerOptions } from './listener';
 import type { ListenerProgram } from './program';

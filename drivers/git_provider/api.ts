@@ -1,12 +1,12 @@
 // One request to the API of a provider: bounded in time and size, redirected only within the provider, with the errors
 // of all four in one form, and quiet for as long as the provider asks for it.
 import { createHash } from 'node:crypto';
-import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccess } from '../../core/git_provider';
+import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccess } from '../../core/protocols/git_provider';
 import { limits as bounds } from '../../core/limits';
 import type { GitService } from '../git_provider';
-import type { Outbound } from '../outbound';
-import { exchange, type Answered } from '../outbound/exchange';
-import { newTrace, OutboundError, timeoutError } from '../outbound/trace';
+import type { Outbound } from '../../core/outbound';
+import { exchange, type Answered } from '../../core/outbound/exchange';
+import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
 import { errorOf, rateLimited } from './errors';
 
 interface ApiRequest {

@@ -1,5 +1,5 @@
 // The checks of a commit together: one that failed fails them all, one that runs keeps them pending.
-import type { GitChecks } from '../../core/git_provider';
+import type { GitChecks } from '../../core/protocols/git_provider';
 
 export interface Check {
   name: string;

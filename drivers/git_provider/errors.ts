@@ -1,6 +1,6 @@
 // What a provider refuses, in one form. Its own words are passed on, shortened and without the token.
-import { GitProviderError } from '../../core/git_provider';
-import type { Answered } from '../outbound/exchange';
+import { GitProviderError } from '../../core/protocols/git_provider';
+import type { Answered } from '../../core/outbound/exchange';
 
 interface Refusal {
   title: string;

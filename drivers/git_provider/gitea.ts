@@ -8,7 +8,7 @@ import {
   type GitProviderWrites,
   type GitPullRequest,
   type GitRepository,
-} from '../../core/git_provider';
+} from '../../core/protocols/git_provider';
 import type { Api } from './api';
 import { checksOf } from './checks';
 import { list, nextPage, pageNumber, segments, toText, toTime } from './rows';

@@ -8,12 +8,12 @@ import {
   type GitOauthClient,
   type GitProviderName,
   type GitTokens,
-} from '../../core/git_provider';
+} from '../../core/protocols/git_provider';
 import { limits } from '../../core/limits';
 import type { GitService } from '../git_provider';
-import type { Outbound } from '../outbound';
-import { exchange } from '../outbound/exchange';
-import { newTrace, OutboundError, timeoutError } from '../outbound/trace';
+import type { Outbound } from '../../core/outbound';
+import { exchange } from '../../core/outbound/exchange';
+import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
 import { errorOf } from './errors';
 
 type Provider = Pick<GitAccess, 'provider' | 'base_url'>;

@@ -2,7 +2,7 @@
 // and authors are read from the repository and the provider afterwards, so a replay or a wrong order does no harm.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { GitProviderName } from '../../core/git_provider';
+import type { GitProviderName } from '../../core/protocols/git_provider';
 
 export type HookEvent =
   | { kind: 'push'; branch: string | null }

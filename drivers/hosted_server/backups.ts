@@ -5,10 +5,10 @@ import { randomBytes } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../files';
+import { absentIsNull } from '../../core/files';
 import type { BackupMade } from '../hosted_server';
-import { DriverError, checkpoint, driverContext } from '../driver';
-import type { DriverContext } from '../driver';
+import { DriverError, checkpoint, driverContext } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import { exists, removeServerTree, type EngineContext, type Owner, type ServerDirectory } from './server_directory';
 import {
   backupDirectoryOf,

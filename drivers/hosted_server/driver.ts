@@ -1,6 +1,6 @@
 // The shape that all drivers of hosted servers have: what a program differs in are its steps, given to hostedServer().
-import { DriverError, asDriverErrors, checkpoint } from '../driver';
-import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
+import { DriverError, asDriverErrors, checkpoint } from '../../core/driver';
+import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../../core/driver';
 import type { HostedServerDriver, HostedServerSpec, ObservedHostedServer } from '../hosted_server';
 import type { LogChunk } from '../runtime';
 import {

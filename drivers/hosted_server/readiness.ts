@@ -1,7 +1,7 @@
 // A server that was started answers after a while: it reads its data first, or mends what a crash has left.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError, checkpoint } from '../driver';
-import type { DriverContext } from '../driver';
+import { DriverError, checkpoint } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import type { EngineContext } from './server_directory';
 import { lastLines, stateOf, unitOf } from './unit';
 

@@ -8,8 +8,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError } from '../driver';
-import type { DriverContext } from '../driver';
+import { DriverError } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import { dropOtherDisks, hasNextDisk, makeNextDisk, placeOfData, swapBackDisk, swapInNextDisk } from './server_disk';
 import {
   removeServerTree,

@@ -8,11 +8,11 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../files';
-import { run } from '../command';
+import { absentIsNull } from '../../core/files';
+import { run } from '../../core/process/command';
 import type { BackupStore } from '../backup_store';
-import { DriverError, checkpoint } from '../driver';
-import type { DriverContext } from '../driver';
+import { DriverError, checkpoint } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import type { RuntimeDriver } from '../runtime';
 import { closeServerDisks, makeServerDisk, openServerDisk, placeOfData } from './server_disk';
 

@@ -4,7 +4,7 @@
 //   disk.before.ext4  the disk of the others, until the new data are known to be good (replacement.ts)
 import { chmod, mkdir, rmdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { driverContext, type DriverContext } from '../driver';
+import { driverContext, type DriverContext } from '../../core/driver';
 import {
   closeDisk,
   diskOf,

@@ -6,10 +6,10 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { absentIsNull } from '../files';
+import { absentIsNull } from '../../core/files';
 import type { BackupStore, FileDigest } from '../backup_store';
-import { DriverError, checkpoint } from '../driver';
-import type { DriverContext } from '../driver';
+import { DriverError, checkpoint } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import { ensureDirectoryOfServers, exists, requireName, type EngineContext } from './server_directory';
 
 export const manifestName = 'manifest.json';

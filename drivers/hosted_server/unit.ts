@@ -1,7 +1,7 @@
 // The processes of a server, as units of the runtime: `<id>.server`, and `<id>.<purpose>` for what ends by itself.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError, checkpoint } from '../driver';
-import type { DriverContext } from '../driver';
+import { DriverError, checkpoint } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import type { Handle, UnitSpec, UnitState } from '../runtime';
 import type { EngineContext, ServerDirectory } from './server_directory';
 

@@ -4,7 +4,7 @@
 // root is root of the image, and every user is one of its own.
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { ImageSettings } from '../../core/image_settings';
+import type { ImageSettings } from '../../core/protocols/image_settings';
 import { broken } from './manifest';
 import { LAST_ID, type UserRange } from './owners';
 import { replaceText, resolveInside } from './root';

@@ -1,6 +1,6 @@
 // The configuration of an image: how it is run (image-spec, config.md).
 import { constants } from 'node:os';
-import type { ImageSettings } from '../../core/image_settings';
+import type { ImageSettings } from '../../core/protocols/image_settings';
 import { parseHealthCheck } from './health_check';
 import { broken } from './manifest';
 import { readJson } from './registry_token';

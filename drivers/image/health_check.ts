@@ -1,6 +1,6 @@
 // HEALTHCHECK of an image: `Healthcheck` of its configuration, as Docker writes it
 // (docs.docker.com/reference/dockerfile, "HEALTHCHECK"; moby/docker-image-spec).
-import type { ImageHealthCheck } from '../../core/image_settings';
+import type { ImageHealthCheck } from '../../core/protocols/image_settings';
 import { broken } from './manifest';
 
 const NANOSECONDS = 1e9;

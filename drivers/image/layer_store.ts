@@ -6,8 +6,8 @@ import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promi
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { PassThrough } from 'node:stream';
-import { removeTree } from '../remove_tree';
-import { asDriverErrors } from '../driver';
+import { removeTree } from '../../core/process/remove_tree';
+import { asDriverErrors } from '../../core/driver';
 import { decompress } from './decompress';
 import { broken } from './manifest';
 import { rangeName, type UserRange } from './owners';

@@ -1,5 +1,5 @@
 // Owners of the files of an image on the host. 0, root of the image, is the user of the tenant; the others are a range
-// of user ids that nothing else on the host has (drivers/runtime/user_ranges.ts).
+// of user ids that nothing else on the host has (drivers/runtime/sandbox/user_ranges.ts).
 import { lchown } from 'node:fs/promises';
 
 /** Ids of root of the image, and the one that 1 is; of users and groups alike. */

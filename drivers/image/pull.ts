@@ -2,13 +2,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { manifestReferenceOf, parseImageReference, pinnedReference } from '../../core/image_reference';
-import type { PulledImage } from '../../core/image_settings';
+import { manifestReferenceOf, parseImageReference, pinnedReference } from '../../core/protocols/image_reference';
+import type { PulledImage } from '../../core/protocols/image_settings';
 import { limits } from '../../core/limits';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 import type { ImageAccess, ImageDriver, PullRequest } from '../image';
-import type { Outbound } from '../outbound';
-import { removeTree } from '../remove_tree';
+import type { Outbound } from '../../core/outbound';
+import { removeTree } from '../../core/process/remove_tree';
 import { isInRange, settleUser } from './accounts';
 import { parseConfiguration } from './config';
 import { openLayoutClient } from './layout';

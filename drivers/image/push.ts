@@ -4,7 +4,7 @@ import { request as requestHttp, type IncomingMessage, type OutgoingHttpHeaders 
 import { request as requestHttps } from 'node:https';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 import { ImageError, type PushRequest } from '../image';
 import { openLayoutClient } from './layout';
 import { broken, parseImageManifest } from './manifest';

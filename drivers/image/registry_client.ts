@@ -1,12 +1,12 @@
 // A client of the OCI Distribution API: manifests and blobs, with the token that the registry asks for. Every address,
 // also that of a token server or of a redirect, is checked as an outgoing request is.
 import type { IncomingMessage } from 'node:http';
-import type { ImageReference } from '../../core/image_reference';
-import { DriverError, type DriverContext } from '../driver';
+import type { ImageReference } from '../../core/protocols/image_reference';
+import { DriverError, type DriverContext } from '../../core/driver';
 import { ImageError, type ImageAccess } from '../image';
-import type { Outbound } from '../outbound';
-import { openExchange, type OpenAnswer } from '../outbound/exchange';
-import { newTrace, OutboundError } from '../outbound/trace';
+import type { Outbound } from '../../core/outbound';
+import { openExchange, type OpenAnswer } from '../../core/outbound/exchange';
+import { newTrace, OutboundError } from '../../core/outbound/trace';
 import { readJson, requestToken } from './registry_token';
 
 interface BlobAnswer {

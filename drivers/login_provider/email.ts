@@ -1,5 +1,5 @@
 // Addresses of people as providers write them.
-import { formats } from '../../core/formats';
+import { formats } from '../../core/formats/formats';
 
 /**
  * In lower case, as users have theirs; null for what is no address. ASCII only: the Kelvin sign, in lower case, would

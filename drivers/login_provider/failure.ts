@@ -1,6 +1,6 @@
 // What a failure of a provider is for the person, and for the log. Neither has a token, a code or a secret: errors of
 // openid-client carry the whole answer as their cause, which is left behind here.
-import { LoginProviderError, type LoginProviderSetting } from '../../core/login_provider';
+import { LoginProviderError, type LoginProviderSetting } from '../../core/accounts/login_provider';
 import { outboundErrorOf } from './guarded_fetch';
 
 interface Answered {

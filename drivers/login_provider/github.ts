@@ -4,7 +4,7 @@ import {
   type LoginProviderClient,
   type LoginProviderSetting,
   type ProvidedLogin,
-} from '../../core/login_provider';
+} from '../../core/accounts/login_provider';
 import { normalProvidedEmail, normalProvidedName } from './email';
 import { failureOf } from './failure';
 import type { GuardedFetch } from './guarded_fetch';

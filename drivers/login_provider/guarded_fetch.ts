@@ -1,8 +1,8 @@
-// `fetch` for openid-client, through drivers/outbound/: bounded in time and size, and without redirects.
+// `fetch` for openid-client, through core/outbound/: bounded in time and size, and without redirects.
 import { limits } from '../../core/limits';
-import type { Outbound } from '../outbound';
-import { exchange } from '../outbound/exchange';
-import { newTrace, OutboundError, timeoutError } from '../outbound/trace';
+import type { Outbound } from '../../core/outbound';
+import { exchange } from '../../core/outbound/exchange';
+import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
 
 export interface FetchOptions {
   method?: string;

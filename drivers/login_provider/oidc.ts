@@ -1,6 +1,6 @@
 // OpenID Connect: the authorisation code with PKCE, state and nonce, by openid-client (certified). Signatures of tokens
 // of identity are checked although they come over TLS, and so is the issuer of the answer (RFC 9207).
-import type { LoginProviderClient, LoginProviderSetting, ProvidedLogin } from '../../core/login_provider';
+import type { LoginProviderClient, LoginProviderSetting, ProvidedLogin } from '../../core/accounts/login_provider';
 import { normalProvidedEmail, normalProvidedName } from './email';
 import { failureOf } from './failure';
 import type { GuardedFetch } from './guarded_fetch';

@@ -1,8 +1,8 @@
 // The text of an answer: unpacked and decoded as its headers, or else the page itself, say.
 import type { Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createUnzip } from 'node:zlib';
-import type { Answered } from '../outbound/exchange';
-import { OutboundError } from '../outbound/trace';
+import type { Answered } from '../../core/outbound/exchange';
+import { OutboundError } from '../../core/outbound/trace';
 
 /** A page says its encoding within these bytes (WHATWG Encoding, "prescan a byte stream"). */
 const PRESCAN_BYTES = 1024;

@@ -1,13 +1,13 @@
 // A check over HTTP. Redirects are followed hop by hop, each judged and connected like the first, with the cookies that
 // were set on the way.
 import { CookieJar } from 'tough-cookie';
-import type { UptimeCheck } from '../../core/checks';
-import { formats } from '../../core/formats';
+import type { UptimeCheck } from '../../core/protocols/checks';
+import { formats } from '../../core/formats/formats';
 import type { ProbeResponse } from '../monitor';
 import { answerText } from './answer_text';
-import type { Outbound } from '../outbound';
-import { OutboundError, type Trace } from '../outbound/trace';
-import { exchange, type Answered } from '../outbound/exchange';
+import type { Outbound } from '../../core/outbound';
+import { OutboundError, type Trace } from '../../core/outbound/trace';
+import { exchange, type Answered } from '../../core/outbound/exchange';
 
 const HOPS_MAX = 5;
 const BODY_BYTES_MAX = 1024 * 1024;

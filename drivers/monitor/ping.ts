@@ -1,13 +1,13 @@
 // A check by ICMP echo, through the ping of iputils: Node has no such sockets, and they need rights that it should not
 // have.
-import { normalHost } from '../../core/addresses';
-import type { UptimeCheck } from '../../core/checks';
-import { CommandFailed, run } from '../command';
-import { DriverError } from '../driver';
+import { normalHost } from '../../core/protocols/addresses';
+import type { UptimeCheck } from '../../core/protocols/checks';
+import { CommandFailed, run } from '../../core/process/command';
+import { DriverError } from '../../core/driver';
 import type { ProbeResponse } from '../monitor';
-import type { Outbound } from '../outbound';
-import { OutboundError, timed, type Trace } from '../outbound/trace';
-import { abortable } from '../outbound/socket';
+import type { Outbound } from '../../core/outbound';
+import { OutboundError, timed, type Trace } from '../../core/outbound/trace';
+import { abortable } from '../../core/outbound/socket';
 
 export async function checkPing(
   { names, requireAllowed }: Outbound,

@@ -1,9 +1,9 @@
-import type { UptimeCheck } from '../../core/checks';
-import { parseHostPort } from '../../core/addresses';
+import type { UptimeCheck } from '../../core/protocols/checks';
+import { parseHostPort } from '../../core/protocols/addresses';
 import type { ProbeResponse } from '../monitor';
-import type { Outbound } from '../outbound';
-import { OutboundError, type Trace } from '../outbound/trace';
-import { openSocket } from '../outbound/socket';
+import type { Outbound } from '../../core/outbound';
+import { OutboundError, type Trace } from '../../core/outbound/trace';
+import { openSocket } from '../../core/outbound/socket';
 
 /** A check that connects, and closes again. */
 export async function checkTcp(

@@ -6,10 +6,11 @@ import os from 'node:os';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { openQueue, type InTurn } from '../../core/in_turn';
-import { run } from '../command';
-import { DriverError, driverContext } from '../driver';
-import type { DriverContext } from '../driver';
-import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
+import { run } from '../../core/process/command';
+import { DriverError, driverContext } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
+import type { EnteredNetwork, NetworkDriver, NetworkMember } from '../network';
+import type { NetworkLocation } from '../../core/outbound/network_location';
 import { forwardRules, openPortForwards, type RootForwards } from './forwarded_ports';
 import {
   installationTag,

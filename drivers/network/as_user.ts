@@ -7,13 +7,13 @@ import { access, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openQueues } from '../../core/in_turn';
-import { commandEnvironment, run } from '../command';
-import { DriverError, checkpoint } from '../driver';
-import type { DriverContext } from '../driver';
-import type { EnteredNetwork, NetworkDriver, NetworkLocation } from '../network';
+import { commandEnvironment, run } from '../../core/process/command';
+import { DriverError, checkpoint } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
+import type { EnteredNetwork, NetworkDriver } from '../network';
+import { type NetworkLocation, isAnswering } from '../../core/outbound/network_location';
 import { argumentsOf, isAlive, signalProcess } from '../runtime/processes';
 import { bootId } from '../runtime/run_directory';
-import { isAnswering } from './connect';
 import {
   installationTag,
   listNetworkDirectories,

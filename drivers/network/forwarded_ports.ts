@@ -2,7 +2,7 @@
 // id>, so that the rules can be loaded again. The note is there before the rule, and goes after it.
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import type { ForwardedPort, PortForwards, PortLocations } from '../network';
 import type { ForwardRule } from './forward_rules';
 import type { HostTable } from './host_table';

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError } from '../driver';
+import { DriverError } from '../../core/driver';
 
 const TAG_LETTERS = 6;
 

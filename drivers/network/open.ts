@@ -2,11 +2,11 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { isIPv4, type Socket } from 'node:net';
 import { randomBytes } from 'node:crypto';
-import { driverContext } from '../driver';
+import { driverContext } from '../../core/driver';
 import type { NetworkDriver } from '../network';
 import { openRootNetworks } from './as_root';
 import { hasTun, openUserNetworks } from './as_user';
-import { connectInto } from './connect';
+import { connectInto } from '../../core/outbound/network_location';
 import type { Openings } from './rules';
 
 export interface NetworkOptions {

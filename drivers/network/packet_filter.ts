@@ -1,7 +1,7 @@
 // What other programs have in the packet filter of this host: each of their chains may drop what ours lets pass.
 import { readFile } from 'node:fs/promises';
-import { run } from '../command';
-import type { DriverContext } from '../driver';
+import { run } from '../../core/process/command';
+import type { DriverContext } from '../../core/driver';
 
 interface Chain {
   family: string;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { createTransport } from 'nodemailer';
 import type { Delivery, Outgoing } from '../../core/notifications';
-import type { PlatformMail } from '../../core/platform_mail';
+import type { PlatformMail } from '../../core/mail/platform_mail';
 import { messageTextOf } from './text';
 
 export interface Mail {

@@ -1,8 +1,8 @@
 // The engine of this installation.
 import type { Config } from '../../core/config';
-import type { ObjectStorage } from '../object_storage';
-import { bucketDirectories } from './embedded/directories';
-import { openRgw } from './rgw/driver';
+import type { ObjectStorage } from '../../engines/object_storage/object_storage';
+import { bucketDirectories } from '../../engines/object_storage/files/directories';
+import { openRgw } from '../rgw/driver';
 
 type Settings = Pick<Config, 's3Port' | 's3Dir' | 'rgwUrl' | 'rgwAccessKey' | 'rgwSecretKey' | 'rgwUserPrefix'>;
 

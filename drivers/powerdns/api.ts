@@ -1,5 +1,5 @@
 // The HTTP API of PowerDNS (https://doc.powerdns.com/authoritative/http-api/), as far as the driver calls it.
-import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../driver';
+import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface PowerdnsOptions {
   /** Of its webserver, such as http://127.0.0.1:8081. */

@@ -1,8 +1,8 @@
 // Questions by zone and type. PowerDNS counts them for the whole server, and keeps the last 10,000 of them in rings; so
 // the new ones are shared out among the names of the ring. Every question is in the ring for as many as it holds, and
 // counts by its share at each look: over time each is counted once.
-import type { DriverContext } from '../../driver';
-import type { CountersByZone, ZoneCounters } from '../../nameserver';
+import type { DriverContext } from '../../core/driver';
+import type { CountersByZone, ZoneCounters } from '../../engines/dns/nameserver';
 import type { ApiZone, PowerdnsApi } from './api';
 
 interface Statistic {

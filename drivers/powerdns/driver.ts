@@ -1,8 +1,8 @@
 // PowerDNS as the name server, driven through its HTTP API. Zones bear the id of their resource in `account`, and those
 // with another account are never touched. PowerDNS keeps the serial, signs, and sends transfers.
-import type { DriverContext, Fingerprint, Observation, Owned } from '../../driver';
-import { asDriverErrors, checkpoint, DriverError } from '../../driver';
-import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../nameserver';
+import type { DriverContext, Fingerprint, Observation, Owned } from '../../core/driver';
+import { asDriverErrors, checkpoint, DriverError } from '../../core/driver';
+import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../engines/dns/nameserver';
 import { openPowerdnsApi, type ApiRrset, type ApiZone, type PowerdnsApi, type PowerdnsOptions } from './api';
 import { openCounters } from './counters';
 import { isAsDesired, readKeyState, writeKeys, type KeyState } from './keys';

@@ -1,6 +1,6 @@
 // Keys of a zone in PowerDNS. They are ours, so that what the API lists for the registrar holds for either engine.
-import { openSigningKey, type SigningKey } from '../../../core/dnssec';
-import type { DriverContext } from '../../driver';
+import { openSigningKey, type SigningKey } from '../../core/protocols/dnssec';
+import type { DriverContext } from '../../core/driver';
 import type { ApiKey, PowerdnsApi } from './api';
 
 /** What is published of a signed zone for the parent to read (RFC 7344): a SHA-256 digest, and the key. */

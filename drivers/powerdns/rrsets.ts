@@ -1,9 +1,9 @@
 // Record sets as PowerDNS takes and gives them: names with a trailing dot, values in the text form of zone files.
 import ipaddr from 'ipaddr.js';
-import { groupBy } from '../../../core/group_by';
-import { localPartText } from '../../../core/mailbox';
-import { joinedText, quoteString, textStrings } from '../../../core/text_strings';
-import type { ZoneRecord, ZoneSpec } from '../../nameserver';
+import { groupBy } from '../../core/group_by';
+import { localPartText } from '../../core/protocols/mailbox';
+import { joinedText, quoteString, textStrings } from '../../core/protocols/text_strings';
+import type { ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
 import type { ApiRrset } from './api';
 
 /** Every set of a zone, SOA and name servers included. @param serial of the SOA; PowerDNS raises it by itself */

@@ -1,7 +1,7 @@
 // The admin API of a Ceph RADOS Gateway (https://docs.ceph.com/en/latest/radosgw/adminops/) and S3 as the owner of a
 // bucket. Both are signed with Signature Version 4.
-import { sha256Hex, signedHeaders, type Credentials } from '../../../core/sigv4';
-import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../driver';
+import { sha256Hex, signedHeaders, type Credentials } from '../../core/protocols/sigv4';
+import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface RgwOptions {
   /** Of the gateway, without a slash at its end, such as http://127.0.0.1:7480. */

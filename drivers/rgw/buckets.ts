@@ -1,8 +1,8 @@
 // Buckets at the gateway. Each has an owner of its own, a user that nobody but the platform has the key of, so that its
 // quota is that of its owner and its usage is counted apart.
-import { checkpoint, DriverError, type Desired, type DriverContext, type Observation } from '../../driver';
-import type { BucketDriver, BucketObserved, BucketSpec } from '../../object_storage';
-import { S3Error } from '../embedded/errors';
+import { checkpoint, DriverError, type Desired, type DriverContext, type Observation } from '../../core/driver';
+import type { BucketDriver, BucketObserved, BucketSpec } from '../../engines/object_storage/object_storage';
+import { S3Error } from '../../engines/object_storage/errors';
 import { rgwError, type RgwApi, type RgwOptions } from './api';
 import { rgwSettings, type Setting } from './documents';
 import { awsPolicyOf } from './policy';

@@ -1,8 +1,8 @@
 // The settings of a bucket as XML, and whether those that the gateway has are the desired ones.
-import { corsElements, corsRule } from '../embedded/bucket_settings';
-import { lifecycleElements, lifecycleRule } from '../embedded/lifecycle_settings';
-import { childElements, parseXml, elementText, xmlDocument } from '../embedded/xml';
-import type { BucketSpec, CorsRule } from '../../object_storage';
+import { corsElements, corsRule } from '../../engines/object_storage/settings/bucket_settings';
+import { lifecycleElements, lifecycleRule } from '../../engines/object_storage/settings/lifecycle_settings';
+import { childElements, parseXml, elementText, xmlDocument } from '../../engines/object_storage/xml';
+import type { BucketSpec, CorsRule } from '../../engines/object_storage/object_storage';
 import type { Answer } from './api';
 import type { AwsPolicy } from './policy';
 

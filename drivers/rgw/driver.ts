@@ -1,5 +1,5 @@
 // A Ceph RADOS Gateway as the engine of object storage: buckets and keys there, and nothing of them here.
-import type { ObjectStorage } from '../../object_storage';
+import type { ObjectStorage } from '../../engines/object_storage/object_storage';
 import { openRgwApi, type RgwOptions } from './api';
 import { rgwBuckets } from './buckets';
 import { rgwKeys } from './keys';

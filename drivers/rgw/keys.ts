@@ -1,7 +1,7 @@
 // Access keys at the gateway: a user each, that owns nothing and may make no bucket. Grants are in the policies of
 // buckets.
-import { checkpoint, type Desired } from '../../driver';
-import type { AccessKeyDriver, AccessKeySpec } from '../../object_storage';
+import { checkpoint, type Desired } from '../../core/driver';
+import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage/object_storage';
 import type { RgwApi, RgwOptions } from './api';
 import {
   DRIVER_NAME,

@@ -1,8 +1,8 @@
 // The objects of a bucket at the gateway, as the console lists them.
-import type { ListedObject, ObjectsQuestion } from '../../../core/objects';
-import type { Credentials } from '../../../core/sigv4';
-import type { DriverContext } from '../../driver';
-import { parseXml, elementText, type XmlNode } from '../embedded/xml';
+import type { ListedObject, ObjectsQuestion } from '../../core/protocols/objects';
+import type { Credentials } from '../../core/protocols/sigv4';
+import type { DriverContext } from '../../core/driver';
+import { parseXml, elementText, type XmlNode } from '../../engines/object_storage/xml';
 import { rgwError, type RgwApi } from './api';
 
 const GROUP = 'group';

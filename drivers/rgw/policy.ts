@@ -1,8 +1,8 @@
 // Grants, public access and the policy of a bucket in the language of AWS, as the gateway follows it. Settings of a
 // bucket are changed with the API of the platform only, so no key gets those actions.
-import { isListAction, isObjectAction, permittedActions, PUBLIC_ACTIONS } from '../../../core/bucket_actions';
-import { arnOfBucket, expandActions, isArn } from '../../../core/bucket_policy';
-import type { BucketSpec } from '../../object_storage';
+import { isListAction, isObjectAction, permittedActions, PUBLIC_ACTIONS } from '../../core/protocols/bucket_actions';
+import { arnOfBucket, expandActions, isArn } from '../../core/protocols/bucket_policy';
+import type { BucketSpec } from '../../engines/object_storage/object_storage';
 
 interface AwsStatement {
   Sid?: string;

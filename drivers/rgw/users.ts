@@ -1,6 +1,6 @@
 // Users of the gateway: one owns each bucket, one stands for each access key. The name says whose it is.
-import type { Credentials } from '../../../core/sigv4';
-import { DriverError, type DriverContext, type Fingerprint, type Owned } from '../../driver';
+import type { Credentials } from '../../core/protocols/sigv4';
+import { DriverError, type DriverContext, type Fingerprint, type Owned } from '../../core/driver';
 import type { RgwApi } from './api';
 
 export const DRIVER_NAME = 'rgw';

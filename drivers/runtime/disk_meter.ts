@@ -1,8 +1,8 @@
 // What a unit without a disk of its own takes from the file systems of the host. It is measured from time to time, and
 // at once when they have lost so much that the unit may be beyond its limit: to ask them for their free space is cheap.
 import { statfsSync, statSync, type StatsFs } from 'node:fs';
-import { CommandFailed, run } from '../command';
-import { driverContext } from '../driver';
+import { CommandFailed, run } from '../../core/process/command';
+import { driverContext } from '../../core/driver';
 import { FILES_PER_MB } from '../runtime';
 
 export interface DiskMeter {

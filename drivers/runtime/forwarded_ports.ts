@@ -1,6 +1,6 @@
 // Ports of units in networks of their own that the kernel leads to, where the networks have a driver that can.
 import { isDeepStrictEqual } from 'node:util';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import type { ForwardedPort, PortForwards } from '../network';
 import type { PortToForward } from '../runtime';
 import { readUnit, runDirectoryOf } from './run_directory';

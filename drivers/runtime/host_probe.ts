@@ -3,15 +3,15 @@ import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { isPassable } from '../../core/directory';
-import { driverContext } from '../driver';
+import { driverContext } from '../../core/driver';
 import { abandonedTrials, makeTrial } from '../trial';
 import { tryMount } from '../volume/trial';
 import { findGroups, type Group } from './cgroup';
-import { FILTER_FD, unitFilter } from './seccomp';
-import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox';
+import { FILTER_FD, unitFilter } from './sandbox/seccomp';
+import { accountFiles, cleanEnvironment, dropTo, sandboxed, systemPath } from './sandbox/sandbox';
 import { copyNode } from './reachable_node';
 import { languagePaths, toolchains } from './toolchains';
-import { rangeTrial } from './user_ranges';
+import { rangeTrial } from './sandbox/user_ranges';
 
 export interface User {
   uid: number;

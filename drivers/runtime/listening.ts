@@ -3,7 +3,7 @@ import { runDirectoryOf, isRunning, readHandle, readUnit } from './run_directory
 import type { Handle, Listener } from '../runtime';
 import { networkTables } from './network_members';
 import type { Unit } from './run_directory';
-import { processesOfUnit } from './unit_processes';
+import { processesOfUnit } from './units/unit_processes';
 import { findListeners } from './usage';
 
 /** @param directory of the run directories. A host that does not tell who listens counts as one where the unit does. */

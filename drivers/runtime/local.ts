@@ -1,8 +1,8 @@
 // Runs units as processes of this host. They are not children to wait for: a control plane comes and goes, they stay.
 // All that is known of a unit lies in its run directory (run_directory.ts), so any control plane can take over.
 import { chmod, mkdir, rename } from 'node:fs/promises';
-import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../driver';
-import type { DriverContext, Fingerprint } from '../driver';
+import { DriverError, asDriverErrors, checkpoint, untilAborted } from '../../core/driver';
+import type { DriverContext, Fingerprint } from '../../core/driver';
 import type { EnteredNetwork, NetworkDriver } from '../network';
 import type {
   Handle,
@@ -16,9 +16,9 @@ import type {
 } from '../runtime';
 import { groupOf, killControlGroup, removeGroup } from './cgroup';
 import { probeHost, type RuntimeHost } from './host_probe';
-import { readHealth } from './image_health';
+import { readHealth } from './sandbox/image_health';
 import { readLines, trimBefore } from './log';
-import { killUnit, stopUnit } from './unit_processes';
+import { killUnit, stopUnit } from './units/unit_processes';
 import { startMonitor, type Monitor } from './monitor';
 import { allProcesses, type Proc } from './processes';
 import {
@@ -34,8 +34,8 @@ import {
 import { forwardPort, isForwarded, type UnitForwards } from './forwarded_ports';
 import { removeStaging, startUnit } from './start';
 import { listenersOfUnit, portsOfUnit } from './listening';
-import { findUserRange } from './user_ranges';
-import { openUnitNetworks, type UnitNetworks } from './unit_networks';
+import { findUserRange } from './sandbox/user_ranges';
+import { openUnitNetworks, type UnitNetworks } from './units/unit_networks';
 import { freePort, isFreeOnLoopback, unitUsage } from './usage';
 
 export interface LocalRuntimeOptions {

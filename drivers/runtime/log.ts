@@ -6,8 +6,8 @@
 import { statSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
 import path from 'node:path';
-import { run } from '../command';
-import { driverContext } from '../driver';
+import { run } from '../../core/process/command';
+import { driverContext } from '../../core/driver';
 import type { LogChunk } from '../runtime';
 import { readText, readUnit, replaceFile } from './run_directory';
 

@@ -8,8 +8,8 @@ import { diskOf } from '../volume/limited_disk';
 import { freezeGroup, thawGroup } from './cgroup';
 import { openDiskMeter, type DiskMeter, type MeterTiming } from './disk_meter';
 import { printedBytes, trimToSize } from './log';
-import { residentBytes, unitMemory } from './unit_memory';
-import { killUnit, processesOfUnit } from './unit_processes';
+import { residentBytes, unitMemory } from './units/unit_memory';
+import { killUnit, processesOfUnit } from './units/unit_processes';
 import { allProcesses, type Proc } from './processes';
 import { entriesOf, hasEnded, isRunning, recordKilled, readHandle, readUnit, type Unit } from './run_directory';
 

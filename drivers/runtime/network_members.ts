@@ -1,11 +1,12 @@
 // Units and the networks that they run in.
 import { readlinkSync } from 'node:fs';
 import path from 'node:path';
-import type { NetworkLocation, PortLocations } from '../network';
+import type { PortLocations } from '../network';
+import type { NetworkLocation } from '../../core/outbound/network_location';
 import type { Handle } from '../runtime';
 import { entriesOf, isRunning, readHandle, readUnit, runDirectoryOf, type Unit } from './run_directory';
 import type { Proc } from './processes';
-import { processesOfUnit } from './unit_processes';
+import { processesOfUnit } from './units/unit_processes';
 
 /** Where the kernel tells of the network of the unit. */
 export function networkTables(unit: Unit, handle: Handle, processes: Proc[]): string {

@@ -1,6 +1,6 @@
 // Whether a host that could give projects networks of their own should do so by itself.
 import { hostRoutes, overlappingRoute } from '../network/host_routes';
-import { driverContext } from '../driver';
+import { driverContext } from '../../core/driver';
 import { hasWayOut } from '../network/open';
 import { closedChain } from '../network/packet_filter';
 import type { ProbeOptions } from './host_probe';

@@ -3,8 +3,8 @@
 import { cp, mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { run } from '../command';
-import { unboundedContext } from '../driver';
+import { run } from '../../core/process/command';
+import { unboundedContext } from '../../core/driver';
 
 const PROGRAMS = ['npm', 'npx'] as const;
 

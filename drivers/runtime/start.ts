@@ -5,15 +5,15 @@ import { chmod, chown, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isPassable } from '../../core/directory';
-import { CommandFailed, run } from '../command';
-import { DriverError, unboundedContext } from '../driver';
+import { CommandFailed, run } from '../../core/process/command';
+import { DriverError, unboundedContext } from '../../core/driver';
 import type { EnteredNetwork } from '../network';
 import { isDiskOpen } from '../volume/limited_disk';
 import { hostIds, type UserRange } from '../image/owners';
 import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import type { RuntimeHost, User } from './host_probe';
-import { launch, type Surroundings } from './launch';
+import { launch, type Surroundings } from './sandbox/launch';
 import {
   entriesOf,
   runDirectoryOf,
@@ -23,10 +23,10 @@ import {
   temporaryName,
   type Unit,
 } from './run_directory';
-import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox';
-import { ownMounts } from './mount_owners';
-import { findUserRange } from './user_ranges';
-import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './unit_disk';
+import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox/sandbox';
+import { ownMounts } from './sandbox/mount_owners';
+import { findUserRange } from './sandbox/user_ranges';
+import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './units/unit_disk';
 
 const handleWithinMs = 10_000;
 

@@ -2,7 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { systemPath, isWithin } from './sandbox';
+import { systemPath, isWithin } from './sandbox/sandbox';
 
 const programs = [
   'node',

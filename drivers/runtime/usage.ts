@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import ipaddr from 'ipaddr.js';
-import { DriverError } from '../driver';
+import { DriverError } from '../../core/driver';
 import type { Handle, Listener, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
-import { unitMemory } from './unit_memory';
-import { processesOfUnit } from './unit_processes';
+import { unitMemory } from './units/unit_memory';
+import { processesOfUnit } from './units/unit_processes';
 import type { Proc } from './processes';
 import type { Unit } from './run_directory';
 

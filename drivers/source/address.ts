@@ -3,9 +3,9 @@
 // elsewhere.
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { isPublicAddress } from '../../core/addresses';
-import { gitUrl } from '../../core/reference_formats';
-import type { DriverContext } from '../driver';
+import { isPublicAddress } from '../../core/protocols/addresses';
+import { gitUrl } from '../../core/formats/reference_formats';
+import type { DriverContext } from '../../core/driver';
 import { SourceError } from '../source';
 
 /** What the operator allows (ALLOW_HTTP_GIT, ALLOW_LOCAL_GIT, ALLOW_PRIVATE_ADDRESSES). */

@@ -2,7 +2,7 @@
 // anything of it is read, and what all of them take is known before it is written. Whoever sends one is a stranger.
 import { open } from 'node:fs/promises';
 import { SourceError } from '../source';
-import { checkpoint, type DriverContext } from '../driver';
+import { checkpoint, type DriverContext } from '../../core/driver';
 import { brokenArchive, type ArchiveEntry, type EntryKind, type RawEntry } from './archive/entry';
 import { tarEntries } from './archive/tar';
 import { zipEntries } from './archive/zip';

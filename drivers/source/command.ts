@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { lstat, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 
 interface GitOptions {
   /** The bare repository; also where the process starts. */

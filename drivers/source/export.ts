@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import { SourceError, type GitRemote } from '../source';
 import { resolveEndpoint, isSameOrigin } from './address';
 import { GitFailed, git } from './command';

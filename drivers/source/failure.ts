@@ -1,5 +1,5 @@
 // The errors of git as sentences for users. The text of git itself is never passed on: it names paths of the host.
-import { DriverError, diskFull } from '../driver';
+import { DriverError, diskFull } from '../../core/driver';
 import { SourceError, type SourceFailure } from '../source';
 import type { RemoteEndpoint } from './address';
 import { GitFailed } from './command';

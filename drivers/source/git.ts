@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, diskFull, type DriverContext } from '../driver';
+import { DriverError, diskFull, type DriverContext } from '../../core/driver';
 import { SourceError, type Commit, type GitRemote, type Head, type SourceDriver, type Revision } from '../source';
 import type { AddressRules } from './address';
 import { GitFailed, git } from './command';

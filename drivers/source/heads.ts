@@ -1,5 +1,5 @@
 // What a remote says it has, without fetching it.
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import { SourceError, type Revision } from '../source';
 import { git } from './command';
 import type { RemoteAccess } from './remote';

@@ -3,7 +3,7 @@
 // (docs/decisions/0059).
 import { chmod, constants, copyFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import type { GitRemote } from '../source';
 import { git, GitFailed } from './command';
 import { tooLarge } from './failure';

@@ -2,7 +2,7 @@
 // left.
 import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import { GitFailed, git, killGroup, measureDirectory } from './command';
 import type { RemoteAccess } from './remote';
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import path from 'node:path';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import { SourceError, type GitRemote } from '../source';
 import { resolveEndpoint, isSameOrigin, type AddressRules, type RemoteEndpoint } from './address';
 import { GitFailed, type Settings } from './command';

@@ -2,7 +2,7 @@
 import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { SourceError } from '../source';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import { shippedTemplates } from './template_directory';
 
 /** Writes the files of a template; what is in the directory already goes. @throws SourceError no_repository */

@@ -3,9 +3,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openWriteBehind } from '../object_storage/embedded/write_behind';
-import { openEarlySync } from '../registry/embedded/early_sync';
-import { releaseMemory } from '../release_memory';
+import { openWriteBehind } from '../../engines/object_storage/files/write_behind';
+import { openEarlySync } from '../../engines/registry/early_sync';
+import { releaseMemory } from '../../core/process/release_memory';
 
 /** There is more than the limit. */
 export class BodyTooLarge extends Error {

@@ -6,7 +6,7 @@ import https from 'node:https';
 import { isIP } from 'node:net';
 import { rootCertificates } from 'node:tls';
 import { memoize } from '../../core/memoize';
-import type { DriverContext } from '../driver';
+import type { DriverContext } from '../../core/driver';
 import { SourceError } from '../source';
 import type { RemoteEndpoint } from './address';
 

@@ -1,7 +1,7 @@
 // Go from a proxy of Go modules, without a Go that would fetch it.
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 import type { Tool } from '../toolchain';
 import { GO_MODULE, goHash, goModuleVersion, proxyAddresses, type GoSource } from './go_release';
 import { ArchiveError, downloadArchive, unpackArchive } from './module_archive';

@@ -1,7 +1,7 @@
 // The npm of this host as the client of the registry: which registry that is, its credentials, proxy and authority, and
 // the check of what was downloaded are npm's own.
 import { execFile } from 'node:child_process';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 
 const OUTPUT_BYTES_MAX = 16 << 20;
 /** What npm may know of our environment: how to find its files and the registry. */

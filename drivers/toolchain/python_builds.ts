@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isExact } from './versions';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 import type { PublishedVersion, Tool } from '../toolchain';
 import type { PythonSource } from './python_source';
 

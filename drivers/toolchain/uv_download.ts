@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { chmod, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { DriverError, type DriverContext } from '../driver';
+import { DriverError, type DriverContext } from '../../core/driver';
 import type { Tool } from '../toolchain';
 import { ArchiveError, downloadArchive, unpackArchive } from './module_archive';
 import { uvWheel, type PythonSource } from './python_source';

@@ -1,5 +1,5 @@
 // A purge as bans of Varnish: expressions over objects, which match no request that starts after they were added.
-import type { PurgeSpec } from '../../cdn';
+import type { PurgeSpec } from '../../engines/cdn/cdn';
 import { FIELD } from './fields';
 
 /** Varnish reads commands of 8 KB at most. A longer value is cut: what begins like it is purged too. */

@@ -3,10 +3,10 @@
 import http from 'node:http';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PurgeSpec } from '../../cdn';
-import { DriverError } from '../../driver';
-import { openEdge, type CdnEngine, type EdgeOptions } from '../edge/edge';
-import type { EdgeState } from '../edge/edge_state';
+import type { PurgeSpec } from '../../engines/cdn/cdn';
+import { DriverError } from '../../core/driver';
+import { openEdge, type CdnEngine, type EdgeOptions } from '../../engines/cdn/edge/edge';
+import type { EdgeState } from '../../engines/cdn/edge/edge_state';
 import { openGateway, type Gateway } from './gateway';
 import { openNode, type VarnishNode } from './node';
 import { serveThroughVarnish, type Front } from './serve';

@@ -3,9 +3,9 @@
 import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { timingSafeEqual } from 'node:crypto';
-import type { PurgeSpec } from '../../cdn';
-import { isCompressible } from '../edge/compression';
-import { trafficOf, type EdgeState, type Zone } from '../edge/edge_state';
+import type { PurgeSpec } from '../../engines/cdn/cdn';
+import { isCompressible } from '../../engines/cdn/edge/compression';
+import { trafficOf, type EdgeState, type Zone } from '../../engines/cdn/edge/edge_state';
 import {
   renewedFields,
   requestFields,
@@ -14,9 +14,9 @@ import {
   tagsOf,
   withoutCacheFields,
   type HeaderFields,
-} from '../edge/headers';
-import { decide, isEndKnown, type Decision } from '../edge/policy';
-import { purgeMatcher } from '../edge/purge_matcher';
+} from '../../engines/cdn/edge/headers';
+import { decide, isEndKnown, type Decision } from '../../engines/cdn/edge/policy';
+import { purgeMatcher } from '../../engines/cdn/edge/purge_matcher';
 import { FIELD, withoutInternal } from './fields';
 
 interface GatewayOptions {

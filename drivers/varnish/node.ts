@@ -1,7 +1,7 @@
 // One Varnish: connected over its management port, given our configuration, and taken out of service while it is away.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PurgeSpec } from '../../cdn';
-import { DriverError } from '../../driver';
+import type { PurgeSpec } from '../../engines/cdn/cdn';
+import { DriverError } from '../../core/driver';
 import { bansOf } from './bans';
 import { connectCli, VarnishError, type VarnishCli } from './cli';
 import { VCL_PREFIX } from './vcl';

@@ -2,9 +2,9 @@
 import http, { type IncomingMessage } from 'node:http';
 import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream';
-import { parseByteRange } from '../../../core/byte_range';
-import { isNotModified } from '../edge/conditions';
-import { responseFields, type HeaderFields } from '../edge/headers';
+import { parseByteRange } from '../../core/protocols/byte_range';
+import { isNotModified } from '../../engines/cdn/edge/conditions';
+import { responseFields, type HeaderFields } from '../../engines/cdn/edge/headers';
 import {
   countHit,
   ORIGIN_FAILED,
@@ -15,7 +15,7 @@ import {
   objectRequestOf,
   type Visit,
   type ObjectRequest,
-} from '../edge/visit';
+} from '../../engines/cdn/edge/visit';
 import { FIELD, INTERNAL, withoutInternal } from './fields';
 import type { VarnishNode } from './node';
 

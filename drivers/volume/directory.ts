@@ -2,10 +2,10 @@
 // writer.
 import { lstat, mkdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../files';
-import { CommandFailed, run } from '../command';
-import { DriverError, asDriverErrors, checkpoint } from '../driver';
-import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
+import { absentIsNull } from '../../core/files';
+import { CommandFailed, run } from '../../core/process/command';
+import { DriverError, asDriverErrors, checkpoint } from '../../core/driver';
+import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../../core/driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
 import {
   removeLeftovers,

@@ -2,9 +2,9 @@
 // program itself: if we are killed while one is at work, the next call waits for it instead of starting a second.
 import { open, truncate } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CommandFailed, run, runToItsEnd } from '../command';
-import { DriverError } from '../driver';
-import type { DriverContext } from '../driver';
+import { CommandFailed, run, runToItsEnd } from '../../core/process/command';
+import { DriverError } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import { mountAt } from './mounts';
 
 export interface Image {

@@ -4,10 +4,10 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull, syncDirectory } from '../files';
-import { run } from '../command';
-import { DriverError, checkpoint } from '../driver';
-import type { DriverContext, Owned } from '../driver';
+import { absentIsNull, syncDirectory } from '../../core/files';
+import { run } from '../../core/process/command';
+import { DriverError, checkpoint } from '../../core/driver';
+import type { DriverContext, Owned } from '../../core/driver';
 import { mountsUnder } from './mounts';
 
 /** `sizeUnitBytes`: what one GB of `size_gb` counts, 2^30 outside of tests. */

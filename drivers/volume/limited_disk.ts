@@ -4,9 +4,9 @@
 import { existsSync } from 'node:fs';
 import { link, mkdir, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError } from '../driver';
-import type { DriverContext } from '../driver';
-import { absentIsNull } from '../files';
+import { DriverError } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
+import { absentIsNull } from '../../core/files';
 import {
   deviceAt,
   format,

@@ -1,10 +1,10 @@
 // A volume as an ext4 image on a loop device. The limit is hard: writes fail with ENOSPC. Needs the right to mount.
 import { lstat, mkdir, stat, statfs, truncate } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../files';
-import { CommandFailed } from '../command';
-import { DriverError, asDriverErrors, checkpoint } from '../driver';
-import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../driver';
+import { absentIsNull } from '../../core/files';
+import { CommandFailed } from '../../core/process/command';
+import { DriverError, asDriverErrors, checkpoint } from '../../core/driver';
+import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../../core/driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
 import {
   deviceAt,

@@ -2,8 +2,8 @@
 // and no list of them tells the truth about containers.
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { driverContext } from '../driver';
-import type { DriverContext } from '../driver';
+import { driverContext } from '../../core/driver';
+import type { DriverContext } from '../../core/driver';
 import { abandonedTrials, makeTrial } from '../trial';
 import { fileSystemBytes, format, loopsOf, mount, unmount } from './ext4';
 import type { Image } from './ext4';

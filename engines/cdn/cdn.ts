@@ -1,7 +1,7 @@
 // Content delivery: caches between visitors and origins.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Credentials } from '../core/sigv4';
-import type { DriverContext } from './driver';
+import type { Credentials } from '../../core/protocols/sigv4';
+import type { DriverContext } from '../../core/driver';
 
 export interface CdnZoneSpec {
   /** Host names at which the zone answers, with the id of the custom domain; '' for the zone's own name. */

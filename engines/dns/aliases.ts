@@ -1,8 +1,8 @@
 // Addresses of the targets of ALIAS records: looked up at the resolvers of the host when they are first asked for, kept
 // for a while, and renewed behind the answer. While a target cannot be looked up its last addresses stay.
-import type { DnsQuestions } from '../../dns';
+import type { DnsQuestions } from '../../core/protocols/dns';
 import type { AliasLookup } from './answer';
-import { encodeAddress } from './rdata';
+import { encodeAddress } from './wire/rdata';
 
 const FRESH_MS = 60_000;
 const KEPT_MS = 24 * 3_600_000;

@@ -1,7 +1,7 @@
 // What a zone answers to a question: RFC 1034 §4.3.2 with wildcards (RFC 4592), delegations, and the proofs of DNSSEC
 // (RFC 4035 §3.1).
-import { keyOfLabels, type Labels } from './names';
-import { TYPE } from './rdata';
+import { keyOfLabels, type Labels } from './wire/names';
+import { TYPE } from './wire/rdata';
 import { denialRdata, signaturesOf, type Signer } from './signer';
 import { neighboursInChain, cutAbove, type Node, type RecordSet, type Zone } from './zone';
 

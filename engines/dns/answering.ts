@@ -1,9 +1,9 @@
 // What answers: sockets on a port, and the zones in memory. In the process of the driver, or in others (processes.ts).
-import type { DnsQuestions } from '../../dns';
-import type { CountersByZone } from '../../nameserver';
+import type { DnsQuestions } from '../../core/protocols/dns';
+import type { CountersByZone } from './nameserver';
 import { openAliases } from './aliases';
 import { openResponder, type TransferRights } from './responder';
-import { openSockets, type NameserverSockets } from './sockets';
+import { openSockets, type NameserverSockets } from './process/sockets';
 
 export interface AnsweringOptions {
   /** Addresses to listen on. */

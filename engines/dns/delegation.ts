@@ -3,8 +3,8 @@
 import { createSocket } from 'node:dgram';
 import { isIP } from 'node:net';
 import * as packet from 'dns-packet';
-import { DriverError } from '../driver';
-import type { DnsQuestions } from '../dns';
+import { DriverError } from '../../core/driver';
+import type { DnsQuestions } from '../../core/protocols/dns';
 import { readTransfer } from './transfer_client';
 
 export interface Delegation {

@@ -8,15 +8,15 @@ import {
   type DriverContext,
   type Observation,
   type Owned,
-} from '../../driver';
-import type { DnsQuestions } from '../../dns';
-import type { CountersByZone, NameserverDriver, ZoneObserved, ZoneSpec } from '../../nameserver';
+} from '../../core/driver';
+import type { DnsQuestions } from '../../core/protocols/dns';
+import type { CountersByZone, NameserverDriver, ZoneObserved, ZoneSpec } from './nameserver';
 import { openAnswering, type Answering, type ZoneText } from './answering';
-import { listenUntilBound, type ListenEvents } from './listening';
+import { listenUntilBound, type ListenEvents } from './process/listening';
 import { openNotifier, type Notifier, type Secondary } from './notify';
-import { openProcesses } from './processes';
+import { openProcesses } from './process/processes';
 import { openZoneStore, type KeySealer, type ZoneStore } from './store';
-import type { TsigKey } from './tsig';
+import type { TsigKey } from './wire/tsig';
 
 export interface EmbeddedNameserverOptions {
   /** Absolute path of the copies of the zones. */

@@ -1,7 +1,7 @@
-// Authoritative DNS for zones of customers. One engine a folder: drivers/nameserver/embedded, a server in this process,
-// and drivers/nameserver/powerdns, which drives one through its API.
-import type { SigningKey } from '../core/dnssec';
-import type { DriverContext, ResourceDriver } from './driver';
+// Authoritative DNS for zones of customers. One engine a folder: engines/dns, a server in this process,
+// and drivers/powerdns, which drives one through its API.
+import type { SigningKey } from '../../core/protocols/dnssec';
+import type { DriverContext, ResourceDriver } from '../../core/driver';
 
 export type RecordType = 'A' | 'AAAA' | 'ALIAS' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'PTR' | 'SRV' | 'TXT';
 

@@ -3,9 +3,9 @@ import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { encodeName, labelsOfName } from './names';
-import { TYPE } from './rdata';
-import { signRequest, type TsigKey } from './tsig';
+import { encodeName, labelsOfName } from './wire/names';
+import { TYPE } from './wire/rdata';
+import { signRequest, type TsigKey } from './wire/tsig';
 
 export interface Secondary {
   address: string;

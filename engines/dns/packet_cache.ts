@@ -1,7 +1,7 @@
 // Responses kept by the bytes of their queries, a packet cache: a query that came before is answered before the codec
 // reads it. Only usual queries have a key here: one question, and at most an OPT record without options or with a
 // cookie alone. Everything else is for the codec (message.ts).
-import type { ZoneCounters } from '../../nameserver';
+import type { ZoneCounters } from './nameserver';
 import type { ServedZone } from './zone_table';
 
 const HEADER_BYTES = 12;

@@ -1,9 +1,17 @@
 // From a message to its response: which zone, whether the client may have an answer, and what is counted.
-import type { CountersByZone, ZoneCounters } from '../../nameserver';
+import type { CountersByZone, ZoneCounters } from './nameserver';
 import { answerFrom, RCODE, type Answer, type Answered, type AliasLookup } from './answer';
-import { openCookies, type Cookies } from './cookies';
-import { isQuery, readQuery, writeError, writeResponse, writeTransfer, type Malformed, type Query } from './message';
-import { keyOfLabels } from './names';
+import { openCookies, type Cookies } from './wire/cookies';
+import {
+  isQuery,
+  readQuery,
+  writeError,
+  writeResponse,
+  writeTransfer,
+  type Malformed,
+  type Query,
+} from './wire/message';
+import { keyOfLabels } from './wire/names';
 import {
   newPacketKey,
   openPacketCache,
@@ -14,10 +22,10 @@ import {
   type PacketKey,
   type Prepared,
 } from './packet_cache';
-import { TYPE, typeName } from './rdata';
+import { TYPE, typeName } from './wire/rdata';
 import { openResponseRate, type RateVerdict, type ResponseRate } from './response_rate';
 import { transferOf } from './transfer';
-import { readTsig, signMessage, TSIG_BYTES, type TsigKey, type TsigState } from './tsig';
+import { readTsig, signMessage, TSIG_BYTES, type TsigKey, type TsigState } from './wire/tsig';
 import { openZoneTable, type ServedZone, type ZoneTable } from './zone_table';
 
 export type Transport = 'udp' | 'tcp';

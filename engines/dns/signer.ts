@@ -1,11 +1,11 @@
 // Signatures of DNSSEC.
 // A signature is made when it is first asked for and kept with its record set until it is near its end.
 import { createHash, sign } from 'node:crypto';
-import { digestRdata, DNSSEC_ALGORITHM, openSigningKey, type OpenedKey } from '../../../core/dnssec';
-import { groupBy } from '../../../core/group_by';
-import type { ZoneSpec } from '../../nameserver';
-import { encodeName, labelsOfName, type Labels } from './names';
-import { TYPE } from './rdata';
+import { digestRdata, DNSSEC_ALGORITHM, openSigningKey, type OpenedKey } from '../../core/protocols/dnssec';
+import { groupBy } from '../../core/group_by';
+import type { ZoneSpec } from './nameserver';
+import { encodeName, labelsOfName, type Labels } from './wire/names';
+import { TYPE } from './wire/rdata';
 import type { RecordSet } from './zone';
 
 const HOUR_S = 3600;

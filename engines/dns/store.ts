@@ -1,8 +1,8 @@
 // The zones on disk, one file each: what the server answers with after a restart, also while the database is away.
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../../files';
-import type { ZoneSpec } from '../../nameserver';
+import { syncDirectory } from '../../core/files';
+import type { ZoneSpec } from './nameserver';
 
 export interface ZoneStore {
   save(id: string, spec: ZoneSpec): Promise<void>;

@@ -1,8 +1,8 @@
 // Transfers of whole zones (AXFR, RFC 5936), signed as they are served. An IXFR is answered with the whole zone too
 // (RFC 1995 §4).
 import { denialOf, type AliasLookup, type Answered } from './answer';
-import { keyOfLabels } from './names';
-import { TYPE } from './rdata';
+import { keyOfLabels } from './wire/names';
+import { TYPE } from './wire/rdata';
 import { signaturesOf } from './signer';
 import { cutAbove, type Node, type RecordSet, type Zone } from './zone';
 

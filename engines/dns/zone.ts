@@ -1,8 +1,8 @@
 // A zone in memory: names with their record sets, so that a question is answered by a few look-ups.
-import { groupBy } from '../../../core/group_by';
-import type { ZoneRecord, ZoneSpec } from '../../nameserver';
-import { compareNames, keyOfLabels, labelsOfName, type Labels } from './names';
-import { encodeNameRdata, encodeRecord, encodeSoa, TYPE } from './rdata';
+import { groupBy } from '../../core/group_by';
+import type { ZoneRecord, ZoneSpec } from './nameserver';
+import { compareNames, keyOfLabels, labelsOfName, type Labels } from './wire/names';
+import { encodeNameRdata, encodeRecord, encodeSoa, TYPE } from './wire/rdata';
 import { openSigner, type Signer } from './signer';
 
 /** All records of one name and type. Never changed once made: a signature belongs to the object. */

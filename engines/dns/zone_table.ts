@@ -1,8 +1,8 @@
 // The zones that are served, by name. Each is kept as text, a few kilobytes, and made ready when it is first asked for:
 // of many zones, few are asked for at a time.
-import type { ZoneSpec } from '../../nameserver';
-import { keyOfLabels, labelsOfName, type Labels } from './names';
-import { TYPE } from './rdata';
+import type { ZoneSpec } from './nameserver';
+import { keyOfLabels, labelsOfName, type Labels } from './wire/names';
+import { TYPE } from './wire/rdata';
 import { buildZone, type Zone } from './zone';
 
 /** Records of zones that are ready; beyond, those that were not asked for since are put back. */

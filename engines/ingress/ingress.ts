@@ -1,7 +1,7 @@
 // The reverse proxy in front of applications: forwards requests by their host name to instances. It stores nothing:
 // routes are given to it.
-import type { Edge } from './cdn';
-import type { NetworkLocation } from './network';
+import type { Edge } from '../cdn/cdn';
+import type { NetworkLocation } from '../../core/outbound/network_location';
 
 export interface Route {
   application_id: string;
@@ -45,7 +45,7 @@ export interface AccessLine {
   reason: string | null;
 }
 
-export { LATENCY_BOUNDS_MS } from '../core/latency';
+export { LATENCY_BOUNDS_MS } from '../../core/log/latency';
 
 export interface Traffic {
   application_id: string;

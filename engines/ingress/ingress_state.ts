@@ -1,12 +1,12 @@
 // What all parts of one ingress share while it is open.
-import type { IngressCallbacks } from '../ingress';
+import type { IngressCallbacks } from './ingress';
 import type { TlsContextCache } from './tls_contexts';
-import type { ProxiedRequest } from './proxied_request';
+import type { ProxiedRequest } from './http/proxied_request';
 import type { IngressLimits } from './limits';
-import type { SimpleConnection } from './simple_connection';
+import type { SimpleConnection } from './http/simple_connection';
 import type { RouteTable } from './route_table';
 import type { TrafficCounters } from './traffic';
-import type { Tunnel } from './tunnel';
+import type { Tunnel } from './http/tunnel';
 
 export interface IngressState {
   limits: IngressLimits;

@@ -1,5 +1,5 @@
 // The responses that the ingress itself gives, to people and to programs. They tell nothing of the inside.
-import type { Route } from '../ingress';
+import type { Route } from './ingress';
 import type { VisitorRequest } from './visitor';
 
 /** Why the ingress itself answered, as the access lines name it. */

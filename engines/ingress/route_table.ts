@@ -1,5 +1,5 @@
 // Which host leads where. Only look-ups in maps while it serves: 10,000 hosts cost what one does.
-import type { Route, Unpin } from '../ingress';
+import type { Route, Unpin } from './ingress';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
 /** One route while it is served. */

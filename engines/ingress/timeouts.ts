@@ -1,11 +1,11 @@
 // Enforces all timeouts at an interval. One timer for everything costs less than one per request.
-import { failConnecting, type ProxiedRequest } from './proxied_request';
+import { failConnecting, type ProxiedRequest } from './http/proxied_request';
 import type { IngressState } from './ingress_state';
 import { fixedPage } from './pages';
-import { failRequest } from './response';
+import { failRequest } from './http/response';
 import { pruneTable } from './route_table';
-import { endIdleVisitors } from './simple_connection';
-import { endTunnel } from './tunnel';
+import { endIdleVisitors } from './http/simple_connection';
+import { endTunnel } from './http/tunnel';
 
 export function enforceTimeouts(ingress: IngressState): void {
   const now = performance.now();

@@ -1,6 +1,6 @@
 // Certificates by host name, as TLS contexts. Each name is asked for once.
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { IngressCallbacks } from '../ingress';
+import type { IngressCallbacks } from './ingress';
 
 export interface TlsContextCache {
   entries: Map<string, Entry>;

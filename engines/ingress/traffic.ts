@@ -1,5 +1,5 @@
 // Counters per application, preview and instance, and what they are counted of: one finished request.
-import { LATENCY_BOUNDS_MS, type Traffic } from '../ingress';
+import { LATENCY_BOUNDS_MS, type Traffic } from './ingress';
 
 export interface TrafficCounters {
   entries: Map<string, Traffic>;

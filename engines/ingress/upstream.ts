@@ -4,11 +4,10 @@
 // only known here.
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { Target } from '../ingress';
-import { HOST_NETWORK, type NetworkLocation } from '../network';
-import { connectInto } from '../network/connect';
-import { deferWrite } from './deferred_writes';
-import type { Tunnel } from './tunnel';
+import type { Target } from './ingress';
+import { HOST_NETWORK, type NetworkLocation, connectInto } from '../../core/outbound/network_location';
+import { deferWrite } from './http/deferred_writes';
+import type { Tunnel } from './http/tunnel';
 import {
   responseParser,
   isDelimitedByClose,
@@ -16,7 +15,7 @@ import {
   parseResponse,
   type ResponseParser,
   type ResponseSink,
-} from './response_parser';
+} from './http/response_parser';
 
 export interface Upstream {
   instanceId: string;

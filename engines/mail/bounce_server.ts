@@ -1,7 +1,7 @@
 // What comes back: a server that takes bounces and complaints for addresses that the platform has given out, and
 // nothing else.
 import { SMTPServer, type SMTPServerAddress, type SMTPServerEnvelope, type SMTPServerSession } from 'smtp-server';
-import { announcesUtf8, requireHonouredPath } from './paths';
+import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { readReport, type MailReport } from './report';
 import { SmtpReply } from './reply';
 import { makeStrict } from './strict_session';

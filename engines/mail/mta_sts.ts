@@ -1,8 +1,8 @@
 // Policies of MTA-STS (RFC 8461): whether a destination demands TLS, and of which servers.
-import type { DnsQuestions } from '../dns';
-import type { Outbound } from '../outbound';
-import { exchange } from '../outbound/exchange';
-import { newTrace } from '../outbound/trace';
+import type { DnsQuestions } from '../../core/protocols/dns';
+import type { Outbound } from '../../core/outbound';
+import { exchange } from '../../core/outbound/exchange';
+import { newTrace } from '../../core/outbound/trace';
 
 export interface StsPolicy {
   mode: 'enforce' | 'testing' | 'none';

@@ -1,8 +1,8 @@
 // Who a message says that it is from: each mailbox of From, Sender and their Resent forms is of the zone's own domains
 // (RFC 6409 §8.1), and can be read in one way only.
 import { isUtf8 } from 'node:buffer';
-import { normalizeMailbox } from '../../core/mailbox';
-import { fieldsNamed, valueOf, type HeaderField } from './header';
+import { normalizeMailbox } from '../../core/protocols/mailbox';
+import { fieldsNamed, valueOf, type HeaderField } from './message/header';
 import { SmtpReply } from './reply';
 
 /** Verified domains, in ASCII and lower case. */

@@ -1,9 +1,9 @@
 // A message on its way out: its text, with the fields of this recipient and the signatures in front.
 import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
-import { dkimSignature, type SigningIdentity } from './dkim_signature';
-import { formatHeader, parseHeader, type HeaderField } from './header';
-import { openMessageText, readMessageStart, type MessageText } from './message_text';
+import { dkimSignature, type SigningIdentity } from './message/dkim_signature';
+import { formatHeader, parseHeader, type HeaderField } from './message/header';
+import { openMessageText, readMessageStart, type MessageText } from './message/message_text';
 import type { Outbound } from './transport';
 
 interface OutgoingParts {

@@ -1,8 +1,8 @@
 // Which servers take the mail of a destination: the smarthost, or its mail exchanges (RFC 5321 §5.1), whose TLS may be
 // demanded (MTA-STS, RFC 8461).
 import { isIP } from 'node:net';
-import type { DnsQuestions } from '../dns';
-import { DriverError } from '../driver';
+import type { DnsQuestions } from '../../core/protocols/dns';
+import { DriverError } from '../../core/driver';
 import type { StsPolicy } from './mta_sts';
 import type { Hop } from './transport';
 

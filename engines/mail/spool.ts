@@ -1,7 +1,7 @@
 // The bytes of a message that is coming in: in memory while they are few, else in a file, which is on the disk at the
 // end.
 import { open, rm, type FileHandle } from 'node:fs/promises';
-import type { MessageText } from './message_text';
+import type { MessageText } from './message/message_text';
 import { TRY_LATER } from './reply';
 
 export class Spool {

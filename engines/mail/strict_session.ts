@@ -2,7 +2,7 @@
 // commands, addresses, and a login that is offered before TLS.
 import { isUtf8 } from 'node:buffer';
 import type { SMTPServer } from 'smtp-server';
-import { parsePath } from './paths';
+import { parsePath } from './message/paths';
 
 type Callback = () => void;
 

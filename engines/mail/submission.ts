@@ -11,10 +11,10 @@ import {
   type SMTPServerSession,
 } from 'smtp-server';
 import type { MailPort } from '../../core/setting_types';
-import { localPartText } from '../../core/mailbox';
-import { receiveMessage, type IncomingParts, type StoredMessage } from './message_file';
+import { localPartText } from '../../core/protocols/mailbox';
+import { receiveMessage, type IncomingParts, type StoredMessage } from './message/message_file';
 import { domainOf, requireOwn, requireOwnOriginators } from './originators';
-import { announcesUtf8, requireHonouredPath } from './paths';
+import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { SmtpReply, TRY_LATER } from './reply';
 import { makeStrict } from './strict_session';
 

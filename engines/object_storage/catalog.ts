@@ -1,7 +1,7 @@
-// What the endpoint asks of the database. models/bucket_object/catalog.ts answers; every write is one transaction with
-// what the bucket uses. Writes throw ObjectRefused.
-import type { Grant } from '../../../core/bucket_access';
-import type { PolicyStatement } from '../../../core/bucket_policy';
+// What the endpoint asks of the database. models/object_storage/bucket_object/catalog.ts answers; every write is one
+// transaction with what the bucket uses. Writes throw ObjectRefused.
+import type { Grant } from '../../core/protocols/bucket_access';
+import type { PolicyStatement } from '../../core/protocols/bucket_policy';
 import type {
   DefaultRetention,
   Deleted,
@@ -11,9 +11,9 @@ import type {
   StoredObject,
   StoredPart,
   StoredUpload,
-} from '../../../core/objects';
-import type { Credentials } from '../../../core/sigv4';
-import type { CorsRule, LifecycleRule } from '../../object_storage';
+} from '../../core/protocols/objects';
+import type { Credentials } from '../../core/protocols/sigv4';
+import type { CorsRule, LifecycleRule } from './object_storage';
 
 export interface ServedBucket {
   id: string;

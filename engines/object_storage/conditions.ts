@@ -1,5 +1,5 @@
 // Conditional reads and writes (RFC 9110 §13), in the order of §13.2.2.
-import type { StoredObject } from '../../../core/objects';
+import type { StoredObject } from '../../core/protocols/objects';
 import { S3Error } from './errors';
 import { headerOf, type S3Request } from './request';
 

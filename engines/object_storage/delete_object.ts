@@ -1,8 +1,8 @@
 // DeleteObject and DeleteObjects, with conditions on what is removed.
-import type { Deletion, DeletionConditions } from '../../../core/objects';
+import type { Deletion, DeletionConditions } from '../../core/protocols/objects';
 import { mayDo, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { refusalError, S3Error } from './errors';
-import { bypassesGovernance } from './object_lock';
+import { bypassesGovernance } from './settings/object_lock';
 import { headerOf } from './request';
 import { sendEmpty, sendXml } from './respond';
 import { receiveText } from './upload';

@@ -1,18 +1,18 @@
 // The S3 endpoint: one request from its first byte to its last.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { mintRequestId } from '../../../core/ids';
-import { permissionIn } from '../../../core/bucket_access';
-import type { BlobStore } from './blobs';
-import { bucketSettings } from './bucket_settings';
+import { mintRequestId } from '../../core/ids';
+import { permissionIn } from '../../core/protocols/bucket_access';
+import type { BlobStore } from './files/blobs';
+import { bucketSettings } from './settings/bucket_settings';
 import type { ObjectCatalog, ServedBucket } from './catalog';
-import { corsHeaders, preflightHeaders } from './cors';
+import { corsHeaders, preflightHeaders } from './settings/cors';
 import { deleteObject, deleteObjects } from './delete_object';
 import { hasQuery, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error, s3ErrorOf, type S3Code } from './errors';
 import { listBuckets, listObjects, listVersions } from './lists';
 import * as multipart from './multipart';
 import { listParts, listUploads } from './multipart_lists';
-import { getHold, getRetention, putHold, putRetention } from './object_lock';
+import { getHold, getRetention, putHold, putRetention } from './settings/object_lock';
 import { getAttributes } from './object_attributes';
 import { postObject } from './post_form';
 import { applyHoistedHeaders, requireHonoured, requireOverrides, requireOwner } from './operations';
@@ -20,7 +20,7 @@ import { readObject } from './read_object';
 import { headerOf, parseRequest, type HostNames, type S3Request } from './request';
 import { sendEmpty, sendError } from './respond';
 import { authenticateRequest, type Caller } from './signature';
-import { serveWebsite } from './website';
+import { serveWebsite } from './settings/website';
 import * as objects from './write_object';
 
 const HEADER_BYTES_MAX = 32 * 1024;

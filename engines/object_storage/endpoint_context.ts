@@ -1,7 +1,7 @@
 // What every handler of the endpoint is given.
-import { isAllowed, permissionIn } from '../../../core/bucket_access';
-import type { BucketAction } from '../../../core/bucket_actions';
-import type { BlobStore } from './blobs';
+import { isAllowed, permissionIn } from '../../core/protocols/bucket_access';
+import type { BucketAction } from '../../core/protocols/bucket_actions';
+import type { BlobStore } from './files/blobs';
 import type { ObjectCatalog, ServedBucket } from './catalog';
 import { S3Error } from './errors';
 import { queryOf, type S3Request } from './request';

@@ -1,5 +1,5 @@
 // Errors as clients of S3 know them.
-import { ObjectRefused, type Refusal } from '../../../core/objects';
+import { ObjectRefused, type Refusal } from '../../core/protocols/objects';
 
 const STATUSES = {
   AccessDenied: [403, 'Access denied.'],

@@ -1,9 +1,9 @@
 // Lists: of buckets, of objects (version 1 and 2), and of versions.
-import { uriEncodePath } from '../../../core/sigv4';
+import { uriEncodePath } from '../../core/protocols/sigv4';
 import type { ListedVersion } from './catalog';
 import { requireGranted, type EndpointContext, type Exchange } from './endpoint_context';
 import { S3Error } from './errors';
-import { permissionIn } from '../../../core/bucket_access';
+import { permissionIn } from '../../core/protocols/bucket_access';
 import { numberInQuery, queryOf, type S3Request } from './request';
 import { sendXml } from './respond';
 import type { Caller } from './signature';
@@ -11,7 +11,7 @@ import type { XmlElements } from './xml';
 
 const KEYS_MAX = 1000;
 const BUCKETS_MAX = 10_000;
-/** As in models/bucket_object/list.ts. */
+/** As in models/object_storage/bucket_object/list.ts. */
 const GROUP = 'group';
 const LAST_VERSION = '0';
 

@@ -1,5 +1,5 @@
 // Headers that are kept with an object, and how they come back.
-import type { ObjectMetadata, StoredObject } from '../../../core/objects';
+import type { ObjectMetadata, StoredObject } from '../../core/protocols/objects';
 import { S3Error } from './errors';
 import { headerOf, queryOf, type S3Request } from './request';
 import { childElement, childElements, elementText, requireMembers, type XmlNode } from './xml';

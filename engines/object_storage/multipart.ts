@@ -1,6 +1,6 @@
 // Multipart uploads: parts are files of their own and stay it, so that completing costs no copying.
 import { createHash } from 'node:crypto';
-import type { StoredObject, StoredPart, StoredUpload } from '../../../core/objects';
+import type { StoredObject, StoredPart, StoredUpload } from '../../core/protocols/objects';
 import {
   ALGORITHMS,
   canBe,
@@ -10,7 +10,7 @@ import {
   usualType,
   type ChecksumAlgorithm,
   type ChecksumType,
-} from './checksums';
+} from './files/checksums';
 import { writeConditions } from './conditions';
 import { requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';

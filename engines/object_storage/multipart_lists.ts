@@ -1,5 +1,5 @@
 // Lists of multipart uploads and of their parts.
-import { uriEncodePath } from '../../../core/sigv4';
+import { uriEncodePath } from '../../core/protocols/sigv4';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { encodingOf, bucketOwner } from './lists';
 import { PARTS_MAX, requireUpload } from './multipart';

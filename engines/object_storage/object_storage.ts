@@ -1,10 +1,10 @@
-// Object storage over the S3 protocol. One engine a folder: drivers/object_storage/embedded, an endpoint of this host
-// with files on its disk; drivers/object_storage/rgw, a Ceph RADOS Gateway.
-import type { Permission } from '../core/bucket_actions';
-import type { PolicyStatement } from '../core/bucket_policy';
-import type { ListedObject, ObjectsQuestion } from '../core/objects';
-import type { Credentials } from '../core/sigv4';
-import type { DriverContext, ResourceDriver } from './driver';
+// Object storage over the S3 protocol. One engine a folder: engines/object_storage, an endpoint of this host
+// with files on its disk; drivers/rgw, a Ceph RADOS Gateway.
+import type { Permission } from '../../core/protocols/bucket_actions';
+import type { PolicyStatement } from '../../core/protocols/bucket_policy';
+import type { ListedObject, ObjectsQuestion } from '../../core/protocols/objects';
+import type { Credentials } from '../../core/protocols/sigv4';
+import type { DriverContext, ResourceDriver } from '../../core/driver';
 
 export interface CorsRule {
   /** As S3 has it. */

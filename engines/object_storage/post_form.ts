@@ -1,7 +1,7 @@
 // Uploads of browsers: a form with a signed policy (POST Object). The file has to be the last field.
-import { formats } from '../../../core/formats';
-import type { ObjectMetadata } from '../../../core/objects';
-import { hmac, signingKey } from '../../../core/sigv4';
+import { formats } from '../../core/formats/formats';
+import type { ObjectMetadata } from '../../core/protocols/objects';
+import { hmac, signingKey } from '../../core/protocols/sigv4';
 import type { Exchange } from './endpoint_context';
 import { requireGranted } from './endpoint_context';
 import { S3Error } from './errors';

@@ -1,14 +1,14 @@
 // GET and HEAD of an object: whole, a range or a part, streamed from its files.
-import { parseByteRange } from '../../../core/byte_range';
-import type { StoredObject, StoredPart } from '../../../core/objects';
+import { parseByteRange } from '../../core/protocols/byte_range';
+import type { StoredObject, StoredPart } from '../../core/protocols/objects';
 import { requireConditions } from './conditions';
 import { mayDo, requireGranted, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { checksumHeaders, objectHeaders } from './metadata';
-import { lockHeaders } from './object_lock';
-import type { OpenFile } from './open_files';
+import { lockHeaders } from './settings/object_lock';
+import type { OpenFile } from './files/open_files';
 import { headerOf, numberInQuery, queryOf } from './request';
-import { sendFile } from './send_file';
+import { sendFile } from './files/send_file';
 
 const PIECE_BYTES = 256 * 1024;
 const PARTS_MAX = 10_000;

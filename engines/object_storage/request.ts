@@ -1,6 +1,6 @@
 // A request to the endpoint, taken apart: path style or a host name of the bucket's own, key, query, headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { KEY_BYTES_MAX } from '../../../core/objects';
+import { KEY_BYTES_MAX } from '../../core/protocols/objects';
 import { S3Error } from './errors';
 
 export interface S3Request {

@@ -11,7 +11,7 @@ import {
   uriEncodePath,
   UNSIGNED_PAYLOAD,
   type SigningScope,
-} from '../../../core/sigv4';
+} from '../../core/protocols/sigv4';
 import type { ObjectCatalog, ServedBucket, ServedKey } from './catalog';
 import { S3Error } from './errors';
 import { headerOf, queryOf, type S3Request } from './request';

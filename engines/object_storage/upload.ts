@@ -1,9 +1,9 @@
 // Receiving content: decoded, measured, checked against everything that the client said of it, and durable at the end.
 import { createHash } from 'node:crypto';
-import { UNSIGNED_PAYLOAD } from '../../../core/sigv4';
-import type { Encrypted, Written } from './blobs';
-import { checksum, isAlgorithm, isChecksumValue, type ChecksumAlgorithm } from './checksums';
-import { dechunked } from './chunked';
+import { UNSIGNED_PAYLOAD } from '../../core/protocols/sigv4';
+import type { Encrypted, Written } from './files/blobs';
+import { checksum, isAlgorithm, isChecksumValue, type ChecksumAlgorithm } from './files/checksums';
+import { dechunked } from './files/chunked';
 import { S3Error } from './errors';
 import type { Exchange } from './endpoint_context';
 import { headerOf, type S3Request } from './request';

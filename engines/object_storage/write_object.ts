@@ -1,5 +1,5 @@
 // PUT, copy and DELETE of objects, their tags and their canned access.
-import type { DescribedObject, NewObject, ObjectMetadata, StoredObject } from '../../../core/objects';
+import type { DescribedObject, NewObject, ObjectMetadata, StoredObject } from '../../core/protocols/objects';
 import { requireCopyConditions, writeConditions } from './conditions';
 import { requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
@@ -12,7 +12,7 @@ import {
   tagsOfDocument,
   tagsOfHeader,
 } from './metadata';
-import { lockOfHeaders } from './object_lock';
+import { lockOfHeaders } from './settings/object_lock';
 import { requireOwner } from './operations';
 import { findVersion, readFile } from './read_object';
 import { decode, headerOf, queryOf } from './request';

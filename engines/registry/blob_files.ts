@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { syncDirectory } from '../../files';
-import { openFileCache, type OpenFile } from '../../object_storage/embedded/open_files';
+import { syncDirectory } from '../../core/files';
+import { openFileCache, type OpenFile } from '../object_storage/files/open_files';
 import { RegistryError } from './errors';
 
 export interface BlobFiles {

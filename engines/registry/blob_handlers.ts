@@ -1,6 +1,6 @@
 // Layers: download, delete, and upload whole, in chunks or by mounting.
-import { parseByteRange, type ByteRange } from '../../../core/byte_range';
-import { sendFile } from '../../object_storage/embedded/send_file';
+import { parseByteRange, type ByteRange } from '../../core/protocols/byte_range';
+import { sendFile } from '../object_storage/files/send_file';
 import { RegistryError } from './errors';
 import { respond, type Exchange, type Handler } from './exchange';
 import { isDigest, requireDigest } from './routes';

@@ -7,8 +7,8 @@ import type {
   RegistryTokens,
   RepositoryName,
   ServedRegistry,
-} from '../../../core/registry_content';
-import type { RegistryDriver } from '../../registry';
+} from '../../core/protocols/registry_content';
+import type { RegistryDriver } from './registry';
 import { openBlobFiles } from './blob_files';
 import * as blobHandlers from './blob_handlers';
 import { RegistryError, respondWithError } from './errors';

@@ -1,7 +1,7 @@
 // One request to the registry: what handlers are given, and how they answer.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { RegistryContent, ServedRegistry } from '../../../core/registry_content';
+import type { RegistryContent, ServedRegistry } from '../../core/protocols/registry_content';
 import type { BlobFiles } from './blob_files';
 import { RegistryError } from './errors';
 import type { UploadFiles } from './uploads';

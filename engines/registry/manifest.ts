@@ -1,6 +1,6 @@
 // Manifests: OCI images and indexes (image-spec), and Docker's schema 2, which has the same shape.
 import { createHash } from 'node:crypto';
-import type { ManifestInput } from '../../../core/registry_content';
+import type { ManifestInput } from '../../core/protocols/registry_content';
 import { RegistryError } from './errors';
 import { isDigest } from './routes';
 

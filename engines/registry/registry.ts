@@ -1,5 +1,5 @@
 // Servers of container registries.
-import type { DriverContext } from './driver';
+import type { DriverContext } from '../../core/driver';
 
 export interface RegistryDriver {
   readonly name: string;

@@ -1,5 +1,5 @@
 // Paths of the OCI Distribution API and the names in them (distribution-spec, "Pulling manifests").
-import type { RegistryAction, RepositoryName } from '../../../core/registry_content';
+import type { RegistryAction, RepositoryName } from '../../core/protocols/registry_content';
 import { RegistryError } from './errors';
 
 export type Route =

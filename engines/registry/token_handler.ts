@@ -1,7 +1,7 @@
 // The token endpoint: GET with basic authentication as Docker, Podman and Skopeo send it, and the POST of OAuth 2
 // (distribution.github.io/distribution/spec/auth/token and …/auth/oauth).
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RegistryTokens } from '../../../core/registry_content';
+import type { RegistryTokens } from '../../core/protocols/registry_content';
 import { RegistryError } from './errors';
 import { readBody, respondWithJson } from './exchange';
 

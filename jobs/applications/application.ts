@@ -1,15 +1,15 @@
 // Applications: their instances are brought to what is wanted, and their status follows from them. Woken by whatever
 // changes an instance, a process type or a deployment.
 import path from 'node:path';
-import { Application } from '../models/application';
-import { releaseAllLeases } from '../db/lease';
-import { isDeploying, stackOfApplication, type StackKey } from '../models/stack';
-import { removeStack } from '../models/stack_removal';
+import { Application } from '../../models/applications/application';
+import { releaseAllLeases } from '../../db/lease';
+import { isDeploying, stackOfApplication, type StackKey } from '../../models/applications/stack';
+import { removeStack } from '../../models/applications/stack_removal';
 import { reconcileStack } from './application/reconcile_stack';
 import { applicationStatus, updateProcessStatuses } from './application/status';
 import { isPausedForGrowth } from './application/volume_growth';
-import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from './deployment/leftovers';
-import { removeDirectory } from './deployment/row';
+import { cacheLeftovers, mirrorLeftovers, uploadLeftovers } from '../deployments/deployment/leftovers';
+import { removeDirectory } from '../deployments/deployment/row';
 import {
   jittered,
   gone,
@@ -20,7 +20,7 @@ import {
   type LoopRow,
   type Outcome,
   requireHost,
-} from './job';
+} from '../job';
 
 interface ApplicationRow extends LoopRow {
   project_id: string;

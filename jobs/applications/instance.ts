@@ -1,15 +1,15 @@
 // Instances: started, asked for their health, started again after an end, drained and stopped. What runs is found again
 // by its handle, or by its id, after a crash of the control plane.
-import { findLaunch, wakeAllInstances } from '../models/instance_work';
-import { Instance } from '../models/instance';
-import { releaseAllLeases } from '../db/lease';
-import type { Session } from '../db/control_database';
+import { findLaunch, wakeAllInstances } from '../../models/applications/instance_work';
+import { Instance } from '../../models/applications/instance';
+import { releaseAllLeases } from '../../db/lease';
+import type { Session } from '../../db/control_database';
 import { restartAfterEnd, restartLostUnit, exitReasonOf } from './instance/exit';
 import { type InstanceRow } from './instance/row';
 import { checkStarting, startInstance } from './instance/starting';
 import { stopInstance } from './instance/stopping';
 import { checkRunning } from './instance/running';
-import { progressing, type Job, type JobContext, type Outcome, requireHost } from './job';
+import { progressing, type Job, type JobContext, type Outcome, requireHost } from '../job';
 
 export const job: Job<InstanceRow> = {
   table: Instance.table,

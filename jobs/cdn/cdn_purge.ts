@@ -1,8 +1,8 @@
 // Purges of CDN zones: done once on each cache, and then a log.
-import type { PurgeSpec } from '../drivers/cdn';
-import { CdnPurge } from '../models/cdn_purge';
-import { purgedNodes, recordPurgedNode } from '../models/cdn_purge/work';
-import { requireHost, settled, type Job, type JobContext, type LoopRow } from './job';
+import type { PurgeSpec } from '../../engines/cdn/cdn';
+import { CdnPurge } from '../../models/cdn/cdn_purge';
+import { purgedNodes, recordPurgedNode } from '../../models/cdn/cdn_purge/work';
+import { requireHost, settled, type Job, type JobContext, type LoopRow } from '../job';
 
 type PurgeRow = LoopRow & Pick<CdnPurge, 'cdn_zone_id' | 'type' | 'values' | 'completed_at'>;
 

@@ -1,13 +1,13 @@
 // CDN zones: what the cache of the host serves is what their rows say.
 import { isIPv6 } from 'node:net';
-import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../drivers/cdn';
-import { DriverError } from '../drivers/driver';
-import type { Outbound } from '../drivers/outbound';
-import { spreadRows } from '../db/loop_rows';
-import { CdnZone } from '../models/cdn_zone';
-import { endpointOf } from '../models/bucket/endpoint';
-import { ownerCredentials } from '../models/bucket/presign';
-import { activeHosts, applicationHost, bucketOf, forgetOldPurges, hasDomains } from '../models/cdn_zone/work';
+import type { CdnCacheRules, CdnOriginSpec, CdnZoneSpec } from '../../engines/cdn/cdn';
+import { DriverError } from '../../core/driver';
+import type { Outbound } from '../../core/outbound';
+import { spreadRows } from '../../db/loop_rows';
+import { CdnZone } from '../../models/cdn/cdn_zone';
+import { endpointOf } from '../../models/object_storage/bucket/endpoint';
+import { ownerCredentials } from '../../models/object_storage/bucket/presign';
+import { activeHosts, applicationHost, bucketOf, forgetOldPurges, hasDomains } from '../../models/cdn/cdn_zone/work';
 import {
   gone,
   jittered,
@@ -18,7 +18,7 @@ import {
   type JobContext,
   type LoopRow,
   type Outcome,
-} from './job';
+} from '../job';
 
 type ZoneRow = LoopRow &
   Pick<CdnZone, 'project_id' | 'hostname' | 'origin' | 'enabled' | 'cache' | 'compression' | 'force_https'>;

@@ -1,9 +1,9 @@
 // Databases: one server each, kept as its row wants it through the driver of its engine.
-import type { Session } from '../db/control_database';
-import { releaseAllLeases } from '../db/lease';
-import { ManagedDatabase } from '../models/database';
-import { endPromotion, releasePort, findDependents, wakeAllServers } from '../models/database/work';
-import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome } from './job';
+import type { Session } from '../../db/control_database';
+import { releaseAllLeases } from '../../db/lease';
+import { ManagedDatabase } from '../../models/databases/database';
+import { endPromotion, releasePort, findDependents, wakeAllServers } from '../../models/databases/database/work';
+import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 import { openEngines } from './database/drivers';
 import { databaseLogs } from './database/logs';
 import { reportMissingData } from './database/missing_data';

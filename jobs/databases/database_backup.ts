@@ -1,13 +1,13 @@
 // Backups: taken from the server of a database, and taken away.
-import { DatabaseBackup } from '../models/database_backup';
-import { findDatabase } from '../models/database_backup/work';
-import { releaseAllLeases } from '../db/lease';
-import { wakeDatabase } from '../models/database/wake';
-import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { DatabaseBackup } from '../../models/databases/database_backup';
+import { findDatabase } from '../../models/databases/database_backup/work';
+import { releaseAllLeases } from '../../db/lease';
+import { wakeDatabase } from '../../models/databases/database/wake';
+import { failed, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 import { isDataMissing, MISSING_DATA } from './database/missing_data';
 import { requireEngineDriver, type DatabaseRow } from './database/row';
 import { desiredServer } from './database/spec';
-import type { DatabaseBackupStatus } from '../schema/types';
+import type { DatabaseBackupStatus } from '../../schema/types';
 
 interface BackupRow extends LoopRow {
   database_id: string;

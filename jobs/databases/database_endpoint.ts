@@ -1,13 +1,13 @@
 // Endpoints. One at the port of a server is there with it: the job of the server says so. What has a port of its own
 // needs something that listens there: a pooler, or what spreads connections over replicas.
-import type { Desired, DriverContext } from '../drivers/driver';
-import type { EndpointDriver, ObservedListener, ListenerSpec } from '../drivers/endpoint';
-import type { Session } from '../db/control_database';
-import { DatabaseEndpoint } from '../models/database_endpoint';
-import { endpointsWithoutRow, hasOwnPort, wakeAllEndpoints } from '../models/database_endpoint/work';
-import { releaseAllLeases } from '../db/lease';
-import { wakeDatabase } from '../models/database/wake';
-import { releasePort, wakeReplicas } from '../models/database/work';
+import type { Desired, DriverContext } from '../../core/driver';
+import type { EndpointDriver, ObservedListener, ListenerSpec } from '../../drivers/endpoint';
+import type { Session } from '../../db/control_database';
+import { DatabaseEndpoint } from '../../models/databases/database_endpoint';
+import { endpointsWithoutRow, hasOwnPort, wakeAllEndpoints } from '../../models/databases/database_endpoint/work';
+import { releaseAllLeases } from '../../db/lease';
+import { wakeDatabase } from '../../models/databases/database/wake';
+import { releasePort, wakeReplicas } from '../../models/databases/database/work';
 import { openEndpoints } from './database/drivers';
 import { endpointLogs } from './database_endpoint/logs';
 import { withEndpointLock } from './database_endpoint/endpoint_lock';
@@ -22,8 +22,8 @@ import {
   type Outcome,
   requireHost,
   type HostDrivers,
-} from './job';
-import type { Leftovers } from './declarations';
+} from '../job';
+import type { Leftovers } from '../declarations';
 import { leaveTakenPort } from './database/port';
 import { backoffAfterExit } from './database/exits';
 

@@ -1,11 +1,11 @@
 // Replicas: servers that follow that of a database, until they go or become databases of their own.
-import { DriverError, isUpToDate, type Desired, type Observation } from '../drivers/driver';
-import type { EngineDriver, ObservedServer, ServerSpec } from '../drivers/database';
-import { findDatabase } from '../models/database_backup/work';
-import { DatabaseReplica } from '../models/database_replica';
-import type { Session } from '../db/control_database';
-import { releaseAllLeases } from '../db/lease';
-import { openAdminPassword } from '../models/database/credentials';
+import { DriverError, isUpToDate, type Desired, type Observation } from '../../core/driver';
+import type { EngineDriver, ObservedServer, ServerSpec } from '../../drivers/database';
+import { findDatabase } from '../../models/databases/database_backup/work';
+import { DatabaseReplica } from '../../models/databases/database_replica';
+import type { Session } from '../../db/control_database';
+import { releaseAllLeases } from '../../db/lease';
+import { openAdminPassword } from '../../models/databases/database/credentials';
 import {
   directEndpoints,
   markEndpointsApplied,
@@ -13,15 +13,15 @@ import {
   wakeAllServers,
   desiredUsers,
   type DirectEndpoint,
-} from '../models/database/work';
-import { serverLogins } from '../models/database_user/logins';
-import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+} from '../../models/databases/database/work';
+import { serverLogins } from '../../models/databases/database_user/logins';
+import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 import { ensureCertificate } from './database/certificate';
 import { backoffAfterExit } from './database/exits';
 import { measureServer } from './database/measure';
 import { leaveTakenPort } from './database/port';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ServerProgress } from './database/row';
-import type { DatabaseReplicaStatus } from '../schema/types';
+import type { DatabaseReplicaStatus } from '../../schema/types';
 
 interface ReplicaRow extends LoopRow {
   project_id: string;

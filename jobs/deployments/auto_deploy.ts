@@ -8,16 +8,16 @@ import {
   watchedSourceOf,
   type AutoDeployRow,
   type WatchedApplication,
-} from '../models/auto_deploy';
-import { concerns } from '../models/auto_deploy/paths';
-import { DriverError } from '../drivers/driver';
-import { ImageError } from '../drivers/image';
-import { SourceError, type Head } from '../drivers/source';
+} from '../../models/deployments/auto_deploy';
+import { concerns } from '../../models/deployments/auto_deploy/paths';
+import { DriverError } from '../../core/driver';
+import { ImageError } from '../../drivers/image';
+import { SourceError, type Head } from '../../drivers/source';
 import { checksGate } from './auto_deploy_gate';
 import { checkTag, type Found } from './auto_deploy_tag';
-import { requireRemote } from './source_remote';
-import type { Source } from '../models/application/source';
-import { jittered, settled, type Job, type JobContext, type Outcome, requireHost } from './job';
+import { requireRemote } from '../source_remote';
+import type { Source } from '../../models/applications/application/source';
+import { jittered, settled, type Job, type JobContext, type Outcome, requireHost } from '../job';
 
 const NO_SOURCE = 'The source of the application is neither a Git repository nor an image.';
 const BACKOFF_MAX_MS = 600_000;

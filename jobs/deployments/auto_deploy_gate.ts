@@ -1,10 +1,10 @@
 // What keeps a push from being deployed: a mark in its message, or checks of its commit that run or have failed.
-import { GitProviderError } from '../core/git_provider';
-import { Problem } from '../core/errors';
-import type { AutoDeployRow } from '../models/auto_deploy';
-import type { Source } from '../models/application/source';
-import { addressOf, withProvider } from '../models/git_integration/client';
-import type { JobContext } from './job';
+import { GitProviderError } from '../../core/protocols/git_provider';
+import { Problem } from '../../core/errors';
+import type { AutoDeployRow } from '../../models/deployments/auto_deploy';
+import type { Source } from '../../models/applications/application/source';
+import { addressOf, withProvider } from '../../models/integrations/git_integration/client';
+import type { JobContext } from '../job';
 
 export type Gate =
   | { open: true }

@@ -1,13 +1,18 @@
 // Auto-deploy of an image: what its tag leads to is looked at after a push to the registry of this installation, and
 // now and then for the others.
-import { pinnedReference } from '../core/image_reference';
-import { DriverError } from '../drivers/driver';
-import { ImageError } from '../drivers/image';
-import type { Source } from '../models/application/source';
-import { deployedDigest, deployHead, type AutoDeployRow, type WatchedApplication } from '../models/auto_deploy';
-import { findPlanning } from '../models/deployment_plan';
+import { pinnedReference } from '../../core/protocols/image_reference';
+import { DriverError } from '../../core/driver';
+import { ImageError } from '../../drivers/image';
+import type { Source } from '../../models/applications/application/source';
+import {
+  deployedDigest,
+  deployHead,
+  type AutoDeployRow,
+  type WatchedApplication,
+} from '../../models/deployments/auto_deploy';
+import { findPlanning } from '../../models/deployments/deployment_plan';
 import { imageAccess } from './deployment/image_access';
-import { requireHost, type JobContext } from './job';
+import { requireHost, type JobContext } from '../job';
 
 /** Columns to remember, and when to look again if not after the usual time. */
 export interface Found {

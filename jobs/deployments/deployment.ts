@@ -1,19 +1,19 @@
 // Deployments: a version of the source is built, released, and put into service beside the one before, which serves
 // until the new one is healthy. Each step is short, or ends early when nobody wants it any more; the row and the units
 // of the runtime say where it stands after a crash.
-import { toSentence } from '../core/sentence';
-import { BuildError } from '../drivers/builder';
-import { DriverError } from '../drivers/driver';
-import { SourceError } from '../drivers/source';
-import { beginDeployment } from '../models/deployment_work';
-import { Deployment } from '../models/deployment';
-import { releaseAllLeases } from '../db/lease';
+import { toSentence } from '../../core/sentence';
+import { BuildError } from '../../drivers/builder';
+import { DriverError } from '../../core/driver';
+import { SourceError } from '../../drivers/source';
+import { beginDeployment } from '../../models/deployments/deployment_work';
+import { Deployment } from '../../models/deployments/deployment';
+import { releaseAllLeases } from '../../db/lease';
 import { artifactLeftovers } from './deployment/leftovers';
 import { buildDeployment } from './deployment/build';
 import { deployRelease } from './deployment/deploy';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
 import { DeploymentFailure, appendDeploymentLog, type DeploymentRow } from './deployment/row';
-import { failed, progressing, settled, type Job, type JobContext, type Outcome } from './job';
+import { failed, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 
 const MINUTE_MS = 60_000;
 /** Those that wait are woken when others end; this is in case nobody was. */

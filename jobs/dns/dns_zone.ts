@@ -1,10 +1,10 @@
 // DNS zones: served by the name server of the host, and their delegation looked for at the parent again and again.
-import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
-import { DriverError, driverContext, type Desired } from '../drivers/driver';
-import { DnsZone, delegationReason, delegationVerdictOf } from '../models/dns_zone';
-import { wakeRecordOwners } from '../models/dns_record/owners';
-import type { DelegationFindings } from '../models/dns_zone/delegation';
-import { dnssecVerdictOf, openKeys, sealKeys } from '../models/dns_zone/dnssec';
+import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
+import { DriverError, driverContext, type Desired } from '../../core/driver';
+import { DnsZone, delegationReason, delegationVerdictOf } from '../../models/dns/dns_zone';
+import { wakeRecordOwners } from '../../models/dns/dns_record/owners';
+import type { DelegationFindings } from '../../models/dns/dns_zone/delegation';
+import { dnssecVerdictOf, openKeys, sealKeys } from '../../models/dns/dns_zone/dnssec';
 import {
   isActiveElsewhere,
   claimRefusalOf,
@@ -13,8 +13,8 @@ import {
   supersedeClaims,
   wakeClaims,
   type Refusal,
-} from '../models/dns_zone/claims';
-import { pruneKeys, raiseSerial, recordDnssec, recordsToServe } from '../models/dns_zone/work';
+} from '../../models/dns/dns_zone/claims';
+import { pruneKeys, raiseSerial, recordDnssec, recordsToServe } from '../../models/dns/dns_zone/work';
 import {
   gone,
   jittered,
@@ -26,7 +26,7 @@ import {
   type LoopRow,
   type Outcome,
   type Values,
-} from './job';
+} from '../job';
 
 type ZoneRow = LoopRow &
   Pick<

@@ -1,9 +1,9 @@
 // Certificates: a domain that is active gets one, and a new one in time before it ends; so do names of the platform
 // itself. The row's lease is the right to order, so that there is one order at a time for a host name.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError } from '../drivers/driver';
-import { newPrivateKey } from '../drivers/certificates/private_key';
-import type { CertificateDriver, ChallengePublisher } from '../drivers/certificates';
+import { DriverError } from '../../core/driver';
+import { newPrivateKey } from '../../drivers/certificates/private_key';
+import type { CertificateDriver, ChallengePublisher } from '../../drivers/certificates';
 import {
   ensureAccountKey,
   clearChallenges,
@@ -12,15 +12,15 @@ import {
   sealedCertificate,
   saveCertificateStatus,
   type CertifiedDomain,
-} from '../models/certificate';
+} from '../../models/domains/certificate';
 import {
   canAnswerChallenge,
   isDnsChallengeServed,
   publishDnsChallenge,
   removeDnsChallenge,
-} from '../models/domain/records';
-import type { Certificate } from '../schema/types';
-import { jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+} from '../../models/domains/domain/records';
+import type { Certificate } from '../../schema/types';
+import { jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 
 interface CertificateRow extends LoopRow {
   /** Null: of the platform itself. */

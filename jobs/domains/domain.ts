@@ -1,9 +1,9 @@
 // Custom domains: their records are looked for again and again, for as long as they exist.
-import { Domain, isTaken } from '../models/domain';
-import { probeDns, evaluateDomain, nextCheckMs, type Checked } from '../models/domain/check';
-import { ingressOf } from '../models/domain/instructions';
-import { ensureDomainRecords, removeDomainRecords, withZone } from '../models/domain/records';
-import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { Domain, isTaken } from '../../models/domains/domain';
+import { probeDns, evaluateDomain, nextCheckMs, type Checked } from '../../models/domains/domain/check';
+import { ingressOf } from '../../models/domains/domain/instructions';
+import { ensureDomainRecords, removeDomainRecords, withZone } from '../../models/domains/domain/records';
+import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 
 type DomainRow = LoopRow & Checked & Pick<Domain, 'project_id' | 'dns' | 'target_host'>;
 

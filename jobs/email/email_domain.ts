@@ -1,17 +1,17 @@
 // Sending domains: their records are looked for again and again, for as long as they exist.
-import { EmailDomain, rotatedColumns } from '../models/email_domain';
+import { EmailDomain, rotatedColumns } from '../../models/email/email_domain';
 import {
   evaluateEmailDomain,
   lookUpEmailRecords,
   nextEmailCheckMs,
   rotatedRecords,
   type CheckedDomain,
-} from '../models/email_domain/check';
-import { mailHostOf } from '../models/email_domain/instructions';
-import { ensureEmailRecords, withEmailZone } from '../models/email_domain/records';
-import { removeManagedRecords } from '../models/dns_record/managed';
-import { isVerifiedElsewhere } from '../models/email_domain/work';
-import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+} from '../../models/email/email_domain/check';
+import { mailHostOf } from '../../models/email/email_domain/instructions';
+import { ensureEmailRecords, withEmailZone } from '../../models/email/email_domain/records';
+import { removeManagedRecords } from '../../models/dns/dns_record/managed';
+import { isVerifiedElsewhere } from '../../models/email/email_domain/work';
+import { gone, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 
 type DomainRow = LoopRow & CheckedDomain & Pick<EmailDomain, 'project_id' | 'dns' | 'dkim_keys' | 'dkim_selector'>;
 

@@ -1,8 +1,8 @@
 // Relay zones: nothing of them stands outside the database. What came back of their mail is reviewed again and again,
 // and at once when something does.
-import { EmailRelayZone } from '../models/email_relay_zone';
-import { evaluateRates, ratesOf } from '../models/email_relay_zone/rates';
-import { gone, jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { EmailRelayZone } from '../../models/email/email_relay_zone';
+import { evaluateRates, ratesOf } from '../../models/email/email_relay_zone/rates';
+import { gone, jittered, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 
 type ZoneRow = LoopRow & Pick<EmailRelayZone, 'enabled' | 'status' | 'suspended_at'>;
 

@@ -5,10 +5,10 @@ import {
   type GitProviderClient,
   type GitPullRequest,
   type GitRepository,
-} from '../core/git_provider';
-import { Problem } from '../core/errors';
-import { withProviderClient } from '../models/git_integration/client';
-import { hookUrl, openHook } from '../models/git_integration/hook';
+} from '../../core/protocols/git_provider';
+import { Problem } from '../../core/errors';
+import { withProviderClient } from '../../models/integrations/git_integration/client';
+import { hookUrl, openHook } from '../../models/integrations/git_integration/hook';
 import {
   describedBy,
   notePullRequests,
@@ -16,8 +16,8 @@ import {
   usersOf,
   type RepositoryRow,
   type RepositoryUser,
-} from '../models/git_repository';
-import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from './job';
+} from '../../models/integrations/git_repository';
+import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from '../job';
 
 const WITH_HOOK_MS = 10 * 60_000;
 const BACKOFF_MAX_MS = 60 * 60_000;

@@ -1,13 +1,13 @@
 // Buckets: what the engine has to know of them, their lifecycle rules, and their tear-down.
-import type { PolicyStatement } from '../core/bucket_policy';
-import { driverContext, DriverError, type Desired, type ExternalRef } from '../drivers/driver';
-import type { BucketObserved, BucketSpec, ObjectStorage } from '../drivers/object_storage';
-import { openObjectStorage } from '../drivers/object_storage/open';
-import { Bucket } from '../models/bucket';
-import { applyLifecycle, LIFECYCLE_START, type LifecyclePosition } from '../models/bucket/lifecycle';
-import { ownerCredentials } from '../models/bucket/presign';
-import { bucketKeys, bucketsWithoutRow, forgetFiles, recordMeasured } from '../models/bucket/work';
-import { allAtOnce, type Leftovers } from './declarations';
+import type { PolicyStatement } from '../../core/protocols/bucket_policy';
+import { driverContext, DriverError, type Desired, type ExternalRef } from '../../core/driver';
+import type { BucketObserved, BucketSpec, ObjectStorage } from '../../engines/object_storage/object_storage';
+import { openObjectStorage } from '../../drivers/object_storage/open';
+import { Bucket } from '../../models/object_storage/bucket';
+import { applyLifecycle, LIFECYCLE_START, type LifecyclePosition } from '../../models/object_storage/bucket/lifecycle';
+import { ownerCredentials } from '../../models/object_storage/bucket/presign';
+import { bucketKeys, bucketsWithoutRow, forgetFiles, recordMeasured } from '../../models/object_storage/bucket/work';
+import { allAtOnce, type Leftovers } from '../declarations';
 import {
   gone,
   jittered,
@@ -18,9 +18,9 @@ import {
   type JobContext,
   type LoopRow,
   type Outcome,
-} from './job';
+} from '../job';
 
-declare module './job' {
+declare module '../job' {
   interface HostDrivers {
     /** null where S3_PORT is 0, or the settings of another engine are missing. */
     objectStorage: ObjectStorage | null;

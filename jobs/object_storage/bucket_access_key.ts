@@ -1,11 +1,11 @@
 // Access keys: told to an engine that keeps keys of its own, and their end in time.
-import { driverContext, DriverError, type Desired } from '../drivers/driver';
-import type { AccessKeyDriver, AccessKeySpec } from '../drivers/object_storage';
-import { wakeRows } from '../db/loop_rows';
-import { BucketAccessKey, statusAt } from '../models/bucket_access_key';
-import { keysWithoutRow } from '../models/bucket/work';
-import { openSecret } from '../models/bucket_access_key/secret';
-import { allAtOnce, type Leftovers } from './declarations';
+import { driverContext, DriverError, type Desired } from '../../core/driver';
+import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage/object_storage';
+import { wakeRows } from '../../db/loop_rows';
+import { BucketAccessKey, statusAt } from '../../models/object_storage/bucket_access_key';
+import { keysWithoutRow } from '../../models/object_storage/bucket/work';
+import { openSecret } from '../../models/object_storage/bucket_access_key/secret';
+import { allAtOnce, type Leftovers } from '../declarations';
 import {
   gone,
   jittered,
@@ -16,7 +16,7 @@ import {
   type JobContext,
   type LoopRow,
   type Outcome,
-} from './job';
+} from '../job';
 
 type KeyRow = LoopRow &
   Pick<

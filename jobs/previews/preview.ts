@@ -1,14 +1,14 @@
 // Previews: stacks of their own beside their application. Their status follows their deployments; they end by
 // themselves when their time has come.
-import { recordEvent } from '../models/activity';
-import { Preview } from '../models/preview';
-import { pollPreview } from '../models/preview/poll';
-import { releaseAllLeases } from '../db/lease';
-import { stackOfPreview, type StackKey } from '../models/stack';
-import { expirePreview, latestOfPreview, removeStack } from '../models/stack_removal';
-import { cacheDirectory, removeDirectory } from './deployment/row';
-import { reconcileStack } from './application/reconcile_stack';
-import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from './job';
+import { recordEvent } from '../../models/projects/activity';
+import { Preview } from '../../models/previews/preview';
+import { pollPreview } from '../../models/previews/preview/poll';
+import { releaseAllLeases } from '../../db/lease';
+import { stackOfPreview, type StackKey } from '../../models/applications/stack';
+import { expirePreview, latestOfPreview, removeStack } from '../../models/applications/stack_removal';
+import { cacheDirectory, removeDirectory } from '../deployments/deployment/row';
+import { reconcileStack } from '../applications/application/reconcile_stack';
+import { jittered, gone, progressing, settled, type Job, type JobContext, type LoopRow, type Outcome } from '../job';
 
 interface PreviewRow extends LoopRow {
   project_id: string;

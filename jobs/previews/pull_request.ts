@@ -1,8 +1,13 @@
 // Pull requests and their previews: opened, pushed to, closed and merged as the provider has it now, and what became of
 // it reported there. A pull request from a fork gets no preview by itself: somebody of the project has to create it.
-import { Problem } from '../core/errors';
-import { GitProviderError, type GitAccess, type GitProviderClient, type GitPullRequest } from '../core/git_provider';
-import { withProviderClient } from '../models/git_integration/client';
+import { Problem } from '../../core/errors';
+import {
+  GitProviderError,
+  type GitAccess,
+  type GitProviderClient,
+  type GitPullRequest,
+} from '../../core/protocols/git_provider';
+import { withProviderClient } from '../../models/integrations/git_integration/client';
 import {
   addPreview,
   findPullRequestContext,
@@ -11,8 +16,8 @@ import {
   removePreview,
   type PullRequestContext,
   type PullRequestRow,
-} from '../models/pull_request';
-import { jittered, requireHost, settled, type Job, type JobContext, type Outcome } from './job';
+} from '../../models/previews/pull_request';
+import { jittered, requireHost, settled, type Job, type JobContext, type Outcome } from '../job';
 import { reportPreview } from './pull_request/report';
 
 const BACKOFF_MAX_MS = 10 * 60_000;

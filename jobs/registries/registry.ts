@@ -1,9 +1,15 @@
 // Container registries: active once their server runs, cleaned of what no image needs, torn down with their layers.
-import { DriverError, driverContext } from '../drivers/driver';
-import type { RegistryDriver, RegistryMirror } from '../drivers/registry';
-import { Registry } from '../models/registry';
-import { collectGarbage, dropBlobs, dropManifests, heldManifests, unusedDigests } from '../models/registry/collect';
-import type { Leftovers } from './declarations';
+import { DriverError, driverContext } from '../../core/driver';
+import type { RegistryDriver, RegistryMirror } from '../../engines/registry/registry';
+import { Registry } from '../../models/registries/registry';
+import {
+  collectGarbage,
+  dropBlobs,
+  dropManifests,
+  heldManifests,
+  unusedDigests,
+} from '../../models/registries/registry/collect';
+import type { Leftovers } from '../declarations';
 import {
   gone,
   jittered,
@@ -14,7 +20,7 @@ import {
   type JobContext,
   type LoopRow,
   type Outcome,
-} from './job';
+} from '../job';
 
 const COLLECT_EVERY_MS = 15 * 60_000;
 /** Of a server whose notifications may be lost. */

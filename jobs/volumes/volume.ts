@@ -1,11 +1,11 @@
 // Volumes: created, grown, measured, repaired and removed through the driver that each was created with.
-import { driverContext, DriverError, type Desired, type ExternalRef, type Observation } from '../drivers/driver';
-import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../drivers/volume';
-import type { LoopRow } from '../db/lease';
-import { withoutVolumeRow } from '../models/schedule';
-import { Volume } from '../models/volume';
-import type { Leftover, Leftovers } from './declarations';
-import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from './job';
+import { driverContext, DriverError, type Desired, type ExternalRef, type Observation } from '../../core/driver';
+import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../../drivers/volume';
+import type { LoopRow } from '../../db/lease';
+import { withoutVolumeRow } from '../../models/schedule';
+import { Volume } from '../../models/volumes/volume';
+import type { Leftover, Leftovers } from '../declarations';
+import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';
 
 interface VolumeRow extends LoopRow {
   size_gb: number;

@@ -1,10 +1,10 @@
 // The catalog of AI models.
-import type { AiModelRow } from '../core/ai_models';
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import type { QueryListAiModelsArgs } from '../schema/types';
-import { listing } from './base/listing';
-import type { Page } from './base/page';
+import type { AiModelRow } from '../../core/catalog/ai_models';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import type { QueryListAiModelsArgs } from '../../schema/types';
+import { listing } from '../base/listing';
+import type { Page } from '../base/page';
 
 /** One page of the models that pass the filters. @throws invalid_cursor */
 export function listAiModels(ctx: Context, args: QueryListAiModelsArgs): Page<AiModelRow> {

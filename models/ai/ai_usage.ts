@@ -1,11 +1,11 @@
 // What AI models were used for, by project, model and day (UTC), as the inference gateway reports it.
-import type { Context, Sql } from '../core/context';
-import { hashFilters } from '../core/cursor';
-import { invalidQuery } from '../core/errors';
-import { limits } from '../core/limits';
-import type { AiUsage, QueryListProjectAiUsageArgs } from '../schema/types';
-import type { Page } from './base/page';
-import { named, quick } from '../db/statement';
+import type { Context, Sql } from '../../core/context';
+import { hashFilters } from '../../core/cursor';
+import { invalidQuery } from '../../core/errors';
+import { limits } from '../../core/limits';
+import type { AiUsage, QueryListProjectAiUsageArgs } from '../../schema/types';
+import type { Page } from '../base/page';
+import { named, quick } from '../../db/statement';
 
 const DAY_MS = 86_400_000;
 const COLUMNS = `to_char(date, 'YYYY-MM-DD') as date, model_id, requests, input_tokens, output_tokens, errors`;

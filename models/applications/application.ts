@@ -1,16 +1,16 @@
-import type { Context } from '../core/context';
-import { defineStates } from '../core/states';
-import type { ApplicationStatus, CreateApplicationInput, UpdateApplicationInput } from '../schema/types';
+import type { Context } from '../../core/context';
+import { defineStates } from '../../core/states';
+import type { ApplicationStatus, CreateApplicationInput, UpdateApplicationInput } from '../../schema/types';
 import { planApplication, requireType } from './application/plan';
 import { lockVolumes, releaseDependents } from './application/release';
 import type { StoredSettings } from './application_settings';
 import { changedSource, type Source } from './application/source';
-import { Resource } from './base/resource';
-import { requireNoZoneBefore } from './cdn_zone/origin';
-import { releaseObservers } from './observer/release';
-import type { Values } from '../db/table';
-import { EnvironmentVariable } from './environment_variable';
-import { Process } from './process';
+import { Resource } from '../base/resource';
+import { requireNoZoneBefore } from '../cdn/cdn_zone/origin';
+import { releaseObservers } from '../observers/observer/release';
+import type { Values } from '../../db/table';
+import { EnvironmentVariable } from '../environment/environment_variable';
+import { Process } from '../processes/process';
 
 /** A source, built and run as processes behind a host name. */
 export class Application extends Resource {
@@ -52,7 +52,7 @@ export class Application extends Resource {
   declare status_reason: string | null;
   declare current_deployment_id: string | null;
   declare auto_deploy_enabled: boolean;
-  /** What was set; models/application_settings.ts knows the defaults. */
+  /** What was set; models/applications/application_settings.ts knows the defaults. */
   declare settings: StoredSettings;
 
   /**

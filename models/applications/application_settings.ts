@@ -1,10 +1,10 @@
 // Settings are a document in the application's row: only what was set is stored, the defaults stand here.
-import { buildpackBuilderRows } from '../core/catalogs';
-import type { Context } from '../core/context';
-import { problem, validationFailed, type FieldError } from '../core/errors';
-import type { ApplicationSettings, UpdateApplicationSettingsInput } from '../schema/types';
+import { buildpackBuilderRows } from '../../core/catalog/catalogs';
+import type { Context } from '../../core/context';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
+import type { ApplicationSettings, UpdateApplicationSettingsInput } from '../../schema/types';
 import type { Application } from './application';
-import { hasOwnPorts } from './region';
+import { hasOwnPorts } from '../reference/region';
 
 type Settings = Omit<ApplicationSettings, 'application_id'>;
 type Sections = { [Name in keyof Settings as Settings[Name] extends object ? Name : never]: Settings[Name] };

@@ -1,11 +1,11 @@
 // What the autoscaler reads and writes: the process types that it is responsible for, and a new number of instances.
-import type { Sql } from '../core/context';
-import type { Session } from '../db/control_database';
-import { named } from '../db/statement';
-import { recordEvent } from './activity';
+import type { Sql } from '../../core/context';
+import type { Session } from '../../db/control_database';
+import { named } from '../../db/statement';
+import { recordEvent } from '../projects/activity';
 import { wakeApplication } from './application/wake';
-import { Process } from './process';
-import type { Autoscaling } from './process/scale';
+import { Process } from '../processes/process';
+import type { Autoscaling } from '../processes/process/scale';
 
 export interface AutoscaledProcess {
   id: string;

@@ -1,9 +1,9 @@
-import type { Context } from '../core/context';
-import { defineStates } from '../core/states';
-import type { InstanceStatus, QueryListApplicationInstancesArgs } from '../schema/types';
-import { Resource } from './base/resource';
-import { columnsOf, tableOf } from '../db/table';
-import { page, type Page } from './base/page';
+import type { Context } from '../../core/context';
+import { defineStates } from '../../core/states';
+import type { InstanceStatus, QueryListApplicationInstancesArgs } from '../../schema/types';
+import { Resource } from '../base/resource';
+import { columnsOf, tableOf } from '../../db/table';
+import { page, type Page } from '../base/page';
 
 /** One running copy of a process type. The loop makes them and takes them away; users only read them. */
 export class Instance extends Resource {

@@ -1,8 +1,8 @@
 // What the job of an instance needs to know to start it.
-import type { Sql } from '../core/context';
-import type { ReleaseProcess, ReleaseSettings } from './release';
-import { spreadRows } from '../db/loop_rows';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import type { ReleaseProcess, ReleaseSettings } from '../deployments/release';
+import { spreadRows } from '../../db/loop_rows';
+import { named } from '../../db/statement';
 
 /** All that an instance is started from. */
 export interface Launch {
@@ -21,7 +21,7 @@ export interface Launch {
   settings: ReleaseSettings;
   /** Of its process type; null where that is not part of the release. */
   process: ReleaseProcess | null;
-  /** Sealed, see models/release.ts. */
+  /** Sealed, see models/deployments/release.ts. */
   variables: string;
   /** The port on which its program listens whatever PORT says: of its deployment, else as of the one in service. */
   found_port: number | null;

@@ -1,8 +1,14 @@
-// Lines of logs: how they are written. How they are read: models/log_line/page.ts.
-import type { Sql } from '../core/context';
-import { cleanMessage, type DatabaseLogSource, type LogLevel, type LogSource, type LogStep } from '../core/log_line';
-import { ensureDays, oldestObservation } from './observation_day';
-import { named } from '../db/statement';
+// Lines of logs: how they are written. How they are read: models/applications/log_line/page.ts.
+import type { Sql } from '../../core/context';
+import {
+  cleanMessage,
+  type DatabaseLogSource,
+  type LogLevel,
+  type LogSource,
+  type LogStep,
+} from '../../core/log/log_line';
+import { ensureDays, oldestObservation } from '../observers/observation_day';
+import { named } from '../../db/statement';
 
 export interface LogLineInput {
   /** Default: now. */

@@ -1,7 +1,7 @@
 // Whose output it is: from the id of a unit, or of an instance, to what its lines carry.
-import type { Sql } from '../core/context';
+import type { Sql } from '../../core/context';
 import type { LogLineInput } from './log_line';
-import { named } from '../db/statement';
+import { named } from '../../db/statement';
 
 /** What all lines of one origin share. */
 export type LogOrigin = Pick<

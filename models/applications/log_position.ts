@@ -1,7 +1,7 @@
 // How far the output of each unit is in the log. Lines and position are written in one transaction: a line is in the
 // log once, whatever dies when.
-import type { Sql } from '../core/context';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import { named } from '../../db/statement';
 import { ownedBy, type UnitOwner } from './unit_owner';
 
 /** Position of each of the units that has one. */

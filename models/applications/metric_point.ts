@@ -1,8 +1,8 @@
-// Points of metrics: how they are written. How they are read: models/metric_point/series.ts.
-import type { Sql } from '../core/context';
-import { LATENCY_BUCKETS } from '../core/latency';
-import { ensureDays, oldestObservation } from './observation_day';
-import { named } from '../db/statement';
+// Points of metrics: how they are written. How they are read: models/applications/metric_point/series.ts.
+import type { Sql } from '../../core/context';
+import { LATENCY_BUCKETS } from '../../core/log/latency';
+import { ensureDays, oldestObservation } from '../observers/observation_day';
+import { named } from '../../db/statement';
 
 export interface MetricPointInput {
   /** Kept by the minute. */
@@ -16,7 +16,7 @@ export interface MetricPointInput {
   /** How often it was looked: the mean is total / samples. 0 for what is counted. */
   samples: number;
   total: number;
-  /** Of a histogram; core/latency.ts. */
+  /** Of a histogram; core/log/latency.ts. */
   buckets?: readonly number[] | null;
 }
 

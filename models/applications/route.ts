@@ -1,11 +1,11 @@
 // Where requests lead, as the ingress wants to know it: host names to instances that run.
-import type { Sql } from '../core/context';
+import type { Sql } from '../../core/context';
 import type { Application } from './application';
 import { settingsOf } from './application_settings';
-import type { ReleaseSettings } from './release';
-import { named } from '../db/statement';
+import type { ReleaseSettings } from '../deployments/release';
+import { named } from '../../db/statement';
 
-/** As in drivers/ingress.ts. */
+/** As in engines/ingress/ingress.ts. */
 interface RouteEntry {
   application_id: string;
   preview_id: string | null;

@@ -1,6 +1,6 @@
 // What the sampler asks and writes: which instances run, and what they use.
-import type { Sql } from '../core/context';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import { named } from '../../db/statement';
 
 /** A running instance with the handle of its unit. */
 export interface SampledInstance<Handle> {

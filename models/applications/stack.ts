@@ -1,10 +1,10 @@
 // A stack: the instances of an application, or of one of its previews. What should run, what there is, and the writes
 // that bring the one to the other.
-import { mintId, timeOfId } from '../core/ids';
-import type { Sql } from '../core/context';
-import { changeRows } from '../db/loop_rows';
-import { named } from '../db/statement';
-import type { ApplicationStatus, InstanceStatus, ProcessStatus } from '../schema/types';
+import { mintId, timeOfId } from '../../core/ids';
+import type { Sql } from '../../core/context';
+import { changeRows } from '../../db/loop_rows';
+import { named } from '../../db/statement';
+import type { ApplicationStatus, InstanceStatus, ProcessStatus } from '../../schema/types';
 
 export interface StackKey {
   project_id: string;
@@ -40,7 +40,7 @@ export interface PresentInstance {
   status_reason: string | null;
   /** How often it has ended in the last minutes. */
   exits: number;
-  /** Why it is not to be counted on, where it is not: models/instance_work.ts. */
+  /** Why it is not to be counted on, where it is not: models/applications/instance_work.ts. */
   observed: { fault?: 'health' | 'start' } | null;
   /** Of a deployment that is not active yet. */
   candidate: boolean;

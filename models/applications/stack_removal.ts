@@ -1,8 +1,8 @@
 // The end of an application or a preview: what belongs to it is torn down by jobs of its own.
-import type { Sql } from '../core/context';
-import { tearDownRows } from '../db/loop_rows';
+import type { Sql } from '../../core/context';
+import { tearDownRows } from '../../db/loop_rows';
 import { retireStack, type StackKey } from './stack';
-import { named } from '../db/statement';
+import { named } from '../../db/statement';
 
 const OF = '(application_id = $1 and ($2::text is null or preview_id = $2))';
 const LEFT =

@@ -1,8 +1,8 @@
 // Which rows own the units of the runtime: `ins_…` is an instance's, `dep_….build` a deployment's. The kinds say it
 // (jobs/job.ts, `units`).
-import type { Sql } from '../core/context';
-import { makeRowsDue } from '../db/loop_rows';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import { makeRowsDue } from '../../db/loop_rows';
+import { named } from '../../db/statement';
 
 /** Rows of the table own the units whose id, up to the first dot, stands in this column. */
 export interface UnitOwner {

@@ -1,7 +1,7 @@
-// The folder is the registry: every class that a file of models/ exports is a kind.
-import { readdirSync } from 'node:fs';
+// The folder is the registry: every class that a file of models/ or of a group's folder exports is a kind.
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { registeredFiles } from '../../core/folder_registry';
 import { Resource, type ResourceClass } from './resource';
 
 const load = createRequire(__filename);
@@ -24,10 +24,8 @@ export function transitionalStates(): Map<string, readonly string[]> {
 }
 
 function loadKinds(): ResourceClass[] {
-  const files = readdirSync(MODELS).filter((file) => /^[a-z_]+\.(ts|js)$/.test(file) && !file.endsWith('.d.ts'));
-  const exported = files
-    .sort()
-    .flatMap((file) => Object.values(load(`../${file.replace(/\.\w+$/, '')}`) as Record<string, unknown>));
+  const files = registeredFiles(MODELS, /^[a-z_]+\.(ts|js)$/);
+  const exported = files.flatMap((file) => Object.values(load(file) as Record<string, unknown>));
   const found = [...new Set(exported.filter(isKind))];
   for (const key of ['idPrefix', 'table', 'kind'] as const) {
     if (new Set(found.map((kind) => kind[key])).size < found.length)

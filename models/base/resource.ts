@@ -3,7 +3,7 @@ import type { Context } from '../../core/context';
 import { isId, mintId, timeOfId } from '../../core/ids';
 import { problem } from '../../core/errors';
 import type { StateMachine } from '../../core/states';
-import { meter } from '../billing';
+import { meter } from '../projects/billing';
 import { named } from '../../db/statement';
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';
@@ -30,7 +30,7 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly parentLimit: ParentLimit | null;
   /**
    * SQL of what rows reserve on the host, used or not: `database_package` (null for storage alone), `nodes` and
-   * `storage_gb` of all of them. See models/database/capacity.ts.
+   * `storage_gb` of all of them. See models/databases/database/capacity.ts.
    */
   readonly reserves: string | null;
   /** Counted in usage and in project_not_empty; null for children of other kinds. */

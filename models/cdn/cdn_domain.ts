@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import type { AddCdnDomainInput } from '../schema/types';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import type { AddCdnDomainInput } from '../../schema/types';
 import type { CdnZone } from './cdn_zone';
-import { Domain, isTaken } from './domain';
-import { takenReason } from './domain/check';
-import type { Findings } from './domain/instructions';
-import { requireForeign, typeOf } from './domain/hostname';
+import { Domain, isTaken } from '../domains/domain';
+import { takenReason } from '../domains/domain/check';
+import type { Findings } from '../domains/domain/instructions';
+import { requireForeign, typeOf } from '../domains/domain/hostname';
 
 const DOMAINS_PER_ZONE = 20;
 

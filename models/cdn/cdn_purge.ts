@@ -1,10 +1,10 @@
-import type { Context, Identity } from '../core/context';
-import { problem, validationFailed, type FieldError } from '../core/errors';
-import { defineStates } from '../core/states';
-import { named } from '../db/statement';
-import type { CdnPurgeStatus, CdnPurgeType, CreateCdnPurgeInput } from '../schema/types';
-import { actorOf, type Activity } from './activity';
-import { Resource } from './base/resource';
+import type { Context, Identity } from '../../core/context';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
+import { defineStates } from '../../core/states';
+import { named } from '../../db/statement';
+import type { CdnPurgeStatus, CdnPurgeType, CreateCdnPurgeInput } from '../../schema/types';
+import { actorOf, type Activity } from '../projects/activity';
+import { Resource } from '../base/resource';
 import type { CdnZone } from './cdn_zone';
 
 const PURGES_PER_HOUR = 100;

@@ -1,8 +1,8 @@
-import { isPrivateHost } from '../core/addresses';
-import type { Context } from '../core/context';
-import { validationFailed, type FieldError } from '../core/errors';
-import { defineStates } from '../core/states';
-import { tearDownRows } from '../db/loop_rows';
+import { isPrivateHost } from '../../core/protocols/addresses';
+import type { Context } from '../../core/context';
+import { validationFailed, type FieldError } from '../../core/errors';
+import { defineStates } from '../../core/states';
+import { tearDownRows } from '../../db/loop_rows';
 import type {
   CdnCache,
   CdnCacheInput,
@@ -11,11 +11,11 @@ import type {
   CdnZoneStatus,
   CreateCdnZoneInput,
   UpdateCdnZoneInput,
-} from '../schema/types';
-import { Application } from './application';
-import { Bucket } from './bucket';
-import { Resource } from './base/resource';
-import { randomWord } from '../core/random_word';
+} from '../../schema/types';
+import { Application } from '../applications/application';
+import { Bucket } from '../object_storage/bucket';
+import { Resource } from '../base/resource';
+import { randomWord } from '../../core/accounts/random_word';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const SUFFIX_LENGTH = 6;

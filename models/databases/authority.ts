@@ -1,7 +1,7 @@
 // The installation's own certificate authorities: made once, whoever needs one first.
-import type { Sql } from '../core/context';
-import type { SecretBox } from '../core/secrets';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import type { SecretBox } from '../../core/secrets';
+import { named } from '../../db/statement';
 
 /** PEM. */
 interface StoredAuthority {

@@ -1,9 +1,9 @@
 // The kind `database`. The file of that name in this folder is the SQL layer of the control plane itself.
-import { databasePackageRows, type DatabasePackageRow } from '../core/catalogs';
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { mintId, timeOfId } from '../core/ids';
-import { defineStates } from '../core/states';
+import { databasePackageRows, type DatabasePackageRow } from '../../core/catalog/catalogs';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { mintId, timeOfId } from '../../core/ids';
+import { defineStates } from '../../core/states';
 import type {
   CreateDatabaseInput,
   DatabaseCredentials,
@@ -11,11 +11,11 @@ import type {
   UpdateDatabaseInput,
   UpgradeDatabaseInput,
   DatabaseStatus,
-} from '../schema/types';
-import { Resource } from './base/resource';
-import { releaseObservers } from './observer/release';
-import type { Values } from '../db/table';
-import type { Billing } from './billing';
+} from '../../schema/types';
+import { Resource } from '../base/resource';
+import { releaseObservers } from '../observers/observer/release';
+import type { Values } from '../../db/table';
+import type { Billing } from '../projects/billing';
 import { DatabaseEndpoint } from './database_endpoint';
 import { requireReplicasFollow } from './database_replica/size';
 import { DatabaseUser } from './database_user';
@@ -32,8 +32,8 @@ import {
   type MaintenanceWindow,
 } from './database/plan';
 import { releaseChildren, requireDetached } from './database/release';
-import { checkQuotas, requireRoom } from './base/quota';
-import { named } from '../db/statement';
+import { checkQuotas, requireRoom } from '../base/quota';
+import { named } from '../../db/statement';
 
 const LOCK = named('select 1 from databases where id = $1 and deleted_at is null for no key update');
 const STORAGE = { resource: 'database_storage_gb', sum: 'storage_gb' };
@@ -95,7 +95,7 @@ export class ManagedDatabase extends Resource {
   declare port: number;
   declare server_id: string;
   declare tenant: number;
-  /** Sealed, see models/database/credentials.ts. */
+  /** Sealed, see models/databases/database/credentials.ts. */
   declare admin_password: string;
   declare system_identifier: string | null;
   declare tls_certificate: string | null;

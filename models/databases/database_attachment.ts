@@ -1,14 +1,14 @@
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import type { CreateDatabaseAttachmentInput } from '../schema/types';
-import { Application } from './application';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import type { CreateDatabaseAttachmentInput } from '../../schema/types';
+import { Application } from '../applications/application';
+import { Resource } from '../base/resource';
 import { defaultPrefix, variableNames, attachmentVariablesOf } from './database_attachment/variables';
 import { DatabaseEndpoint } from './database_endpoint';
 import { DatabaseUser } from './database_user';
-import { addManaged, removeManaged, requireKeysFree } from './environment_variable/managed';
+import { addManaged, removeManaged, requireKeysFree } from '../environment/environment_variable/managed';
 import type { ManagedDatabase } from './database';
-import { named } from '../db/statement';
+import { named } from '../../db/statement';
 
 // Before `referenced`, which takes a weaker lock: two who raise theirs at once would wait for each other.
 const LOCK_DATABASE = named(

@@ -1,21 +1,21 @@
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { firstIdAt } from '../core/ids';
-import { limits } from '../core/limits';
-import { defineStates } from '../core/states';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { firstIdAt } from '../../core/ids';
+import { limits } from '../../core/limits';
+import { defineStates } from '../../core/states';
 import type {
   CreateDatabaseBackupInput,
   DatabaseBackupDownload,
   DatabaseBackupStatus,
   DatabaseBackupType,
   QueryListDatabaseBackupsArgs,
-} from '../schema/types';
-import { Resource } from './base/resource';
+} from '../../schema/types';
+import { Resource } from '../base/resource';
 import { downloadAddress } from './database_backup/download';
 import type { ManagedDatabase } from './database';
 import { requireFeature } from './database/offer';
-import { page, type Page, type PageArguments } from './base/page';
-import { named } from '../db/statement';
+import { page, type Page, type PageArguments } from '../base/page';
+import { named } from '../../db/statement';
 
 const RUNNING = named(
   `select status from database_backups where database_id = $1 and status in ('pending', 'running')

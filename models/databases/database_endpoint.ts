@@ -1,18 +1,18 @@
-import type { Config } from '../core/config';
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { limits } from '../core/limits';
-import { mintId, timeOfId } from '../core/ids';
-import { defineStates } from '../core/states';
+import type { Config } from '../../core/config';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { mintId, timeOfId } from '../../core/ids';
+import { defineStates } from '../../core/states';
 import type {
   CreateDatabaseEndpointInput,
   DatabaseEndpointAccess,
   DatabaseEndpointStatus,
   DatabaseEndpointTarget,
   UpdateDatabaseEndpointInput,
-} from '../schema/types';
-import { Resource } from './base/resource';
-import type { Values } from '../db/table';
+} from '../../schema/types';
+import { Resource } from '../base/resource';
+import type { Values } from '../../db/table';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
 import {

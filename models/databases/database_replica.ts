@@ -1,19 +1,19 @@
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
-import { isId, mintId, timeOfId } from '../core/ids';
-import { defineStates } from '../core/states';
-import type { CreateDatabaseReplicaInput, DatabaseReplicaStatus, UpdateDatabaseReplicaInput } from '../schema/types';
-import { Resource } from './base/resource';
-import type { Billing } from './billing';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { isId, mintId, timeOfId } from '../../core/ids';
+import { defineStates } from '../../core/states';
+import type { CreateDatabaseReplicaInput, DatabaseReplicaStatus, UpdateDatabaseReplicaInput } from '../../schema/types';
+import { Resource } from '../base/resource';
+import type { Billing } from '../projects/billing';
 import { packageFor, reserveCapacity } from './database_replica/size';
 import { removeEndpointsOf } from './database_replica/endpoints';
 import type { ManagedDatabase } from './database';
 import { allocatePort } from './database/capacity';
 import { wakeDatabase } from './database/wake';
 import { requireFeature } from './database/offer';
-import { requireRegion } from './region';
-import { named } from '../db/statement';
+import { requireRegion } from '../reference/region';
+import { named } from '../../db/statement';
 
 const KNOWN = named('select 1 from database_replicas where id = $1 and database_id = $2 and deleted_at is null');
 

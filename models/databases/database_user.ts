@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { limits } from '../core/limits';
-import { mintId, timeOfId } from '../core/ids';
-import type { CreateDatabaseUserInput, RotateDatabasePasswordInput, DatabaseUserAccess } from '../schema/types';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { mintId, timeOfId } from '../../core/ids';
+import type { CreateDatabaseUserInput, RotateDatabasePasswordInput, DatabaseUserAccess } from '../../schema/types';
+import { Resource } from '../base/resource';
 import { requireUnattached } from './database_attachment/in_use';
 import { refreshVariables } from './database_attachment/variables';
 import { wakeDatabase } from './database/wake';
@@ -12,7 +12,7 @@ import { newPassword } from './database/credentials';
 import { loginOf, nextLogin } from './database_user/logins';
 import { openPassword, sealPassword } from './database_user/password';
 import { requireFeature } from './database/offer';
-import { named } from '../db/statement';
+import { named } from '../../db/statement';
 
 const DEFAULT = named('select id from database_users where database_id = $1 and is_default');
 const PENDING = named(`select 1 from database_users u join databases d on d.id = u.database_id
@@ -71,7 +71,7 @@ export class DatabaseUser extends Resource {
   declare is_default: boolean;
   /** Sealed. */
   declare password: string;
-  /** See models/database_user/logins.ts. */
+  /** See models/databases/database_user/logins.ts. */
   declare login: string | null;
   /** Sealed. */
   declare previous_password: string | null;

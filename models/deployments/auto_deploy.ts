@@ -1,18 +1,18 @@
 // Auto-deploy: which branch is watched for pushes. One row per application, made when it is first configured; the
-// defaults stand here. jobs/auto_deploy.ts does the watching.
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import type { AutoDeploy, UpdateAutoDeployInput } from '../schema/types';
-import { PLATFORM, recordEvent } from './activity';
-import { Application } from './application';
-import { isGit, resolveSource } from './application/remote';
-import type { Source } from './application/source';
-import type { Session } from '../db/control_database';
+// defaults stand here. jobs/deployments/auto_deploy.ts does the watching.
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import type { AutoDeploy, UpdateAutoDeployInput } from '../../schema/types';
+import { PLATFORM, recordEvent } from '../projects/activity';
+import { Application } from '../applications/application';
+import { isGit, resolveSource } from '../applications/application/remote';
+import type { Source } from '../applications/application/source';
+import type { Session } from '../../db/control_database';
 import { queueDeployment } from './deployment/queue';
-import { webhookOf } from './git_integration/webhook';
-import type { LoopRow } from '../db/lease';
-import { changeRows } from '../db/loop_rows';
-import { named } from '../db/statement';
+import { webhookOf } from '../integrations/git_integration/webhook';
+import type { LoopRow } from '../../db/lease';
+import { changeRows } from '../../db/loop_rows';
+import { named } from '../../db/statement';
 
 /** The row, as the loop has it. */
 export interface AutoDeployRow extends LoopRow {

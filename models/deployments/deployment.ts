@@ -1,18 +1,18 @@
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { defineStates } from '../core/states';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { defineStates } from '../../core/states';
 import type {
   CreateDeploymentInput,
   DeploymentStatus,
   DeploymentTrigger,
   QueryListDeploymentsArgs,
   RollbackApplicationInput,
-} from '../schema/types';
-import { actorOf } from './activity';
-import { Application } from './application';
-import { imageMistakes } from './application/image_address';
-import { sourceOfUpload, type DeployedSource } from './application/source';
-import { hydrate, Resource } from './base/resource';
+} from '../../schema/types';
+import { actorOf } from '../projects/activity';
+import { Application } from '../applications/application';
+import { imageMistakes } from '../applications/application/image_address';
+import { sourceOfUpload, type DeployedSource } from '../applications/application/source';
+import { hydrate, Resource } from '../base/resource';
 import {
   probeSource,
   requireCommit,
@@ -22,9 +22,9 @@ import {
 } from './deployment/source_probe';
 import { queueDeployment, type NewDeployment } from './deployment/queue';
 import { ownDeployments } from './deployment/of_application';
-import { page, type Page } from './base/page';
+import { page, type Page } from '../base/page';
 import { SourceUpload } from './source_upload';
-import type { Session } from '../db/control_database';
+import type { Session } from '../../db/control_database';
 
 /** One attempt to bring a version of the source to run. */
 export class Deployment extends Resource {

@@ -1,12 +1,12 @@
 // What a deployment needs to know of its application while it is built and released.
-import type { Sql } from '../core/context';
-import type { SecretBox } from '../core/secrets';
-import type { ApplicationSettings } from '../schema/types';
-import type { Application } from './application';
-import { settingsOf } from './application_settings';
-import { variablesOf } from './environment_variable';
-import { isFromFork } from './preview/from_fork';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import type { SecretBox } from '../../core/secrets';
+import type { ApplicationSettings } from '../../schema/types';
+import type { Application } from '../applications/application';
+import { settingsOf } from '../applications/application_settings';
+import { variablesOf } from '../environment/environment_variable';
+import { isFromFork } from '../previews/preview/from_fork';
+import { named } from '../../db/statement';
 
 export interface Planning {
   name: string;

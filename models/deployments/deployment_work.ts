@@ -1,10 +1,10 @@
 // What the job of a deployment writes beyond its own row: whose turn it is, the switch to a new version, and what goes
 // when it is over. Rows are locked in this order: application or preview, deployment (see migrations/0016_wakes.ts).
-import type { Sql } from '../core/context';
-import { mintId, timeOfId } from '../core/ids';
-import type { Session } from '../db/control_database';
-import { wakeRows } from '../db/loop_rows';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import { mintId, timeOfId } from '../../core/ids';
+import type { Session } from '../../db/control_database';
+import { wakeRows } from '../../db/loop_rows';
+import { named } from '../../db/statement';
 
 export interface DeploymentKey {
   id: string;

@@ -1,16 +1,16 @@
 // Releases: what instances run. The files of a deployment, with settings, commands, sizes and variables as they are
 // when the release is made, so that later changes act with the next one.
-import { applicationTypeDefinitions, defaultApplicationType } from '../core/catalog_definitions';
-import type { Sql } from '../core/context';
-import { mintId, timeOfId } from '../core/ids';
-import type { ImageSettings, PulledImage } from '../core/image_settings';
-import type { SecretBox } from '../core/secrets';
-import type { ApplicationSettings } from '../schema/types';
-import type { Application } from './application';
-import { settingsOf } from './application_settings';
-import { variablesOf } from './environment_variable';
-import { isFromFork } from './preview/from_fork';
-import { named } from '../db/statement';
+import { applicationTypeDefinitions, defaultApplicationType } from '../../core/catalog/catalog_definitions';
+import type { Sql } from '../../core/context';
+import { mintId, timeOfId } from '../../core/ids';
+import type { ImageSettings, PulledImage } from '../../core/protocols/image_settings';
+import type { SecretBox } from '../../core/secrets';
+import type { ApplicationSettings } from '../../schema/types';
+import type { Application } from '../applications/application';
+import { settingsOf } from '../applications/application_settings';
+import { variablesOf } from '../environment/environment_variable';
+import { isFromFork } from '../previews/preview/from_fork';
+import { named } from '../../db/statement';
 
 interface ReleaseOwner {
   application_id: string;

@@ -1,7 +1,7 @@
 // What is kept of deployments that are over: the files of the last ten that were active, the rows of the last hundred.
-import type { Sql } from '../core/context';
-import { limits } from '../core/limits';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import { limits } from '../../core/limits';
+import { named } from '../../db/statement';
 
 interface DeploymentKey {
   application_id: string;

@@ -1,14 +1,14 @@
 // Archives that people upload as the source of a deployment. The bytes are files of the host (drivers/source).
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { limits } from '../core/limits';
-import { defineStates } from '../core/states';
-import type { CreateSourceUploadInput, QueryListSourceUploadsArgs, SourceUploadStatus } from '../schema/types';
-import { named } from '../db/statement';
-import { Application } from './application';
-import { page, type Page } from './base/page';
-import type { ParentLimit } from './base/quota';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { defineStates } from '../../core/states';
+import type { CreateSourceUploadInput, QueryListSourceUploadsArgs, SourceUploadStatus } from '../../schema/types';
+import { named } from '../../db/statement';
+import { Application } from '../applications/application';
+import { page, type Page } from '../base/page';
+import type { ParentLimit } from '../base/quota';
+import { Resource } from '../base/resource';
 import { uploadAddress } from './source_upload/address';
 
 const USED = named('update source_uploads set last_used_at = now() where id = $1');

@@ -1,8 +1,8 @@
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { named } from '../db/statement';
-import type { DnsCaaTag, DnsType } from '../schema/types';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { named } from '../../db/statement';
+import type { DnsCaaTag, DnsType } from '../../schema/types';
+import { Resource } from '../base/resource';
 import { fqdnOf, type RecordFields } from './dns_record/rules';
 
 /** A record of a DNS zone. It is served by the name server that the job of the zone keeps up to date. */

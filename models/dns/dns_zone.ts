@@ -1,7 +1,7 @@
 import { getPublicSuffix } from 'tldts';
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { defineStates } from '../core/states';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { defineStates } from '../../core/states';
 import type {
   CreateDnsZoneInput,
   DnsDelegation,
@@ -10,13 +10,13 @@ import type {
   DnsZoneSoaInput,
   DnsZoneStatus,
   UpdateDnsZoneInput,
-} from '../schema/types';
-import { Resource } from './base/resource';
+} from '../../schema/types';
+import { Resource } from '../base/resource';
 import { wakeBlockedOwners, wakeRecordOwners } from './dns_record/owners';
 import { delegationState, type DelegationFindings } from './dns_zone/delegation';
 import { insertNameServers } from './dns_zone/name_servers';
 import { isActiveElsewhere, requireUnclaimed, resolveFindings, supersedeClaims, wakeClaims } from './dns_zone/claims';
-import { randomWord } from '../core/random_word';
+import { randomWord } from '../../core/accounts/random_word';
 
 const SOA_DEFAULTS = { refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 3600 };
 const TTL_DEFAULT_SECONDS = 3600;

@@ -1,8 +1,8 @@
 // Certificates of host names, and what proves to an authority that a name leads here.
-import type { SecretBox } from '../core/secrets';
-import type { Certificate, DomainStatus, DomainType } from '../schema/types';
-import type { ControlDatabase, Session } from '../db/control_database';
-import { named } from '../db/statement';
+import type { SecretBox } from '../../core/secrets';
+import type { Certificate, DomainStatus, DomainType } from '../../schema/types';
+import type { ControlDatabase, Session } from '../../db/control_database';
+import { named } from '../../db/statement';
 
 /** What a certificate is for, as far as its job reads it. */
 export interface CertifiedDomain {

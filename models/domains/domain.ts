@@ -1,9 +1,9 @@
 // Custom domains of applications: whose they are is proven by the DNS, and looked at again and again.
 import { randomBytes } from 'node:crypto';
-import type { Context, Sql } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { limits } from '../core/limits';
-import { defineStates } from '../core/states';
+import type { Context, Sql } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { defineStates } from '../../core/states';
 import type {
   AddDomainInput,
   Certificate,
@@ -12,15 +12,15 @@ import type {
   DomainStatus,
   DomainType,
   MoveDomainInput,
-} from '../schema/types';
-import { Application } from './application';
-import { requireParentRoom, type ParentLimit } from './base/quota';
-import { Resource } from './base/resource';
+} from '../../schema/types';
+import { Application } from '../applications/application';
+import { requireParentRoom, type ParentLimit } from '../base/quota';
+import { Resource } from '../base/resource';
 import { probeDns, evaluateDomain, nextCheckMs, takenReason, type Verdict } from './domain/check';
 import { requireForeign, typeOf } from './domain/hostname';
 import { ingressOf, instructionsFor, type Findings } from './domain/instructions';
 import { ensureDomainRecords, ownerTypeOf, removeDomainRecords, withZone } from './domain/records';
-import { named } from '../db/statement';
+import { named } from '../../db/statement';
 
 /** A host name of a customer that leads to an application. */
 export class Domain extends Resource {

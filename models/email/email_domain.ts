@@ -1,14 +1,14 @@
 // Domains from which projects send mail: whose they are is proven by the DNS, and looked at again and again.
-import type { Context } from '../core/context';
-import type { DkimKey, DkimRecord } from '../core/dkim';
-import { problem, validationFailed } from '../core/errors';
-import { mintId, timeOfId } from '../core/ids';
-import { defineStates } from '../core/states';
-import { named } from '../db/statement';
-import type { Values } from '../db/table';
-import type { CreateEmailDomainInput, DnsInstruction, DnsMode, UpdateEmailDomainInput } from '../schema/types';
+import type { Context } from '../../core/context';
+import type { DkimKey, DkimRecord } from '../../core/protocols/dkim';
+import { problem, validationFailed } from '../../core/errors';
+import { mintId, timeOfId } from '../../core/ids';
+import { defineStates } from '../../core/states';
+import { named } from '../../db/statement';
+import type { Values } from '../../db/table';
+import type { CreateEmailDomainInput, DnsInstruction, DnsMode, UpdateEmailDomainInput } from '../../schema/types';
 import { getPublicSuffix } from 'tldts';
-import { Resource } from './base/resource';
+import { Resource } from '../base/resource';
 import {
   evaluateEmailDomain,
   lookUpEmailRecords,

@@ -1,12 +1,12 @@
 // Relay zones: SMTP entries with credentials, limits and a suppression list of their own.
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { defineStates } from '../core/states';
-import { mintSecret, sha256 } from '../core/tokens';
-import { named } from '../db/statement';
-import type { Values } from '../db/table';
-import type { CreateEmailRelayZoneInput, UpdateEmailRelayZoneInput } from '../schema/types';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { defineStates } from '../../core/states';
+import { mintSecret, sha256 } from '../../core/accounts/tokens';
+import { named } from '../../db/statement';
+import type { Values } from '../../db/table';
+import type { CreateEmailRelayZoneInput, UpdateEmailRelayZoneInput } from '../../schema/types';
+import { Resource } from '../base/resource';
 import { requireMailEngine, type EmailDomain } from './email_domain';
 
 /** What sends mail for one or more domains of a project. Only the hash of its password is stored. */

@@ -1,7 +1,7 @@
-import type { Context } from '../core/context';
-import { limits } from '../core/limits';
-import type { CreateEmailSuppressionInput } from '../schema/types';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { limits } from '../../core/limits';
+import type { CreateEmailSuppressionInput } from '../../schema/types';
+import { Resource } from '../base/resource';
 import type { EmailRelayZone } from './email_relay_zone';
 
 /** A recipient to whom a relay zone sends nothing. */

@@ -1,10 +1,10 @@
-import type { Context, Sql } from '../core/context';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
-import type { SecretBox } from '../core/secrets';
-import { Resource } from './base/resource';
-import { named } from '../db/statement';
-import type { EnvironmentVariableAvailability } from '../schema/types';
+import type { Context, Sql } from '../../core/context';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import type { SecretBox } from '../../core/secrets';
+import { Resource } from '../base/resource';
+import { named } from '../../db/statement';
+import type { EnvironmentVariableAvailability } from '../../schema/types';
 
 /** What a variable says of itself beside its key. */
 interface Setting {

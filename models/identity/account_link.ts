@@ -1,18 +1,18 @@
 // Links that people get by mail: to set a new password, or to confirm an address. Only the SHA-256 of a token is
 // stored; each is used once.
-import type { Config } from '../core/config';
-import type { Context, Sql } from '../core/context';
-import { problem } from '../core/errors';
+import type { Config } from '../../core/config';
+import type { Context, Sql } from '../../core/context';
+import { problem } from '../../core/errors';
 import {
   emailConfirmationMail,
   passwordChangedMail,
   passwordResetMail,
   type PlatformMail,
-} from '../core/platform_mail';
-import { mintSecret, sha256 } from '../core/tokens';
-import { named } from '../db/statement';
-import { noteChange } from './base/row';
-import { queueMail, queueRequestedMail } from './mail/outbox';
+} from '../../core/mail/platform_mail';
+import { mintSecret, sha256 } from '../../core/accounts/tokens';
+import { named } from '../../db/statement';
+import { noteChange } from '../base/row';
+import { queueMail, queueRequestedMail } from '../email/mail/outbox';
 import { currentUser, hashNewPassword, normalEmail, requirePasswordLogin, setPassword, type UserRow } from './user';
 
 type Purpose = 'password_reset' | 'email_confirmation';

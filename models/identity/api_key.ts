@@ -1,17 +1,18 @@
-// API keys as the dashboard and the operator make them. How a request is recognised by one: models/identity.ts.
-import type { Context, Identity } from '../core/context';
-import { problem, validationFailed, type FieldError } from '../core/errors';
-import { mintId } from '../core/ids';
-import { limits } from '../core/limits';
-import { isScope, scopes as knownScopes } from '../core/scopes';
-import { mintToken, type TokenKind } from '../core/tokens';
-import type { CreatePersonalKeyInput, CreateProjectKeyInput } from '../schema/types';
+// API keys as the dashboard and the operator make them. How a request is recognised by one:
+// models/identity/identity.ts.
+import type { Context, Identity } from '../../core/context';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
+import { mintId } from '../../core/ids';
+import { limits } from '../../core/limits';
+import { isScope, scopes as knownScopes } from '../../core/accounts/scopes';
+import { mintToken, type TokenKind } from '../../core/accounts/tokens';
+import type { CreatePersonalKeyInput, CreateProjectKeyInput } from '../../schema/types';
 import { projectAccess } from './identity';
-import { requireRole } from './member';
-import type { Page } from './base/page';
-import { newest, noteChange, type NewestArguments } from './base/row';
-import { requireBelow } from './base/quota';
-import { named } from '../db/statement';
+import { requireRole } from '../projects/member';
+import type { Page } from '../base/page';
+import { newest, noteChange, type NewestArguments } from '../base/row';
+import { requireBelow } from '../base/quota';
+import { named } from '../../db/statement';
 import { sessionUser } from './user';
 
 interface ApiKeyRow {
@@ -198,7 +199,7 @@ async function revoke(ctx: Context, id: string, owner: KeyOwner): Promise<void> 
   noteChange(ctx, { type: 'api_key', ...row });
 }
 
-/** What the SDL does not say: scopes are those of core/scopes.ts, the end lies ahead. */
+/** What the SDL does not say: scopes are those of core/accounts/scopes.ts, the end lies ahead. */
 function checkInput({ scopes, expires_at }: CreatePersonalKeyInput): void {
   const errors: FieldError[] = [];
   for (const [index, scope] of scopes.entries()) {

@@ -1,10 +1,10 @@
 // Who a token or a session is, and what a caller may reach: read on every request, so named statements only.
-import type { Identity, ProjectAccess, Role, Sql } from '../core/context';
-import { problem } from '../core/errors';
-import { isId } from '../core/ids';
-import type { Scope } from '../core/scopes';
-import { named } from '../db/statement';
-import type { AccountStatus, TokenKind } from '../schema/types';
+import type { Identity, ProjectAccess, Role, Sql } from '../../core/context';
+import { problem } from '../../core/errors';
+import { isId } from '../../core/ids';
+import type { Scope } from '../../core/accounts/scopes';
+import { named } from '../../db/statement';
+import type { AccountStatus, TokenKind } from '../../schema/types';
 
 interface KeyRow {
   id: string;

@@ -1,18 +1,18 @@
 // Sessions of the dashboard: 256 random bits in a cookie, their SHA-256 in the database.
-import type { Context, Identity } from '../core/context';
-import { problem } from '../core/errors';
-import { mintId } from '../core/ids';
-import { limits } from '../core/limits';
-import { verifyPassword } from '../core/passwords';
-import { sessionCookie } from '../core/session_cookie';
-import { mintSecret, sha256 } from '../core/tokens';
+import type { Context, Identity } from '../../core/context';
+import { problem } from '../../core/errors';
+import { mintId } from '../../core/ids';
+import { limits } from '../../core/limits';
+import { verifyPassword } from '../../core/accounts/passwords';
+import { sessionCookie } from '../../core/accounts/session_cookie';
+import { mintSecret, sha256 } from '../../core/accounts/tokens';
 import { sessionIdentity } from './identity';
-import type { Page } from './base/page';
-import { newest, noteChange, type NewestArguments } from './base/row';
-import { named } from '../db/statement';
+import type { Page } from '../base/page';
+import { newest, noteChange, type NewestArguments } from '../base/row';
+import { named } from '../../db/statement';
 import { recoveryCodesLeft, requireSecondFactor } from './two_factor';
 import { currentUser, findUser, normalEmail, requirePasswordLogin, sessionUser, type UserRow } from './user';
-import type { AccountStatus } from '../schema/types';
+import type { AccountStatus } from '../../schema/types';
 
 export interface SessionRow {
   id: string;

@@ -1,12 +1,12 @@
 // Two-factor: TOTP (RFC 6238), each code once, and recovery codes for a lost authenticator.
 import { randomBytes } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
-import { sha256 } from '../core/tokens';
-import { noteChange } from './base/row';
-import { named } from '../db/statement';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { sha256 } from '../../core/accounts/tokens';
+import { noteChange } from '../base/row';
+import { named } from '../../db/statement';
 import { currentUser, requirePassword, resetTwoFactor, wrongField, type UserRow } from './user';
 
 const STEP_SECONDS = 30;

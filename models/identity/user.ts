@@ -1,11 +1,11 @@
 // People who log in. A user belongs to the account that owns what they make.
-import type { Context, Identity } from '../core/context';
-import { problem } from '../core/errors';
-import { mintId } from '../core/ids';
-import { hashPassword, passwordProblem, verifyPassword } from '../core/passwords';
-import { noteChange } from './base/row';
-import { named } from '../db/statement';
-import type { AccountStatus } from '../schema/types';
+import type { Context, Identity } from '../../core/context';
+import { problem } from '../../core/errors';
+import { mintId } from '../../core/ids';
+import { hashPassword, passwordProblem, verifyPassword } from '../../core/accounts/passwords';
+import { noteChange } from '../base/row';
+import { named } from '../../db/statement';
+import type { AccountStatus } from '../../schema/types';
 
 export interface UserRow {
   id: string;

@@ -1,11 +1,16 @@
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccess, type GitAccount } from '../core/git_provider';
-import { mintId, timeOfId } from '../core/ids';
-import { defineStates } from '../core/states';
-import type { CreateGitIntegrationInput, UpdateGitIntegrationInput } from '../schema/types';
-import type { Values } from '../db/table';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import {
+  GIT_PROVIDER_TITLES,
+  GitProviderError,
+  type GitAccess,
+  type GitAccount,
+} from '../../core/protocols/git_provider';
+import { mintId, timeOfId } from '../../core/ids';
+import { defineStates } from '../../core/states';
+import type { CreateGitIntegrationInput, UpdateGitIntegrationInput } from '../../schema/types';
+import type { Values } from '../../db/table';
+import { Resource } from '../base/resource';
 import { normalBaseUrl } from './git_integration/base_url';
 import { accessOf, providerFailure, providerProblem, sealTokens } from './git_integration/client';
 import { dependentsOf } from './git_integration/dependents';

@@ -1,10 +1,10 @@
 // What the job of a repository reads and writes: a repository of an integration that applications use.
-import { mintId } from '../core/ids';
-import type { GitPullRequest, GitRepository } from '../core/git_provider';
-import type { Session } from '../db/control_database';
-import type { LoopRow } from '../db/lease';
-import { newGenerationOf, tearDownRows } from '../db/loop_rows';
-import { named } from '../db/statement';
+import { mintId } from '../../core/ids';
+import type { GitPullRequest, GitRepository } from '../../core/protocols/git_provider';
+import type { Session } from '../../db/control_database';
+import type { LoopRow } from '../../db/lease';
+import { newGenerationOf, tearDownRows } from '../../db/loop_rows';
+import { named } from '../../db/statement';
 
 export interface RepositoryRow extends LoopRow {
   project_id: string;

@@ -1,9 +1,9 @@
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import type { PolicyStatement } from '../core/bucket_policy';
-import type { DefaultRetention } from '../core/objects';
-import { named } from '../db/statement';
-import type { Values } from '../db/table';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import type { PolicyStatement } from '../../core/protocols/bucket_policy';
+import type { DefaultRetention } from '../../core/protocols/objects';
+import { named } from '../../db/statement';
+import type { Values } from '../../db/table';
 import type {
   BucketAccess,
   BucketCorsRule,
@@ -12,14 +12,14 @@ import type {
   BucketWebsiteInput,
   CreateBucketInput,
   UpdateBucketInput,
-} from '../schema/types';
-import { Resource } from './base/resource';
+} from '../../schema/types';
+import { Resource } from '../base/resource';
 import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
 import { askEngine } from './bucket/engine';
 import { lockChanges } from './bucket/lock';
 import { removeGrants } from './bucket/grants';
-import { requireNoZoneBefore } from './cdn_zone/origin';
-import { requireRegion } from './region';
+import { requireNoZoneBefore } from '../cdn/cdn_zone/origin';
+import { requireRegion } from '../reference/region';
 
 const INDEX_DOCUMENT = 'index.html';
 const EMPTY = named(`select 1 from bucket_objects where bucket_id = $1 limit 1`);

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { Grant } from '../core/bucket_access';
-import type { Context } from '../core/context';
-import { validationFailed } from '../core/errors';
-import { mintId, timeOfId } from '../core/ids';
-import { defineStates } from '../core/states';
-import type { CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../schema/types';
-import { Resource } from './base/resource';
+import type { Grant } from '../../core/protocols/bucket_access';
+import type { Context } from '../../core/context';
+import { validationFailed } from '../../core/errors';
+import { mintId, timeOfId } from '../../core/ids';
+import { defineStates } from '../../core/states';
+import type { CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
+import { Resource } from '../base/resource';
 import { requireObjectStorage } from './bucket/endpoint';
 import { grantsOf, namedBuckets } from './bucket_access_key/grants';
 import { KEY_LETTERS } from './bucket/presign';

@@ -1,8 +1,8 @@
-import type { Context } from '../core/context';
-import type { CheckTimings } from '../core/checks';
-import type { CheckStatus, QueryListObserverResultsArgs } from '../schema/types';
-import { page, type Page, type PageArguments } from './base/page';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import type { CheckTimings } from '../../core/protocols/checks';
+import type { CheckStatus, QueryListObserverResultsArgs } from '../../schema/types';
+import { page, type Page, type PageArguments } from '../base/page';
+import { Resource } from '../base/resource';
 
 /** What one check found. Kept for 30 days, in partitions of a day. */
 export class CheckResult extends Resource {

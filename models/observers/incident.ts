@@ -1,10 +1,10 @@
 import DataLoader from 'dataloader';
-import type { Context } from '../core/context';
-import { firstIdAt } from '../core/ids';
-import type { IncidentNotification, IncidentStatus, QueryListObserverIncidentsArgs } from '../schema/types';
-import { named } from '../db/statement';
-import { page, type Page, type PageArguments } from './base/page';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { firstIdAt } from '../../core/ids';
+import type { IncidentNotification, IncidentStatus, QueryListObserverIncidentsArgs } from '../../schema/types';
+import { named } from '../../db/statement';
+import { page, type Page, type PageArguments } from '../base/page';
+import { Resource } from '../base/resource';
 
 /** A time in which an observer was alerting. */
 export class Incident extends Resource {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { mintId, timeOfId } from '../core/ids';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { mintId, timeOfId } from '../../core/ids';
 import type {
   CreateNotifierInput,
   NotifierConfig,
@@ -9,10 +9,10 @@ import type {
   NotifierTest,
   NotifierType,
   UpdateNotifierInput,
-} from '../schema/types';
-import type { Values } from '../db/table';
-import { named } from '../db/statement';
-import { Resource } from './base/resource';
+} from '../../schema/types';
+import type { Values } from '../../db/table';
+import { named } from '../../db/statement';
+import { Resource } from '../base/resource';
 import { endOfTest, queueTest, withdrawTest } from './notification/outbox';
 import { mergeConfig, publicConfigOf, type SealedConfig } from './notifier/config';
 

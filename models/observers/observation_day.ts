@@ -1,7 +1,7 @@
 // Partitions of log_lines and metric_points: one for each day (UTC), made ahead and dropped as a whole.
-import type { Sql } from '../core/context';
-import { limits } from '../core/limits';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import { limits } from '../../core/limits';
+import { named } from '../../db/statement';
 
 const MAKE = named('select make_observation_day(day) from unnest($1::date[]) as day');
 const DROP = named(

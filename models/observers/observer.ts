@@ -1,24 +1,25 @@
-// Observers: what is watched, how often, and who is told. What follows from the results: models/observer/results.ts.
-import type { CheckOutcome, MetricRule } from '../core/checks';
-import { CHECK_NOW_SECONDS_MAX } from '../core/checks';
-import type { Context } from '../core/context';
-import { problem, validationFailed } from '../core/errors';
-import { mintId, timeOfId } from '../core/ids';
-import { defineStates } from '../core/states';
+// Observers: what is watched, how often, and who is told. What follows from the results:
+// models/observers/observer/results.ts.
+import type { CheckOutcome, MetricRule } from '../../core/protocols/checks';
+import { CHECK_NOW_SECONDS_MAX } from '../../core/protocols/checks';
+import type { Context } from '../../core/context';
+import { problem, validationFailed } from '../../core/errors';
+import { mintId, timeOfId } from '../../core/ids';
+import { defineStates } from '../../core/states';
 import type {
   CheckResult,
   CreateObserverInput,
   ObserverStatus,
   ObserverType,
   UpdateObserverInput,
-} from '../schema/types';
-import { Application } from './application';
-import { Resource } from './base/resource';
+} from '../../schema/types';
+import { Application } from '../applications/application';
+import { Resource } from '../base/resource';
 import type { CheckResult as CheckResultRow } from './check_result';
-import { ManagedDatabase } from './database';
+import { ManagedDatabase } from '../databases/database';
 import { Notifier } from './notifier';
-import type { Values } from '../db/table';
-import { named } from '../db/statement';
+import type { Values } from '../../db/table';
+import { named } from '../../db/statement';
 import { masked, mergeMetric, mergeUptime, requireFields, type StoredUptime } from './observer/fields';
 import { metricValues } from './observer/metric';
 import { resolveIncident } from './observer/incident_moves';

@@ -1,9 +1,9 @@
 // Probes: programs elsewhere that check observers from a region of their own, each with a key. Only the hash of a key
 // is kept.
-import type { Sql } from '../core/context';
-import { mintId } from '../core/ids';
-import { mintProbeToken } from '../core/tokens';
-import { named } from '../db/statement';
+import type { Sql } from '../../core/context';
+import { mintId } from '../../core/ids';
+import { mintProbeToken } from '../../core/accounts/tokens';
+import { named } from '../../db/statement';
 
 export interface Probe {
   id: string;

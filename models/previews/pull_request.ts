@@ -1,15 +1,15 @@
 // What the job of a pull request reads and writes.
-import type { Config } from '../core/config';
-import type { GitPullRequest } from '../core/git_provider';
-import { mintId, timeOfId } from '../core/ids';
-import type { Session } from '../db/control_database';
-import type { LoopRow } from '../db/lease';
-import { changeRows, tearDownRows, wakeRows } from '../db/loop_rows';
-import { named } from '../db/statement';
-import { PLATFORM, recordEvent } from './activity';
-import type { Application } from './application';
-import { applicationUrl } from './application/url';
-import { queueDeployment } from './deployment/queue';
+import type { Config } from '../../core/config';
+import type { GitPullRequest } from '../../core/protocols/git_provider';
+import { mintId, timeOfId } from '../../core/ids';
+import type { Session } from '../../db/control_database';
+import type { LoopRow } from '../../db/lease';
+import { changeRows, tearDownRows, wakeRows } from '../../db/loop_rows';
+import { named } from '../../db/statement';
+import { PLATFORM, recordEvent } from '../projects/activity';
+import type { Application } from '../applications/application';
+import { applicationUrl } from '../applications/application/url';
+import { queueDeployment } from '../deployments/deployment/queue';
 import { Preview } from './preview';
 import { expiryOf } from './preview/expiry';
 import { freeHostname } from './preview/hostname';

@@ -1,13 +1,13 @@
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
-import { defineStates } from '../core/states';
-import type { CreateProcessInput, ProcessStatus, ScaleProcessInput, UpdateProcessInput } from '../schema/types';
-import type { Application } from './application';
-import { wakeApplication } from './application/wake';
-import { requireType } from './application/plan';
-import { Resource } from './base/resource';
-import { retireInstancesOfProcess } from './stack';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { defineStates } from '../../core/states';
+import type { CreateProcessInput, ProcessStatus, ScaleProcessInput, UpdateProcessInput } from '../../schema/types';
+import type { Application } from '../applications/application';
+import { wakeApplication } from '../applications/application/wake';
+import { requireType } from '../applications/application/plan';
+import { Resource } from '../base/resource';
+import { retireInstancesOfProcess } from '../applications/stack';
 import { clamped, requireAutoscaling, requireScale, processSizeOf, type Autoscaling } from './process/scale';
 
 /** The type that takes requests: every application has it. */

@@ -1,11 +1,11 @@
-import type { Context, Identity, Sql } from '../core/context';
-import { firstIdAt, mintId, timeOfId } from '../core/ids';
-import type { ActorType, QueryListProjectActivityArgs } from '../schema/types';
-import { Resource } from './base/resource';
-import { sessionOf, type Values } from '../db/table';
-import { page, type Page, type PageArguments } from './base/page';
-import { allKinds } from './base/registry';
-import { named } from '../db/statement';
+import type { Context, Identity, Sql } from '../../core/context';
+import { firstIdAt, mintId, timeOfId } from '../../core/ids';
+import type { ActorType, QueryListProjectActivityArgs } from '../../schema/types';
+import { Resource } from '../base/resource';
+import { sessionOf, type Values } from '../../db/table';
+import { page, type Page, type PageArguments } from '../base/page';
+import { allKinds } from '../base/registry';
+import { named } from '../../db/statement';
 
 /**
  * What happened in a project: one entry per successful mutation and per platform event. Names of fields, never values.

@@ -1,10 +1,10 @@
 // The activity of a project as it happens, for readers who follow it (models/base/arrivals.ts).
-import type { Context } from '../core/context';
-import { firstIdAt } from '../core/ids';
-import { limits } from '../core/limits';
-import type { Activity as ActivityEntry, QueryListProjectActivityArgs } from '../schema/types';
+import type { Context } from '../../core/context';
+import { firstIdAt } from '../../core/ids';
+import { limits } from '../../core/limits';
+import type { Activity as ActivityEntry, QueryListProjectActivityArgs } from '../../schema/types';
 import { Activity } from './activity';
-import { arrivalsAfter } from './base/arrivals';
+import { arrivalsAfter } from '../base/arrivals';
 
 const COLUMNS = `id, project_id, action, outcome, actor, key_id,
   jsonb_build_object('type', resource_type, 'id', resource_id, 'name', resource_name) as resource, changed_fields,

@@ -1,9 +1,9 @@
 // Billing: how long resources had which quantity, and what that costs at the prices of the catalogs.
-import { prices } from '../core/catalogs';
-import type { Context, Identity } from '../core/context';
-import type { Resource } from './base/resource';
-import { sessionOf, type Values } from '../db/table';
-import { named } from '../db/statement';
+import { prices } from '../../core/catalog/catalogs';
+import type { Context, Identity } from '../../core/context';
+import type { Resource } from '../base/resource';
+import { sessionOf, type Values } from '../../db/table';
+import { named } from '../../db/statement';
 
 /** What a kind charges for, stated as `static billing` of its class. */
 export interface Billing {

@@ -1,18 +1,18 @@
 // Members of projects, and invitations to become one.
-import type { Context, Identity, ProjectAccess, Role } from '../core/context';
-import { problem, validationFailed, type FieldError } from '../core/errors';
-import { mintId } from '../core/ids';
-import { limits } from '../core/limits';
-import { mintSecret, sha256 } from '../core/tokens';
-import type { AcceptInvitationInput, InviteMemberInput } from '../schema/types';
-import { invitationMail } from '../core/platform_mail';
-import { projectAccess } from './identity';
-import { queueMail } from './mail/outbox';
-import type { Page } from './base/page';
-import { newest, noteChange, type NewestArguments } from './base/row';
-import { startSession, viewer, type Viewer } from './session';
-import { requireBelow } from './base/quota';
-import { named } from '../db/statement';
+import type { Context, Identity, ProjectAccess, Role } from '../../core/context';
+import { problem, validationFailed, type FieldError } from '../../core/errors';
+import { mintId } from '../../core/ids';
+import { limits } from '../../core/limits';
+import { mintSecret, sha256 } from '../../core/accounts/tokens';
+import type { AcceptInvitationInput, InviteMemberInput } from '../../schema/types';
+import { invitationMail } from '../../core/mail/platform_mail';
+import { projectAccess } from '../identity/identity';
+import { queueMail } from '../email/mail/outbox';
+import type { Page } from '../base/page';
+import { newest, noteChange, type NewestArguments } from '../base/row';
+import { startSession, viewer, type Viewer } from '../identity/session';
+import { requireBelow } from '../base/quota';
+import { named } from '../../db/statement';
 import {
   createUser,
   findUser,
@@ -21,7 +21,7 @@ import {
   requirePasswordLogin,
   sessionUser,
   wrongField,
-} from './user';
+} from '../identity/user';
 
 interface MemberRow {
   user_id: string;

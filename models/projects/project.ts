@@ -1,12 +1,12 @@
-import type { Context, ProjectAccess, Role } from '../core/context';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
-import type { CreateProjectInput, UpdateProjectInput } from '../schema/types';
-import { Resource } from './base/resource';
-import { usedOf } from './base/quota';
-import { requireRegion } from './region';
-import { allKinds } from './base/registry';
-import { named } from '../db/statement';
+import type { Context, ProjectAccess, Role } from '../../core/context';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import type { CreateProjectInput, UpdateProjectInput } from '../../schema/types';
+import { Resource } from '../base/resource';
+import { usedOf } from '../base/quota';
+import { requireRegion } from '../reference/region';
+import { allKinds } from '../base/registry';
+import { named } from '../../db/statement';
 
 /** The container of every other resource. Its rows are not tenants of a project, so it reads itself. */
 export class Project extends Resource {

@@ -1,6 +1,6 @@
 // The projects that a caller can reach.
-import type { Context, Identity } from '../core/context';
-import { page, type Page, type PageArguments, type Source } from './base/page';
+import type { Context, Identity } from '../../core/context';
+import { page, type Page, type PageArguments, type Source } from '../base/page';
 import { Project } from './project';
 
 /** One page of them: a person's memberships (within the key's restriction), or the one project of a project key. */

@@ -1,8 +1,8 @@
 // Reference catalogs: what this installation offers, page by page.
-import { dnsRecordTypeRows } from '../core/catalog_definitions/dns_record_types';
-import * as catalogs from '../core/catalogs';
-import type { Context } from '../core/context';
-import { limits } from '../core/limits';
+import { dnsRecordTypeRows } from '../../core/catalog/catalog_definitions/dns_record_types';
+import * as catalogs from '../../core/catalog/catalogs';
+import type { Context } from '../../core/context';
+import { limits } from '../../core/limits';
 import type {
   QueryListApplicationTypesArgs,
   QueryListBuildpackBuildersArgs,
@@ -14,10 +14,10 @@ import type {
   QueryListRegionsArgs,
   QueryListVolumeSizeLimitsArgs,
   VolumeSizeLimit,
-} from '../schema/types';
-import { listing } from './base/listing';
-import { promisedCapacity } from './database/capacity';
-import type { Page, PageArguments } from './base/page';
+} from '../../schema/types';
+import { listing } from '../base/listing';
+import { promisedCapacity } from '../databases/database/capacity';
+import type { Page, PageArguments } from '../base/page';
 import { isolationOfRegion } from './region';
 
 export async function regions(ctx: Context, args: QueryListRegionsArgs): Promise<Page<catalogs.RegionRow>> {

@@ -1,7 +1,7 @@
-import type { Context } from '../core/context';
-import type { FileIsolation, RegionIsolation, RegionNetworkRow } from '../core/catalogs';
-import { problem } from '../core/errors';
-import { named } from '../db/statement';
+import type { Context } from '../../core/context';
+import type { FileIsolation, RegionIsolation, RegionNetworkRow } from '../../core/catalog/catalogs';
+import { problem } from '../../core/errors';
+import { named } from '../../db/statement';
 
 const ISOLATION = named('select isolation, egress, files from region_networks where region_id = $1');
 

@@ -1,10 +1,10 @@
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { defineStates } from '../core/states';
-import { named } from '../db/statement';
-import type { CreateRegistryInput, RegistryStatus } from '../schema/types';
-import { Resource } from './base/resource';
-import { requireRegion } from './region';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { defineStates } from '../../core/states';
+import { named } from '../../db/statement';
+import type { CreateRegistryInput, RegistryStatus } from '../../schema/types';
+import { Resource } from '../base/resource';
+import { requireRegion } from '../reference/region';
 
 /** A container registry: repositories of images below one name of the registry host. */
 export class Registry extends Resource {

@@ -1,4 +1,4 @@
-import { Resource } from './base/resource';
+import { Resource } from '../base/resource';
 
 /** A tag of a repository, as lists show it. Tags come and go through the registry's own API. */
 export class RegistryImage extends Resource {

@@ -1,11 +1,11 @@
-import type { Context } from '../core/context';
-import { validationFailed } from '../core/errors';
-import { defineStates } from '../core/states';
-import { mintSecret, sha256 } from '../core/tokens';
-import type { CreateRobotAccountInput, RobotAccountStatus, RobotPermission } from '../schema/types';
-import { Resource } from './base/resource';
+import type { Context } from '../../core/context';
+import { validationFailed } from '../../core/errors';
+import { defineStates } from '../../core/states';
+import { mintSecret, sha256 } from '../../core/accounts/tokens';
+import type { CreateRobotAccountInput, RobotAccountStatus, RobotPermission } from '../../schema/types';
+import { Resource } from '../base/resource';
 import { Registry } from './registry';
-import { randomWord } from '../core/random_word';
+import { randomWord } from '../../core/accounts/random_word';
 
 const SUFFIX_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const SUFFIX_LENGTH = 6;

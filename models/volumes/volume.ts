@@ -1,14 +1,14 @@
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
-import { defineStates } from '../core/states';
-import type { CreateVolumeInput, UpdateVolumeInput, VolumeEnforcement, VolumeStatus } from '../schema/types';
-import { Application } from './application';
-import { Resource } from './base/resource';
-import type { Values } from '../db/table';
-import type { Billing } from './billing';
-import { requireRoom } from './base/quota';
-import { requireRegion } from './region';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { defineStates } from '../../core/states';
+import type { CreateVolumeInput, UpdateVolumeInput, VolumeEnforcement, VolumeStatus } from '../../schema/types';
+import { Application } from '../applications/application';
+import { Resource } from '../base/resource';
+import type { Values } from '../../db/table';
+import type { Billing } from '../projects/billing';
+import { requireRoom } from '../base/quota';
+import { requireRegion } from '../reference/region';
 
 /** A persistent storage volume: grows only, attached to at most one application. */
 export class Volume extends Resource {

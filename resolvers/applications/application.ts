@@ -1,16 +1,16 @@
-import { Application } from '../models/application';
-import { childrenOf } from '../models/application/children';
-import { Deployment } from '../models/deployment';
-import { newestDeployments } from '../models/deployment/newest';
-import { Domain } from '../models/domain';
-import { EnvironmentVariable } from '../models/environment_variable';
-import { metricsBeside } from '../models/metric_point/application';
-import { loadOne } from '../models/base/load';
-import { page } from '../models/base/page';
-import { Volume } from '../models/volume';
-import { probeRepository } from '../models/application/repository';
-import type { CreateApplicationInput, Resolvers, UpdateApplicationInput } from '../schema/types';
-import type { Prepare } from './index';
+import { Application } from '../../models/applications/application';
+import { childrenOf } from '../../models/applications/application/children';
+import { Deployment } from '../../models/deployments/deployment';
+import { newestDeployments } from '../../models/deployments/deployment/newest';
+import { Domain } from '../../models/domains/domain';
+import { EnvironmentVariable } from '../../models/environment/environment_variable';
+import { metricsBeside } from '../../models/applications/metric_point/application';
+import { loadOne } from '../../models/base/load';
+import { page } from '../../models/base/page';
+import { Volume } from '../../models/volumes/volume';
+import { probeRepository } from '../../models/applications/application/repository';
+import type { CreateApplicationInput, Resolvers, UpdateApplicationInput } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

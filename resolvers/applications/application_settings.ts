@@ -1,6 +1,6 @@
-import { Application } from '../models/application';
-import { changeSettings, settingsOf } from '../models/application_settings';
-import type { Resolvers } from '../schema/types';
+import { Application } from '../../models/applications/application';
+import { changeSettings, settingsOf } from '../../models/applications/application_settings';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

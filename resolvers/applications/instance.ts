@@ -1,9 +1,9 @@
-import { Application } from '../models/application';
-import { childrenOf } from '../models/application/children';
-import { Instance } from '../models/instance';
-import { loadOne } from '../models/base/load';
-import { Process } from '../models/process';
-import type { Resolvers } from '../schema/types';
+import { Application } from '../../models/applications/application';
+import { childrenOf } from '../../models/applications/application/children';
+import { Instance } from '../../models/applications/instance';
+import { loadOne } from '../../models/base/load';
+import { Process } from '../../models/processes/process';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,8 +1,8 @@
-import { logPage, type LogLine, type StepLine } from '../models/log_line/page';
-import { applicationLog, deploymentLog } from '../models/log_line/scope';
-import { linesAfter } from '../models/log_line/tail';
-import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs, Resolvers } from '../schema/types';
-import type { LiveReader } from '../contract/live';
+import { logPage, type LogLine, type StepLine } from '../../models/applications/log_line/page';
+import { applicationLog, deploymentLog } from '../../models/applications/log_line/scope';
+import { linesAfter } from '../../models/applications/log_line/tail';
+import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs, Resolvers } from '../../schema/types';
+import type { LiveReader } from '../../contract/live';
 
 export const resolvers: Resolvers = {
   Query: {

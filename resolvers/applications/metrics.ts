@@ -1,5 +1,5 @@
-import { metricsOfApplication } from '../models/metric_point/application';
-import type { Resolvers } from '../schema/types';
+import { metricsOfApplication } from '../../models/applications/metric_point/application';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,9 +1,9 @@
-import { page } from '../models/base/page';
-import { CdnDomain } from '../models/cdn_domain';
-import { CdnZone } from '../models/cdn_zone';
-import type { Findings } from '../models/domain/instructions';
-import type { Resolvers } from '../schema/types';
-import type { Prepare } from './index';
+import { page } from '../../models/base/page';
+import { CdnDomain } from '../../models/cdn/cdn_domain';
+import { CdnZone } from '../../models/cdn/cdn_zone';
+import type { Findings } from '../../models/domains/domain/instructions';
+import type { Resolvers } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,6 +1,6 @@
-import { ManagedDatabase } from '../models/database';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
+import { ManagedDatabase } from '../../models/databases/database';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,5 +1,5 @@
-import { ManagedDatabase } from '../models/database';
-import type { Resolvers } from '../schema/types';
+import { ManagedDatabase } from '../../models/databases/database';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Mutation: {

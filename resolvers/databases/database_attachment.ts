@@ -1,11 +1,11 @@
-import { Application } from '../models/application';
-import { childrenOf } from '../models/application/children';
-import { DatabaseAttachment } from '../models/database_attachment';
-import { variableNames } from '../models/database_attachment/variables';
-import { loadOne } from '../models/base/load';
-import { ManagedDatabase } from '../models/database';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
+import { Application } from '../../models/applications/application';
+import { childrenOf } from '../../models/applications/application/children';
+import { DatabaseAttachment } from '../../models/databases/database_attachment';
+import { variableNames } from '../../models/databases/database_attachment/variables';
+import { loadOne } from '../../models/base/load';
+import { ManagedDatabase } from '../../models/databases/database';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

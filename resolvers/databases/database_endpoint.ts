@@ -1,8 +1,8 @@
-import { DatabaseEndpoint } from '../models/database_endpoint';
-import { loadOne } from '../models/base/load';
-import { ManagedDatabase } from '../models/database';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
+import { DatabaseEndpoint } from '../../models/databases/database_endpoint';
+import { loadOne } from '../../models/base/load';
+import { ManagedDatabase } from '../../models/databases/database';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,5 +1,5 @@
-import { metricsOfDatabase } from '../models/metric_point/database';
-import type { Resolvers } from '../schema/types';
+import { metricsOfDatabase } from '../../models/applications/metric_point/database';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,9 +1,9 @@
-import { DatabaseReplica } from '../models/database_replica';
-import { promoteReplica } from '../models/database_replica/promote';
-import { loadOne } from '../models/base/load';
-import { ManagedDatabase } from '../models/database';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
+import { DatabaseReplica } from '../../models/databases/database_replica';
+import { promoteReplica } from '../../models/databases/database_replica/promote';
+import { loadOne } from '../../models/base/load';
+import { ManagedDatabase } from '../../models/databases/database';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

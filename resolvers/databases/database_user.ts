@@ -1,9 +1,9 @@
-import { DatabaseUser } from '../models/database_user';
-import { loadOne } from '../models/base/load';
-import { ManagedDatabase } from '../models/database';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
-import type { Confirm } from './index';
+import { DatabaseUser } from '../../models/databases/database_user';
+import { loadOne } from '../../models/base/load';
+import { ManagedDatabase } from '../../models/databases/database';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
+import type { Confirm } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

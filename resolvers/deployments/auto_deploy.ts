@@ -1,7 +1,12 @@
-import { Application } from '../models/application';
-import { autoDeployOf, changeAutoDeploy, probeHeadAtStart, type HeadAtStart } from '../models/auto_deploy';
-import type { Resolvers, UpdateAutoDeployInput } from '../schema/types';
-import type { Prepare } from './index';
+import { Application } from '../../models/applications/application';
+import {
+  autoDeployOf,
+  changeAutoDeploy,
+  probeHeadAtStart,
+  type HeadAtStart,
+} from '../../models/deployments/auto_deploy';
+import type { Resolvers, UpdateAutoDeployInput } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

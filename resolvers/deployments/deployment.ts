@@ -1,9 +1,9 @@
-import type { Prepare } from './index';
-import { Application } from '../models/application';
-import { Deployment } from '../models/deployment';
-import type { ProbedSource } from '../models/deployment/source_probe';
-import { loadOne } from '../models/base/load';
-import type { CreateDeploymentInput, Resolvers } from '../schema/types';
+import type { Prepare } from '../index';
+import { Application } from '../../models/applications/application';
+import { Deployment } from '../../models/deployments/deployment';
+import type { ProbedSource } from '../../models/deployments/deployment/source_probe';
+import { loadOne } from '../../models/base/load';
+import type { CreateDeploymentInput, Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

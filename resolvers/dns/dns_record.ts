@@ -1,8 +1,14 @@
-import { page } from '../models/base/page';
-import { DnsRecord } from '../models/dns_record';
-import { batchRecords, createRecord, deleteRecord, replaceRecords, updateRecord } from '../models/dns_record/verbs';
-import { DnsZone } from '../models/dns_zone';
-import type { Resolvers } from '../schema/types';
+import { page } from '../../models/base/page';
+import { DnsRecord } from '../../models/dns/dns_record';
+import {
+  batchRecords,
+  createRecord,
+  deleteRecord,
+  replaceRecords,
+  updateRecord,
+} from '../../models/dns/dns_record/verbs';
+import { DnsZone } from '../../models/dns/dns_zone';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,10 +1,10 @@
-import { DnsZone } from '../models/dns_zone';
-import { page } from '../models/base/page';
-import type { DelegationFindings } from '../models/dns_zone/delegation';
-import { exportZone, importZone } from '../models/dns_zone/import';
-import { addScanned, scanZone, type Scanned } from '../models/dns_zone/scan';
-import type { Resolvers } from '../schema/types';
-import type { Prepare } from './index';
+import { DnsZone } from '../../models/dns/dns_zone';
+import { page } from '../../models/base/page';
+import type { DelegationFindings } from '../../models/dns/dns_zone/delegation';
+import { exportZone, importZone } from '../../models/dns/dns_zone/import';
+import { addScanned, scanZone, type Scanned } from '../../models/dns/dns_zone/scan';
+import type { Resolvers } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,10 +1,10 @@
-import type { Prepare } from './index';
-import { Application } from '../models/application';
-import { Domain } from '../models/domain';
-import type { Findings } from '../models/domain/instructions';
-import { loadOne } from '../models/base/load';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
+import type { Prepare } from '../index';
+import { Application } from '../../models/applications/application';
+import { Domain } from '../../models/domains/domain';
+import type { Findings } from '../../models/domains/domain/instructions';
+import { loadOne } from '../../models/base/load';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

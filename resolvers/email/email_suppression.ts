@@ -1,8 +1,8 @@
-import { normalizeMailbox } from '../core/mailbox';
-import { page } from '../models/base/page';
-import { EmailRelayZone } from '../models/email_relay_zone';
-import { EmailSuppression } from '../models/email_suppression';
-import type { Resolvers } from '../schema/types';
+import { normalizeMailbox } from '../../core/protocols/mailbox';
+import { page } from '../../models/base/page';
+import { EmailRelayZone } from '../../models/email/email_relay_zone';
+import { EmailSuppression } from '../../models/email/email_suppression';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

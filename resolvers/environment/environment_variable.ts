@@ -1,8 +1,8 @@
-import { Application } from '../models/application';
-import { EnvironmentVariable } from '../models/environment_variable';
-import { setVariables } from '../models/environment_variable/batch';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
+import { Application } from '../../models/applications/application';
+import { EnvironmentVariable } from '../../models/environment/environment_variable';
+import { setVariables } from '../../models/environment/environment_variable/batch';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,6 +1,6 @@
-import { settlePersonalKeys } from '../models/api_key';
-import * as sessions from '../models/session';
-import * as twoFactor from '../models/two_factor';
+import { settlePersonalKeys } from '../../models/identity/api_key';
+import * as sessions from '../../models/identity/session';
+import * as twoFactor from '../../models/identity/two_factor';
 import {
   changePassword,
   hashNewPassword,
@@ -8,9 +8,9 @@ import {
   requirePasswordLogin,
   wrongField,
   type UserRow,
-} from '../models/user';
-import type { ChangePasswordInput, LoginInput, MutationDisableTwoFactorArgs, Resolvers } from '../schema/types';
-import type { Prepare } from '.';
+} from '../../models/identity/user';
+import type { ChangePasswordInput, LoginInput, MutationDisableTwoFactorArgs, Resolvers } from '../../schema/types';
+import type { Prepare } from '../../resolvers';
 
 export const resolvers: Resolvers = {
   Query: {

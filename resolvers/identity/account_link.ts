@@ -1,6 +1,6 @@
-import * as links from '../models/account_link';
-import type { RequestPasswordResetInput, ResetPasswordInput, Resolvers } from '../schema/types';
-import type { Prepare } from '.';
+import * as links from '../../models/identity/account_link';
+import type { RequestPasswordResetInput, ResetPasswordInput, Resolvers } from '../../schema/types';
+import type { Prepare } from '../../resolvers';
 
 export const resolvers: Resolvers = {
   Mutation: {

@@ -1,9 +1,9 @@
-import type { Context, Identity } from '../core/context';
-import { errors, problem, type ErrorCode } from '../core/errors';
-import { listing } from '../models/base/listing';
-import { reachableProjects } from '../models/reachable_projects';
-import { projectAccess } from '../models/identity';
-import type { Error as ErrorRow, Me, Resolvers } from '../schema/types';
+import type { Context, Identity } from '../../core/context';
+import { errors, problem, type ErrorCode } from '../../core/errors';
+import { listing } from '../../models/base/listing';
+import { reachableProjects } from '../../models/projects/reachable_projects';
+import { projectAccess } from '../../models/identity/identity';
+import type { Error as ErrorRow, Me, Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,5 +1,5 @@
-import * as logins from '../models/login/linked_login';
-import type { Resolvers } from '../schema/types';
+import * as logins from '../../models/identity/login/linked_login';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,9 +1,9 @@
-import { page } from '../models/base/page';
-import { GitIntegration, type TokenAnswer } from '../models/git_integration';
-import { authorizationUrlOf } from '../models/git_integration/oauth';
-import type { GitAccount } from '../core/git_provider';
-import type { CreateGitIntegrationInput, Resolvers, UpdateGitIntegrationInput } from '../schema/types';
-import type { Prepare } from './index';
+import { page } from '../../models/base/page';
+import { GitIntegration, type TokenAnswer } from '../../models/integrations/git_integration';
+import { authorizationUrlOf } from '../../models/integrations/git_integration/oauth';
+import type { GitAccount } from '../../core/protocols/git_provider';
+import type { CreateGitIntegrationInput, Resolvers, UpdateGitIntegrationInput } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

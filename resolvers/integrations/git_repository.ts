@@ -3,8 +3,8 @@ import {
   listPullRequests,
   listRepositories,
   readRepository,
-} from '../models/git_integration/repositories';
-import type { Resolvers } from '../schema/types';
+} from '../../models/integrations/git_integration/repositories';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

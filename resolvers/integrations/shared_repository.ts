@@ -1,11 +1,11 @@
-import type { SourceResult } from '../core/context';
-import { hookUrl, openHook } from '../models/git_integration/hook';
-import { SharedRepository } from '../models/shared_repository';
-import { listSharedBranches } from '../models/shared_repository/branches';
-import { hostKeyFingerprint } from '../models/shared_repository/deploy_key';
-import { addShare, listShares, removeShare } from '../models/shared_repository/shares';
-import type { Resolvers } from '../schema/types';
-import type { Prepare } from './index';
+import type { SourceResult } from '../../core/context';
+import { hookUrl, openHook } from '../../models/integrations/git_integration/hook';
+import { SharedRepository } from '../../models/integrations/shared_repository';
+import { listSharedBranches } from '../../models/integrations/shared_repository/branches';
+import { hostKeyFingerprint } from '../../models/integrations/shared_repository/deploy_key';
+import { addShare, listShares, removeShare } from '../../models/integrations/shared_repository/shares';
+import type { Resolvers } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

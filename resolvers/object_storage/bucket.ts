@@ -1,8 +1,8 @@
-import { Bucket } from '../models/bucket';
-import { endpointOf } from '../models/bucket/endpoint';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
-import type { Prepare } from './index';
+import { Bucket } from '../../models/object_storage/bucket';
+import { endpointOf } from '../../models/object_storage/bucket/endpoint';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,6 +1,6 @@
-import { BucketAccessKey } from '../models/bucket_access_key';
-import { page } from '../models/base/page';
-import type { Resolvers } from '../schema/types';
+import { BucketAccessKey } from '../../models/object_storage/bucket_access_key';
+import { page } from '../../models/base/page';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

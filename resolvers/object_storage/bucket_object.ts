@@ -1,8 +1,8 @@
-import { Bucket } from '../models/bucket';
-import { pageOfObjects } from '../models/bucket/objects';
-import { presign } from '../models/bucket/presign';
-import { bucketUsage } from '../models/bucket/usage';
-import type { Resolvers } from '../schema/types';
+import { Bucket } from '../../models/object_storage/bucket';
+import { pageOfObjects } from '../../models/object_storage/bucket/objects';
+import { presign } from '../../models/object_storage/bucket/presign';
+import { bucketUsage } from '../../models/object_storage/bucket/usage';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,7 @@
-import { CheckResult } from '../models/check_result';
-import { Observer, type CheckedNow } from '../models/observer';
-import type { Resolvers } from '../schema/types';
-import type { Prepare } from './index';
+import { CheckResult } from '../../models/observers/check_result';
+import { Observer, type CheckedNow } from '../../models/observers/observer';
+import type { Resolvers } from '../../schema/types';
+import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {
   Query: {

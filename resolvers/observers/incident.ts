@@ -1,6 +1,6 @@
-import { Incident } from '../models/incident';
-import { Observer } from '../models/observer';
-import type { Resolvers } from '../schema/types';
+import { Incident } from '../../models/observers/incident';
+import { Observer } from '../../models/observers/observer';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

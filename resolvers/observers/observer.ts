@@ -1,7 +1,7 @@
-import { page } from '../models/base/page';
-import { Observer } from '../models/observer';
-import { uptimePercent } from '../models/observer/uptime_percent';
-import type { Resolvers } from '../schema/types';
+import { page } from '../../models/base/page';
+import { Observer } from '../../models/observers/observer';
+import { uptimePercent } from '../../models/observers/observer/uptime_percent';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

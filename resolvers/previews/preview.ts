@@ -1,13 +1,13 @@
-import type { Prepare } from './index';
-import { Application } from '../models/application';
-import { childrenOf } from '../models/application/children';
-import { applicationUrl } from '../models/application/url';
-import { loadOne } from '../models/base/load';
-import { page } from '../models/base/page';
-import { Preview } from '../models/preview';
-import type { ProbedHead } from '../models/preview/head';
-import { probeNew, probePresent } from '../models/preview/probe';
-import type { CreatePreviewInput, Resolvers } from '../schema/types';
+import type { Prepare } from '../index';
+import { Application } from '../../models/applications/application';
+import { childrenOf } from '../../models/applications/application/children';
+import { applicationUrl } from '../../models/applications/application/url';
+import { loadOne } from '../../models/base/load';
+import { page } from '../../models/base/page';
+import { Preview } from '../../models/previews/preview';
+import type { ProbedHead } from '../../models/previews/preview/head';
+import { probeNew, probePresent } from '../../models/previews/preview/probe';
+import type { CreatePreviewInput, Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,10 +1,10 @@
-import { Application } from '../models/application';
-import { childrenOf } from '../models/application/children';
-import { loadOne } from '../models/base/load';
-import { page } from '../models/base/page';
-import { Process } from '../models/process';
-import { startCommand } from '../models/process/start_command';
-import type { Resolvers } from '../schema/types';
+import { Application } from '../../models/applications/application';
+import { childrenOf } from '../../models/applications/application/children';
+import { loadOne } from '../../models/base/load';
+import { page } from '../../models/base/page';
+import { Process } from '../../models/processes/process';
+import { startCommand } from '../../models/processes/process/start_command';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,5 +1,5 @@
-import { billingSummary } from '../models/billing';
-import type { Resolvers } from '../schema/types';
+import { billingSummary } from '../../models/projects/billing';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,6 +1,6 @@
-import * as members from '../models/member';
-import type { AcceptInvitationInput, Resolvers } from '../schema/types';
-import type { Prepare } from '.';
+import * as members from '../../models/projects/member';
+import type { AcceptInvitationInput, Resolvers } from '../../schema/types';
+import type { Prepare } from '../../resolvers';
 
 export const resolvers: Resolvers = {
   Query: {

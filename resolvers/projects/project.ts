@@ -1,10 +1,10 @@
-import type { LiveReader } from '../contract/live';
-import { Activity } from '../models/activity';
-import { activityAfter } from '../models/activity_tail';
-import { Project } from '../models/project';
-import { reachableProjects } from '../models/reachable_projects';
-import { projectUsage } from '../models/usage';
-import type { QueryListProjectActivityArgs, Resolvers } from '../schema/types';
+import type { LiveReader } from '../../contract/live';
+import { Activity } from '../../models/projects/activity';
+import { activityAfter } from '../../models/projects/activity_tail';
+import { Project } from '../../models/projects/project';
+import { reachableProjects } from '../../models/projects/reachable_projects';
+import { projectUsage } from '../../models/projects/usage';
+import type { QueryListProjectActivityArgs, Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

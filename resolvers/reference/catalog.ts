@@ -1,5 +1,5 @@
-import * as catalog from '../models/catalog';
-import type { Resolvers } from '../schema/types';
+import * as catalog from '../../models/reference/catalog';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

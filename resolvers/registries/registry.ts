@@ -1,7 +1,7 @@
-import { page } from '../models/base/page';
-import { Registry } from '../models/registry';
-import { RegistryImage } from '../models/registry_image';
-import type { Resolvers } from '../schema/types';
+import { page } from '../../models/base/page';
+import { Registry } from '../../models/registries/registry';
+import { RegistryImage } from '../../models/registries/registry_image';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,9 +1,9 @@
-import { Volume } from '../models/volume';
-import { page } from '../models/base/page';
-import { loadOne } from '../models/base/load';
-import { Application } from '../models/application';
-import { volumeSizeLimits } from '../models/catalog';
-import type { Resolvers } from '../schema/types';
+import { Volume } from '../../models/volumes/volume';
+import { page } from '../../models/base/page';
+import { loadOne } from '../../models/base/load';
+import { Application } from '../../models/applications/application';
+import { volumeSizeLimits } from '../../models/reference/catalog';
+import type { Resolvers } from '../../schema/types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,5 +1,5 @@
 // The little Markdown that descriptions have, as HTML.
-import { escapeHtml } from '../../core/html';
+import { escapeHtml } from '../../core/protocols/html';
 
 /** Paragraphs, lists, `code`, **bold** and [links](address). */
 export function markdown(text: string): string {

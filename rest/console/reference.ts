@@ -1,7 +1,7 @@
 // The reference of all operations at /v2/docs, written on the server from the OpenAPI document: it is read at once, and
 // without a script. What is executed in the browser comes when somebody presses "Try it" (browser/docs.js).
 import type { OpenApiDocument, OperationObject, Parameter, Ref, Response, Schema } from '../openapi/document';
-import { escapeHtml } from '../../core/html';
+import { escapeHtml } from '../../core/protocols/html';
 import { inline, markdown } from './html';
 
 /** Name of the assets' folder -> the page. */

@@ -1,7 +1,7 @@
 // What the format names of @spec and the scalars of the schema are in JSON Schema, each with an example.
-// The patterns describe; core/formats.ts decides. Where input is folded or trimmed first, the pattern takes it
+// The patterns describe; core/formats/formats.ts decides. Where input is folded or trimmed first, the pattern takes it
 // unfolded.
-import type { FormatName } from '../../core/formats';
+import type { FormatName } from '../../core/formats/formats';
 import { specOf, type Spec } from '../../contract/spec';
 import type { DocumentBuilder } from './builder';
 import type { Schema } from './document';
@@ -11,7 +11,7 @@ export interface SchemaWithExample {
   example: unknown;
 }
 
-// Characters that no text of a format has (FORBIDDEN of core/formats.ts).
+// Characters that no text of a format has (FORBIDDEN of core/formats/formats.ts).
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
 const CHARACTER = `[^${CONTROLS}]`;
 // Names beyond ASCII are taken too and folded to punycode, with the full stops of their scripts (RFC 3490 §3.1).

@@ -1,18 +1,18 @@
 // Decides on the host, from what it measured in the last seconds, how many instances process types should have. The
 // instances are started and stopped by the job of their application.
-import type { Logger } from '../core/log';
-import type { ControlDatabase } from '../db/control_database';
-import type { Traffic } from '../drivers/ingress';
-import type { Handle, RuntimeDriver, UnitUsage } from '../drivers/runtime';
+import type { Logger } from '../../core/log/log';
+import type { ControlDatabase } from '../../db/control_database';
+import type { Traffic } from '../../engines/ingress/ingress';
+import type { Handle, RuntimeDriver, UnitUsage } from '../../drivers/runtime';
 import {
   autoscaledInstances,
   autoscaledProcesses,
   autoscaleProcess,
   type AutoscaledInstance,
   type AutoscaledProcess,
-} from '../models/autoscaler';
-import { WEB_PROCESS } from '../models/process';
-import { decideInstances, withinWindow, type AutoscalerSample } from '../models/process/autoscale';
+} from '../../models/applications/autoscaler';
+import { WEB_PROCESS } from '../../models/processes/process';
+import { decideInstances, withinWindow, type AutoscalerSample } from '../../models/processes/process/autoscale';
 import { cpuPercent } from './sampled_points';
 
 interface AutoscalerParts {

@@ -1,11 +1,11 @@
 // Uploads what databases have archived to the store of the operator as it comes, and sweeps the store now and then.
 // A store that is away is waited for: until then the archive lies on this host.
-import type { Config } from '../core/config';
-import type { Logger } from '../core/log';
-import { openBackupStore } from '../drivers/backup_store/open';
-import { ABANDONED_MS, sweepBackupStore } from '../drivers/backup_store/sweep';
-import { driverContext } from '../drivers/driver';
-import type { EngineDriver } from '../drivers/database';
+import type { Config } from '../../core/config';
+import type { Logger } from '../../core/log/log';
+import { openBackupStore } from '../../drivers/backup_store/open';
+import { ABANDONED_MS, sweepBackupStore } from '../../drivers/backup_store/sweep';
+import { driverContext } from '../../core/driver';
+import type { EngineDriver } from '../../drivers/database';
 
 const PAUSE_MS = 5_000;
 const PAUSE_MAX_MS = 60_000;

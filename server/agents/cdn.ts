@@ -1,17 +1,17 @@
 // The cache of CDN zones of this host, and its counters as metrics.
 import { join } from 'node:path';
-import type { Config } from '../core/config';
-import type { Logger } from '../core/log';
-import type { SecretBox } from '../core/secrets';
-import { StartupError } from '../core/startup_error';
-import type { ControlDatabase } from '../db/control_database';
-import type { CdnDriver, CdnTraffic } from '../drivers/cdn';
-import type { CdnEngine, StoredZones } from '../drivers/cdn/edge/edge';
-import { openEmbeddedCdn, type EmbeddedCdnLimits } from '../drivers/cdn/embedded/driver';
-import { openVarnish } from '../drivers/cdn/varnish/driver';
-import type { Outbound } from '../drivers/outbound';
-import { projectsOfZones } from '../models/cdn_zone/work';
-import { addMetricPoints, type MetricPointInput } from '../models/metric_point';
+import type { Config } from '../../core/config';
+import type { Logger } from '../../core/log/log';
+import type { SecretBox } from '../../core/secrets';
+import { StartupError } from '../../core/startup_error';
+import type { ControlDatabase } from '../../db/control_database';
+import type { CdnDriver, CdnTraffic } from '../../engines/cdn/cdn';
+import type { CdnEngine, StoredZones } from '../../engines/cdn/edge/edge';
+import { openEmbeddedCdn, type EmbeddedCdnLimits } from '../../engines/cdn/cache/driver';
+import { openVarnish } from '../../drivers/varnish/driver';
+import type { Outbound } from '../../core/outbound';
+import { projectsOfZones } from '../../models/cdn/cdn_zone/work';
+import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
 import { openStoredZones } from './stored_zones';
 
 const BYTES_PER_GB = 1_000_000_000;

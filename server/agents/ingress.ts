@@ -1,12 +1,12 @@
 // Opens the ingress and the cache of CDN zones: in a process of their own, which serves on without this one, or here.
 import { join } from 'node:path';
-import { StartupError } from '../core/startup_error';
-import { operatorCertificate } from '../drivers/certificates/operator';
-import type { CdnDriver } from '../drivers/cdn';
-import type { Certificate, IngressCallbacks, IngressDriver } from '../drivers/ingress';
-import { openIngress } from '../drivers/ingress/http';
-import { openRemoteIngress } from '../drivers/ingress/process/remote';
-import { findChallenge, findServedCertificate } from '../models/certificate';
+import { StartupError } from '../../core/startup_error';
+import { operatorCertificate } from '../../drivers/certificates/operator';
+import type { CdnDriver } from '../../engines/cdn/cdn';
+import type { Certificate, IngressCallbacks, IngressDriver } from '../../engines/ingress/ingress';
+import { openIngress } from '../../engines/ingress/http/http';
+import { openRemoteIngress } from '../../engines/ingress/process/remote';
+import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
 import { cdnLimits, edgeToken, openCdn, storedZonesOf } from './cdn';

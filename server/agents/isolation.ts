@@ -1,9 +1,9 @@
 // How far applications are apart on this host, and what of the optional programs it lacks: said once, at the start.
-import type { FileIsolation } from '../core/catalogs';
-import { missingPrograms } from '../core/missing_programs';
-import { named } from '../db/statement';
-import { driverContext } from '../drivers/driver';
-import type { RuntimeDriver } from '../drivers/runtime';
+import type { FileIsolation } from '../../core/catalog/catalogs';
+import { missingPrograms } from '../../core/catalog/missing_programs';
+import { named } from '../../db/statement';
+import { driverContext } from '../../core/driver';
+import type { RuntimeDriver } from '../../drivers/runtime';
 import type { Platform } from '../platform/platform';
 
 const FINGERPRINT_MS = 5_000;

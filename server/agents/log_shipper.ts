@@ -1,11 +1,11 @@
 // Copies the logs that kinds declare (jobs/declarations.ts, LogSource). Lines and position are written in one
 // transaction, as those of applications (shipper.ts): the files are the buffer.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../core/log';
-import { lossMessage, type LogBudget } from '../core/log_budget';
-import type { ControlDatabase } from '../db/control_database';
-import type { LogSource } from '../jobs/declarations';
-import { logPositions, moveLogPositions } from '../models/log_position';
+import type { Logger } from '../../core/log/log';
+import { lossMessage, type LogBudget } from '../../core/log/log_budget';
+import type { ControlDatabase } from '../../db/control_database';
+import type { LogSource } from '../../jobs/declarations';
+import { logPositions, moveLogPositions } from '../../models/applications/log_position';
 
 interface LogShipperParts {
   database: ControlDatabase;

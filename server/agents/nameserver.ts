@@ -1,18 +1,18 @@
 // The name server that this host answers with, embedded or PowerDNS, and its counters as metrics.
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import type { Config } from '../core/config';
-import { dnsPortsOf } from '../core/dns_ports';
-import type { Logger } from '../core/log';
-import type { SecretBox } from '../core/secrets';
-import type { ControlDatabase } from '../db/control_database';
-import { dnsQuestions } from '../drivers/dns';
-import { driverContext } from '../drivers/driver';
-import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../drivers/nameserver/embedded/driver';
-import { openPowerdns } from '../drivers/nameserver/powerdns/driver';
-import { addMetricPoints, type MetricPointInput } from '../models/metric_point';
-import { zoneProjects } from '../models/dns_zone/work';
+import type { Config } from '../../core/config';
+import { dnsPortsOf } from '../../core/protocols/dns_ports';
+import type { Logger } from '../../core/log/log';
+import type { SecretBox } from '../../core/secrets';
+import type { ControlDatabase } from '../../db/control_database';
+import { dnsQuestions } from '../../core/protocols/dns';
+import { driverContext } from '../../core/driver';
+import type { NameserverDriver, ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../engines/dns/driver';
+import { openPowerdns } from '../../drivers/powerdns/driver';
+import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
+import { zoneProjects } from '../../models/dns/dns_zone/work';
 
 const COUNT_EVERY_MS = 15_000;
 const ENSURE_OWN_EVERY_MS = 60_000;

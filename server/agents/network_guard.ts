@@ -1,7 +1,7 @@
 // Whether failures speak of their targets or of us. Where the checks of many hosts can't reach anything at once, the
 // network of the platform itself may be down: then nobody is alerted before references have been asked.
 import { connect } from 'node:net';
-import { parseHostPort } from '../core/addresses';
+import { parseHostPort } from '../../core/protocols/addresses';
 
 export interface NetworkGuard {
   /** Notes an attempt on a host. `isUnreachable`: nothing of it was heard. */

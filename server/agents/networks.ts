@@ -1,14 +1,14 @@
 // The networks of projects: opened where they are wanted, and where some are left of a time when they were.
 import { join } from 'node:path';
-import type { Config } from '../core/config';
-import { StartupError } from '../core/startup_error';
-import type { NetworkDriver } from '../drivers/network';
-import { listNetworkDirectories } from '../drivers/network/network_directory';
-import { networkFailure, openNetworks, resolverOpenings } from '../drivers/network/open';
-import { memberOfNetwork } from '../drivers/runtime/network_members';
-import { networkObstacle } from '../drivers/runtime/network_obstacle';
-import { driverContext } from '../drivers/driver';
-import type { RuntimeDriver } from '../drivers/runtime';
+import type { Config } from '../../core/config';
+import { StartupError } from '../../core/startup_error';
+import type { NetworkDriver } from '../../drivers/network';
+import { listNetworkDirectories } from '../../drivers/network/network_directory';
+import { networkFailure, openNetworks, resolverOpenings } from '../../drivers/network/open';
+import { memberOfNetwork } from '../../drivers/runtime/network_members';
+import { networkObstacle } from '../../drivers/runtime/network_obstacle';
+import { driverContext } from '../../core/driver';
+import type { RuntimeDriver } from '../../drivers/runtime';
 import type { Platform } from '../platform/platform';
 
 const FINGERPRINT_MS = 5_000;

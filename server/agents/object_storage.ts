@@ -1,16 +1,16 @@
 // The embedded S3 endpoint of this host: its view of the database, its counters, and the sweep of its files.
-import type { Config } from '../core/config';
-import type { Logger } from '../core/log';
-import { endOfPrefix } from '../core/objects';
-import type { SecretBox } from '../core/secrets';
-import type { ControlDatabase } from '../db/control_database';
-import { openBlobStore, type BlobStore } from '../drivers/object_storage/embedded/blobs';
-import type { ObjectCatalog, ServedBucket, ServedKey } from '../drivers/object_storage/embedded/catalog';
-import { openEndpoint } from '../drivers/object_storage/embedded/endpoint';
-import { ownerCredentials } from '../models/bucket/presign';
-import * as served from '../models/bucket/served';
-import * as objects from '../models/bucket_object/catalog';
-import { queryObjects } from '../models/bucket_object/list';
+import type { Config } from '../../core/config';
+import type { Logger } from '../../core/log/log';
+import { endOfPrefix } from '../../core/protocols/objects';
+import type { SecretBox } from '../../core/secrets';
+import type { ControlDatabase } from '../../db/control_database';
+import { openBlobStore, type BlobStore } from '../../engines/object_storage/files/blobs';
+import type { ObjectCatalog, ServedBucket, ServedKey } from '../../engines/object_storage/catalog';
+import { openEndpoint } from '../../engines/object_storage/endpoint';
+import { ownerCredentials } from '../../models/object_storage/bucket/presign';
+import * as served from '../../models/object_storage/bucket/served';
+import * as objects from '../../models/object_storage/bucket_object/catalog';
+import { queryObjects } from '../../models/object_storage/bucket_object/list';
 
 /** Rights that were taken away end this much later at most. */
 const CACHED_MS = 500;

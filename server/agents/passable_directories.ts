@@ -1,8 +1,8 @@
 // Without a sandbox, users of tenants reach their files through the directories of the host.
-import type { Config } from '../core/config';
-import { passageCommand } from '../core/directory';
-import { driverContext } from '../drivers/driver';
-import type { RuntimeDriver } from '../drivers/runtime';
+import type { Config } from '../../core/config';
+import { passageCommand } from '../../core/directory';
+import { driverContext } from '../../core/driver';
+import type { RuntimeDriver } from '../../drivers/runtime';
 import type { Platform } from '../platform/platform';
 
 const FINGERPRINT_MS = 5_000;

@@ -3,12 +3,12 @@ import { X509Certificate } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import type { Config } from '../core/config';
-import type { RegistryContent } from '../core/registry_content';
-import type { RegistryDriver } from '../drivers/registry';
-import { openDistribution } from '../drivers/registry/distribution/driver';
-import { openEmbeddedRegistry } from '../drivers/registry/embedded/driver';
-import { registryContent } from '../models/registry/content';
+import type { Config } from '../../core/config';
+import type { RegistryContent } from '../../core/protocols/registry_content';
+import type { RegistryDriver } from '../../engines/registry/registry';
+import { openDistribution } from '../../drivers/distribution/driver';
+import { openEmbeddedRegistry } from '../../engines/registry/driver';
+import { registryContent } from '../../models/registries/registry/content';
 import type { Platform } from '../platform/platform';
 import { openRegistryTokens, type OpenedRegistryTokens, type RegistryTokenOptions } from '../platform/registry_tokens';
 

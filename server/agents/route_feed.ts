@@ -1,9 +1,9 @@
 // Keeps the routes of the ingress as they are in the database: routes of an application are read again when NOTIFY
 // tells of a change, all of them at the start, after a lost connection, and now and then.
-import type { Logger } from '../core/log';
-import type { IngressDriver, Route } from '../drivers/ingress';
-import type { ControlDatabase } from '../db/control_database';
-import { loadRoutes } from '../models/route';
+import type { Logger } from '../../core/log/log';
+import type { IngressDriver, Route } from '../../engines/ingress/ingress';
+import type { ControlDatabase } from '../../db/control_database';
+import { loadRoutes } from '../../models/applications/route';
 import { listen } from '../platform/listener';
 import type { StoredRoutes } from './stored_routes';
 

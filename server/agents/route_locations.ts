@@ -1,8 +1,8 @@
 // Tells the ingress where instances are that run in a network of their own: routes come from the database, which knows
 // their ports only.
-import type { IngressDriver, Route, Target } from '../drivers/ingress';
-import type { NetworkLocation } from '../drivers/network';
-import { runDirectoryOf, locationOf } from '../drivers/runtime/run_directory';
+import type { IngressDriver, Route, Target } from '../../engines/ingress/ingress';
+import type { NetworkLocation } from '../../core/outbound/network_location';
+import { runDirectoryOf, locationOf } from '../../drivers/runtime/run_directory';
 
 const KNOWN_MAX = 20_000;
 

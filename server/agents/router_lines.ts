@@ -1,11 +1,11 @@
 // The ingress's line for each request, as lines of the log with source `router`. Written in batches; where more come
 // than can be stored they are left out and counted, rather than eat memory: serving goes before logging.
-import type { Logger } from '../core/log';
-import type { AccessLine } from '../drivers/ingress';
-import type { LogBudget } from '../core/log_budget';
-import type { ControlDatabase } from '../db/control_database';
-import { appendLogLines, type LogLineInput } from '../models/log_line';
-import { originsOfApplications, originsOfUnits, type LogOrigin } from '../models/log_origin';
+import type { Logger } from '../../core/log/log';
+import type { AccessLine } from '../../engines/ingress/ingress';
+import type { LogBudget } from '../../core/log/log_budget';
+import type { ControlDatabase } from '../../db/control_database';
+import { appendLogLines, type LogLineInput } from '../../models/applications/log_line';
+import { originsOfApplications, originsOfUnits, type LogOrigin } from '../../models/applications/log_origin';
 
 export interface RouterLines {
   /** Given to the ingress. Never waits, never throws. */

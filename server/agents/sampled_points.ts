@@ -1,9 +1,9 @@
 // What a sample means as points of metrics.
-import { RESPONSE_TIME } from '../core/metrics';
-import type { Traffic } from '../drivers/ingress';
-import type { UnitUsage } from '../drivers/runtime';
-import type { MetricPointInput } from '../models/metric_point';
-import type { ProcessCount, SampledInstance, TrafficPart } from '../models/sample';
+import { RESPONSE_TIME } from '../../core/log/metrics';
+import type { Traffic } from '../../engines/ingress/ingress';
+import type { UnitUsage } from '../../drivers/runtime';
+import type { MetricPointInput } from '../../models/applications/metric_point';
+import type { ProcessCount, SampledInstance, TrafficPart } from '../../models/applications/sample';
 
 /** What one instance used since the sample before. */
 export interface Used {

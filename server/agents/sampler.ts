@@ -1,12 +1,18 @@
 // Measures every 15 seconds what instances use and what the ingress counted, and keeps it as points of metrics. In
 // between, the autoscaler is given what the ingress counted, since it is told once only.
-import type { Logger } from '../core/log';
-import type { IngressDriver, Traffic } from '../drivers/ingress';
-import type { Handle, RuntimeDriver, UnitUsage } from '../drivers/runtime';
-import type { ControlDatabase } from '../db/control_database';
-import { SAMPLE_MS } from '../models/process/autoscale';
-import { addMetricPoints, mergePoints, type MetricPointInput } from '../models/metric_point';
-import { countInstances, runningInstances, storeUsage, trafficParts, type SampledInstance } from '../models/sample';
+import type { Logger } from '../../core/log/log';
+import type { IngressDriver, Traffic } from '../../engines/ingress/ingress';
+import type { Handle, RuntimeDriver, UnitUsage } from '../../drivers/runtime';
+import type { ControlDatabase } from '../../db/control_database';
+import { SAMPLE_MS } from '../../models/processes/process/autoscale';
+import { addMetricPoints, mergePoints, type MetricPointInput } from '../../models/applications/metric_point';
+import {
+  countInstances,
+  runningInstances,
+  storeUsage,
+  trafficParts,
+  type SampledInstance,
+} from '../../models/applications/sample';
 import { openAutoscaler } from './autoscaler';
 import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints, type Used } from './sampled_points';
 

@@ -1,16 +1,16 @@
 // Copies what units print into the log. A unit prints into files, which outlive this process; its lines and the
 // position in its files are written in one transaction, so each line is in the log once, whatever dies when. Nothing
 // here is needed to go on: a database that is away is waited for, and the files are the buffer.
-import type { Logger } from '../core/log';
-import { lossMessage, type LogBudget } from '../core/log_budget';
-import { levelOf } from '../core/log_line';
-import type { LogChunk, RuntimeDriver } from '../drivers/runtime';
-import type { ControlDatabase } from '../db/control_database';
-import { appendLogLines, type LogLineInput } from '../models/log_line';
-import { originsOfUnits, type LogOrigin } from '../models/log_origin';
-import { dropLogPositions, logPositions, moveLogPositions } from '../models/log_position';
-import { unitOwners } from '../jobs/all_jobs';
-import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
+import type { Logger } from '../../core/log/log';
+import { lossMessage, type LogBudget } from '../../core/log/log_budget';
+import { levelOf } from '../../core/log/log_line';
+import type { LogChunk, RuntimeDriver } from '../../drivers/runtime';
+import type { ControlDatabase } from '../../db/control_database';
+import { appendLogLines, type LogLineInput } from '../../models/applications/log_line';
+import { originsOfUnits, type LogOrigin } from '../../models/applications/log_origin';
+import { dropLogPositions, logPositions, moveLogPositions } from '../../models/applications/log_position';
+import { unitOwners } from '../../jobs/all_jobs';
+import { openWakeSignal, type WakeSignal } from '../../jobs/wake_signal';
 
 export interface Shipper {
   /** A unit was started: looks for it at once. Without it the unit is found within seconds. */

@@ -1,8 +1,8 @@
 // The last routes of the ingress, in a file: after a restart they are served at once, before the database has answered.
 import { readFile } from 'node:fs/promises';
-import type { Logger } from '../core/log';
-import type { Route, Target } from '../drivers/ingress';
-import { isUnitListening } from '../drivers/runtime/listening';
+import type { Logger } from '../../core/log/log';
+import type { Route, Target } from '../../engines/ingress/ingress';
+import { isUnitListening } from '../../drivers/runtime/listening';
 import { writeReplacedFile } from './replaced_file';
 
 export interface StoredRoutes {

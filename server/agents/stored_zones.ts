@@ -1,9 +1,9 @@
 // The last CDN zones, in a file, sealed since those of buckets hold a key: after a restart they are served at once,
 // before the loop has come to them.
 import { readFileSync } from 'node:fs';
-import type { Logger } from '../core/log';
-import type { SecretBox } from '../core/secrets';
-import type { StoredZone, StoredZones } from '../drivers/cdn/edge/edge';
+import type { Logger } from '../../core/log/log';
+import type { SecretBox } from '../../core/secrets';
+import type { StoredZone, StoredZones } from '../../engines/cdn/edge/edge';
 import { writeReplacedFile } from './replaced_file';
 
 const CONTEXT = 'cdn zones of the last run';

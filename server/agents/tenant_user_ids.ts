@@ -1,11 +1,11 @@
 // The user ids of this installation's tenants. Only root has users to give.
 import { join } from 'node:path';
-import type { Config } from '../core/config';
-import { hasEntries } from '../core/directory';
-import { StartupError } from '../core/startup_error';
+import type { Config } from '../../core/config';
+import { hasEntries } from '../../core/directory';
+import { StartupError } from '../../core/startup_error';
 import type { Platform } from '../platform/platform';
-import { DriverError } from '../drivers/driver';
-import { FIRST_USER_ID, claimUserIds } from '../drivers/runtime/user_ids';
+import { DriverError } from '../../core/driver';
+import { FIRST_USER_ID, claimUserIds } from '../../drivers/runtime/sandbox/user_ids';
 
 /** @returns the first one. @throws StartupError where TENANT_UID_BASE names ids of another installation */
 export async function tenantUserIds(

@@ -1,10 +1,10 @@
 // Beside the loop of a host: the end of a unit wakes the row that owns it, and what has no row is removed.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext } from '../drivers/driver';
-import { sweepHost } from '../jobs/host_sweep';
-import type { HostDrivers } from '../jobs/job';
-import { unitOwners } from '../jobs/all_jobs';
-import { wakeOwner } from '../models/unit_owner';
+import { driverContext } from '../../core/driver';
+import { sweepHost } from '../../jobs/host_sweep';
+import type { HostDrivers } from '../../jobs/job';
+import { unitOwners } from '../../jobs/all_jobs';
+import { wakeOwner } from '../../models/applications/unit_owner';
 import type { Platform } from '../platform/platform';
 
 const SWEEP_EVERY_MS = 3_600_000;

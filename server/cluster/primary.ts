@@ -4,14 +4,21 @@
 // those of Node 20. Where processes accept from one socket themselves, the first to wake takes a whole burst;
 // SO_REUSEPORT needs a newer version, and loses what waits in the queue of a process that dies.
 import { withPort } from '../../core/config';
-import { addWebProcesses, addCheckFigures, addVarnishFigures, addWorkerLag, listenAdmin, openMetrics } from '../admin';
-import { adminRoutes } from '../ai_usage_ingest';
-import { checkFigures } from '../../models/observer/claim';
-import { poolSizeThatFits } from '../../platform/connection_budget';
-import { mailPages } from '../mail_pages';
+import {
+  addWebProcesses,
+  addCheckFigures,
+  addVarnishFigures,
+  addWorkerLag,
+  listenAdmin,
+  openMetrics,
+} from '../http/admin';
+import { adminRoutes } from '../http/ai_usage_ingest';
+import { checkFigures } from '../../models/observers/observer/claim';
+import { poolSizeThatFits } from '../platform/connection_budget';
+import { mailPages } from '../http/mail_pages';
 import { metricSum } from './metrics';
 import { startWebProcesses } from './web_processes';
-import type { Platform } from '../../platform/platform';
+import type { Platform } from '../platform/platform';
 import type { Running } from '../program';
 import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
 

@@ -6,12 +6,12 @@ import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Config } from '../../core/config';
 import { Problem } from '../../core/errors';
-import { createLog, sharedOutput, type Logger } from '../../core/log';
+import { createLog, sharedOutput, type Logger } from '../../core/log/log';
 import { StartupError } from '../../core/startup_error';
 import type { Attempts } from '../../rest/rate_limit';
-import { openMetrics, type Metrics } from '../admin';
+import { openMetrics, type Metrics } from '../http/admin';
 import type { FromWeb, ToWeb } from './messages';
-import { joinPlatform, type Platform } from '../../platform/platform';
+import { joinPlatform, type Platform } from '../platform/platform';
 import { exitOnSignal, stopOnSignal } from '../program';
 import { buildFaces, closable, openWeb } from '../service';
 

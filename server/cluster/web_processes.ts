@@ -1,6 +1,6 @@
 // The processes that serve the API: started, restarted when they end, stopped together.
 import cluster, { type Worker } from 'node:cluster';
-import type { Logger } from '../../core/log';
+import type { Logger } from '../../core/log/log';
 import { StartupError } from '../../core/startup_error';
 import { watchHandover } from './handover';
 import type { FromWeb, MetricList, ToWeb } from './messages';

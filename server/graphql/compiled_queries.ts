@@ -16,8 +16,8 @@ import {
   type SourceLocation,
 } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
 import { querySchema } from './schema_query';
 
 /** What is kept of a text: that it was seen, that it is not for compiling, or its function. */

@@ -1,10 +1,10 @@
 // Errors of the GraphQL face: what a client may know of them, and the status and headers that go with them.
 import type { ApolloServerPlugin, GraphQLRequestContextWillSendResponse } from '@apollo/server';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import type { Context, ProjectAccess, Reply } from '../core/context';
-import { errors, problem, Problem, type ErrorCode } from '../core/errors';
+import type { Context, ProjectAccess, Reply } from '../../core/context';
+import { errors, problem, Problem, type ErrorCode } from '../../core/errors';
 import type { Platform } from '../platform/platform';
-import { challengeOf } from '../rest/problem';
+import { challengeOf } from '../../rest/problem';
 
 /** What became of a request, for the log. Apollo works on a copy of the context; the reply in it is the same. */
 export const outcomes = new WeakMap<Reply, { code: ErrorCode; project: ProjectAccess | null }>();

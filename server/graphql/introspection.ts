@@ -1,9 +1,9 @@
 // Queries for the schema itself take a thousand times as long as a read, and the schema is the same for everybody:
 // answers are kept by document. Who has a key pays points for them, strangers are counted by address.
 import { setImmediate } from 'node:timers/promises';
-import { requireBudget } from '../contract/guard';
-import type { Context } from '../core/context';
-import { limits } from '../core/limits';
+import { requireBudget } from '../../contract/guard';
+import type { Context } from '../../core/context';
+import { limits } from '../../core/limits';
 import type { Platform } from '../platform/platform';
 
 /** What a query was answered with. */

@@ -23,8 +23,8 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
 import { requireFlat } from './query_text';
 
 type Maybe<T> = T | undefined;

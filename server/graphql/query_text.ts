@@ -1,6 +1,6 @@
 // What can be told of a GraphQL text without reading it as one: a walk over its letters, a hundred times cheaper than
 // the parser.
-import { problem } from '../core/errors';
+import { problem } from '../../core/errors';
 
 /** Of brackets of all kinds: twice the levels that a query may have, and as much again for the values of arguments. */
 const NESTING_MAX = 64;

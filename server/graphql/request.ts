@@ -2,9 +2,9 @@
 // request.
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLRequest } from '@apollo/server';
-import type { Identity } from '../core/context';
-import { problem } from '../core/errors';
-import { readSessionCookie } from '../core/session_cookie';
+import type { Identity } from '../../core/context';
+import { problem } from '../../core/errors';
+import { readSessionCookie } from '../../core/accounts/session_cookie';
 import { authenticate } from '../platform/authenticate';
 import type { Platform } from '../platform/platform';
 

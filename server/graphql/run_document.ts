@@ -1,6 +1,6 @@
 // Runs one document for a caller that is no client of /graphql, with all the checks of the operations.
 import { graphql, type GraphQLSchema } from 'graphql';
-import type { Context } from '../core/context';
+import type { Context } from '../../core/context';
 
 /** @throws what the first of its operations throws */
 export async function runDocument(

@@ -1,11 +1,11 @@
 // What is asked without a key is paid by nobody, so it is counted by address: texts that were not answered before,
 // which are parsed and validated, and the fields that are run.
 import { createHash } from 'node:crypto';
-import type { Context } from '../core/context';
-import { problem } from '../core/errors';
-import { limits } from '../core/limits';
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { limits } from '../../core/limits';
 import type { Platform } from '../platform/platform';
-import { memoryLimiter } from '../rest/rate_limit';
+import { memoryLimiter } from '../../rest/rate_limit';
 
 export interface Strangers {
   /** Counts a text, before it is read. @throws rate_limited */

@@ -11,10 +11,10 @@ import {
   type GraphQLFormattedError,
   type GraphQLSchema,
 } from 'graphql';
-import type { Context } from '../core/context';
-import { abortOnDisconnect } from '../rest/disconnect';
-import { countStream, openEventStream, stopping, type EventStream } from '../rest/event_stream';
-import { asProblem } from '../rest/problem';
+import type { Context } from '../../core/context';
+import { abortOnDisconnect } from '../../rest/disconnect';
+import { countStream, openEventStream, stopping, type EventStream } from '../../rest/event_stream';
+import { asProblem } from '../../rest/problem';
 import { VARIABLE_ERRORS, type Executor } from './compiled_queries';
 import { outcomes, problemOf } from './errors';
 import type { Asked } from './request';

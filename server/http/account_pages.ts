@@ -1,16 +1,16 @@
 // Forms behind the links of mails: a new password, a confirmed address, an invitation. Each runs the operation of the
 // dashboard, with all its checks; a GET changes nothing, since programs follow links before people do.
 import express, { type ErrorRequestHandler, type Request, type Response, type Router } from 'express';
-import { escapeHtml } from '../core/html';
-import { ACCOUNT_PATHS } from '../core/account_paths';
-import type { Problem } from '../core/errors';
+import { escapeHtml } from '../../core/protocols/html';
+import { ACCOUNT_PATHS } from '../../core/mail/account_paths';
+import type { Problem } from '../../core/errors';
 import { identify, requireSameOrigin } from '../graphql/request';
 import { runDocument } from '../graphql/run_document';
 import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
-import type { Core } from '../resolvers';
-import { asProblem } from '../rest/problem';
-import { providerButtons } from './login/pages';
+import type { Core } from '../../resolvers';
+import { asProblem } from '../../rest/problem';
+import { providerButtons } from '../login/pages';
 import { sendFormPage, textOf } from './plain_page';
 
 /** Made when it is first called. */

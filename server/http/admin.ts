@@ -1,11 +1,11 @@
 // Metrics for Prometheus, on a port of their own that only this machine reaches.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { CheckCounts } from '../agents/check_loop';
-import type { VarnishNodeSetting } from '../core/setting_types';
-import { readVarnishCounters } from '../drivers/cdn/varnish/counters';
-import type { CheckFigures } from '../models/observer/claim';
-import { StartupError } from '../core/startup_error';
+import type { CheckCounts } from '../agents/observers/check_loop';
+import type { VarnishNodeSetting } from '../../core/setting_types';
+import { readVarnishCounters } from '../../drivers/varnish/counters';
+import type { CheckFigures } from '../../models/observers/observer/claim';
+import { StartupError } from '../../core/startup_error';
 import { listenErrorReason } from './http';
 import type { AdminPages } from './mail_pages';
 

@@ -2,10 +2,10 @@
 // operator. A batch is counted once, however often the gateway sends it.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { MODEL_ID } from '../core/ai_models';
-import { formats } from '../core/formats';
-import { limits } from '../core/limits';
-import { existingProjects, recordAiUsage, type UsageEvent } from '../models/ai_usage';
+import { MODEL_ID } from '../../core/catalog/ai_models';
+import { formats } from '../../core/formats/formats';
+import { limits } from '../../core/limits';
+import { existingProjects, recordAiUsage, type UsageEvent } from '../../models/ai/ai_usage';
 import type { Platform } from '../platform/platform';
 import type { AdminRoute } from './admin';
 

@@ -2,16 +2,16 @@
 // host, whichever process runs the databases.
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import type { Config } from '../core/config';
-import { problem, Problem } from '../core/errors';
-import { openBackupStore } from '../drivers/backup_store/open';
-import type { EngineDriver } from '../drivers/database';
-import { openBackupFile } from '../drivers/hosted_server/backups';
-import { openBackup as openPostgresqlBackup } from '../drivers/database/postgresql/backups';
-import type { PostgresqlContext } from '../drivers/database/postgresql/cluster';
-import { DriverError } from '../drivers/driver';
-import { signedBackup, type DownloadableBackup } from '../models/database_backup/download';
-import { asProblem, writeProblem } from '../rest/problem';
+import type { Config } from '../../core/config';
+import { problem, Problem } from '../../core/errors';
+import { openBackupStore } from '../../drivers/backup_store/open';
+import type { EngineDriver } from '../../drivers/database';
+import { openBackupFile } from '../../drivers/hosted_server/backups';
+import { openBackup as openPostgresqlBackup } from '../../drivers/database/postgresql/backups/backups';
+import type { PostgresqlContext } from '../../drivers/database/postgresql/cluster';
+import { DriverError } from '../../core/driver';
+import { signedBackup, type DownloadableBackup } from '../../models/databases/database_backup/download';
+import { asProblem, writeProblem } from '../../rest/problem';
 import type { Platform } from '../platform/platform';
 
 /** Answers GET and HEAD of DOWNLOAD_PATH and an id. */

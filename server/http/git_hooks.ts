@@ -1,15 +1,15 @@
 // Webhooks of Git providers, beside /v2: POST /hooks/git/{token}. The answer comes at once; a storm of the same
 // delivery becomes one look at the start and one at its end.
 import type { Request, RequestHandler } from 'express';
-import { problem } from '../core/errors';
-import { isSigned, readEvent, type HookEvent } from '../drivers/git_provider/webhook';
+import { problem } from '../../core/errors';
+import { isSigned, readEvent, type HookEvent } from '../../drivers/git_provider/webhook';
 import {
   applyChecks,
   applyPullRequest,
   applyPush,
   findHook,
   type HookTarget,
-} from '../models/git_integration/deliveries';
+} from '../../models/integrations/git_integration/deliveries';
 import type { Platform } from '../platform/platform';
 import { readRawBody, refuseRequest } from './raw_request';
 

@@ -1,10 +1,10 @@
 // Where Git providers send people back to after they have granted access. The grant is used only after the person has
 // confirmed for which project it is: a link that somebody else has sent must not connect an account by itself.
 import type { Request, RequestHandler, Response } from 'express';
-import { Problem } from '../core/errors';
-import { GIT_PROVIDER_TITLES, GitProviderError } from '../core/git_provider';
-import { finishGrant } from '../models/git_integration/finish_grant';
-import { findGrant, type PendingGrant } from '../models/git_integration/oauth';
+import { Problem } from '../../core/errors';
+import { GIT_PROVIDER_TITLES, GitProviderError } from '../../core/protocols/git_provider';
+import { finishGrant } from '../../models/integrations/git_integration/finish_grant';
+import { findGrant, type PendingGrant } from '../../models/integrations/git_integration/oauth';
 import type { Platform } from '../platform/platform';
 import { sendFormPage, textOf } from './plain_page';
 

@@ -8,13 +8,13 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
-import { mintRequestId } from '../core/ids';
-import { limits } from '../core/limits';
-import type { Config } from '../core/config';
-import { StartupError } from '../core/startup_error';
-import { problem, type Problem } from '../core/errors';
-import { writeProblem } from '../rest/problem';
-import { NOSNIFF } from '../rest/send_text';
+import { mintRequestId } from '../../core/ids';
+import { limits } from '../../core/limits';
+import type { Config } from '../../core/config';
+import { StartupError } from '../../core/startup_error';
+import { problem, type Problem } from '../../core/errors';
+import { writeProblem } from '../../rest/problem';
+import { NOSNIFF } from '../../rest/send_text';
 import { answerCors } from './cors';
 import { openDrain } from './drain';
 import { framingError } from './framing';

@@ -1,10 +1,10 @@
 // Links and pictures of tracked mail. A link leads only where its signature says.
 import type { RequestHandler } from 'express';
-import { readMailLink } from '../core/mail_links';
-import { problem } from '../core/errors';
-import { recordTracking } from '../models/mail/tracking';
+import { readMailLink } from '../../core/mail/mail_links';
+import { problem } from '../../core/errors';
+import { recordTracking } from '../../models/email/mail/tracking';
 import type { Platform } from '../platform/platform';
-import { writeProblem } from '../rest/problem';
+import { writeProblem } from '../../rest/problem';
 
 const PICTURE = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 

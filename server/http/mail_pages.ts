@@ -3,12 +3,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { escapeHtml } from '../core/html';
-import { mailDirectory } from '../core/mail_directory';
-import type { DkimRecord } from '../core/dkim';
-import { isPublished, type EmailFindings } from '../models/email_domain/instructions';
-import { readMessageStart } from '../drivers/mail/message_text';
-import { findMessage, latestMessages, type MessageWithText, type StoredMessage } from '../models/mail/sink';
+import { escapeHtml } from '../../core/protocols/html';
+import { mailDirectory } from '../../core/mail/mail_directory';
+import type { DkimRecord } from '../../core/protocols/dkim';
+import { isPublished, type EmailFindings } from '../../models/email/email_domain/instructions';
+import { readMessageStart } from '../../engines/mail/message/message_text';
+import { findMessage, latestMessages, type MessageWithText, type StoredMessage } from '../../models/email/mail/sink';
 import type { Platform } from '../platform/platform';
 
 export type AdminPages = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;

@@ -1,8 +1,8 @@
 // What probes of other regions ask for and report, beside /v2: POST /probe/checks and POST /probe/results, each with
 // the key of the probe. Reports are untrusted input.
 import type { Request, RequestHandler } from 'express';
-import type { UptimeCheck } from '../core/checks';
-import { problem } from '../core/errors';
+import type { UptimeCheck } from '../../core/protocols/checks';
+import { problem } from '../../core/errors';
 import {
   leaseIdOf,
   parseChecksRequest,
@@ -12,12 +12,12 @@ import {
   reportsOf,
   type ChecksAnswer,
   type ResultsAnswer,
-} from '../core/probe_protocol';
-import { parseProbeToken } from '../core/tokens';
-import { openUptime } from '../models/observer';
-import type { ClaimedCheck } from '../models/observer/claim';
-import { countReports, leaseChecks, type NumberedReport } from '../models/observer/probe_leases';
-import { findProbe, type Probe } from '../models/probe';
+} from '../../core/protocols/probe_protocol';
+import { parseProbeToken } from '../../core/accounts/tokens';
+import { openUptime } from '../../models/observers/observer';
+import type { ClaimedCheck } from '../../models/observers/observer/claim';
+import { countReports, leaseChecks, type NumberedReport } from '../../models/observers/observer/probe_leases';
+import { findProbe, type Probe } from '../../models/observers/probe';
 import { clientAddress } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import { readRawBody, refuseRequest } from './raw_request';

@@ -1,9 +1,9 @@
 // What routes beside the pipeline of REST have in common: the bytes of a body, and the problem that a failure is.
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
-import { Problem, problem } from '../core/errors';
+import { Problem, problem } from '../../core/errors';
 import type { Platform } from '../platform/platform';
-import { asProblem, writeProblem } from '../rest/problem';
+import { asProblem, writeProblem } from '../../rest/problem';
 
 /** The body as it came. @throws payload_too_large */
 export function readRawBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {

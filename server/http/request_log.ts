@@ -1,9 +1,9 @@
 // What is noted of each request when it is finished.
 import type { IncomingMessage } from 'node:http';
-import { errors } from '../core/errors';
-import { plainLog } from '../core/log';
+import { errors } from '../../core/errors';
+import { plainLog } from '../../core/log/log';
 import type { Platform } from '../platform/platform';
-import type { RestEntry } from '../rest/exchange';
+import type { RestEntry } from '../../rest/exchange';
 import type { Metrics } from './admin';
 
 /** Notes a finished request: a line of the log, its metrics, and a refusal for the activity log. */

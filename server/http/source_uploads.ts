@@ -2,14 +2,19 @@
 // the host unpacks from while they come, checked, and noted in their rows.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { problem, Problem } from '../core/errors';
-import { limits } from '../core/limits';
-import { driverContext } from '../drivers/driver';
-import { checkArchive } from '../drivers/source/archive/unpack';
-import { SourceError } from '../drivers/source';
-import { BodyTooLarge, openSourceUploads, type ReceivedFile, type UploadFiles } from '../drivers/source/upload_files';
-import { requireDiskOfHost } from '../models/source_upload';
-import { isUploadAddress, UPLOAD_PATH } from '../models/source_upload/address';
+import { problem, Problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import { driverContext } from '../../core/driver';
+import { checkArchive } from '../../drivers/source/archive/unpack';
+import { SourceError } from '../../drivers/source';
+import {
+  BodyTooLarge,
+  openSourceUploads,
+  type ReceivedFile,
+  type UploadFiles,
+} from '../../drivers/source/upload_files';
+import { requireDiskOfHost } from '../../models/deployments/source_upload';
+import { isUploadAddress, UPLOAD_PATH } from '../../models/deployments/source_upload/address';
 import {
   claimUpload,
   finishUpload,
@@ -17,10 +22,10 @@ import {
   RENEW_MS,
   renewClaim,
   type ClaimedUpload,
-} from '../models/source_upload/work';
+} from '../../models/deployments/source_upload/work';
 import type { Platform } from '../platform/platform';
-import { asProblem, writeProblem } from '../rest/problem';
-import { isDiskFull } from '../drivers/source/failure';
+import { asProblem, writeProblem } from '../../rest/problem';
+import { isDiskFull } from '../../drivers/source/failure';
 
 /** How long a sender may be silent. */
 const SILENCE_MS = 30_000;

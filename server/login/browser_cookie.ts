@@ -2,9 +2,9 @@
 // else's code would log a person in as somebody else.
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../../core/config';
-import { hostCookie, readHostCookie } from '../../core/host_cookie';
-import { mintSecret } from '../../core/tokens';
-import { ATTEMPT_MINUTES } from '../../models/login/attempt';
+import { hostCookie, readHostCookie } from '../../core/accounts/host_cookie';
+import { mintSecret } from '../../core/accounts/tokens';
+import { ATTEMPT_MINUTES } from '../../models/identity/login/attempt';
 
 const NAME = 'platform_login';
 const FORM = /^lgb_[\w-]{43}$/;

@@ -1,7 +1,7 @@
 // Pages for logging in: plain HTML, usable without scripts.
-import { LOGIN_PATHS } from '../../core/account_paths';
+import { LOGIN_PATHS } from '../../core/mail/account_paths';
 import type { Config } from '../../core/config';
-import { escapeHtml } from '../../core/html';
+import { escapeHtml } from '../../core/protocols/html';
 
 type Methods = Pick<Config, 'loginPassword' | 'loginProviders'>;
 

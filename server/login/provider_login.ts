@@ -1,20 +1,26 @@
 // A login at another provider: to it, back from it, and a two-factor code of ours where the provider has asked for no
 // second factor.
-import { LOGIN_PATHS, loginCallbackPath, ownPath } from '../../core/account_paths';
+import { LOGIN_PATHS, loginCallbackPath, ownPath } from '../../core/mail/account_paths';
 import type { Context } from '../../core/context';
 import { Problem, problem } from '../../core/errors';
-import { escapeHtml } from '../../core/html';
+import { escapeHtml } from '../../core/protocols/html';
 import {
   mintLoginChecks,
   type LoginProviderClient,
   type LoginProviderSetting,
   type ProvidedLogin,
-} from '../../core/login_provider';
-import { mintSecret } from '../../core/tokens';
-import { requireSameOrigin } from '../../graphql/request';
-import { recordActivity } from '../../models/activity';
+} from '../../core/accounts/login_provider';
+import { mintSecret } from '../../core/accounts/tokens';
+import { requireSameOrigin } from '../graphql/request';
+import { recordActivity } from '../../models/projects/activity';
 import { noteChange } from '../../models/base/row';
-import { findAttempt, saveAttempt, takeAttempt, type LoginAttempt, type PendingCode } from '../../models/login/attempt';
+import {
+  findAttempt,
+  saveAttempt,
+  takeAttempt,
+  type LoginAttempt,
+  type PendingCode,
+} from '../../models/identity/login/attempt';
 import {
   createInvitedUser,
   linkLogin,
@@ -22,11 +28,11 @@ import {
   matchLogin,
   noteLoginUse,
   userOfLogin,
-} from '../../models/login/linked_login';
-import { startSession } from '../../models/session';
-import { requireSecondFactor } from '../../models/two_factor';
-import { findUserById, requirePassword, type UserRow } from '../../models/user';
-import { textOf } from '../plain_page';
+} from '../../models/identity/login/linked_login';
+import { startSession } from '../../models/identity/session';
+import { requireSecondFactor } from '../../models/identity/two_factor';
+import { findUserById, requirePassword, type UserRow } from '../../models/identity/user';
+import { textOf } from '../http/plain_page';
 import { browserCookie, readBrowserSecret } from './browser_cookie';
 import { codeForm } from './pages';
 import { goOn, failureText, requireProvider, showPage, type Visit } from './visit';

@@ -1,14 +1,14 @@
 // Routes of the pages for logging in, and for the logins at other providers that belong to a person.
 import express, { type Request, type Response, type Router } from 'express';
-import { LOGIN_PATHS, ownPath } from '../../core/account_paths';
+import { LOGIN_PATHS, ownPath } from '../../core/mail/account_paths';
 import { Problem, problem } from '../../core/errors';
-import { requireSameOrigin } from '../../graphql/request';
-import { runDocument } from '../../graphql/run_document';
-import { listLinkedLogins, titleOf } from '../../models/login/linked_login';
-import { currentUser } from '../../models/user';
-import type { Platform } from '../../platform/platform';
+import { requireSameOrigin } from '../graphql/request';
+import { runDocument } from '../graphql/run_document';
+import { listLinkedLogins, titleOf } from '../../models/identity/login/linked_login';
+import { currentUser } from '../../models/identity/user';
+import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
-import { textOf } from '../plain_page';
+import { textOf } from '../http/plain_page';
 import { linkedLogins, loginForms } from './pages';
 import { beginLogin, finishLogin, finishWithCode } from './provider_login';
 import { goOn, openVisit, failureText, showFailure, showPage, type Visit } from './visit';

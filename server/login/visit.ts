@@ -1,17 +1,17 @@
 // A request for one of the pages for logging in: who asks, and how it is answered.
 import type { Request, Response } from 'express';
-import { LOGIN_PATHS } from '../../core/account_paths';
+import { LOGIN_PATHS } from '../../core/mail/account_paths';
 import type { Context } from '../../core/context';
 import type { Problem } from '../../core/errors';
 import { problem } from '../../core/errors';
-import { LoginProviderError, type LoginProviderSetting } from '../../core/login_provider';
-import { readSessionCookie } from '../../core/session_cookie';
-import { LoginRefusal } from '../../models/login/linked_login';
-import { requestContext } from '../../platform/context';
-import type { Platform } from '../../platform/platform';
+import { LoginProviderError, type LoginProviderSetting } from '../../core/accounts/login_provider';
+import { readSessionCookie } from '../../core/accounts/session_cookie';
+import { LoginRefusal } from '../../models/identity/login/linked_login';
+import { requestContext } from '../platform/context';
+import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { asProblem } from '../../rest/problem';
-import { formPage, sendFormPage } from '../plain_page';
+import { formPage, sendFormPage } from '../http/plain_page';
 import { browserSecret } from './browser_cookie';
 
 export interface Visit {

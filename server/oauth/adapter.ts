@@ -1,7 +1,7 @@
-// How oidc-provider keeps what it remembers: models/oauth/records.ts.
+// How oidc-provider keeps what it remembers: models/identity/oauth/records.ts.
 
 import type { Context } from '../../core/context';
-import { endConnection, extendConnection } from '../../models/oauth/connection';
+import { endConnection, extendConnection } from '../../models/identity/oauth/connection';
 import {
   consumeRecord,
   destroyRecord,
@@ -10,7 +10,7 @@ import {
   findRecordByUserCode,
   isPolledTooSoon,
   saveRecord,
-} from '../../models/oauth/records';
+} from '../../models/identity/oauth/records';
 import type { Adapter, AdapterConstructor, AdapterPayload } from './types';
 
 /** Tokens whose value is nowhere but with the client: what is found by it gets it back. */

@@ -8,12 +8,12 @@ import {
   OAUTH_PATHS,
   publicClient,
   REFRESH_DAYS,
-} from '../../core/oauth';
-import { isScope, scopes } from '../../core/scopes';
-import { readSessionCookie } from '../../core/session_cookie';
-import { isActivePerson } from '../../models/oauth/connection';
-import { clientAddress } from '../../platform/context';
-import type { Platform } from '../../platform/platform';
+} from '../../core/accounts/oauth';
+import { isScope, scopes } from '../../core/accounts/scopes';
+import { readSessionCookie } from '../../core/accounts/session_cookie';
+import { isActivePerson } from '../../models/identity/oauth/connection';
+import { clientAddress } from '../platform/context';
+import type { Platform } from '../platform/platform';
 import { adapterClass, type Surroundings } from './adapter';
 import { devicePages, errorPage } from './pages';
 import type { Configuration, OauthContext, OidcModule, Policy } from './types';

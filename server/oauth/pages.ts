@@ -1,8 +1,8 @@
 // Pages of the authorisation server: plain HTML, usable without scripts.
-import { LOOPBACK } from '../../core/oauth';
-import { scopes as knownScopes, type Scope } from '../../core/scopes';
-import { escapeHtml } from '../../core/html';
-import { formPage } from '../plain_page';
+import { LOOPBACK } from '../../core/accounts/oauth';
+import { scopes as knownScopes, type Scope } from '../../core/accounts/scopes';
+import { escapeHtml } from '../../core/protocols/html';
+import { formPage } from '../http/plain_page';
 import { noteGuess } from './guesses';
 import type { OauthContext } from './types';
 

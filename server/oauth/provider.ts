@@ -2,11 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
-import { OAUTH_PATHS } from '../../core/oauth';
-import { mintToken } from '../../core/tokens';
-import { makeContext, requestContext } from '../../platform/context';
-import type { Platform } from '../../platform/platform';
-import { readRawBody } from '../raw_request';
+import { OAUTH_PATHS } from '../../core/accounts/oauth';
+import { mintToken } from '../../core/accounts/tokens';
+import { makeContext, requestContext } from '../platform/context';
+import type { Platform } from '../platform/platform';
+import { readRawBody } from '../http/raw_request';
 import type { Surroundings } from './adapter';
 import { providerConfiguration } from './configuration';
 import { noteGuess } from './guesses';

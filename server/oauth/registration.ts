@@ -1,12 +1,12 @@
 // Programs that register themselves (RFC 7591), where OAUTH_REGISTRATION is on.
 import type { Request, Response } from 'express';
-import { parseRegistration, RegistrationError, type Registration } from '../../core/client_registration';
+import { parseRegistration, RegistrationError, type Registration } from '../../core/accounts/client_registration';
 import { Problem } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { registerOauthClient } from '../../models/oauth/client';
-import { requestContext } from '../../platform/context';
-import type { Platform } from '../../platform/platform';
-import { readRawBody, refuseRequest } from '../raw_request';
+import { registerOauthClient } from '../../models/identity/oauth/client';
+import { requestContext } from '../platform/context';
+import type { Platform } from '../platform/platform';
+import { readRawBody, refuseRequest } from '../http/raw_request';
 
 /** Answers with what is kept of the request, which may be less than the program has asked for (section 3.2.1). */
 export async function registerClient(platform: Platform, request: Request, response: Response): Promise<void> {

@@ -7,13 +7,13 @@ import {
   resourceMetadata,
   SERVER_METADATA_PATH,
   serverMetadata,
-} from '../../core/oauth';
-import { clientAddress } from '../../platform/context';
-import type { Platform } from '../../platform/platform';
+} from '../../core/accounts/oauth';
+import { clientAddress } from '../platform/context';
+import type { Platform } from '../platform/platform';
 import type { Core } from '../../resolvers';
 import { asProblem } from '../../rest/problem';
-import { sendFormPage } from '../plain_page';
-import { refuseRequest } from '../raw_request';
+import { sendFormPage } from '../http/plain_page';
+import { refuseRequest } from '../http/raw_request';
 import { wasGuess } from './guesses';
 import { askPerson } from './interaction';
 import { registerClient } from './registration';

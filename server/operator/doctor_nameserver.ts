@@ -1,12 +1,12 @@
 // Whether DNS zones are answered, or can be. The API goes on without it, so what is wrong is a warning.
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
-import type { Config } from '../core/config';
-import { dnsPortsOf } from '../core/dns_ports';
-import { dnsQuestions } from '../drivers/dns';
-import { driverContext } from '../drivers/driver';
-import { openPowerdns } from '../drivers/nameserver/powerdns/driver';
-import { listenErrorReason } from '../server/http';
+import type { Config } from '../../core/config';
+import { dnsPortsOf } from '../../core/protocols/dns_ports';
+import { dnsQuestions } from '../../core/protocols/dns';
+import { driverContext } from '../../core/driver';
+import { openPowerdns } from '../../drivers/powerdns/driver';
+import { listenErrorReason } from '../http/http';
 import type { Finding } from './finding';
 
 const CHECK = 'name server';

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Config } from '../core/config';
-import { networkFailure, openNetworks, resolverOpenings } from '../drivers/network/open';
-import { networkObstacle } from '../drivers/runtime/network_obstacle';
+import type { Config } from '../../core/config';
+import { networkFailure, openNetworks, resolverOpenings } from '../../drivers/network/open';
+import { networkObstacle } from '../../drivers/runtime/network_obstacle';
 import type { Finding } from './finding';
 
 const CHECK = 'networks of projects';

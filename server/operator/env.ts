@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Context, ProjectAccess } from '../core/context';
-import { Problem, type FieldError } from '../core/errors';
-import { recordActivity } from '../models/activity';
-import { Application } from '../models/application';
-import { setVariables, type VariableSetting } from '../models/environment_variable/batch';
-import { named } from '../db/statement';
-import type * as OfResolvers from '../resolvers';
+import type { Context, ProjectAccess } from '../../core/context';
+import { Problem, type FieldError } from '../../core/errors';
+import { recordActivity } from '../../models/projects/activity';
+import { Application } from '../../models/applications/application';
+import { setVariables, type VariableSetting } from '../../models/environment/environment_variable/batch';
+import { named } from '../../db/statement';
+import type * as OfResolvers from '../../resolvers';
 import { CommandError, UsageError, type Command, type Input } from './command';
 import { parseEnvFile } from './env_file';
 import { actAsOperator, inDatabase } from './open';
@@ -79,7 +79,7 @@ async function selectProjectOf(ctx: Context, application: string): Promise<void>
 
 /** As the API validates them. @throws CommandError with all mistakes, by key */
 function validated(input: Input, variables: VariableSetting[]): VariableSetting[] {
-  const { buildCore } = load('../resolvers') as typeof OfResolvers;
+  const { buildCore } = load('../../resolvers') as typeof OfResolvers;
   const operation = buildCore().operations.get('setEnvironmentVariables');
   try {
     const args = operation?.validate({ id: input.argument, input: { variables } });

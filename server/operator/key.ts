@@ -1,7 +1,7 @@
-import { formats } from '../core/formats';
-import { scopes as knownScopes } from '../core/scopes';
-import * as keys from '../models/api_key';
-import { named } from '../db/statement';
+import { formats } from '../../core/formats/formats';
+import { scopes as knownScopes } from '../../core/accounts/scopes';
+import * as keys from '../../models/identity/api_key';
+import { named } from '../../db/statement';
 import { CommandError, UsageError, type Command, type Input, type Output } from './command';
 import { actAs, inDatabase } from './open';
 

@@ -2,8 +2,8 @@
 // The operator's command: users, keys, projects, variables, probes, routes, doctor. Exit code 1: could not be done;
 // 2: wrong command line.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { Problem, type FieldError } from '../core/errors';
-import { StartupError } from '../core/startup_error';
+import { Problem, type FieldError } from '../../core/errors';
+import { StartupError } from '../../core/startup_error';
 import { CommandError, UsageError, type Command, type Input } from './command';
 import { commands as doctor } from './doctor';
 import { commands as env } from './env';

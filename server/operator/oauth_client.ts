@@ -1,6 +1,6 @@
-import { formats } from '../core/formats';
-import { isRedirectUri } from '../core/oauth';
-import { createOauthClient, deleteOauthClient, listOauthClients } from '../models/oauth/client';
+import { formats } from '../../core/formats/formats';
+import { isRedirectUri } from '../../core/accounts/oauth';
+import { createOauthClient, deleteOauthClient, listOauthClients } from '../../models/identity/oauth/client';
 import { CommandError, UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
 

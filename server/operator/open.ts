@@ -1,10 +1,10 @@
 // The database of the service, opened the same way: by DATABASE_URL, else the embedded server of the data directory.
 import { createRequire } from 'node:module';
-import { loadConfig } from '../core/config';
-import type { Context, Identity, ProjectAccess } from '../core/context';
-import { mintRequestId } from '../core/ids';
-import { createLog } from '../core/log';
-import { findUser, type UserRow } from '../models/user';
+import { loadConfig } from '../../core/config';
+import type { Context, Identity, ProjectAccess } from '../../core/context';
+import { mintRequestId } from '../../core/ids';
+import { createLog } from '../../core/log/log';
+import { findUser, type UserRow } from '../../models/identity/user';
 import type * as OfContext from '../platform/context';
 import type * as OfPlatform from '../platform/platform';
 import { CommandError } from './command';

@@ -1,7 +1,7 @@
 // Passwords come from standard input or are made here: never from the command line, which other users of the machine
 // can read.
 import { randomBytes } from 'node:crypto';
-import { passwordProblem } from '../core/passwords';
+import { passwordProblem } from '../../core/accounts/passwords';
 import { CommandError, type Input, type Option } from './command';
 
 export const passwordOption: Record<string, Option> = {

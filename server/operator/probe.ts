@@ -1,6 +1,6 @@
-import { loadConfig } from '../core/config';
-import { formats } from '../core/formats';
-import { createProbe, listProbes, revokeProbe } from '../models/probe';
+import { loadConfig } from '../../core/config';
+import { formats } from '../../core/formats/formats';
+import { createProbe, listProbes, revokeProbe } from '../../models/observers/probe';
 import { CommandError, UsageError, type Command, type Input, type Output } from './command';
 import { inDatabase } from './open';
 

@@ -1,6 +1,6 @@
-import { formats } from '../core/formats';
-import { Project } from '../models/project';
-import { named } from '../db/statement';
+import { formats } from '../../core/formats/formats';
+import { Project } from '../../models/projects/project';
+import { named } from '../../db/statement';
 import { UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 

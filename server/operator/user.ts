@@ -1,8 +1,8 @@
-import { formats } from '../core/formats';
-import { hashPassword } from '../core/passwords';
-import { awaitLink } from '../models/login/linked_login';
-import { createUser, findUser, resetTwoFactor, setPassword } from '../models/user';
-import { named } from '../db/statement';
+import { formats } from '../../core/formats/formats';
+import { hashPassword } from '../../core/accounts/passwords';
+import { awaitLink } from '../../models/identity/login/linked_login';
+import { createUser, findUser, resetTwoFactor, setPassword } from '../../models/identity/user';
+import { named } from '../../db/statement';
 import { CommandError, UsageError, type Command } from './command';
 import { actAs, inDatabase } from './open';
 import { choosePassword, passwordOption } from './password';

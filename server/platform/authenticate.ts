@@ -1,5 +1,5 @@
-import type { Identity } from '../core/context';
-import { Problem, problem } from '../core/errors';
+import type { Identity } from '../../core/context';
+import { Problem, problem } from '../../core/errors';
 import type { Platform } from './platform';
 
 /**

@@ -1,9 +1,9 @@
 // How many connections to PostgreSQL an installation with several processes opens, and how it keeps to what the server
 // has.
-import type { Config } from '../core/config';
-import type { Sql } from '../core/context';
-import { StartupError } from '../core/startup_error';
-import { named } from '../db/statement';
+import type { Config } from '../../core/config';
+import type { Sql } from '../../core/context';
+import { StartupError } from '../../core/startup_error';
+import { named } from '../../db/statement';
 
 /** Besides the pool, each process that serves the API listens. */
 const BESIDE_POOL_OF_WEB = 1;

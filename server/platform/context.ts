@@ -1,10 +1,10 @@
 // Makes the context of a request: see core/context.ts for what travels in it.
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Context, Sql } from '../core/context';
-import type { Session } from '../db/control_database';
-import { isDeadlock } from '../db/errors';
-import { named } from '../db/statement';
+import type { Context, Sql } from '../../core/context';
+import type { Session } from '../../db/control_database';
+import { isDeadlock } from '../../db/errors';
+import { named } from '../../db/statement';
 import type { Platform } from './platform';
 
 const NOTIFY = named(`select pg_notify('forget', $1)`);

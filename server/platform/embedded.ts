@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { StartupError } from '../core/startup_error';
+import { StartupError } from '../../core/startup_error';
 import { type Cluster, prepareCluster } from './embedded/cluster';
 import { engineUser } from './embedded/engine_user';
 import {

@@ -1,10 +1,10 @@
 // Identities and accesses, cached for at most two seconds and forgotten at once after a NOTIFY:
 // a revoked key stops here immediately, and within two seconds on a replica that missed the message.
-import type { Identity, ProjectAccess, Sql } from '../core/context';
-import { problem, type Problem } from '../core/errors';
-import { limits } from '../core/limits';
-import type { Logger } from '../core/log';
-import { parseToken, sha256 } from '../core/tokens';
+import type { Identity, ProjectAccess, Sql } from '../../core/context';
+import { problem, type Problem } from '../../core/errors';
+import { limits } from '../../core/limits';
+import type { Logger } from '../../core/log/log';
+import { parseToken, sha256 } from '../../core/accounts/tokens';
 import {
   accessTokenIdentity,
   keyIdentity,
@@ -13,7 +13,7 @@ import {
   projectAccess,
   sessionIdentity,
   sessionIdentityById,
-} from '../models/identity';
+} from '../../models/identity/identity';
 import { expiringCache } from './expiring_cache';
 import { openUseRecorder } from './use_recorder';
 

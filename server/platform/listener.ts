@@ -1,6 +1,6 @@
 // One connection that listens to NOTIFY and comes back by itself.
 import { Client } from 'pg';
-import type { Logger } from '../core/log';
+import type { Logger } from '../../core/log/log';
 
 export interface Listener {
   close(): Promise<void>;

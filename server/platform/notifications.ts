@@ -1,6 +1,6 @@
 // Notifications of PostgreSQL (NOTIFY), for those in this process who wait for them.
 import { EventEmitter } from 'node:events';
-import type { Notifications } from '../core/context';
+import type { Notifications } from '../../core/context';
 
 export interface NotificationHub extends Notifications {
   publish(channel: string, key: string): void;

@@ -1,22 +1,22 @@
 // Everything that a process holds while it runs: database, secrets, caches, probes. Opened once, closed in reverse.
 import path from 'node:path';
-import type { Config } from '../core/config';
-import type { Limiter, Probes } from '../core/context';
-import { loadAiModels, type AiModelRow } from '../core/ai_models';
-import type { HostFacts, PresetDefinition } from '../core/catalogs';
-import type { EngineFacts } from '../core/host_facts';
-import { presetsWith } from '../core/presets';
-import { cursorCodec, type CursorCodec } from '../core/cursor';
-import { createLog, type Logger } from '../core/log';
-import { loadKeyRing, secretBox, type SecretBox } from '../core/secrets';
-import { StartupError } from '../core/startup_error';
-import { engineFacts, hostFacts } from '../drivers/host';
-import { allJobs } from '../jobs/all_jobs';
-import { describeTables, openControlDatabase, type ControlDatabase } from '../db/control_database';
-import { lagSeconds } from '../db/lease';
-import { migrate, pendingMigrations } from '../db/migrate';
-import { named } from '../db/statement';
-import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../rest/rate_limit';
+import type { Config } from '../../core/config';
+import type { Limiter, Probes } from '../../core/context';
+import { loadAiModels, type AiModelRow } from '../../core/catalog/ai_models';
+import type { HostFacts, PresetDefinition } from '../../core/catalog/catalogs';
+import type { EngineFacts } from '../../core/catalog/host_facts';
+import { presetsWith } from '../../core/catalog/presets';
+import { cursorCodec, type CursorCodec } from '../../core/cursor';
+import { createLog, type Logger } from '../../core/log/log';
+import { loadKeyRing, secretBox, type SecretBox } from '../../core/secrets';
+import { StartupError } from '../../core/startup_error';
+import { engineFacts, hostFacts } from '../../drivers/host';
+import { allJobs } from '../../jobs/all_jobs';
+import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
+import { lagSeconds } from '../../db/lease';
+import { migrate, pendingMigrations } from '../../db/migrate';
+import { named } from '../../db/statement';
+import { memoryLimiter, openAttempts, sharedLimiter, type Attempts } from '../../rest/rate_limit';
 import { connectionFlags } from './connection_budget';
 import { openEmbedded } from './embedded';
 import { openIdentities, type Identities } from './identities';
@@ -53,7 +53,7 @@ export interface Platform {
   close(): Promise<void>;
 }
 
-export const MIGRATIONS = path.resolve(__dirname, '../migrations');
+export const MIGRATIONS = path.resolve(__dirname, '../../migrations');
 
 /**
  * Opens the database (embedded without DATABASE_URL), migrates it, and everything on top.

@@ -1,19 +1,19 @@
 // What a request may ask the outside world (docs/decisions/rules.md §2): read-only, and over after a few seconds.
-import { isPublicAddress } from '../core/addresses';
-import type { Config } from '../core/config';
-import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../core/context';
-import { limits } from '../core/limits';
-import type { LoginProviderClient } from '../core/login_provider';
-import { dnsQuestions } from '../drivers/dns';
-import { driverContext, DriverError } from '../drivers/driver';
-import { openGitProviders, type GitProviders } from '../drivers/git_provider';
-import { openLoginProvider } from '../drivers/login_provider';
-import { openMonitor, type Monitor } from '../drivers/monitor';
-import { openObjectStorage } from '../drivers/object_storage/open';
-import { openOutbound, type Outbound } from '../drivers/outbound';
-import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../drivers/source';
-import { openSource } from '../drivers/source/git';
-import { openSourceUploads } from '../drivers/source/upload_files';
+import { isPublicAddress } from '../../core/protocols/addresses';
+import type { Config } from '../../core/config';
+import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../../core/context';
+import { limits } from '../../core/limits';
+import type { LoginProviderClient } from '../../core/accounts/login_provider';
+import { dnsQuestions } from '../../core/protocols/dns';
+import { driverContext, DriverError } from '../../core/driver';
+import { openGitProviders, type GitProviders } from '../../drivers/git_provider';
+import { openLoginProvider } from '../../drivers/login_provider';
+import { openMonitor, type Monitor } from '../../drivers/monitor';
+import { openObjectStorage } from '../../drivers/object_storage/open';
+import { openOutbound, type Outbound } from '../../core/outbound';
+import { SourceError, type GitRemote, type SourceDriver, type Revision } from '../../drivers/source';
+import { openSource } from '../../drivers/source/git';
+import { openSourceUploads } from '../../drivers/source/upload_files';
 import { zoneProbes } from './zone_probes';
 
 /** Opens nothing yet: the folder for sources is made when a repository is first asked. */

@@ -1,9 +1,9 @@
 // Refused calls, summed up per key, project, code and minute for the activity log (docs/decisions/rules.md §22). The
 // request log has each.
-import type { Identity } from '../core/context';
-import type { Logger } from '../core/log';
-import type { Sql } from '../core/context';
-import { recordRefusals, type Refusals } from '../models/activity';
+import type { Identity } from '../../core/context';
+import type { Logger } from '../../core/log/log';
+import type { Sql } from '../../core/context';
+import { recordRefusals, type Refusals } from '../../models/projects/activity';
 
 export interface RefusalCounter {
   count(identity: Identity, project: Refusals['project'], code: string): void;

@@ -10,7 +10,7 @@ import {
   verify,
   type KeyObject,
 } from 'node:crypto';
-import type { Sql } from '../core/context';
+import type { Sql } from '../../core/context';
 import type {
   RegistryAccess,
   RegistryAction,
@@ -18,14 +18,14 @@ import type {
   RegistryTokens,
   RepositoryName,
   Verdict,
-} from '../core/registry_content';
-import { isId } from '../core/ids';
-import type { Logger } from '../core/log';
-import { certificateFor } from '../drivers/certificates/authority';
-import type { SecretBox } from '../core/secrets';
-import { authorityFor } from '../models/authority';
-import { isPresent, markRobotsUsed, rightsOf, robotOf } from '../models/registry/rights';
-import { RobotAccount } from '../models/robot_account';
+} from '../../core/protocols/registry_content';
+import { isId } from '../../core/ids';
+import type { Logger } from '../../core/log/log';
+import { certificateFor } from '../../drivers/certificates/authority';
+import type { SecretBox } from '../../core/secrets';
+import { authorityFor } from '../../models/databases/authority';
+import { isPresent, markRobotsUsed, rightsOf, robotOf } from '../../models/registries/registry/rights';
+import { RobotAccount } from '../../models/registries/robot_account';
 import type { Platform } from './platform';
 import { openUseRecorder, type UseRecorder } from './use_recorder';
 

@@ -1,11 +1,11 @@
 // Questions about DNS zones to the servers of others.
 import type * as packet from 'dns-packet';
-import type { Config } from '../core/config';
-import type { FoundRecord, Probes } from '../core/context';
-import { limits } from '../core/limits';
-import { valueOfStrings } from '../core/text_strings';
-import type { DnsQuestions } from '../drivers/dns';
-import { DriverError, driverContext } from '../drivers/driver';
+import type { Config } from '../../core/config';
+import type { FoundRecord, Probes } from '../../core/context';
+import { limits } from '../../core/limits';
+import { valueOfStrings } from '../../core/protocols/text_strings';
+import type { DnsQuestions } from '../../core/protocols/dns';
+import { DriverError, driverContext } from '../../core/driver';
 import {
   readDelegation,
   readRecords,
@@ -13,7 +13,7 @@ import {
   ROOT_SERVERS,
   type Delegation,
   type DelegationOptions,
-} from '../drivers/nameserver/delegation';
+} from '../../engines/dns/delegation';
 
 export function zoneProbes({ dnsRoots, dnsDomain, dnsIps }: Config, questions: DnsQuestions): Probes['zone'] {
   const own = { domain: dnsDomain, addresses: dnsIps };

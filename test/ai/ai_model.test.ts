@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { loadAiModels } from '../core/ai_models';
-import { startService, type Answer, type TestService } from './support/service';
+import { loadAiModels } from '../../core/catalog/ai_models';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const changes = path.join(tmpdir(), `ai-models-${process.pid}.json`);
 

@@ -5,10 +5,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { startService, type Answer, type TestService } from './support/service';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const TOKEN = 'a-token-of-the-operator-0123456789';
-const ROOT = path.resolve(__dirname, '..');
+const ROOT = path.resolve(__dirname, '../..');
 const TODAY = new Date().toISOString().slice(0, 10);
 
 let service: TestService;
@@ -143,7 +143,7 @@ describe('listProjectAiUsage shows a ledger that', () => {
   });
 });
 
-describe('examples/ai-gateway', () => {
+describe('tools/examples/ai-gateway', () => {
   let upstream: Server;
   let gateway: ChildProcess;
   let address: string;
@@ -152,7 +152,7 @@ describe('examples/ai-gateway', () => {
   beforeAll(async () => {
     upstream = createServer((request, response) => void answerAsModel(request, response)).listen(0, '127.0.0.1');
     await once(upstream, 'listening');
-    gateway = spawn(process.execPath, [path.join(ROOT, 'examples/ai-gateway/gateway.mjs')], {
+    gateway = spawn(process.execPath, [path.join(ROOT, 'tools/examples/ai-gateway/gateway.mjs')], {
       env: {
         PATH: process.env.PATH,
         PORT: '0',

@@ -1,5 +1,5 @@
-import { startService } from './support/service';
-import { created, errorsOf, git, post, service, setUpApplications } from './support/application_cases';
+import { startService } from '../support/service';
+import { created, errorsOf, git, post, service, setUpApplications } from '../support/deployments/application_cases';
 
 setUpApplications();
 

@@ -1,6 +1,6 @@
 // Applications changed and deleted as rows (docs/contract/resources.md §3).
-import { startService } from './support/service';
-import { created, errorsOf, service, setUpApplications } from './support/application_cases';
+import { startService } from '../support/service';
+import { created, errorsOf, service, setUpApplications } from '../support/deployments/application_cases';
 
 setUpApplications();
 

@@ -1,7 +1,7 @@
 // Applications whose source is an image: pulled from the registry of this installation, run, followed and rolled back.
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from './support/deploy';
+import { eventually } from '../support/deployments/deploy';
 import {
   base,
   describeImages,
@@ -11,8 +11,8 @@ import {
   registryPort,
   service,
   setUpImages,
-} from './support/image_cases';
-import { pushImage, SERVE, siteLayer, tarOf } from './support/images';
+} from '../support/builds/image_cases';
+import { pushImage, SERVE, siteLayer, tarOf } from '../support/builds/images';
 
 /** Writes what the program finds into the site before it serves. */
 const REPORT =

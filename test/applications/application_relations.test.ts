@@ -1,5 +1,5 @@
 // What GraphQL shows beside an application: its newest deployment and its metrics.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 beforeAll(async () => {

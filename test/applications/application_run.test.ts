@@ -1,7 +1,8 @@
-// Start, stop and restart (docs/contract/resources.md §3.1): what a request writes. What becomes of it: test/deploy.
-import { variablesOfRelease } from '../models/release';
-import { deployed, type DeployedApplication } from './support/deployed';
-import { startService, type Answer, type TestService } from './support/service';
+// Start, stop and restart (docs/contract/resources.md §3.1): what a request writes. What becomes of it:
+// test/deployments.
+import { variablesOfRelease } from '../../models/deployments/release';
+import { deployed, type DeployedApplication } from '../support/deployments/deployed';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let serial = 0;

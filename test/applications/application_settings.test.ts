@@ -1,4 +1,4 @@
-import { startService, type Answer, type TestService } from './support/service';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let path: string;

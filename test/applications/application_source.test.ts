@@ -1,6 +1,6 @@
 // Where applications come from: the source and its rules (docs/contract/resources.md §3).
-import { startService, type Answer } from './support/service';
-import { created, errorsOf, git, post, service, setUpApplications } from './support/application_cases';
+import { startService, type Answer } from '../support/service';
+import { created, errorsOf, git, post, service, setUpApplications } from '../support/deployments/application_cases';
 
 setUpApplications();
 

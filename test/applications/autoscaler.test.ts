@@ -1,13 +1,18 @@
 /** @user any */
 // The autoscaler: its decision, sample by sample, and what a host measures and writes.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openAutoscaler, type Autoscaler } from '../agents/autoscaler';
-import { createLog } from '../core/log';
-import { driverContext } from '../drivers/driver';
-import type { Traffic } from '../drivers/ingress';
-import { decideInstances, SAMPLE_MS, withinWindow, type AutoscalerSample } from '../models/process/autoscale';
-import { openObserved, type Observed } from './support/observed';
-import { withinMs } from './support/runtime';
+import { openAutoscaler, type Autoscaler } from '../../server/agents/autoscaler';
+import { createLog } from '../../core/log/log';
+import { driverContext } from '../../core/driver';
+import type { Traffic } from '../../engines/ingress/ingress';
+import {
+  decideInstances,
+  SAMPLE_MS,
+  withinWindow,
+  type AutoscalerSample,
+} from '../../models/processes/process/autoscale';
+import { openObserved, type Observed } from '../support/observers/observed';
+import { withinMs } from '../support/builds/runtime';
 
 const POLICY = { min_instances: 1, max_instances: 8, metric: 'cpu', target: 50 } as const;
 const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value);

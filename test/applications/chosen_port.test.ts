@@ -1,7 +1,12 @@
 // Programs that know nothing of PORT: their port is found, or `http.port` says it, where instances have networks of
 // their own.
-import { eventually, startDeployService, type DeployService, type TestApplication } from './support/deploy';
-import { needs } from './support/programs';
+import {
+  eventually,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
+import { needs } from '../support/runner/programs';
 
 /** What the starters of frameworks are: their port stands in the program. */
 const program = (text: string): string =>

@@ -1,7 +1,7 @@
 // Instances as a list (docs/contract/resources.md §3.3): read only, filtered, each by its application.
-import { mintId } from '../core/ids';
-import { deployed, instanceOf, type DeployedApplication } from './support/deployed';
-import { startService, type TestService } from './support/service';
+import { mintId } from '../../core/ids';
+import { deployed, instanceOf, type DeployedApplication } from '../support/deployments/deployed';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let application: DeployedApplication;

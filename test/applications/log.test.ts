@@ -1,11 +1,11 @@
 // Logs of applications and deployments: pages, filters, and how long they are kept.
 import { Client } from 'pg';
-import { mintId } from '../core/ids';
-import { cleanMessage, levelOf } from '../core/log_line';
-import { appendLogLines, type LogLineInput } from '../models/log_line';
-import { rotateDays } from '../models/observation_day';
-import { deployed, instanceOf, type DeployedApplication } from './support/deployed';
-import { startService, type TestService } from './support/service';
+import { mintId } from '../../core/ids';
+import { cleanMessage, levelOf } from '../../core/log/log_line';
+import { appendLogLines, type LogLineInput } from '../../models/applications/log_line';
+import { rotateDays } from '../../models/observers/observation_day';
+import { deployed, instanceOf, type DeployedApplication } from '../support/deployments/deployed';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let application: DeployedApplication;

@@ -1,13 +1,13 @@
 // Readers who follow a log, and the plans of all that is asked of it.
 import { Client } from 'pg';
-import type { Context } from '../core/context';
-import { appendLogLines, type LogLineInput } from '../models/log_line';
-import type { LogScope } from '../models/log_line/conditions';
-import { logPage, type LogPageArguments } from '../models/log_line/page';
-import { linesAfter, type TailLine } from '../models/log_line/tail';
-import { makeContext } from '../platform/context';
-import { deployed, type DeployedApplication } from './support/deployed';
-import { startService, type TestService } from './support/service';
+import type { Context } from '../../core/context';
+import { appendLogLines, type LogLineInput } from '../../models/applications/log_line';
+import type { LogScope } from '../../models/applications/log_line/conditions';
+import { logPage, type LogPageArguments } from '../../models/applications/log_line/page';
+import { linesAfter, type TailLine } from '../../models/applications/log_line/tail';
+import { makeContext } from '../../server/platform/context';
+import { deployed, type DeployedApplication } from '../support/deployments/deployed';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let application: DeployedApplication;

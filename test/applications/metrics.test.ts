@@ -1,11 +1,11 @@
 // Metrics of applications: what is asked for, how it is cut and summed, and what is counted where.
-import { LATENCY_BOUNDS_MS } from '../core/latency';
-import { limits } from '../core/limits';
-import { mintId } from '../core/ids';
-import { addMetricPoints, type MetricPointInput } from '../models/metric_point';
-import { spanOf } from '../models/metric_point/span';
-import { deployed, type DeployedApplication } from './support/deployed';
-import { startService, type TestService } from './support/service';
+import { LATENCY_BOUNDS_MS } from '../../core/log/latency';
+import { limits } from '../../core/limits';
+import { mintId } from '../../core/ids';
+import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
+import { spanOf } from '../../models/applications/metric_point/span';
+import { deployed, type DeployedApplication } from '../support/deployments/deployed';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let application: DeployedApplication;

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { presetsWith } from '../core/presets';
-import { configuredApplication } from './support/deploy';
-import { base, describeImages, imageName, registry, service, setUpImages } from './support/image_cases';
-import { pushImage, siteLayer } from './support/images';
+import { presetsWith } from '../../core/catalog/presets';
+import { configuredApplication } from '../support/deployments/deploy';
+import { base, describeImages, imageName, registry, service, setUpImages } from '../support/builds/image_cases';
+import { pushImage, siteLayer } from '../support/builds/images';
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'presets-'));
 const file = path.join(directory, 'presets.json');

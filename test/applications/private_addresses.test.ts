@@ -1,10 +1,10 @@
 // Wherever users name a host: an address that is not public is refused in any form, when it is set and when it
 // changes.
-import { isPrivateHost } from '../core/addresses';
-import { eventually } from './support/deploy';
-import { startDnsServer, type DnsServer } from './support/dns_server';
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
+import { isPrivateHost } from '../../core/protocols/addresses';
+import { eventually } from '../support/deployments/deploy';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { freePort } from '../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let dns: DnsServer;

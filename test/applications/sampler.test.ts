@@ -2,15 +2,21 @@
 // What instances use and what the ingress counts, as columns of the row and as points.
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mintId } from '../core/ids';
-import { createLog } from '../core/log';
-import { driverContext } from '../drivers/driver';
-import type { IngressDriver, Traffic } from '../drivers/ingress';
-import { openIngress } from '../drivers/ingress/http';
-import { startSampler, type Sampler } from '../agents/sampler';
-import { countPoints, cpuPercent, networkBetween, trafficPoints, usagePoints } from '../agents/sampled_points';
-import { openObserved, type Observed } from './support/observed';
-import { withinMs } from './support/runtime';
+import { mintId } from '../../core/ids';
+import { createLog } from '../../core/log/log';
+import { driverContext } from '../../core/driver';
+import type { IngressDriver, Traffic } from '../../engines/ingress/ingress';
+import { openIngress } from '../../engines/ingress/http/http';
+import { startSampler, type Sampler } from '../../server/agents/sampler';
+import {
+  countPoints,
+  cpuPercent,
+  networkBetween,
+  trafficPoints,
+  usagePoints,
+} from '../../server/agents/sampled_points';
+import { openObserved, type Observed } from '../support/observers/observed';
+import { withinMs } from '../support/builds/runtime';
 
 let observed: Observed;
 let ingress: IngressDriver;

@@ -2,14 +2,14 @@
 // What units print comes into the log: attributed, once, in order; over kills, restarts and outages.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
-import { mintId } from '../core/ids';
-import { createLog } from '../core/log';
-import { openLogBudget } from '../core/log_budget';
-import { driverContext } from '../drivers/driver';
-import { openRouterLines } from '../agents/router_lines';
-import { startShipper, type Shipper } from '../agents/shipper';
-import { openObserved, startShipperProcess, type Observed } from './support/observed';
-import { until, withinMs } from './support/runtime';
+import { mintId } from '../../core/ids';
+import { createLog } from '../../core/log/log';
+import { openLogBudget } from '../../core/log/log_budget';
+import { driverContext } from '../../core/driver';
+import { openRouterLines } from '../../server/agents/router_lines';
+import { startShipper, type Shipper } from '../../server/agents/shipper';
+import { openObserved, startShipperProcess, type Observed } from '../support/observers/observed';
+import { until, withinMs } from '../support/builds/runtime';
 
 const log = createLog('silent');
 const budget = openLogBudget(1 << 20);

@@ -2,12 +2,12 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { openStoredRoutes, type StoredRoutes } from '../agents/stored_routes';
-import { openIngress } from '../drivers/ingress/http';
-import { driverContext } from '../drivers/driver';
-import { createLog } from '../core/log';
-import { ask, closeAll, mirror, openFront, routeOf } from './support/ingress';
-import { openTrial, type Trial } from './support/runtime';
+import { openStoredRoutes, type StoredRoutes } from '../../server/agents/stored_routes';
+import { openIngress } from '../../engines/ingress/http/http';
+import { driverContext } from '../../core/driver';
+import { createLog } from '../../core/log/log';
+import { ask, closeAll, mirror, openFront, routeOf } from '../support/ingress/ingress';
+import { openTrial, type Trial } from '../support/builds/runtime';
 
 jest.setTimeout(60_000);
 let directory: string;

@@ -1,11 +1,16 @@
-/** @tier heavy @quarter 3 @covers drivers/ingress jobs/instance */
+/** @tier heavy @quarter 3 @covers engines/ingress/ingress jobs/applications/instance */
 // Apps that leak, and hosts that have no room: no port, no connection, no disk.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { INGRESS_LIMITS } from '../../drivers/ingress/limits';
-import { nothingOrphaned } from '../support/bad_days';
-import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { nodeApp, webCommand } from '../support/repositories';
+import { INGRESS_LIMITS } from '../../engines/ingress/limits';
+import { nothingOrphaned } from '../support/processes/bad_days';
+import {
+  eventually,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
+import { nodeApp, webCommand } from '../support/git/repositories';
 
 const CONNECTIONS = Number(process.env.CONNECTIONS ?? 2_000);
 

@@ -1,9 +1,9 @@
-/** @tier heavy @quarter 1 @covers drivers/builder jobs/deployment */
+/** @tier heavy @quarter 1 @covers drivers/builder jobs/deployments/deployment */
 // Builds that want too much: each is ended at its limit and says so, the version before goes on, and nothing stays
 // behind.
-import { nothingOrphaned } from '../support/bad_days';
-import { startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { nodeApp } from '../support/repositories';
+import { nothingOrphaned } from '../support/processes/bad_days';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import { nodeApp } from '../support/git/repositories';
 
 const SECONDS = 12;
 

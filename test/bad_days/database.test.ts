@@ -3,10 +3,10 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openEmbedded, type Embedded } from '../../platform/embedded';
-import { makeDoor, nothingOrphaned, type Door } from '../support/bad_days';
-import { eventually, startDeployService, type DeployService } from '../support/deploy';
-import { nodeApp, procfileApp, webCommand } from '../support/repositories';
+import { openEmbedded, type Embedded } from '../../server/platform/embedded';
+import { makeDoor, nothingOrphaned, type Door } from '../support/processes/bad_days';
+import { eventually, startDeployService, type DeployService } from '../support/deployments/deploy';
+import { nodeApp, procfileApp, webCommand } from '../support/git/repositories';
 
 const AWAY_MS = 4_000;
 

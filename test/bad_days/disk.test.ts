@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, unlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { nothingOrphaned } from '../support/bad_days';
-import { startDeployService, type DeployService } from '../support/deploy';
-import { nodeApp } from '../support/repositories';
+import { nothingOrphaned } from '../support/processes/bad_days';
+import { startDeployService, type DeployService } from '../support/deployments/deploy';
+import { nodeApp } from '../support/git/repositories';
 
 const home = mkdtempSync(path.join(tmpdir(), 'platform-full-'));
 const runtimeDir = path.join(home, 'runtime');

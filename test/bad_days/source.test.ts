@@ -1,7 +1,12 @@
 // The repository is not what it was: gone, without the branch, with another history.
-import { nothingOrphaned, makeDoor, type Door } from '../support/bad_days';
-import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { nodeApp, procfileApp } from '../support/repositories';
+import { nothingOrphaned, makeDoor, type Door } from '../support/processes/bad_days';
+import {
+  eventually,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
+import { nodeApp, procfileApp } from '../support/git/repositories';
 
 let service: DeployService;
 let held: Door;

@@ -3,9 +3,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openEmbeddedCdn } from '../drivers/cdn/embedded/driver';
-import { describeCdnCache } from './conformance/cdn_cache';
-import { testEdgeOptions } from './support/cdn_bench';
+import { openEmbeddedCdn } from '../../engines/cdn/cache/driver';
+import { describeCdnCache } from '../conformance/cdn_cache';
+import { testEdgeOptions } from '../support/cdn/cdn_bench';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'cdn-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

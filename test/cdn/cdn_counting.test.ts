@@ -2,8 +2,8 @@
 // Operations: getCdnZoneMetrics.
 // Metrics of CDN zones are exact, by domain too; and what is no proper request is neither counted nor kept.
 import { connect } from 'node:net';
-import { activeZone, dns, ingressPort, origin, service, setUpCdn, visit, type Body } from './support/cdn_cases';
-import { eventually } from './support/deploy';
+import { activeZone, dns, ingressPort, origin, service, setUpCdn, visit, type Body } from '../support/cdn/cdn_cases';
+import { eventually } from '../support/deployments/deploy';
 
 setUpCdn();
 

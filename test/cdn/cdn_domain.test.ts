@@ -1,8 +1,8 @@
 /** @user any */
 // Operations: listCdnDomains, addCdnDomain, getCdnDomain, verifyCdnDomain, removeCdnDomain.
 // Custom domains of CDN zones: one record, which proves and leads.
-import { activeZone, dns, service, setUpCdn, visit } from './support/cdn_cases';
-import { eventually } from './support/deploy';
+import { activeZone, dns, service, setUpCdn, visit } from '../support/cdn/cdn_cases';
+import { eventually } from '../support/deployments/deploy';
 
 setUpCdn();
 

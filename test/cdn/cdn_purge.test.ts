@@ -1,7 +1,7 @@
 /** @user any */
 // Operations: listCdnPurges, createCdnPurge, getCdnPurge.
 // Purges: what is gone, and what stays.
-import { activeZone, purge, service, setUpCdn, visit } from './support/cdn_cases';
+import { activeZone, purge, service, setUpCdn, visit } from '../support/cdn/cdn_cases';
 
 setUpCdn();
 

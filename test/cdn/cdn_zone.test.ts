@@ -1,8 +1,8 @@
 /** @user any */
 // Operations: listCdnZones, createCdnZone, getCdnZone, updateCdnZone, deleteCdnZone, getCdnZoneMetrics.
 // CDN zones: the operations, and what the cache of the host answers for them.
-import { activeZone, newName, origin, service, setUpCdn, visit, type Body } from './support/cdn_cases';
-import { eventually } from './support/deploy';
+import { activeZone, newName, origin, service, setUpCdn, visit, type Body } from '../support/cdn/cdn_cases';
+import { eventually } from '../support/deployments/deploy';
 
 setUpCdn();
 

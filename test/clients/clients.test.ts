@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers jobs/database/trust.ts */
+/** @tier heavy @quarter 1 @covers jobs/databases/database/trust.ts */
 // Clients of databases that nobody adapted: the address as it is injected, and the environment of a sandbox, must be
 // enough to connect, encrypted and verified. npm run test:clients installs the clients of npm; those of Python are used
 // where the host has them, and skipped by name where it has not.
@@ -6,8 +6,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { trustVariables, writeTrustFiles } from '../../jobs/database/trust';
-import { hasEngine, openHall, type Hall } from '../support/database_hall';
+import { trustVariables, writeTrustFiles } from '../../jobs/databases/database/trust';
+import { hasEngine, openHall, type Hall } from '../support/databases/database_hall';
 
 const programs = path.join(__dirname, 'programs');
 const python = process.env.CLIENTS_PYTHON ?? 'python3';
@@ -74,7 +74,7 @@ for (const engine of ['postgresql', 'redis'] as const) {
   });
 }
 
-/** What a sandbox has, see jobs/database/trust.ts. */
+/** What a sandbox has, see jobs/databases/database/trust.ts. */
 async function environmentOf(id: string, engine: keyof typeof clients): Promise<Record<string, string>> {
   const { body } = await hall.call('GET', `/v2/databases/${id}/credentials`);
   const address: string = body.endpoints[0].connection_string;

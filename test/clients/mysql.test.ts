@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers jobs/database/trust.ts models/database/credentials.ts drivers/database/mariadb */
+/** @tier heavy @quarter 1 @covers jobs/databases/database models/databases/database drivers/database/mariadb */
 // Clients of MariaDB that nobody adapted: each connects by the address as it is injected, then with TLS, verified, as
 // docs/DATABASES.md says for it, by the file that a variable of the sandbox names; and refuses a server of another
 // authority. npm run install:clients installs those of npm and Go; those of other languages are used where the host has
@@ -7,9 +7,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { trustVariables, writeTrustFiles } from '../../jobs/database/trust';
-import { newCertificate } from '../support/database_server';
-import { hasEngine, openHall, type Hall } from '../support/database_hall';
+import { trustVariables, writeTrustFiles } from '../../jobs/databases/database/trust';
+import { newCertificate } from '../support/databases/database_server';
+import { hasEngine, openHall, type Hall } from '../support/databases/database_hall';
 
 const programs = path.join(__dirname, 'mysql');
 const python = process.env.CLIENTS_PYTHON ?? 'python3';
@@ -96,7 +96,7 @@ describeHere(hasEngine('mariadb') ? 'clients of MariaDB' : 'clients of MariaDB (
     rmSync(directory, { recursive: true, force: true });
   }, 60_000);
 
-  /** What a sandbox has, see jobs/database/trust.ts. */
+  /** What a sandbox has, see jobs/databases/database/trust.ts. */
   async function environment(address: string, certificate: string, name: string): Promise<Record<string, string>> {
     const files = await writeTrustFiles(path.join(directory, name), certificate);
     const variables = trustVariables([{ engine: 'mariadb', pooled: false }], files);

@@ -1,9 +1,9 @@
 // Every engine of CDN zones is a cache by the same rules.
 import http from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import { startCdnBench, type CdnBench, type Seen } from '../support/cdn_bench';
-import type { CdnEngine } from '../../drivers/cdn/edge/edge';
-import { eventually } from '../support/deploy';
+import { startCdnBench, type CdnBench, type Seen } from '../support/cdn/cdn_bench';
+import type { CdnEngine } from '../../engines/cdn/edge/edge';
+import { eventually } from '../support/deployments/deploy';
 import type { Rule, Step } from './cdn_rule';
 import { RULES } from './cdn_rules';
 import { describeCdnSafety } from './cdn_safety';

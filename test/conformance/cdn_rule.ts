@@ -1,5 +1,5 @@
 // The form of a rule of caches, and short words to write one down.
-import type { CdnCacheRules } from '../../drivers/cdn';
+import type { CdnCacheRules } from '../../engines/cdn/cdn';
 
 export interface OriginAnswer {
   status?: number;

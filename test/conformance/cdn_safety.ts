@@ -1,5 +1,5 @@
 // What visitors must not be able to do to a cache, in every engine of CDN zones.
-import type { CdnBench } from '../support/cdn_bench';
+import type { CdnBench } from '../support/cdn/cdn_bench';
 import { describeBreakOffs } from './cdn_safety_origins';
 
 const MINUTE = { 'cache-control': 'max-age=60' };

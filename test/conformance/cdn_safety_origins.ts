@@ -1,5 +1,5 @@
 // Origins that break off: nothing of theirs is ever kept as whole.
-import type { CdnBench } from '../support/cdn_bench';
+import type { CdnBench } from '../support/cdn/cdn_bench';
 import type { OriginAnswer } from './cdn_rule';
 
 const BODY = '0123456789'.repeat(1_000);

@@ -1,7 +1,7 @@
 // Starts a driver in a process of its own, to be killed with SIGKILL.
 import { spawn, spawnSync } from 'node:child_process';
 import path from 'node:path';
-import type { Desired, Fingerprint } from '../../drivers/driver';
+import type { Desired, Fingerprint } from '../../core/driver';
 
 /** How another process opens the same driver: `module` from the root of the project, a function in it, its argument. */
 export interface Recipe {

@@ -6,11 +6,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineId, ObservedServer, ServerSpec } from '../../drivers/database';
-import type { Desired } from '../../drivers/driver';
-import { claimPorts } from '../support/claimed_ports';
-import { newCertificate } from '../support/database_server';
-import { isHeavyRun } from '../support/kills';
-import { processesWith, signalAll } from '../support/processes';
+import type { Desired } from '../../core/driver';
+import { claimPorts } from '../support/processes/claimed_ports';
+import { newCertificate } from '../support/databases/database_server';
+import { isHeavyRun } from '../support/processes/kills';
+import { processesWith, signalAll } from '../support/processes/processes';
 import { openEngine } from './engines';
 import type { ResourceFixture } from './resource_driver';
 

@@ -4,7 +4,7 @@ import type { EngineDriver, EngineId, ObservedServer, ServerSpec } from '../../d
 import { openMariadb } from '../../drivers/database/mariadb/driver';
 import { openPostgresql } from '../../drivers/database/postgresql/driver';
 import { openRedis } from '../../drivers/database/redis/driver';
-import { driverContext, type Desired, type ResourceDriver } from '../../drivers/driver';
+import { driverContext, type Desired, type ResourceDriver } from '../../core/driver';
 import { hostFacts } from '../../drivers/host';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import { openNetworks } from '../../drivers/network/open';

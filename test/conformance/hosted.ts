@@ -5,7 +5,7 @@ import { lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ResourceDriver } from '../../drivers/driver';
+import type { ResourceDriver } from '../../core/driver';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 import { describeResourceDriver, type ResourceFixture } from './resource_driver';

@@ -1,12 +1,12 @@
 // Runs one verb of a driver, and kills itself with SIGKILL at the n-th continuation of a promise: after every await
 // there is one. Argument: {module, factory, options, verb, desired, killAt}. Prints the number of continuations.
-require('../support/typescript');
+require('../support/runner/typescript');
 const path = require('node:path');
-const { killSelfAt } = require('../support/kill_at');
+const { killSelfAt } = require('../support/processes/kill_at');
 
 const { module: file, factory, options, verb, desired, killAt } = JSON.parse(process.argv[2]);
 const root = path.join(__dirname, '../..');
-const { driverContext } = require(path.join(root, 'drivers/driver.ts'));
+const { driverContext } = require(path.join(root, 'core/driver.ts'));
 const driver = require(path.join(root, file))[factory](options);
 
 const killing = killSelfAt(killAt);

@@ -1,8 +1,8 @@
 // What every ResourceDriver must do, whatever it drives. A driver ships only if it passes.
 // Each step is killed at one continuation in every run, at a sample of them in the heavy tier, and at every single one
 // with CONFORMANCE_KILLS=all.
-import { driverContext, type Desired } from '../../drivers/driver';
-import { isHeavyRun, killsAll } from '../support/kills';
+import { driverContext, type Desired } from '../../core/driver';
+import { isHeavyRun, killsAll } from '../support/processes/kills';
 import { countContinuations, killAfter, killAtContinuation } from './child';
 import {
   aborted,

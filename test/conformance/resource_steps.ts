@@ -1,7 +1,7 @@
 // A resource under test: what its driver is tested with, and the steps in which the loop brings it about.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError, driverContext } from '../../drivers/driver';
-import type { Desired, DriverContext, Ensured, Observation, Owned, ResourceDriver } from '../../drivers/driver';
+import { DriverError, driverContext } from '../../core/driver';
+import type { Desired, DriverContext, Ensured, Observation, Owned, ResourceDriver } from '../../core/driver';
 import type { Recipe } from './child';
 
 export interface ResourceFixture<S, O> {

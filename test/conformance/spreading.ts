@@ -1,6 +1,6 @@
 // The driver that spreads connections, for the suite: in a runtime of its own, each resource at a port of its own.
 import path from 'node:path';
-import type { Desired, ResourceDriver } from '../../drivers/driver';
+import type { Desired, ResourceDriver } from '../../core/driver';
 import type { ObservedListener, SpreadSpec } from '../../drivers/endpoint';
 import { openSpreader } from '../../drivers/endpoint/haproxy';
 import { hostFacts } from '../../drivers/host';

@@ -3,10 +3,10 @@
 // so that an answer tells whether the caller was let in, and nothing is changed.
 import { errors, type ErrorCode } from '../../core/errors';
 import type { Operation } from '../../contract/operations';
-import { allActors, type Actor } from '../support/actors';
-import { refusal } from '../support/admission';
+import { allActors, type Actor } from '../support/contract/actors';
+import { refusal } from '../support/contract/admission';
 import { startService, type TestService } from '../support/service';
-import { publishedOperation } from '../support/table';
+import { publishedOperation } from '../support/contract/table';
 import { kindOfParam, operations } from '../support/world';
 
 let service: TestService;

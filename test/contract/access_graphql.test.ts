@@ -2,13 +2,13 @@
 import type { GraphQLInputObjectType } from 'graphql';
 import { errors, type ErrorCode } from '../../core/errors';
 import type { Operation, RootField } from '../../contract/operations';
-import { allActors, type Actor } from '../support/actors';
-import { refusal } from '../support/admission';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { document, poisoned, relations, relationSelection, type Relation } from '../support/graphql_query';
-import { SAMPLE_SETTINGS } from '../support/sample_repository';
+import { allActors, type Actor } from '../support/contract/actors';
+import { refusal } from '../support/contract/admission';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { document, poisoned, relations, relationSelection, type Relation } from '../support/contract/graphql_query';
+import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
 import { startService, type TestService } from '../support/service';
-import { publishedOperation, type PublishedOperation } from '../support/table';
+import { publishedOperation, type PublishedOperation } from '../support/contract/table';
 import { addressed, core, kindOfParam, openWorld, operations, typeName, type World } from '../support/world';
 
 let service: TestService;

@@ -1,9 +1,9 @@
 // The published matrix says what the access tests hold the service to.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Actor } from '../support/actors';
-import { refusal } from '../support/admission';
-import { publishedOperation } from '../support/table';
+import type { Actor } from '../support/contract/actors';
+import { refusal } from '../support/contract/admission';
+import { publishedOperation } from '../support/contract/table';
 import { operations } from '../support/world';
 
 const PROJECT = 'prj_01h455vb4pex5vsknk084sn02q';

@@ -1,7 +1,7 @@
 // ETag, If-None-Match, If-Match and Location, on every operation that has them.
 import type { Operation } from '../../contract/operations';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { SAMPLE_SETTINGS } from '../support/sample_repository';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';
 import { addressed, createOperation, kindOfParam, openWorld, operations, type World } from '../support/world';
 import { FROM_PROVIDERS } from '../support/world_git';

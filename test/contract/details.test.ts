@@ -1,8 +1,8 @@
 // What people read where a text is not of its form: a sentence, and no regular expression.
 import { isInputObjectType, isObjectType, type GraphQLArgument, type GraphQLInputField } from 'graphql';
 import { specOf, stringCheck, type Spec } from '../../contract/spec';
-import { formatDetail, patternDetail } from '../../core/format_details';
-import { formats } from '../../core/formats';
+import { formatDetail, patternDetail } from '../../core/formats/format_details';
+import { formats } from '../../core/formats/formats';
 import { startService, type TestService } from '../support/service';
 import { core } from '../support/world';
 

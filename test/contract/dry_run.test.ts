@@ -2,7 +2,7 @@
 import type { Operation } from '../../contract/operations';
 import { startService, type TestService } from '../support/service';
 import { core, kindOfParam, operations } from '../support/world';
-import { document } from '../support/graphql_query';
+import { document } from '../support/contract/graphql_query';
 import { openapiDocument } from '../../rest/openapi';
 
 let service: TestService;

@@ -12,8 +12,8 @@ import {
 } from 'graphql';
 import type { Operation } from '../../contract/operations';
 import { errors as errorTable } from '../../core/errors';
-import { documentedRequests } from '../support/documented_requests';
-import { document } from '../support/graphql_query';
+import { documentedRequests } from '../support/contract/documented_requests';
+import { document } from '../support/contract/graphql_query';
 import { startService, type Answer, type TestService } from '../support/service';
 import { core, kindOfParam, operations } from '../support/world';
 

@@ -1,8 +1,8 @@
 // Idempotency-Key on every POST: done once, answered as often as asked.
 import { getNullableType, isEnumType } from 'graphql';
 import type { Operation } from '../../contract/operations';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { SAMPLE_SETTINGS } from '../support/sample_repository';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
 import { startService, type Answer, type TestService } from '../support/service';
 import { addressed, openWorld, operations, type World } from '../support/world';
 

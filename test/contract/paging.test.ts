@@ -2,7 +2,7 @@
 // queries.
 import type { Operation } from '../../contract/operations';
 import { createOperation, operations } from '../support/world';
-import { distinct, get, kindOf, setUpPaging, sortsOf, world } from '../support/paging_cases';
+import { distinct, get, kindOf, setUpPaging, sortsOf, world } from '../support/contract/paging_cases';
 
 setUpPaging();
 

@@ -4,10 +4,10 @@ import type { Statement } from '../../core/context';
 import { mintId } from '../../core/ids';
 import type { Operation } from '../../contract/operations';
 import { allKinds } from '../../models/base/registry';
-import { deployed } from '../support/deployed';
-import { document, relations, relationSelection, selectionOf } from '../support/graphql_query';
+import { deployed } from '../support/deployments/deployed';
+import { document, relations, relationSelection, selectionOf } from '../support/contract/graphql_query';
 import { core, kindOfParam, typeName } from '../support/world';
-import { distinct, get, kindOf, service, setUpPaging, sortsOf, world } from '../support/paging_cases';
+import { distinct, get, kindOf, service, setUpPaging, sortsOf, world } from '../support/contract/paging_cases';
 
 setUpPaging();
 

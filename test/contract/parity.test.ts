@@ -1,7 +1,7 @@
 // The two faces give the same: every query over REST and over GraphQL, and the same refusals.
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { document } from '../support/graphql_query';
-import { SAMPLE_SETTINGS } from '../support/sample_repository';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { document } from '../support/contract/graphql_query';
+import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
 import { startService, type TestService } from '../support/service';
 import { kindNames, kindOfParam, openWorld, operations, type World } from '../support/world';
 import { FROM_PROVIDERS } from '../support/world_git';

@@ -2,7 +2,7 @@
 // specified operations were complete.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fieldRows } from '../support/published_fields';
+import { fieldRows } from '../support/contract/published_fields';
 import { core } from '../support/world';
 
 /** Values that extensions added to published enums. Each is a value that an older client does not know. */

@@ -1,6 +1,6 @@
 // What sources and pages refer to can be opened here: decisions, pages, sections. Links and files: docs.test.ts.
 import path from 'node:path';
-import { anchorsOf, isForeign, readSource as read, repositoryFiles } from '../support/repository';
+import { anchorsOf, isForeign, readSource as read, repositoryFiles } from '../support/runner/repository';
 
 const files = repositoryFiles().filter((file) => !isForeign(file));
 const texts = files.filter(

@@ -2,8 +2,8 @@
 import { gzipSync } from 'node:zlib';
 import { type ErrorCode } from '../../core/errors';
 import { limits } from '../../core/limits';
-import { rawRequest, type RawOptions } from '../support/raw_http';
-import { expectProblem, json, send, service, setUpRequests, volume } from '../support/request_cases';
+import { rawRequest, type RawOptions } from '../support/ingress/raw_http';
+import { expectProblem, json, send, service, setUpRequests, volume } from '../support/contract/request_cases';
 
 setUpRequests();
 

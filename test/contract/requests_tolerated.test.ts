@@ -1,7 +1,7 @@
 // Requests with several mistakes, and unusual ones that are none.
 import { connect } from 'node:net';
-import { rawRequest } from '../support/raw_http';
-import { expectProblem, json, send, service, setUpRequests, volume } from '../support/request_cases';
+import { rawRequest } from '../support/ingress/raw_http';
+import { expectProblem, json, send, service, setUpRequests, volume } from '../support/contract/request_cases';
 
 setUpRequests();
 

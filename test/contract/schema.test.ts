@@ -5,8 +5,8 @@ import { openControlDatabase, type ControlDatabase } from '../../db/control_data
 import { named } from '../../db/statement';
 import { allKinds } from '../../models/base/registry';
 import { errors } from '../../core/errors';
-import { goldenFiles } from '../../scripts/golden_files';
-import { createTestDatabase, type TestDatabase } from '../support/database';
+import { goldenFiles } from '../../tools/scripts/golden_files';
+import { createTestDatabase, type TestDatabase } from '../support/databases/database';
 import { core } from '../support/world';
 
 let test: TestDatabase;

@@ -2,7 +2,7 @@
 import { groups, type Group } from '../../core/groups';
 import { buildFacade, facadeSchema } from '../../rest/facade';
 import { openapiDocument } from '../../rest/openapi';
-import { extensions, published } from '../support/table';
+import { extensions, published } from '../support/contract/table';
 import { core, operations } from '../support/world';
 
 const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id).sort();

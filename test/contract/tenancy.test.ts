@@ -1,9 +1,17 @@
 // Two accounts and a second project of the first, with rows of every kind in each: nobody reaches, names or hears of
 // what belongs to another project, in paths, bodies, filters, cursors and relations, on both faces.
 import type { Operation } from '../../contract/operations';
-import { projectSource, publishedOperation } from '../support/table';
+import { projectSource, publishedOperation } from '../support/contract/table';
 import { kindNames, kindOfReference, operations, type World } from '../support/world';
-import { asCase, expectSilence, mine, others, rowParams, setUpTenancy, strangers } from '../support/tenancy_cases';
+import {
+  asCase,
+  expectSilence,
+  mine,
+  others,
+  rowParams,
+  setUpTenancy,
+  strangers,
+} from '../support/contract/tenancy_cases';
 
 setUpTenancy();
 

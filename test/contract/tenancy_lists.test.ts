@@ -1,6 +1,6 @@
 // Lists and GraphQL show one project only: filters, cursors and relations included.
 import type { Operation } from '../../contract/operations';
-import { document, relations, relationSelection } from '../support/graphql_query';
+import { document, relations, relationSelection } from '../support/contract/graphql_query';
 import { type Answer, type TestService } from '../support/service';
 import {
   createOperation,
@@ -21,7 +21,7 @@ import {
   service,
   setUpTenancy,
   strangers,
-} from '../support/tenancy_cases';
+} from '../support/contract/tenancy_cases';
 
 setUpTenancy();
 

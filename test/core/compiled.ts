@@ -1,16 +1,19 @@
 // Words of core/ as JavaScript, for processes outside of jest.
 import { transformFileSync } from '@swc/core';
 import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 
-/** Writes core/<name>.ts for every name into `directory` as CommonJS. Its processes need NODE_PATH from `nodePath`. */
+/**
+ * Writes core/<name>.ts for every name into `directory` itself, as CommonJS. Its processes need NODE_PATH from
+ * `nodePath`.
+ */
 export function compileCore(directory: string, ...names: string[]): void {
   for (const name of names) {
     const { code } = transformFileSync(join(__dirname, `../../core/${name}.ts`), {
       jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
       module: { type: 'commonjs' },
     });
-    writeFileSync(join(directory, `${name}.js`), code);
+    writeFileSync(join(directory, `${basename(name)}.js`), code);
   }
 }
 

@@ -1,6 +1,6 @@
-import { formats, isFormat, type FormatName } from '../../core/formats';
+import { formats, isFormat, type FormatName } from '../../core/formats/formats';
 import { formatSchema } from '../../rest/openapi/scalar_schemas';
-import { cases } from '../support/format_cases';
+import { cases } from '../support/contract/format_cases';
 
 describe.each(Object.entries(cases) as [FormatName, [string, string | null][]][])('%s', (name, rows) => {
   test.each(rows)('%j becomes %j', (text, value) => {

@@ -1,4 +1,4 @@
-import { LATENCY_BOUNDS_MS, percentile } from '../../core/latency';
+import { LATENCY_BOUNDS_MS, percentile } from '../../core/log/latency';
 
 const histogram = (entries: Record<number, number>): number[] =>
   [...LATENCY_BOUNDS_MS, Infinity].map((bound) => entries[bound] ?? 0);

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLog, plainLog, type LogLevel } from '../../core/log';
+import { createLog, plainLog, type LogLevel } from '../../core/log/log';
 import { compileCore, nodePath } from './compiled';
 
 const SECRET = 'hunter2-hunter2';
@@ -94,7 +94,7 @@ test('a plain line is what the log itself would write, at the same levels', () =
 
 test('lines of a process that ends at once reach standard output', () => {
   const directory = mkdtempSync(join(tmpdir(), 'platform-log-'));
-  compileCore(directory, 'log');
+  compileCore(directory, 'log/log');
   writeFileSync(
     join(directory, 'main.js'),
     `

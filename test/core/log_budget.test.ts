@@ -1,5 +1,5 @@
 // What of a log is kept, over time.
-import { openLogBudget } from '../../core/log_budget';
+import { openLogBudget } from '../../core/log/log_budget';
 
 describe('the budget of a log', () => {
   let now = 0;

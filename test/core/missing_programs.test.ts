@@ -1,5 +1,10 @@
-import { engineDefinitions } from '../../core/catalog_definitions/databases';
-import { engineNotInstalled, aptInstallCommand, missingPrograms, optionalPrograms } from '../../core/missing_programs';
+import { engineDefinitions } from '../../core/catalog/catalog_definitions/databases';
+import {
+  engineNotInstalled,
+  aptInstallCommand,
+  missingPrograms,
+  optionalPrograms,
+} from '../../core/catalog/missing_programs';
 
 const packagesOf = (names: string[], isRoot = true) =>
   missingPrograms({ missing_programs: names }, isRoot).map((one) => one.package);

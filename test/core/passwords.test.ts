@@ -1,6 +1,6 @@
 import { scryptSync } from 'node:crypto';
-import { hashPassword, passwordProblem, verifyPassword } from '../../core/passwords';
-import { storedPassword } from '../support/password';
+import { hashPassword, passwordProblem, verifyPassword } from '../../core/accounts/passwords';
+import { storedPassword } from '../support/contract/password';
 
 const PASSWORD = 'correct horse battery';
 

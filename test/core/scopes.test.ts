@@ -1,4 +1,4 @@
-import { budgetOf, defaultScope, isScopeRule, scopes } from '../../core/scopes';
+import { budgetOf, defaultScope, isScopeRule, scopes } from '../../core/accounts/scopes';
 
 test('the six scopes of the contract, each explained', () => {
   expect(Object.keys(scopes)).toEqual(['read', 'write', 'deploy', 'env:read', 'env:write', 'logs:read']);

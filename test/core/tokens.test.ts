@@ -1,4 +1,4 @@
-import { mintSecret, mintToken, parseToken, sha256 } from '../../core/tokens';
+import { mintSecret, mintToken, parseToken, sha256 } from '../../core/accounts/tokens';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

@@ -1,6 +1,11 @@
 // An application that is attached to a database reads it, and goes on reading it after its password was changed.
-import { startDeployService, visitHost, QUICK, type DeployService } from '../support/deploy';
-import { describeEngine, eventually, openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
+import { startDeployService, visitHost, QUICK, type DeployService } from '../support/deployments/deploy';
+import {
+  describeEngine,
+  eventually,
+  openDatabaseWorkshop,
+  type DatabaseWorkshop,
+} from '../support/databases/database_hall';
 
 const SERVER = `
 const http = require('http');

@@ -7,8 +7,8 @@ import { createClient } from '@redis/client';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { newAuthority } from '../../drivers/certificates/authority';
-import { describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
-import { needs } from '../support/programs';
+import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
+import { needs } from '../support/runner/programs';
 
 const run = promisify(execFile);
 let hall: Hall;

@@ -1,6 +1,6 @@
 // Backups by the hour: which databases are due, when they end, and what stays of a database that is deleted.
-import { expireBackups, scheduleBackups } from '../../models/database_backup/work';
-import { database, describeHost } from '../support/databases';
+import { expireBackups, scheduleBackups } from '../../models/databases/database_backup/work';
+import { database, describeHost } from '../support/databases/databases';
 import { startService, type TestService } from '../support/service';
 
 let service: TestService;

@@ -1,7 +1,7 @@
 // Databases as rows: fields, rules, references, room, prices, filters (docs/contract/resources.md §9.1). What moves
 // them: database_actions.test.ts.
-import { type Answer } from './support/service';
-import { errorsOf, MISSING, post, service, setUpDatabases } from './support/database_cases';
+import { type Answer } from '../support/service';
+import { errorsOf, MISSING, post, service, setUpDatabases } from '../support/databases/database_cases';
 
 setUpDatabases();
 

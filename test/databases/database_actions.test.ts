@@ -1,7 +1,7 @@
 // What moves a database: start, stop, restart, upgrade, restore (docs/contract/resources.md §9.1).
-import { backup, database, describeHost, setStatus, setWindow } from './support/databases';
-import { replica } from './support/database_children';
-import { startService, type Answer, type TestService } from './support/service';
+import { backup, database, describeHost, setStatus, setWindow } from '../support/databases/databases';
+import { replica } from '../support/databases/database_children';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const STATES = [
   'provisioning',

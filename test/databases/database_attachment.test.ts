@@ -1,7 +1,14 @@
 // Databases attached to applications: variables that come, follow and go as a whole (docs/contract/resources.md §9.5).
-import { endpoint, environment } from './support/database_children';
-import { type Answer } from './support/service';
-import { fresh, MISSING, newApplication, rowsOf, service, setUpAttachments } from './support/database_attachment_cases';
+import { endpoint, environment } from '../support/databases/database_children';
+import { type Answer } from '../support/service';
+import {
+  fresh,
+  MISSING,
+  newApplication,
+  rowsOf,
+  service,
+  setUpAttachments,
+} from '../support/databases/database_attachment_cases';
 
 setUpAttachments();
 

@@ -1,6 +1,13 @@
 // Attachments that follow their database, and are removed (docs/contract/resources.md §9.5).
-import { environment } from './support/database_children';
-import { fresh, MISSING, newApplication, rowsOf, service, setUpAttachments } from './support/database_attachment_cases';
+import { environment } from '../support/databases/database_children';
+import {
+  fresh,
+  MISSING,
+  newApplication,
+  rowsOf,
+  service,
+  setUpAttachments,
+} from '../support/databases/database_attachment_cases';
 
 setUpAttachments();
 

@@ -1,8 +1,15 @@
 // Backups as rows, and their downloads at signed addresses (docs/contract/resources.md §9.6). How they are taken:
 // test/drivers.
-import { firstIdAt } from '../core/ids';
-import { setStatus } from './support/databases';
-import { fresh, MINUTE_MS, scheduled, service, setBackup, setUpBackups } from './support/database_backup_cases';
+import { firstIdAt } from '../../core/ids';
+import { setStatus } from '../support/databases/databases';
+import {
+  fresh,
+  MINUTE_MS,
+  scheduled,
+  service,
+  setBackup,
+  setUpBackups,
+} from '../support/databases/database_backup_cases';
 
 setUpBackups();
 

@@ -3,8 +3,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import path from 'node:path';
-import { type Answer } from './support/service';
-import { fresh, MINUTE_MS, scheduled, service, setBackup, setUpBackups } from './support/database_backup_cases';
+import { type Answer } from '../support/service';
+import {
+  fresh,
+  MINUTE_MS,
+  scheduled,
+  service,
+  setBackup,
+  setUpBackups,
+} from '../support/databases/database_backup_cases';
 
 setUpBackups();
 

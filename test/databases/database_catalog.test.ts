@@ -1,6 +1,6 @@
 // The catalogs of databases: packages, where they fit, and engines. What all catalogs have in common: catalog.test.ts.
-import * as catalogs from '../core/catalogs';
-import { startService, type Answer, type TestService } from './support/service';
+import * as catalogs from '../../core/catalog/catalogs';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let facts: catalogs.HostFacts;

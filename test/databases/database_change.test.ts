@@ -1,7 +1,7 @@
 // Databases copied, changed and deleted as rows (docs/contract/resources.md §9.1).
-import { backup, database, newName, setStatus, setWindow } from './support/databases';
-import { type Answer } from './support/service';
-import { errorsOf, MISSING, post, service, setUpDatabases } from './support/database_cases';
+import { backup, database, newName, setStatus, setWindow } from '../support/databases/databases';
+import { type Answer } from '../support/service';
+import { errorsOf, MISSING, post, service, setUpDatabases } from '../support/databases/database_cases';
 
 setUpDatabases();
 

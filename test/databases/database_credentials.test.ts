@@ -1,6 +1,6 @@
 // Credentials of a database and their rotation (docs/contract/resources.md §9.2).
-import { database, describeHost, setStatus } from './support/databases';
-import { startService, type Answer, type TestService } from './support/service';
+import { database, describeHost, setStatus } from '../support/databases/databases';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const PASSWORD = /^[A-Za-z0-9_-]{32}$/;
 let service: TestService;

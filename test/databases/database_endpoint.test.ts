@@ -1,8 +1,8 @@
 // Endpoints of databases: who may come, what stands behind them, which port they have (docs/contract/resources.md
 // §9.4).
-import { replica } from './support/database_children';
-import { describeHost } from './support/databases';
-import { dueOf, errorsOf, fresh, service, setUpEndpoints } from './support/database_endpoint_cases';
+import { replica } from '../support/databases/database_children';
+import { describeHost } from '../support/databases/databases';
+import { dueOf, errorsOf, fresh, service, setUpEndpoints } from '../support/databases/database_endpoint_cases';
 
 setUpEndpoints();
 

@@ -1,6 +1,6 @@
 // Endpoints changed, deleted and listed (docs/contract/resources.md §9.4).
-import { application, endpoint, environment, replica } from './support/database_children';
-import { dueOf, errorsOf, fresh, service, setUpEndpoints } from './support/database_endpoint_cases';
+import { application, endpoint, environment, replica } from '../support/databases/database_children';
+import { dueOf, errorsOf, fresh, service, setUpEndpoints } from '../support/databases/database_endpoint_cases';
 
 setUpEndpoints();
 

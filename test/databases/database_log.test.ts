@@ -1,8 +1,8 @@
 // What the servers of databases write: pages, filters, followers (docs/contract/resources.md §9.8).
-import { appendDatabaseLines, appendLogLines, type DatabaseLineInput } from '../models/log_line';
-import { application, replica } from './support/database_children';
-import { database, describeHost } from './support/databases';
-import { startService, type Answer, type TestService } from './support/service';
+import { appendDatabaseLines, appendLogLines, type DatabaseLineInput } from '../../models/applications/log_line';
+import { application, replica } from '../support/databases/database_children';
+import { database, describeHost } from '../support/databases/databases';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const MISSING = 'rep_01h455vb4pex5vsknk084sn02q';
 let service: TestService;

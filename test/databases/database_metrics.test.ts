@@ -1,8 +1,8 @@
 // Metrics of databases: one series for each metric and server (docs/contract/resources.md §9.8).
-import { addMetricPoints } from '../models/metric_point';
-import { replica } from './support/database_children';
-import { database, describeHost } from './support/databases';
-import { startService, type Answer, type TestService } from './support/service';
+import { addMetricPoints } from '../../models/applications/metric_point';
+import { replica } from '../support/databases/database_children';
+import { database, describeHost } from '../support/databases/databases';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const ALL = [
   'cpu_percent',

@@ -1,9 +1,9 @@
 // Read replicas: what they may be, what goes with them, and how one becomes a database (docs/contract/resources.md
 // §9.3).
-import { application, endpoint, replica } from './support/database_children';
-import { setStatus } from './support/databases';
-import { type Answer } from './support/service';
-import { fresh, rowOf, service, setUpReplicas } from './support/database_replica_cases';
+import { application, endpoint, replica } from '../support/databases/database_children';
+import { setStatus } from '../support/databases/databases';
+import { type Answer } from '../support/service';
+import { fresh, rowOf, service, setUpReplicas } from '../support/databases/database_replica_cases';
 
 setUpReplicas();
 

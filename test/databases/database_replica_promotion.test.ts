@@ -1,9 +1,9 @@
 // A replica becomes a database of its own (docs/contract/resources.md §9.3).
-import type { ManagedDatabase } from '../models/database';
-import { openAdminPassword } from '../models/database/credentials';
-import { childrenOf, endpoint, replica } from './support/database_children';
-import { backup, database, setStatus } from './support/databases';
-import { fresh, rowOf, service, setUpReplicas } from './support/database_replica_cases';
+import type { ManagedDatabase } from '../../models/databases/database';
+import { openAdminPassword } from '../../models/databases/database/credentials';
+import { childrenOf, endpoint, replica } from '../support/databases/database_children';
+import { backup, database, setStatus } from '../support/databases/databases';
+import { fresh, rowOf, service, setUpReplicas } from '../support/databases/database_replica_cases';
 
 setUpReplicas();
 

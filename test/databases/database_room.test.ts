@@ -1,6 +1,6 @@
 // What databases take: quotas, memory and disk of the host, ports, money; and the list of them.
-import { database, describeHost, newName } from './support/databases';
-import { startService, type Answer, type TestService } from './support/service';
+import { database, describeHost, newName } from '../support/databases/databases';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const GIGABYTE = 2 ** 30;
 let service: TestService;

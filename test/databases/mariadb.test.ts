@@ -1,6 +1,6 @@
 // MariaDB through the API: a real worker, a real server, a real client.
 import mysql from 'mysql2/promise';
-import { describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
+import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
 
 describeEngine('mariadb', () => {
   let hall: Hall;

@@ -3,8 +3,8 @@ import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describeEngine, openHall, type Hall } from '../support/database_hall';
-import { needs } from '../support/programs';
+import { describeEngine, openHall, type Hall } from '../support/databases/database_hall';
+import { needs } from '../support/runner/programs';
 
 const mysql8 = readFileSync(path.join(__dirname, 'dumps/mysql_8.sql'), 'utf8');
 const guide = readFileSync(path.join(__dirname, '../../docs/DATABASES.md'), 'utf8');

@@ -1,6 +1,6 @@
 // A program that is not of the platform listens at a port of DATABASE_PORTS: who was given that port gets another one.
 import { createServer, type Server } from 'node:net';
-import { describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
+import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
 
 describeEngine('redis', () => {
   let hall: Hall;

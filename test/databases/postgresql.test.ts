@@ -11,7 +11,7 @@ import {
   refusal,
   testWhere,
   type Hall,
-} from '../support/database_hall';
+} from '../support/databases/database_hall';
 
 describeEngine('postgresql', () => {
   let hall: Hall;

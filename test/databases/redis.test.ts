@@ -1,6 +1,6 @@
 // Redis through the API: a real worker, real servers, a real client.
 import { createClient } from '@redis/client';
-import { describeEngine, eventually, openHall, type Hall } from '../support/database_hall';
+import { describeEngine, eventually, openHall, type Hall } from '../support/databases/database_hall';
 
 describeEngine('redis', () => {
   let hall: Hall;

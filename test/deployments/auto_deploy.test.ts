@@ -1,5 +1,13 @@
-import { concerns } from '../models/auto_deploy/paths';
-import { application, begin, get, newApplication, patch, service, setUpAutoDeploy } from './support/auto_deploy_cases';
+import { concerns } from '../../models/deployments/auto_deploy/paths';
+import {
+  application,
+  begin,
+  get,
+  newApplication,
+  patch,
+  service,
+  setUpAutoDeploy,
+} from '../support/deployments/auto_deploy_cases';
 
 setUpAutoDeploy();
 

@@ -3,14 +3,23 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openSource } from '../drivers/source/git';
-import { job } from '../jobs/auto_deploy';
-import type { HostDrivers } from '../jobs/job';
-import { startLoop, type Loop } from '../jobs/loop';
-import { listen } from '../platform/listener';
-import { type Answer } from './support/service';
-import { until } from './support/workshop';
-import { application, begin, get, git, patch, repository, service, setUpAutoDeploy } from './support/auto_deploy_cases';
+import { openSource } from '../../drivers/source/git';
+import { job } from '../../jobs/deployments/auto_deploy';
+import type { HostDrivers } from '../../jobs/job';
+import { startLoop, type Loop } from '../../jobs/loop';
+import { listen } from '../../server/platform/listener';
+import { type Answer } from '../support/service';
+import { until } from '../support/runner/workshop';
+import {
+  application,
+  begin,
+  get,
+  git,
+  patch,
+  repository,
+  service,
+  setUpAutoDeploy,
+} from '../support/deployments/auto_deploy_cases';
 
 setUpAutoDeploy();
 

@@ -6,8 +6,8 @@ import {
   visitHost,
   type DeployService,
   type TestApplication,
-} from '../support/deploy';
-import { nodeApp, procfileApp, webCommand } from '../support/repositories';
+} from '../support/deployments/deploy';
+import { nodeApp, procfileApp, webCommand } from '../support/git/repositories';
 
 let service: DeployService;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 // docs/DEPLOYING.md is true: its blocks run as they stand against what npm start starts.
-import { needs } from './support/programs';
-import { startTour, type Tour } from './support/tour';
+import { needs } from '../support/runner/programs';
+import { startTour, type Tour } from '../support/processes/tour';
 
 describe('the way from nothing to a domain', () => {
   const { test: tour } = needs('bash', 'curl', 'git');

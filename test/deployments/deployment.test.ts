@@ -1,6 +1,6 @@
-// Deployments as a request sees them. What the jobs make of the rows is in test/deploy/.
-import { mintId } from '../core/ids';
-import { needs } from './support/programs';
+// Deployments as a request sees them. What the jobs make of the rows is in test/deployments/.
+import { mintId } from '../../core/ids';
+import { needs } from '../support/runner/programs';
 import {
   application,
   deploy,
@@ -18,7 +18,7 @@ import {
   service,
   useApplication,
   useDeployments,
-} from './support/deployments';
+} from '../support/deployments/deployments';
 
 useDeployments();
 

@@ -1,5 +1,5 @@
 // Canceled deployments, rollbacks, and lists, as a request sees them.
-import { mintId } from '../core/ids';
+import { mintId } from '../../core/ids';
 import {
   application,
   become,
@@ -18,8 +18,8 @@ import {
   service,
   useDeployments,
   wasActive,
-} from './support/deployments';
-import type { Answer } from './support/service';
+} from '../support/deployments/deployments';
+import type { Answer } from '../support/service';
 
 useDeployments();
 

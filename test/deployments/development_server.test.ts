@@ -1,6 +1,6 @@
 // A source whose start script is for development, from the request to the response: what was built is served, and its
 // owner is told.
-import { startDeployService, type DeployService } from '../support/deploy';
+import { startDeployService, type DeployService } from '../support/deployments/deploy';
 
 let service: DeployService;
 beforeAll(async () => {

@@ -4,10 +4,10 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTestDatabase, type TestDatabase } from './support/database';
-import { processesWith } from './support/processes';
-import { endPrograms, startProgram } from './support/program';
-import { startService } from './support/service';
+import { createTestDatabase, type TestDatabase } from '../support/databases/database';
+import { processesWith } from '../support/processes/processes';
+import { endPrograms, startProgram } from '../support/processes/program';
+import { startService } from '../support/service';
 
 jest.setTimeout(240_000);
 

@@ -3,15 +3,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openSource } from '../drivers/source/git';
-import { job as autoDeployJob } from '../jobs/auto_deploy';
-import type { HostDrivers } from '../jobs/job';
-import { startLoop, type Loop } from '../jobs/loop';
-import { job as previewJob } from '../jobs/preview';
-import { listen } from '../platform/listener';
-import { startGitServer, type GitServer } from './support/git_server';
-import { startService, type Answer, type TestService } from './support/service';
-import { until } from './support/workshop';
+import { openSource } from '../../drivers/source/git';
+import { job as autoDeployJob } from '../../jobs/deployments/auto_deploy';
+import type { HostDrivers } from '../../jobs/job';
+import { startLoop, type Loop } from '../../jobs/loop';
+import { job as previewJob } from '../../jobs/previews/preview';
+import { listen } from '../../server/platform/listener';
+import { startGitServer, type GitServer } from '../support/git/git_server';
+import { startService, type Answer, type TestService } from '../support/service';
+import { until } from '../support/runner/workshop';
 
 const SETTINGS = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '2' };
 

@@ -6,9 +6,9 @@ import {
   startDeployService,
   type DeployService,
   type TestApplication,
-} from '../support/deploy';
-import { broken, keeper, nodeBuild, nodeLocked, procfileApp, pythonApp, staticSite } from '../support/repositories';
-import { needs } from '../support/programs';
+} from '../support/deployments/deploy';
+import { broken, keeper, nodeBuild, nodeLocked, procfileApp, pythonApp, staticSite } from '../support/git/repositories';
+import { needs } from '../support/runner/programs';
 
 let service: DeployService;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 // Programs beside an index.html: what is deployed is the program, or nothing; its source is never published as a site.
 import { spawnSync } from 'node:child_process';
-import { startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import type { GitFiles } from '../support/git_server';
-import { needs } from '../support/programs';
-import { lock } from '../support/repositories';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import type { GitFiles } from '../support/git/git_server';
+import { needs } from '../support/runner/programs';
+import { lock } from '../support/git/repositories';
 
 let service: DeployService;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 // Python from the request to the response: what serves it, what its packages are, and what its owner is told.
-import { startDeployService, type DeployService } from '../support/deploy';
-import { needs } from '../support/programs';
+import { startDeployService, type DeployService } from '../support/deployments/deploy';
+import { needs } from '../support/runner/programs';
 
 let service: DeployService;
 beforeAll(async () => {

@@ -1,13 +1,13 @@
-/** @tier heavy @quarter 3 @covers drivers/toolchain drivers/builder/python_packages.ts */
+/** @tier heavy @quarter 3 @covers drivers/toolchain drivers/builder/python/python_packages.ts */
 // Python by uv from the request to the response: the version that the source asks for, from a mirror, its packages from
 // an index, and what happens where neither is in reach.
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { anotherPython, packPython, pinnedUvWheel, shelfWheel } from '../support/python_index';
-import { startPythonIndex, type PythonIndex } from '../support/python_index';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import { anotherPython, packPython, pinnedUvWheel, shelfWheel } from '../support/builds/python_index';
+import { startPythonIndex, type PythonIndex } from '../support/builds/python_index';
 
 const PATIENCE_MS = 150_000;
 const release = pinnedUvWheel();

@@ -1,13 +1,13 @@
 // Two processes on one database, as far as they must agree: keys, roles, budgets. Both run in this one, with nothing in
 // common.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadConfig } from '../core/config';
-import { limits } from '../core/limits';
-import { sha256 } from '../core/tokens';
-import { openPlatform, type Platform } from '../platform/platform';
-import { startService as serve, type Service } from '../server/service';
-import { eventually } from './support/deploy';
-import { startService, type TestService } from './support/service';
+import { loadConfig } from '../../core/config';
+import { limits } from '../../core/limits';
+import { sha256 } from '../../core/accounts/tokens';
+import { openPlatform, type Platform } from '../../server/platform/platform';
+import { startService as serve, type Service } from '../../server/service';
+import { eventually } from '../support/deployments/deploy';
+import { startService, type TestService } from '../support/service';
 
 const BUDGET = 200;
 const LATE_MS = limits.identityCacheMs;

@@ -1,5 +1,5 @@
 // Requests go on while everything below them changes: none is lost.
-import { job } from '../../jobs/application';
+import { job } from '../../jobs/applications/application';
 import { progressing, type JobContext } from '../../jobs/job';
 import {
   eventually,
@@ -8,8 +8,8 @@ import {
   startDeployService,
   type DeployService,
   type TestApplication,
-} from '../support/deploy';
-import { broken, nodeApp, staticSite, webCommand } from '../support/repositories';
+} from '../support/deployments/deploy';
+import { broken, nodeApp, staticSite, webCommand } from '../support/git/repositories';
 
 let service: DeployService;
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 // Archives at their signed addresses, over HTTP: what is received, and what is refused. What is deployed of them is in
-// test/source_upload_deployment.test.ts.
+// test/deployments/source_upload_deployment.test.ts.
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -7,9 +7,9 @@ import http from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { openSourceUploads } from '../drivers/source/upload_files';
-import { saveUploadsMark } from '../models/source_upload/work';
-import { run, tarOf, useFolder, writeSite } from './support/archives';
+import { openSourceUploads } from '../../drivers/source/upload_files';
+import { saveUploadsMark } from '../../models/deployments/source_upload/work';
+import { run, tarOf, useFolder, writeSite } from '../support/builds/archives';
 import {
   application,
   archive,
@@ -23,7 +23,7 @@ import {
   ready,
   service,
   useUploads,
-} from './support/source_uploads';
+} from '../support/deployments/source_uploads';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
 // Not in its synchronous form: the service is in this process.

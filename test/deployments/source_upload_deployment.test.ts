@@ -1,7 +1,7 @@
 // What a request for a deployment makes of a source upload, and how long uploads are kept. Deployments that run are in
-// test/deploy/upload.test.ts.
+// test/deployments/upload.test.ts.
 import { createHash } from 'node:crypto';
-import { sweepSourceUploads } from '../models/source_upload/work';
+import { sweepSourceUploads } from '../../models/deployments/source_upload/work';
 import {
   application,
   archive,
@@ -14,7 +14,7 @@ import {
   ready,
   service,
   useUploads,
-} from './support/source_uploads';
+} from '../support/deployments/source_uploads';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
 useUploads();

@@ -1,6 +1,6 @@
-import { planStack } from '../../jobs/application/stack_plan';
-import { isCrashed, restartDelayMs, appendExit } from '../../jobs/instance/backoff';
-import type { PresentInstance, DesiredProcess } from '../../models/stack';
+import { planStack } from '../../jobs/applications/application/stack_plan';
+import { isCrashed, restartDelayMs, appendExit } from '../../jobs/applications/instance/backoff';
+import type { PresentInstance, DesiredProcess } from '../../models/applications/stack';
 
 const desired = (values: Partial<DesiredProcess> = {}): DesiredProcess => ({
   process_id: 'prc_web',

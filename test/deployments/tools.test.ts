@@ -1,7 +1,12 @@
 // The programs of a plan (Node.js, package managers) are part of the release, whether anything was built or not.
 import { execFileSync } from 'node:child_process';
-import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from '../support/npm_registry';
+import {
+  eventually,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
+import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from '../support/builds/npm_registry';
 
 let registry: NpmRegistry;
 let service: DeployService;

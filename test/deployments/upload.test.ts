@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/source server/source_uploads models/source_upload jobs/deployment */
+/** @tier heavy @quarter 2 @covers drivers/source server/http/source_uploads models/deployments jobs/deployments */
 // Deployments of uploads, with all that runs: a folder by tar and curl, a rollback, an archive that is gone, and the
 // control plane killed on the way.
 import { execFile } from 'node:child_process';
@@ -12,8 +12,8 @@ import {
   startDeployService,
   visitHost,
   type DeployService,
-} from '../support/deploy';
-import { nodeApp } from '../support/repositories';
+} from '../support/deployments/deploy';
+import { nodeApp } from '../support/git/repositories';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are checked by the OpenAPI document */
 let service: DeployService;

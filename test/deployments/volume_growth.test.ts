@@ -1,12 +1,17 @@
 // A volume of a running application grows on a host that cannot grow a mounted file system.
-import '../support/no_online_growth';
+import '../support/databases/no_online_growth';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fingerprintOf } from '../conformance/child';
-import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { nodeApp } from '../support/repositories';
+import {
+  eventually,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
+import { nodeApp } from '../support/git/repositories';
 
 const probe = mkdtempSync(path.join(os.tmpdir(), 'volumes-probe-'));
 const options = { directory: probe, sizeUnitBytes: 2 ** 20 };

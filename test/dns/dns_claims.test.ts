@@ -3,10 +3,10 @@
 // parent zone alone, and until it has decided nobody is (docs/DNS.md).
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { startDnsParent, type DnsParent } from './support/dns_parent';
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
-import { needs } from './support/programs';
+import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
+import { freePort } from '../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../support/service';
+import { needs } from '../support/runner/programs';
 
 type Body = Answer['body'];
 interface Tenant {

@@ -4,10 +4,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
-import { TRICKY_ZONE_FILE } from './support/zone_files';
-import { needs } from './support/programs';
+import { freePort } from '../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../support/service';
+import { TRICKY_ZONE_FILE } from '../support/dns/zone_files';
+import { needs } from '../support/runner/programs';
 
 type Body = Answer['body'];
 

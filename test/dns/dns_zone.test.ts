@@ -2,10 +2,10 @@
 // DNS zones: fields, rules, and what the name server of the host answers for them (docs/contract/resources.md §12.1).
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { startDnsParent, type DnsParent } from './support/dns_parent';
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
-import { fileNeeds } from './support/programs';
+import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
+import { freePort } from '../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../support/service';
+import { fileNeeds } from '../support/runner/programs';
 
 fileNeeds('named', 'dig');
 

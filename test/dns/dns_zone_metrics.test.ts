@@ -1,8 +1,8 @@
 // Metrics of DNS zones (getDnsZoneMetrics): every query of a name of the zone is counted, by the type that was asked
 // for.
 import { Resolver } from 'node:dns/promises';
-import { freePort } from './support/free_port';
-import { startService, type TestService } from './support/service';
+import { freePort } from '../support/processes/free_port';
+import { startService, type TestService } from '../support/service';
 
 jest.setTimeout(60_000);
 

@@ -6,10 +6,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { startDnsParent, type DnsParent } from './support/dns_parent';
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
-import { fileNeeds } from './support/programs';
+import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
+import { freePort } from '../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../support/service';
+import { fileNeeds } from '../support/runner/programs';
 
 fileNeeds('named', 'dig', 'delv');
 

@@ -1,12 +1,12 @@
 // Custom domains that set themselves up: their records in the zone of the project, made, kept and removed with them.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { startDnsParent, type DnsParent } from './support/dns_parent';
-import { startDnsServer, type DnsServer } from './support/dns_server';
-import { domainsOf, domainsPath, INGRESS, IPV4, type DomainBody, type Domains } from './support/domains';
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
-import { fileNeeds } from './support/programs';
+import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { domainsOf, domainsPath, INGRESS, IPV4, type DomainBody, type Domains } from '../support/dns/domains';
+import { freePort } from '../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../support/service';
+import { fileNeeds } from '../support/runner/programs';
 
 fileNeeds('named', 'dig');
 

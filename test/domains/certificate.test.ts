@@ -3,10 +3,10 @@ import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findChallenge } from '../models/certificate';
-import { openCertificateBench, type CertificateBench } from './support/certificates';
-import { domainsPath } from './support/domains';
-import { hasPebble, openPebble, type Pebble } from './support/pebble';
+import { findChallenge } from '../../models/domains/certificate';
+import { openCertificateBench, type CertificateBench } from '../support/ingress/certificates';
+import { domainsPath } from '../support/dns/domains';
+import { hasPebble, openPebble, type Pebble } from '../support/ingress/pebble';
 
 let bench: CertificateBench;
 

@@ -1,7 +1,7 @@
-import { mintId } from '../core/ids';
-import { startDnsServer, type DnsServer } from './support/dns_server';
-import { domainsOf, domainsPath, INGRESS, instruction, IPV4, IPV6, type Domains } from './support/domains';
-import { startService, type TestService } from './support/service';
+import { mintId } from '../../core/ids';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { domainsOf, domainsPath, INGRESS, instruction, IPV4, IPV6, type Domains } from '../support/dns/domains';
+import { startService, type TestService } from '../support/service';
 
 let dns: DnsServer;
 let service: TestService;

@@ -1,9 +1,9 @@
 // Whether the records of a custom domain are there: asked for at once, and by the loop.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mintId } from '../core/ids';
-import { domainsOf, INGRESS, instruction, IPV4, IPV6 } from './support/domains';
-import { startService } from './support/service';
-import { application, dns, domains, service, setUpDomainChecks } from './support/domain_check_cases';
+import { mintId } from '../../core/ids';
+import { domainsOf, INGRESS, instruction, IPV4, IPV6 } from '../support/dns/domains';
+import { startService } from '../support/service';
+import { application, dns, domains, service, setUpDomainChecks } from '../support/dns/domain_check_cases';
 
 setUpDomainChecks();
 

@@ -1,8 +1,16 @@
 // The loop looks for the records of a custom domain until they are there.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { domainsOf, domainsPath, INGRESS, instruction, IPV4, type DomainBody, type Domains } from './support/domains';
-import { startService, type TestService } from './support/service';
-import { dns, setUpDomainChecks } from './support/domain_check_cases';
+import {
+  domainsOf,
+  domainsPath,
+  INGRESS,
+  instruction,
+  IPV4,
+  type DomainBody,
+  type Domains,
+} from '../support/dns/domains';
+import { startService, type TestService } from '../support/service';
+import { dns, setUpDomainChecks } from '../support/dns/domain_check_cases';
 
 setUpDomainChecks();
 

@@ -1,7 +1,7 @@
 // Host names in the fields of all groups: a trailing dot, letters beyond ASCII, and what is no name. One rule
-// (core/domain_names.ts), so that what one group takes, the others take too.
-import { freePort } from './support/free_port';
-import { startService, type Answer, type TestService } from './support/service';
+// (core/protocols/domain_names.ts), so that what one group takes, the others take too.
+import { freePort } from '../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../support/service';
 
 type Body = Answer['body'];
 interface Field {

@@ -1,11 +1,11 @@
 // Commands of SMTP to the letter: what is not honoured is refused, on the servers for submission and for bounces.
 import { connect as connectTls } from 'node:tls';
-import { returnPathLocal } from '../core/mail_reference';
-import { freePort } from './support/free_port';
-import { eventually, openMailBench, type MailBench } from './support/mail';
-import { startMailReceiver, type MailReceiver } from './support/mail_receiver';
-import type { Answer, TestService } from './support/service';
-import { smtpDialogue } from './support/smtp_dialogue';
+import { returnPathLocal } from '../../core/mail/mail_reference';
+import { freePort } from '../support/processes/free_port';
+import { eventually, openMailBench, type MailBench } from '../support/email/mail';
+import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';
+import type { Answer, TestService } from '../support/service';
+import { smtpDialogue } from '../support/email/smtp_dialogue';
 
 type Step = readonly [string, RegExp];
 

@@ -1,11 +1,11 @@
 // From SMTP submission to a signed message at the receiver, and what comes back.
 import { simpleParser } from 'mailparser';
 import { createTransport, type Transporter } from 'nodemailer';
-import { returnPathLocal } from '../core/mail_reference';
-import { freePort } from './support/free_port';
-import { eventually, mailReport as report, openMailBench, type MailBench } from './support/mail';
-import { startMailReceiver, type MailReceiver } from './support/mail_receiver';
-import type { Answer, TestService } from './support/service';
+import { returnPathLocal } from '../../core/mail/mail_reference';
+import { freePort } from '../support/processes/free_port';
+import { eventually, mailReport as report, openMailBench, type MailBench } from '../support/email/mail';
+import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';
+import type { Answer, TestService } from '../support/service';
 
 type Body = Answer['body'];
 

@@ -1,8 +1,8 @@
 // Operations: listEmailDomains.
 // Sending domains: fields, DNS records, the 72 hours, and the rotation of keys (docs/contract/resources.md §14.1).
 import { createPublicKey } from 'node:crypto';
-import { openMailBench, type Instruction, type MailBench } from './support/mail';
-import { startService, type Answer, type TestService } from './support/service';
+import { openMailBench, type Instruction, type MailBench } from '../support/email/mail';
+import { startService, type Answer, type TestService } from '../support/service';
 
 type Body = Answer['body'];
 

@@ -2,10 +2,10 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { simpleParser, type ParsedMail } from 'mailparser';
-import { freePort } from './support/free_port';
-import { eventually, openMailBench, type MailBench } from './support/mail';
-import { startMailReceiver, type MailReceiver, type ReceivedMail } from './support/mail_receiver';
-import { smtpDialogue } from './support/smtp_dialogue';
+import { freePort } from '../support/processes/free_port';
+import { eventually, openMailBench, type MailBench } from '../support/email/mail';
+import { startMailReceiver, type MailReceiver, type ReceivedMail } from '../support/email/mail_receiver';
+import { smtpDialogue } from '../support/email/smtp_dialogue';
 
 const utf8 = (text: string): string => Buffer.from(text).toString('latin1');
 const LONG = 'One word after another, '.repeat(400);

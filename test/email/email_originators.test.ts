@@ -1,9 +1,9 @@
 // Who a message says it is from: of the zone's verified domains, and readable in one way only.
 import { buffer } from 'node:stream/consumers';
-import { composeMessage } from '../drivers/mail/compose';
-import { freePort } from './support/free_port';
-import { openMailBench, type MailBench } from './support/mail';
-import { smtpDialogue } from './support/smtp_dialogue';
+import { composeMessage } from '../../engines/mail/message/compose';
+import { freePort } from '../support/processes/free_port';
+import { openMailBench, type MailBench } from '../support/email/mail';
+import { smtpDialogue } from '../support/email/smtp_dialogue';
 
 let bench: MailBench;
 let port = 0;

@@ -1,10 +1,10 @@
 // No open relay: who may send what to whom, and the answer of SMTP to everybody else.
 import { createTransport, type Transporter } from 'nodemailer';
-import { freePort } from './support/free_port';
-import { openMailBench, type MailBench } from './support/mail';
-import { startMailReceiver, type MailReceiver } from './support/mail_receiver';
-import type { Answer, TestService } from './support/service';
-import { smtpDialogue } from './support/smtp_dialogue';
+import { freePort } from '../support/processes/free_port';
+import { openMailBench, type MailBench } from '../support/email/mail';
+import { startMailReceiver, type MailReceiver } from '../support/email/mail_receiver';
+import type { Answer, TestService } from '../support/service';
+import { smtpDialogue } from '../support/email/smtp_dialogue';
 
 type Body = Answer['body'];
 type Step = [string, RegExp];

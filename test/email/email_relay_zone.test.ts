@@ -1,7 +1,7 @@
 // Operations: listEmailRelayZones, rotateEmailRelayCredentials.
 // Relay zones: domains, credentials and states (docs/contract/resources.md §14.2).
-import { openMailBench, type MailBench } from './support/mail';
-import type { Answer, TestService } from './support/service';
+import { openMailBench, type MailBench } from '../support/email/mail';
+import type { Answer, TestService } from '../support/service';
 
 let bench: MailBench;
 let service: TestService;

@@ -1,13 +1,13 @@
 // A new installation: nothing leaves. Mail of customers and of the platform itself is kept, and can be read.
 import { connect } from 'node:tls';
 import { createTransport } from 'nodemailer';
-import { issueServerCertificate, newAuthority } from '../drivers/certificates/authority';
-import { sealedCertificate } from '../models/certificate';
-import { startDnsParent, type DnsParent } from './support/dns_parent';
-import { freePort } from './support/free_port';
-import { openMailBench, type MailBench } from './support/mail';
-import type { TestService } from './support/service';
-import { fileNeeds } from './support/programs';
+import { issueServerCertificate, newAuthority } from '../../drivers/certificates/authority';
+import { sealedCertificate } from '../../models/domains/certificate';
+import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
+import { freePort } from '../support/processes/free_port';
+import { openMailBench, type MailBench } from '../support/email/mail';
+import type { TestService } from '../support/service';
+import { fileNeeds } from '../support/runner/programs';
 
 fileNeeds('named');
 

@@ -1,7 +1,7 @@
 // Operations: listEmailSuppressions.
 // Suppressed recipients (docs/contract/resources.md §14.3).
-import { openMailBench, type MailBench } from './support/mail';
-import type { Answer, TestService } from './support/service';
+import { openMailBench, type MailBench } from '../support/email/mail';
+import type { Answer, TestService } from '../support/service';
 
 let bench: MailBench;
 let service: TestService;

@@ -1,4 +1,4 @@
-import { application, path, put, service, setUpVariables } from './support/environment_variable_cases';
+import { application, path, put, service, setUpVariables } from '../support/deployments/environment_variable_cases';
 
 setUpVariables();
 

@@ -1,5 +1,5 @@
 // Several variables at once, over GraphQL: all of them or none.
-import { application, path, put, service, setUpVariables } from './support/environment_variable_cases';
+import { application, path, put, service, setUpVariables } from '../support/deployments/environment_variable_cases';
 
 setUpVariables();
 

@@ -1,5 +1,5 @@
 // Values of variables stay secret, and in their project.
-import { application, path, put, service, setUpVariables } from './support/environment_variable_cases';
+import { application, path, put, service, setUpVariables } from '../support/deployments/environment_variable_cases';
 
 setUpVariables();
 

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../core/limits';
-import { withLimits } from './support/limits';
-import { rawRequest, type RawAnswer } from './support/raw_http';
-import { endPrograms, startProgram } from './support/program';
-import { createTestDatabase, type TestDatabase } from './support/database';
-import { startService, type TestService } from './support/service';
+import { limits } from '../../core/limits';
+import { withLimits } from '../support/contract/limits';
+import { rawRequest, type RawAnswer } from '../support/ingress/raw_http';
+import { endPrograms, startProgram } from '../support/processes/program';
+import { createTestDatabase, type TestDatabase } from '../support/databases/database';
+import { startService, type TestService } from '../support/service';
 
 // Short, so that the test needs not wait as long as a slow client may.
 withLimits({ headersTimeoutMs: 400, requestTimeoutMs: 800 });

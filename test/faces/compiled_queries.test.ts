@@ -1,5 +1,5 @@
 // A query that comes again is compiled; whichever way it was run, the answer is the same to the letter.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 const ids: string[] = [];

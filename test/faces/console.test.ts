@@ -1,8 +1,9 @@
 /** @tier heavy @quarter 4 @covers rest/console */
-// The console and GraphiQL in a real browser. Needs Debian's chromium and `npm ci --prefix tools`; CI must have both.
+// The console and GraphiQL in a real browser. Needs Debian's chromium and `npm ci --prefix tools/development`; CI must
+// have both.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 interface Locator {
   innerText(): Promise<string>;
@@ -30,7 +31,7 @@ interface Browser {
   close(): Promise<void>;
 }
 
-const PLAYWRIGHT = path.resolve(__dirname, '../tools/node_modules/playwright-core');
+const PLAYWRIGHT = path.resolve(__dirname, '../../tools/development/node_modules/playwright-core');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const missing = [PLAYWRIGHT, CHROMIUM].filter((file) => !existsSync(file));
 const inBrowser = missing.length && !process.env.CI ? it.skip : it;

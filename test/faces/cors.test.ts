@@ -1,5 +1,5 @@
 // Pages of other origins: none may read an answer unless the operator lists its origin, and cookies never come along.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 const CONSOLE = 'https://console.example.com';
 let [open, closed] = [] as unknown as [TestService, TestService];

@@ -1,6 +1,6 @@
 // Requests that two recipients could read differently, and the header that every answer has.
 import { connect } from 'node:net';
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 

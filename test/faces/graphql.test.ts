@@ -1,8 +1,8 @@
 // The GraphQL face beside REST: the same keys, rules, headers and codes, and nothing of the inside.
-import { mintRequestId } from '../core/ids';
-import { rawRequest } from './support/raw_http';
-import { type CallOptions } from './support/service';
-import { LIST, post, service, setUpGraphql } from './support/graphql_cases';
+import { mintRequestId } from '../../core/ids';
+import { rawRequest } from '../support/ingress/raw_http';
+import { type CallOptions } from '../support/service';
+import { LIST, post, service, setUpGraphql } from '../support/contract/graphql_cases';
 
 setUpGraphql();
 

@@ -1,9 +1,9 @@
 // Hostile queries: refused before anything runs. What runs costs a point, so a refusal must cost none.
 import { getIntrospectionQuery } from 'graphql';
-import { limits } from '../core/limits';
-import { requireFlat } from '../graphql/query_text';
-import { startService, type TestService } from './support/service';
-import { withinOneMinute } from './support/within_one_minute';
+import { limits } from '../../core/limits';
+import { requireFlat } from '../../server/graphql/query_text';
+import { startService, type TestService } from '../support/service';
+import { withinOneMinute } from '../support/processes/within_one_minute';
 
 let service: TestService;
 const BUDGET = 1000;

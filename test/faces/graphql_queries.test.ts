@@ -1,5 +1,5 @@
 // What GraphQL makes of queries: bad ones, expensive ones, and those that fail inside.
-import { LIST, post, service, setUpGraphql } from './support/graphql_cases';
+import { LIST, post, service, setUpGraphql } from '../support/contract/graphql_cases';
 
 setUpGraphql();
 

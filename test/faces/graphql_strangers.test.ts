@@ -1,10 +1,10 @@
 // What is asked without a key costs an address, not everybody: new texts, their fields, and the schema by any text.
 import { executeSync, getIntrospectionQuery, parse, validate } from 'graphql';
-import { limits } from '../core/limits';
-import { querySchema } from '../graphql/schema_query';
-import { buildFaces } from '../server/service';
-import { startService, type TestService } from './support/service';
-import { withinOneMinute } from './support/within_one_minute';
+import { limits } from '../../core/limits';
+import { querySchema } from '../../server/graphql/schema_query';
+import { buildFaces } from '../../server/service';
+import { startService, type TestService } from '../support/service';
+import { withinOneMinute } from '../support/processes/within_one_minute';
 
 const TEXTS = 5;
 const FIELDS = 200;

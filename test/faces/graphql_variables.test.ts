@@ -1,5 +1,5 @@
 // Variables that are wrong in many ways are mistakes of the request: told with a code, in few words, and not logged.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let logged: jest.SpyInstance;

@@ -1,8 +1,8 @@
 // Queries for the schema: cheap for the service, counted for strangers, paid for with a key.
 import { getIntrospectionQuery } from 'graphql';
-import { limits } from '../core/limits';
-import { startService, type TestService } from './support/service';
-import { withinOneMinute } from './support/within_one_minute';
+import { limits } from '../../core/limits';
+import { startService, type TestService } from '../support/service';
+import { withinOneMinute } from '../support/processes/within_one_minute';
 
 const ALLOWED = 3;
 const STRANGER = { key: null, project: null };

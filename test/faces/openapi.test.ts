@@ -3,12 +3,12 @@ import { spawnSync } from 'node:child_process';
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 import { parse } from 'yaml';
-import { errors } from '../core/errors';
-import type { Operation } from '../contract/operations';
-import { buildCore } from '../resolvers';
-import { openapiDocument, renderOpenapi } from '../rest/openapi';
-import type { OpenApiDocument, OperationObject, Ref, Response, Schema } from '../rest/openapi/document';
-import { responseChecker, type CheckedResponse } from './support/openapi_check';
+import { errors } from '../../core/errors';
+import type { Operation } from '../../contract/operations';
+import { buildCore } from '../../resolvers';
+import { openapiDocument, renderOpenapi } from '../../rest/openapi';
+import type { OpenApiDocument, OperationObject, Ref, Response, Schema } from '../../rest/openapi/document';
+import { responseChecker, type CheckedResponse } from '../support/contract/openapi_check';
 
 const core = buildCore();
 const document = openapiDocument({

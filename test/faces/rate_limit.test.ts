@@ -1,5 +1,5 @@
 // What counters in memory cost when somebody makes up names for them.
-import { openAttempts } from '../rest/rate_limit';
+import { openAttempts } from '../../rest/rate_limit';
 
 const NAMES = 150_000;
 

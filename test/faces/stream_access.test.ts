@@ -1,9 +1,9 @@
 // A stream lasts no longer than the right to open it, whatever took the right away, and says why it ends.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mintId } from '../core/ids';
-import { mintSecret, sha256 } from '../core/tokens';
-import { newUser, PASSWORD } from './dashboard/browser';
-import { startService, type TestService } from './support/service';
+import { mintId } from '../../core/ids';
+import { mintSecret, sha256 } from '../../core/accounts/tokens';
+import { newUser, PASSWORD } from '../identity/browser';
+import { startService, type TestService } from '../support/service';
 import {
   bearer,
   ENDS_WITHIN_MS,
@@ -14,7 +14,7 @@ import {
   type Face,
   type OpenStream,
   type Target,
-} from './support/streams';
+} from '../support/contract/streams';
 
 jest.setTimeout(120_000);
 

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionResult } from 'graphql';
 import { createClient } from 'graphql-sse';
-import { sha256 } from '../core/tokens';
-import { appendLogLines } from '../models/log_line';
-import { deployed } from './support/deployed';
-import { startService, type TestService } from './support/service';
+import { sha256 } from '../../core/accounts/tokens';
+import { appendLogLines } from '../../models/applications/log_line';
+import { deployed } from '../support/deployments/deployed';
+import { startService, type TestService } from '../support/service';
 import {
   bearer,
   ENDS_WITHIN_MS,
@@ -15,7 +15,7 @@ import {
   REVOKE_KEY,
   type Face,
   type Target,
-} from './support/streams';
+} from '../support/contract/streams';
 
 jest.setTimeout(120_000);
 

@@ -1,5 +1,5 @@
 // What a client gets where JSON and events are to be had: by its Accept header, as the usual clients send it.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 const JSON_TYPE = 'application/json';
 const GRAPHQL_TYPE = 'application/graphql-response+json';

@@ -1,7 +1,7 @@
 // `Prefer: wait=N` (RFC 7240): the answer comes when the resource has settled.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 const silent: { current: TestService | null } = { current: null };
 let working: TestService;

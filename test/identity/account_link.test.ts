@@ -1,7 +1,7 @@
 // Links that the platform mails to people: a new password, a confirmed address, an invitation.
 import { simpleParser } from 'mailparser';
-import { freePort } from '../support/free_port';
-import { eventually } from '../support/mail';
+import { freePort } from '../support/processes/free_port';
+import { eventually } from '../support/email/mail';
 import { startService, type TestService } from '../support/service';
 import { browser, newBrowser, newUser, PASSWORD } from './browser';
 

@@ -1,4 +1,4 @@
-import { scopes as allScopes } from '../../core/scopes';
+import { scopes as allScopes } from '../../core/accounts/scopes';
 import { startService, type TestService } from '../support/service';
 import { newBrowser, type Browser } from './browser';
 

@@ -1,6 +1,6 @@
 // A person at the dashboard: GraphQL with a cookie jar.
 import { mintId } from '../../core/ids';
-import { storedPassword } from '../support/password';
+import { storedPassword } from '../support/contract/password';
 import type { TestService } from '../support/service';
 
 export const PASSWORD = 'a long enough password';

@@ -1,7 +1,7 @@
 // Who a key is, and the catalog of error codes (docs/contract/resources.md §1).
-import { errors } from '../core/errors';
-import { scopes } from '../core/scopes';
-import { startService, type Answer, type TestService } from './support/service';
+import { errors } from '../../core/errors';
+import { scopes } from '../../core/accounts/scopes';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 beforeAll(async () => {

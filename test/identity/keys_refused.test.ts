@@ -8,7 +8,7 @@ import {
   type GraphQLArgument,
   type GraphQLInputType,
 } from 'graphql';
-import { isScope, scopes } from '../../core/scopes';
+import { isScope, scopes } from '../../core/accounts/scopes';
 import type { RootField } from '../../contract/operations';
 import { buildCore } from '../../resolvers';
 import { startService, type TestService } from '../support/service';

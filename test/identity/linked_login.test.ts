@@ -1,4 +1,5 @@
-// Logins at other providers as the dashboard sees them. The logins themselves: test/oauth/provider_login.test.ts.
+// Logins at other providers as the dashboard sees them. The logins themselves:
+// test/identity/oauth/provider_login.test.ts.
 import { mintId } from '../../core/ids';
 import { startService, type TestService } from '../support/service';
 import { newBrowser, type Browser } from './browser';

@@ -1,5 +1,5 @@
 // A credential in the address of a repository.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 beforeAll(async () => {

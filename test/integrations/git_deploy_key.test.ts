@@ -1,11 +1,18 @@
 // A private repository by ssh from its deploy key to a running instance: a key that is made here, a real SSH server
 // that knows nothing else, the pinned key of the host, pushes by webhook, and large files behind the same key.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { QUICK, startDeployService, eventually, visitHost, type DeployService, type Visit } from './support/deploy';
-import { addLargeFile } from './support/lfs_server';
-import { processesWith } from './support/processes';
-import { startSshGitServer, type SshGitServer } from './support/ssh_git_server';
-import type { Answer } from './support/service';
+import {
+  QUICK,
+  startDeployService,
+  eventually,
+  visitHost,
+  type DeployService,
+  type Visit,
+} from '../support/deployments/deploy';
+import { addLargeFile } from '../support/builds/lfs_server';
+import { processesWith } from '../support/processes/processes';
+import { startSshGitServer, type SshGitServer } from '../support/git/ssh_git_server';
+import type { Answer } from '../support/service';
 
 const WAIT_MS = 60_000;
 const hasSsh = spawnSync('ssh', ['-V']).error === undefined;

@@ -2,13 +2,13 @@
 // names that lead to private addresses, or do so only the second time.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { openGitProviders } from '../drivers/git_provider';
-import { openOutbound } from '../drivers/outbound';
-import { openPlatform } from '../platform/platform';
-import { startService as serve } from '../server/service';
-import { startDnsServer, type DnsServer } from './support/dns_server';
-import { startGitPeer, type GitPeer } from './support/git_peer';
-import { startService, type TestService } from './support/service';
+import { openGitProviders } from '../../drivers/git_provider';
+import { openOutbound } from '../../core/outbound';
+import { openPlatform } from '../../server/platform/platform';
+import { startService as serve } from '../../server/service';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { startGitPeer, type GitPeer } from '../support/git/git_peer';
+import { startService, type TestService } from '../support/service';
 
 let peer: GitPeer;
 let dns: DnsServer;

@@ -1,13 +1,13 @@
 /** @user any */
 // The whole way with a private repository: webhook, push, preview of a pull request, merge, live. The provider is a
-// peer (test/support/git_peer.ts); git, builds and instances are real.
+// peer (test/support/git/git_peer.ts); git, builds and instances are real.
 import { createHmac } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
-import { variablesOfRelease } from '../models/release';
-import { startGitPeer, type GitPeer } from './support/git_peer';
-import { pasteDocument } from './support/tour';
-import { startService, type Answer, type TestService } from './support/service';
-import { storm, until } from './support/receivers';
+import { variablesOfRelease } from '../../models/deployments/release';
+import { startGitPeer, type GitPeer } from '../support/git/git_peer';
+import { pasteDocument } from '../support/processes/tour';
+import { startService, type Answer, type TestService } from '../support/service';
+import { storm, until } from '../support/email/receivers';
 
 const TOKEN = 'good-token-of-the-flow';
 const WAIT_MS = 60_000;

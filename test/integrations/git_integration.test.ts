@@ -1,9 +1,9 @@
 // Git integrations with tokens and with OAuth, and what they see, at peers that are built on what the four providers
-// publish of their APIs (test/support/git_peer.ts).
-import type { GitProviderName } from '../core/git_provider';
-import { bitbucketId } from './support/git_peer_bitbucket';
-import { startGitPeer, type GitPeer } from './support/git_peer';
-import { startService, type Answer, type TestService } from './support/service';
+// publish of their APIs (test/support/git/git_peer.ts).
+import type { GitProviderName } from '../../core/protocols/git_provider';
+import { bitbucketId } from '../support/git/git_peer_bitbucket';
+import { startGitPeer, type GitPeer } from '../support/git/git_peer';
+import { startService, type Answer, type TestService } from '../support/service';
 
 const PROVIDERS: GitProviderName[] = ['github', 'gitlab', 'gitea'];
 const peers = {} as Record<GitProviderName, GitPeer>;

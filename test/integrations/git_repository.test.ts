@@ -1,11 +1,11 @@
 // What each provider's client asks, against peers that refuse what is not published: also Bitbucket, which has no
-// address of one's own. Through the service: test/git_integration.test.ts (listGitRepositories, getGitRepository,
-// listGitBranches, listGitPullRequests).
-import type { GitProviderClient, GitProviderName } from '../core/git_provider';
-import { openGitProviders } from '../drivers/git_provider';
-import { openOutbound } from '../drivers/outbound';
-import { bitbucketId } from './support/git_peer_bitbucket';
-import { startGitPeer, type GitPeer } from './support/git_peer';
+// address of one's own. Through the service: test/integrations/git_integration.test.ts (listGitRepositories,
+// getGitRepository, listGitBranches, listGitPullRequests).
+import type { GitProviderClient, GitProviderName } from '../../core/protocols/git_provider';
+import { openGitProviders } from '../../drivers/git_provider';
+import { openOutbound } from '../../core/outbound';
+import { bitbucketId } from '../support/git/git_peer_bitbucket';
+import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 
 const outbound = openOutbound({ isAllowed: () => true, hostsFile: true, resolvers: [], caFile: null });
 const API = { github: '/api/v3', gitlab: '/api/v4', gitea: '/api/v1', bitbucket: '/2.0' };

@@ -1,8 +1,8 @@
 // Deliveries of webhooks: signatures on the bytes that came, and the payloads of @octokit/webhooks-examples.
 import { createHmac } from 'node:crypto';
-import type { GitProviderName } from '../core/git_provider';
-import { isSigned, readEvent } from '../drivers/git_provider/webhook';
-import { startService, type TestService } from './support/service';
+import type { GitProviderName } from '../../core/protocols/git_provider';
+import { isSigned, readEvent } from '../../drivers/git_provider/webhook';
+import { startService, type TestService } from '../support/service';
 
 interface Example {
   name: string;

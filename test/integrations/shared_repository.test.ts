@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { makeDeployKey } from '../models/shared_repository/deploy_key';
-import { startGitServer, type GitServer } from './support/git_server';
-import { startService, type Answer, type TestService } from './support/service';
-import { startSshGitServer, type SshGitServer } from './support/ssh_git_server';
+import { makeDeployKey } from '../../models/integrations/shared_repository/deploy_key';
+import { startGitServer, type GitServer } from '../support/git/git_server';
+import { startService, type Answer, type TestService } from '../support/service';
+import { startSshGitServer, type SshGitServer } from '../support/git/ssh_git_server';
 
 let service: TestService;
 let git: GitServer;

@@ -1,6 +1,6 @@
 import { openBreaker } from '../../jobs/breaker';
 import { backoffMs, failureWriteBack } from '../../jobs/failure_policy';
-import { DriverError } from '../../drivers/driver';
+import { DriverError } from '../../core/driver';
 import type { Claim, LoopRow } from '../../db/lease';
 
 const claim: Claim = {

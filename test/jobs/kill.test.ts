@@ -2,9 +2,9 @@
 // Real workers, killed with SIGKILL in the middle of what they do.
 import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext } from '../../drivers/driver';
-import { startWorkerProcess } from '../support/worker_process';
-import { openWorkshop, until, type Workshop } from '../support/workshop';
+import { driverContext } from '../../core/driver';
+import { startWorkerProcess } from '../support/processes/worker_process';
+import { openWorkshop, until, type Workshop } from '../support/runner/workshop';
 
 const LOOP = { concurrency: 3, leaseMs: 900, heartbeatMs: 250, marginMs: 250, pollMs: 100 };
 

@@ -2,8 +2,8 @@
 // One row, one worker: also when workers stop, stall and come back.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claimRow, purgeRow, recordColumns, releaseRow, renewLeases, settleRow } from '../../db/lease';
-import { startWorkerProcess, type WorkerProcess } from '../support/worker_process';
-import { openWorkshop, until, type Workshop } from '../support/workshop';
+import { startWorkerProcess, type WorkerProcess } from '../support/processes/worker_process';
+import { openWorkshop, until, type Workshop } from '../support/runner/workshop';
 
 const LEASE_MS = 900;
 const LOOP = { concurrency: 3, leaseMs: LEASE_MS, heartbeatMs: 250, marginMs: 200, pollMs: 100 };

@@ -1,10 +1,10 @@
 /** @user any */
 // What the loop does when the world is not as it should be: outages, changes meanwhile, errors, deadlines, stops.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError } from '../../drivers/driver';
+import { DriverError } from '../../core/driver';
 import { failed, progressing, settled } from '../../jobs/job';
-import { until } from '../support/workshop';
-import { ready, setUpLoop, start, statusOf, workshop } from '../support/loop_cases';
+import { until } from '../support/runner/workshop';
+import { ready, setUpLoop, start, statusOf, workshop } from '../support/deployments/loop_cases';
 
 setUpLoop();
 

@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { settled, type Job } from '../../jobs/job';
-import { until } from '../support/workshop';
-import { loop, ready, runLoop, setUpLoop, start, statusOf, workshop } from '../support/loop_cases';
+import { until } from '../support/runner/workshop';
+import { loop, ready, runLoop, setUpLoop, start, statusOf, workshop } from '../support/deployments/loop_cases';
 
 setUpLoop();
 

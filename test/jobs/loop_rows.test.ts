@@ -7,12 +7,12 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { claimRow, settleRow } from '../../db/lease';
 import { changeRows, makeRowsDue, spreadRows, tearDownRows, wakeRows } from '../../db/loop_rows';
-import { openWorkshop, until, type Workshop } from '../support/workshop';
+import { openWorkshop, until, type Workshop } from '../support/runner/workshop';
 
 const ROOT = path.resolve(__dirname, '../..');
 
 test('generations are raised and loops notified in two files of db/ alone', () => {
-  const files = execFileSync('git', ['ls-files', '*.ts', ':!migrations', ':!test', ':!bench'], { cwd: ROOT })
+  const files = execFileSync('git', ['ls-files', '*.ts', ':!migrations', ':!test', ':!tools'], { cwd: ROOT })
     .toString()
     .trim()
     .split('\n');

@@ -1,12 +1,12 @@
 /** @user any */
 // Periodic work: what it clears away, what it keeps, and that a torn-down application goes when nothing holds it.
-import { driverContext } from '../../drivers/driver';
+import { driverContext } from '../../core/driver';
 import { startLoop, type Loop } from '../../jobs/loop';
 import { allJobs } from '../../jobs/all_jobs';
 import { job as schedules } from '../../jobs/schedule';
-import { job as volumes } from '../../jobs/volume';
+import { job as volumes } from '../../jobs/volumes/volume';
 import { startService } from '../support/service';
-import { openWorkshop, until, type Workshop } from '../support/workshop';
+import { openWorkshop, until, type Workshop } from '../support/runner/workshop';
 
 let workshop: Workshop;
 let loop: Loop;

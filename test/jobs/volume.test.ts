@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { startLoop, type Loop } from '../../jobs/loop';
-import { job } from '../../jobs/volume';
-import { openWorkshop, UNIT_BYTES, until, type Workshop } from '../support/workshop';
+import { job } from '../../jobs/volumes/volume';
+import { openWorkshop, UNIT_BYTES, until, type Workshop } from '../support/runner/workshop';
 
 interface Row {
   status: string;

@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openWorkshop, until, type Workshop } from '../support/workshop';
+import { openWorkshop, until, type Workshop } from '../support/runner/workshop';
 
-const REGISTER = path.resolve(__dirname, '../support/typescript.js');
+const REGISTER = path.resolve(__dirname, '../support/runner/typescript.js');
 const ENTRY = path.resolve(__dirname, '../../server/worker.ts');
 
 interface Running {

@@ -1,5 +1,5 @@
 // Buckets as rows: createBucket, updateBucket, deleteBucket (docs/contract/resources.md §11.1).
-import { startService, type Answer, type TestService } from './support/service';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let serial = 0;

@@ -1,6 +1,6 @@
 // Access keys as rows (createBucketAccessKey, rotateBucketAccessKey): secrets, grants, states
 // (docs/contract/resources.md §11.4).
-import { startService, type Answer, type TestService } from './support/service';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 

@@ -1,6 +1,6 @@
 // Conditions of deletes and uploads, and the owner that is expected: what does not hold changes nothing.
 import * as s3 from '@aws-sdk/client-s3';
-import { codeOf, startS3, type S3Service } from './support/s3';
+import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 let world: S3Service;
 let client: s3.S3Client;

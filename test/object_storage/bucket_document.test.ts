@@ -1,5 +1,5 @@
 // The documents of a bucket: getBucketCors, getBucketLifecycle, getBucketPolicy, and their setters.
-import { startService, type Answer, type TestService } from './support/service';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let serial = 0;

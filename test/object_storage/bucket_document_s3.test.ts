@@ -1,7 +1,7 @@
 // Settings of a bucket as clients of S3 and browsers meet them: CORS, websites and lifecycle rules.
 import { request } from 'node:http';
 import * as s3 from '@aws-sdk/client-s3';
-import { codeOf, startS3, type S3Service } from './support/s3';
+import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 let world: S3Service;
 let client: s3.S3Client;

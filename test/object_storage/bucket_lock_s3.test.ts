@@ -1,7 +1,7 @@
 // Object lock: what is retained or held stays, whoever asks, by whatever way, until its time is over.
 import * as s3 from '@aws-sdk/client-s3';
-import { applyLifecycle, LIFECYCLE_START } from '../models/bucket/lifecycle';
-import { codeOf, startS3, type S3Service } from './support/s3';
+import { applyLifecycle, LIFECYCLE_START } from '../../models/object_storage/bucket/lifecycle';
+import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 let world: S3Service;
 let client: s3.S3Client;

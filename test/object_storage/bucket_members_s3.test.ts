@@ -1,6 +1,6 @@
 // Every header and member of the query that the API of Amazon S3 defines, in every operation that is offered: honoured
 // by it, or refused. Nothing is passed over.
-import { sendSigned, startSignedS3, type Call, type SignedWorld } from './support/s3_signed';
+import { sendSigned, startSignedS3, type Call, type SignedWorld } from '../support/object_storage/s3_signed';
 
 let world: SignedWorld;
 

@@ -1,5 +1,5 @@
 // Objects as the API shows them: listBucketObjects, getBucketUsage, presignBucketObject.
-import { startService, type Answer, type TestService } from './support/service';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let serial = 0;

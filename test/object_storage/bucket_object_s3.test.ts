@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { codeOf, startS3, type S3Service } from './support/s3';
+import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 let world: S3Service;
 let client: s3.S3Client;

@@ -1,7 +1,7 @@
 // Policies in the language of AWS: what they grant, what of them is refused, and that they read back as written.
 import * as s3 from '@aws-sdk/client-s3';
-import { eventually } from './support/mail';
-import { codeOf, startS3, type S3Service } from './support/s3';
+import { eventually } from '../support/email/mail';
+import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 let world: S3Service;
 let client: s3.S3Client;

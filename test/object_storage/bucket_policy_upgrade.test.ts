@@ -1,7 +1,7 @@
 // Policies of an earlier version, which stored the ARN of a bucket as the pattern of all its objects.
 import knex from 'knex';
-import { up } from '../migrations/0039_bucket_policies_by_arn';
-import { startService, type TestService } from './support/service';
+import { up } from '../../migrations/0039_bucket_policies_by_arn';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 

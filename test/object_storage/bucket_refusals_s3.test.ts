@@ -1,6 +1,6 @@
 // Values and documents that ask for what the S3 endpoint does not offer, and headers in the query of signed URLs.
-import { amzDate, canonicalRequest, hmac, scopeText, signingKey, stringToSign } from '../core/sigv4';
-import { sendSigned, startSignedS3, type Call, type SignedWorld } from './support/s3_signed';
+import { amzDate, canonicalRequest, hmac, scopeText, signingKey, stringToSign } from '../../core/protocols/sigv4';
+import { sendSigned, startSignedS3, type Call, type SignedWorld } from '../support/object_storage/s3_signed';
 
 let world: SignedWorld;
 

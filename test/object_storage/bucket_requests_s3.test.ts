@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { presignUrl, sha256Hex, signedHeaders, UNSIGNED_PAYLOAD, type Credentials } from '../core/sigv4';
-import { codeOf, startS3, type S3Service } from './support/s3';
+import { presignUrl, sha256Hex, signedHeaders, UNSIGNED_PAYLOAD, type Credentials } from '../../core/protocols/sigv4';
+import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 const MINUTE_MS = 60_000;
 const CONTENT = 'hello';

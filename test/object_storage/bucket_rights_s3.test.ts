@@ -1,9 +1,9 @@
 // Who may do what over S3, what is not offered, and what is counted of it.
 import { request } from 'node:http';
 import * as s3 from '@aws-sdk/client-s3';
-import { EMPTY_SHA256, signedHeaders } from '../core/sigv4';
-import { eventually } from './support/mail';
-import { codeOf, startS3, type S3Service } from './support/s3';
+import { EMPTY_SHA256, signedHeaders } from '../../core/protocols/sigv4';
+import { eventually } from '../support/email/mail';
+import { codeOf, startS3, type S3Service } from '../support/object_storage/s3';
 
 let world: S3Service;
 let client: s3.S3Client;

@@ -1,9 +1,9 @@
 // Checks that are asked for: what they answer, what they leave behind (docs/contract/resources.md §15.1).
-import { addMetricPoints } from '../models/metric_point';
-import { applyFindings } from '../models/observer/results';
-import { startTarget, type Target } from './support/breakable_target';
-import { observersOf, type Observers } from './support/observers';
-import { startService, type TestService } from './support/service';
+import { addMetricPoints } from '../../models/applications/metric_point';
+import { applyFindings } from '../../models/observers/observer/results';
+import { startTarget, type Target } from '../support/deployments/breakable_target';
+import { observersOf, type Observers } from '../support/observers/observers';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let observers: Observers;

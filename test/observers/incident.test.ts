@@ -1,7 +1,7 @@
 // Incidents: thresholds, one at a time, resolved by recovery or by pausing, with one message for each notifier.
-import { startTarget, type Target } from './support/breakable_target';
-import { observersOf, type Observers } from './support/observers';
-import { startService, type TestService } from './support/service';
+import { startTarget, type Target } from '../support/deployments/breakable_target';
+import { observersOf, type Observers } from '../support/observers/observers';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let observers: Observers;

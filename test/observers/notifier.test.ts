@@ -1,6 +1,6 @@
 // Notifiers as rows: what each type needs, and how little of it is shown (docs/contract/resources.md §15.2).
-import { mistakesOf } from './support/observers';
-import { startService, type Answer, type TestService } from './support/service';
+import { mistakesOf } from '../support/observers/observers';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 

@@ -3,11 +3,11 @@ import { createHmac } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { makeAuthority } from './support/authority';
-import { startTarget, type Target } from './support/breakable_target';
-import { observersOf, type Observers } from './support/observers';
-import { startMailServer, startReceiver, until, type MailServer, type Receiver } from './support/receivers';
-import { startService, type Answer, type TestService } from './support/service';
+import { makeAuthority } from '../support/databases/authority';
+import { startTarget, type Target } from '../support/deployments/breakable_target';
+import { observersOf, type Observers } from '../support/observers/observers';
+import { startMailServer, startReceiver, until, type MailServer, type Receiver } from '../support/email/receivers';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let observers: Observers;

@@ -1,7 +1,7 @@
 // Observers as rows: fields, rules, references, pausing (docs/contract/resources.md §15.1). What checks find:
 // check_result.test.ts.
-import { mistakesOf, observersOf, type Observers } from './support/observers';
-import { startService, type TestService } from './support/service';
+import { mistakesOf, observersOf, type Observers } from '../support/observers/observers';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let observers: Observers;

@@ -2,11 +2,11 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { makeAuthority, type Authority } from './support/authority';
-import { startTarget, type Target } from './support/breakable_target';
-import { mistakesOf, observersOf, type Observers } from './support/observers';
-import { startReceiver, until, type Receiver } from './support/receivers';
-import { startService, type TestService } from './support/service';
+import { makeAuthority, type Authority } from '../support/databases/authority';
+import { startTarget, type Target } from '../support/deployments/breakable_target';
+import { mistakesOf, observersOf, type Observers } from '../support/observers/observers';
+import { startReceiver, until, type Receiver } from '../support/email/receivers';
+import { startService, type TestService } from '../support/service';
 
 let authority: Authority;
 let service: TestService;

@@ -1,8 +1,8 @@
 // When many targets fail at once: whose fault it is, and what is told of it.
-import { openNetworkGuard } from '../agents/network_guard';
-import { closedPort, startSilence } from './support/breakable_target';
-import { observersOf } from './support/observers';
-import { startService } from './support/service';
+import { openNetworkGuard } from '../../server/agents/network_guard';
+import { closedPort, startSilence } from '../support/deployments/breakable_target';
+import { observersOf } from '../support/observers/observers';
+import { startService } from '../support/service';
 
 let clock = 0;
 const now = (): number => clock;

@@ -1,11 +1,11 @@
 // Every row of the table of states (docs/contract/resources.md §15.1), and what is kept of results: days, partitions.
-import type { CheckOutcome } from '../core/checks';
-import { limits } from '../core/limits';
-import { rotateDays } from '../models/observation_day';
-import { claimChecks } from '../models/observer/claim';
-import { applyFindings } from '../models/observer/results';
-import { observersOf, type Observers } from './support/observers';
-import { startService, type TestService } from './support/service';
+import type { CheckOutcome } from '../../core/protocols/checks';
+import { limits } from '../../core/limits';
+import { rotateDays } from '../../models/observers/observation_day';
+import { claimChecks } from '../../models/observers/observer/claim';
+import { applyFindings } from '../../models/observers/observer/results';
+import { observersOf, type Observers } from '../support/observers/observers';
+import { startService, type TestService } from '../support/service';
 
 const DAY_MS = 86_400_000;
 

@@ -1,9 +1,9 @@
 // Probes of other regions, over their own two requests: keys, leases, and reports that are not believed. Real probes in
 // processes of their own: engines/probe_storm.test.ts.
-import { createProbe, revokeProbe } from '../models/probe';
-import { observersOf, type Observers } from './support/observers';
-import { failed, passed, probesOf, type Probes } from './support/probes';
-import { startService, type TestService } from './support/service';
+import { createProbe, revokeProbe } from '../../models/observers/probe';
+import { observersOf, type Observers } from '../support/observers/observers';
+import { failed, passed, probesOf, type Probes } from '../support/observers/probes';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let observers: Observers;

@@ -1,10 +1,10 @@
 // What several regions decide together, and what is told of a region that says nothing.
-import { revokeProbe } from '../models/probe';
-import { watchRegions } from '../models/observer/region_watch';
-import { observersOf, type Observers } from './support/observers';
-import { failed, passed, probesOf, type Probes } from './support/probes';
-import { until } from './support/receivers';
-import { startService, type TestService } from './support/service';
+import { revokeProbe } from '../../models/observers/probe';
+import { watchRegions } from '../../models/observers/observer/region_watch';
+import { observersOf, type Observers } from '../support/observers/observers';
+import { failed, passed, probesOf, type Probes } from '../support/observers/probes';
+import { until } from '../support/email/receivers';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 let observers: Observers;

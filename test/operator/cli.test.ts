@@ -2,7 +2,7 @@
 // The operator's command as a real process, on an embedded database of its own, beside a running service.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { dataDir, first, json, run, setUpCommand } from './support/operator_command';
+import { dataDir, first, json, run, setUpCommand } from '../support/processes/operator_command';
 
 setUpCommand();
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { dataDir, first, json, run, setUpCommand } from './support/operator_command';
+import { dataDir, first, json, run, setUpCommand } from '../support/processes/operator_command';
 
 setUpCommand();
 

@@ -1,4 +1,4 @@
-import { parseEnvFile } from '../cli/env_file';
+import { parseEnvFile } from '../../server/operator/env_file';
 
 test('a .env file has comments, export, quotes and values of several lines', () => {
   const text = [

@@ -1,5 +1,5 @@
 // Clients of the authorisation server, as the operator registers them beside a running service.
-import { first, json, run, setUpCommand } from './support/operator_command';
+import { first, json, run, setUpCommand } from '../support/processes/operator_command';
 
 setUpCommand();
 

@@ -1,6 +1,6 @@
 // Previews as a request sees them (docs/contract/resources.md §4): made and read. Redeployed and deleted:
-// preview_change.test.ts. What the jobs make of the rows is in test/deploy/.
-import { type Answer } from './support/service';
+// preview_change.test.ts. What the jobs make of the rows is in test/deployments/.
+import { type Answer } from '../support/service';
 import {
   actOn,
   application,
@@ -14,7 +14,7 @@ import {
   serial,
   service,
   setUpPreviews,
-} from './support/preview_cases';
+} from '../support/deployments/preview_cases';
 
 setUpPreviews();
 

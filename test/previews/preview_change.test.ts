@@ -1,8 +1,8 @@
 // Previews redeployed and deleted (docs/contract/resources.md §4): what a request writes. Made and read:
 // preview.test.ts.
-import { pollPreview } from '../models/preview/poll';
-import { startGitServer, type GitServer } from './support/git_server';
-import { startService, type Answer, type CallOptions, type TestService } from './support/service';
+import { pollPreview } from '../../models/previews/preview/poll';
+import { startGitServer, type GitServer } from '../support/git/git_server';
+import { startService, type Answer, type CallOptions, type TestService } from '../support/service';
 
 let git: GitServer;
 let service: TestService;

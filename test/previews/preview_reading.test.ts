@@ -1,6 +1,13 @@
 // Previews read: their host name, filters and relations (docs/contract/resources.md §4).
-import { labelOf } from '../models/preview/hostname';
-import { application, created, newApplication, place, service, setUpPreviews } from './support/preview_cases';
+import { labelOf } from '../../models/previews/preview/hostname';
+import {
+  application,
+  created,
+  newApplication,
+  place,
+  service,
+  setUpPreviews,
+} from '../support/deployments/preview_cases';
 
 setUpPreviews();
 

@@ -9,7 +9,7 @@ import {
   service,
   setUpProcesses,
   web,
-} from './support/process_cases';
+} from '../support/deployments/process_cases';
 
 setUpProcesses();
 

@@ -1,6 +1,6 @@
 // Process types changed and deleted (docs/contract/resources.md §7).
-import { deployed, instanceOf } from './support/deployed';
-import { type Answer } from './support/service';
+import { deployed, instanceOf } from '../support/deployments/deployed';
+import { type Answer } from '../support/service';
 import {
   BOUNDS,
   created,
@@ -11,7 +11,7 @@ import {
   service,
   setUpProcesses,
   web,
-} from './support/process_cases';
+} from '../support/deployments/process_cases';
 
 setUpProcesses();
 

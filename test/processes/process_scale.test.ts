@@ -1,6 +1,7 @@
-// Scaling of process types (docs/contract/resources.md §7): what a request writes. What becomes of it: test/deploy.
-import { deployed, type DeployedApplication } from './support/deployed';
-import { startService, type Answer, type TestService } from './support/service';
+// Scaling of process types (docs/contract/resources.md §7): what a request writes. What becomes of it:
+// test/deployments.
+import { deployed, type DeployedApplication } from '../support/deployments/deployed';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 

@@ -1,5 +1,5 @@
 // Activity beyond the calls that succeed: what the platform did by itself, and calls that were refused.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 beforeAll(async () => {

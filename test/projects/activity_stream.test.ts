@@ -1,5 +1,5 @@
 // The activity of a project as a stream: every entry once, in order, from where the reader was.
-import { startService, type TestService } from './support/service';
+import { startService, type TestService } from '../support/service';
 
 let service: TestService;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
-import { prices } from '../../core/catalogs';
-import { amountOf } from '../../models/billing';
-import { storedPassword } from '../support/password';
+import { prices } from '../../core/catalog/catalogs';
+import { amountOf } from '../../models/projects/billing';
+import { storedPassword } from '../support/contract/password';
 import { startService, type TestService } from '../support/service';
-import { browser, newBrowser, type Browser } from './browser';
+import { browser, newBrowser, type Browser } from '../identity/browser';
 
 let service: TestService;
 let owner: Browser;

@@ -1,6 +1,6 @@
 // Projects, their usage and their activity log (docs/contract/resources.md §2).
-import { projectQuotas } from '../core/limits';
-import { startService, type Answer, type TestService } from './support/service';
+import { projectQuotas } from '../../core/limits';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 beforeAll(async () => {

@@ -1,5 +1,5 @@
-import * as catalogs from '../core/catalogs';
-import { startService, type Answer, type TestService } from './support/service';
+import * as catalogs from '../../core/catalog/catalogs';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 let facts: catalogs.HostFacts;

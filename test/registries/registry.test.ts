@@ -3,8 +3,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from './support/deploy';
-import { startRegistryClient } from './support/registry_client';
+import { eventually } from '../support/deployments/deploy';
+import { startRegistryClient } from '../support/registries/registry_client';
 import {
   activeRegistry,
   clientOf,
@@ -15,8 +15,8 @@ import {
   service,
   setUpRegistry,
   type Body,
-} from './support/registry_cases';
-import { startService } from './support/service';
+} from '../support/registries/registry_cases';
+import { startService } from '../support/service';
 
 setUpRegistry();
 

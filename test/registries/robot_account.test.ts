@@ -1,7 +1,7 @@
 // Operations: listRobotAccounts, createRobotAccount, getRobotAccount, deleteRobotAccount.
 // Robot accounts: what they may do in the registries of their project, and until when.
 import { randomBytes } from 'node:crypto';
-import { eventually } from './support/deploy';
+import { eventually } from '../support/deployments/deploy';
 import {
   activeRegistry,
   clientOf,
@@ -10,7 +10,7 @@ import {
   newName,
   service,
   setUpRegistry,
-} from './support/registry_cases';
+} from '../support/registries/registry_cases';
 
 setUpRegistry();
 

@@ -2,11 +2,11 @@
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { limits } from '../core/limits';
-import { type TestDatabase } from './support/database';
-import { processesWith, signalAll } from './support/processes';
-import { storedPassword } from './support/password';
-import { startProgram, type Program } from './support/program';
+import { limits } from '../../core/limits';
+import { type TestDatabase } from '../support/databases/database';
+import { processesWith, signalAll } from '../support/processes/processes';
+import { storedPassword } from '../support/contract/password';
+import { startProgram, type Program } from '../support/processes/program';
 import {
   ATTEMPTS,
   base,
@@ -18,8 +18,8 @@ import {
   setUpCluster,
   sql,
   WRITES,
-} from './support/cluster_cases';
-import { withinOneMinute } from './support/within_one_minute';
+} from '../support/deployments/cluster_cases';
+import { withinOneMinute } from '../support/processes/within_one_minute';
 
 jest.setTimeout(120_000);
 

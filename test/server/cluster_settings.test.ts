@@ -2,13 +2,13 @@
 // How many processes serve the API, and what keeps them from starting.
 import { createServer, type AddressInfo } from 'node:net';
 import { availableParallelism } from 'node:os';
-import { loadConfig } from '../core/config';
-import type { Sql } from '../core/context';
-import { openControlDatabase } from '../db/control_database';
-import { connectionFlags, poolSizeThatFits } from '../platform/connection_budget';
-import { type TestDatabase } from './support/database';
-import { startProgram } from './support/program';
-import { databases, settingsOf, setUpCluster } from './support/cluster_cases';
+import { loadConfig } from '../../core/config';
+import type { Sql } from '../../core/context';
+import { openControlDatabase } from '../../db/control_database';
+import { connectionFlags, poolSizeThatFits } from '../../server/platform/connection_budget';
+import { type TestDatabase } from '../support/databases/database';
+import { startProgram } from '../support/processes/program';
+import { databases, settingsOf, setUpCluster } from '../support/deployments/cluster_cases';
 
 jest.setTimeout(120_000);
 

@@ -1,13 +1,13 @@
-/** @tier heavy @quarter 3 @covers demo */
+/** @tier heavy @quarter 3 @covers tools/demo */
 // npm run demo: it ends well, it says so when it does not, and it leaves nothing behind either way.
 import { spawn, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
-import { openShow } from '../demo/show';
-import { processesWith } from './support/processes';
+import { openShow } from '../../tools/demo/show';
+import { processesWith } from '../support/processes/processes';
 
-const ROOT = path.resolve(__dirname, '..');
+const ROOT = path.resolve(__dirname, '../..');
 const LIMIT_MS = 240_000;
 
 interface Ran {
@@ -26,7 +26,7 @@ afterAll(() => fs.rmSync(temporary, { recursive: true, force: true }));
 /** @param interruptAt text after which it gets SIGINT */
 function demo(env: Record<string, string> = {}, interruptAt?: string): Promise<Ran> {
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ['scripts/start.mjs', 'demo/main.js'], {
+  const child = spawn(process.execPath, ['tools/scripts/start.mjs', 'tools/demo/main.js'], {
     cwd: ROOT,
     env: { PATH, HOME, TMPDIR: temporary, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

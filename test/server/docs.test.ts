@@ -2,14 +2,14 @@
 // The documents are true: the tour of the README runs as it stands, tables are those of the code, links lead somewhere.
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { settingsMarkdown } from '../core/config';
-import { groups } from '../core/groups';
-import { buildCore } from '../resolvers';
-import { anchorsOf } from './support/repository';
-import { needs } from './support/programs';
-import { startTour, type Tour } from './support/tour';
+import { settingsMarkdown } from '../../core/config';
+import { groups } from '../../core/groups';
+import { buildCore } from '../../resolvers';
+import { anchorsOf } from '../support/runner/repository';
+import { needs } from '../support/runner/programs';
+import { startTour, type Tour } from '../support/processes/tour';
 
-const ROOT = path.resolve(__dirname, '..');
+const ROOT = path.resolve(__dirname, '../..');
 const read = (file: string): string => fs.readFileSync(path.join(ROOT, file), 'utf8');
 
 describe('the tour of the README', () => {

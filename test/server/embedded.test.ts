@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StartupError } from '../core/startup_error';
-import { openEmbedded } from '../platform/embedded';
-import { copyPackage, linkLibraries, packagedNative } from '../platform/embedded/binaries';
-import { openEmbeddedTrial, query } from './support/embedded';
-import { kill, processesWith, signalAll, unprivileged } from './support/processes';
+import { StartupError } from '../../core/startup_error';
+import { openEmbedded } from '../../server/platform/embedded';
+import { copyPackage, linkLibraries, packagedNative } from '../../server/platform/embedded/binaries';
+import { openEmbeddedTrial, query } from '../support/embedded';
+import { kill, processesWith, signalAll, unprivileged } from '../support/processes/processes';
 
 const isRoot = process.getuid?.() === 0;
 const asRoot = isRoot ? it : it.skip;

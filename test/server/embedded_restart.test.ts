@@ -1,9 +1,9 @@
 // An embedded server that ends while processes need it: those that look after it start it again, where it was.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually } from './support/deploy';
-import { openEmbeddedTrial, query } from './support/embedded';
-import { kill, signalAll } from './support/processes';
-import { until } from './support/runtime';
+import { eventually } from '../support/deployments/deploy';
+import { openEmbeddedTrial, query } from '../support/embedded';
+import { kill, signalAll } from '../support/processes/processes';
+import { until } from '../support/builds/runtime';
 
 const { open, hold, run, server, stopped, keepers } = openEmbeddedTrial();
 

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { createServer } from 'node:net';
 import * as path from 'node:path';
-import { openControlDatabase, type ControlDatabase } from '../db/control_database';
-import { named } from '../db/statement';
-import { openEmbeddedTrial } from './support/embedded';
-import { until } from './support/runtime';
+import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
+import { named } from '../../db/statement';
+import { openEmbeddedTrial } from '../support/embedded';
+import { until } from '../support/builds/runtime';
 
 const home = openEmbeddedTrial();
 const { open, data } = home;

@@ -3,8 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { eventually, GIVEN_UP_SOON, QUICK, startDeployService, type DeployService } from './support/deploy';
-import { nodeApp } from './support/repositories';
+import {
+  eventually,
+  GIVEN_UP_SOON,
+  QUICK,
+  startDeployService,
+  type DeployService,
+} from '../support/deployments/deploy';
+import { nodeApp } from '../support/git/repositories';
 
 jest.setTimeout(120_000);
 

@@ -1,6 +1,7 @@
-// Projects on networks of their own, as an ordinary user. As root see test/engines/isolated_applications.test.ts.
+// Projects on networks of their own, as an ordinary user. As root see
+// test/engines/deployments/isolated_applications.test.ts.
 import { spawnSync } from 'node:child_process';
-import { isolatedCases } from './support/isolated_cases';
+import { isolatedCases } from '../support/deployments/isolated_cases';
 
 const isRoot = process.getuid?.() === 0;
 const hasNamespaces = spawnSync('unshare', ['-Urn', 'nft', 'list', 'ruleset']).status === 0;

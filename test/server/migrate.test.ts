@@ -4,11 +4,11 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import knex, { type Knex } from 'knex';
-import type { Sql, Statement } from '../core/context';
-import { StartupError } from '../core/startup_error';
-import { assertNotNewer, migrate, pendingMigrations } from '../db/migrate';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from './support/database';
-import { kill, spawnProgram } from './support/processes';
+import type { Sql, Statement } from '../../core/context';
+import { StartupError } from '../../core/startup_error';
+import { assertNotNewer, migrate, pendingMigrations } from '../../db/migrate';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/databases/database';
+import { kill, spawnProgram } from '../support/processes/processes';
 
 let database: TestDatabase;
 let directory: string;
@@ -124,7 +124,7 @@ it.each([
 it('gives the copies of the template the schema of this program', async () => {
   const copy = await createTestDatabase();
   const handle = connect(copy.url);
-  expect(await pendingMigrations(asking(handle), path.resolve(__dirname, '../migrations'))).toEqual([]);
+  expect(await pendingMigrations(asking(handle), path.resolve(__dirname, '../../migrations'))).toEqual([]);
   await handle.destroy();
   await copy.drop();
 });

@@ -4,16 +4,16 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { until } from './support/runtime';
+import { until } from '../support/builds/runtime';
 
-const { scripts } = JSON.parse(readFileSync(path.join(__dirname, '../package.json'), 'utf8')) as {
+const { scripts } = JSON.parse(readFileSync(path.join(__dirname, '../../package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
 const directory = mkdtempSync(path.join(os.tmpdir(), 'platform-npm-'));
-mkdirSync(path.join(directory, 'scripts'));
+mkdirSync(path.join(directory, 'tools/scripts'), { recursive: true });
 writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ name: 'example', scripts }));
 writeFileSync(
-  path.join(directory, 'scripts/start.mjs'),
+  path.join(directory, 'tools/scripts/start.mjs'),
   `process.on('SIGTERM', () => process.exit(0)); setInterval(() => {}, 1000); console.log('pid ' + process.pid);`,
 );
 afterAll(() => rmSync(directory, { recursive: true }));

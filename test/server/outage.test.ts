@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers db platform/expiring_cache.ts */
+/** @tier heavy @quarter 4 @covers db server/platform/expiring_cache.ts */
 // The database goes away in the middle: killed, stopped, frozen, locked. Requests get 503 in time, and all comes back
 // by itself.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -6,16 +6,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { limits } from '../core/limits';
-import { loadConfig } from '../core/config';
-import { createLog } from '../core/log';
-import { sha256 } from '../core/tokens';
-import { openEmbedded, type Embedded } from '../platform/embedded';
-import { firstBoot } from '../server/first_boot';
-import { openPlatform, type Platform } from '../platform/platform';
-import { startService, type Service } from '../server/service';
-import { withLimits } from './support/limits';
-import { processesWith, signalAll } from './support/processes';
+import { limits } from '../../core/limits';
+import { loadConfig } from '../../core/config';
+import { createLog } from '../../core/log/log';
+import { sha256 } from '../../core/accounts/tokens';
+import { openEmbedded, type Embedded } from '../../server/platform/embedded';
+import { firstBoot } from '../../server/first_boot';
+import { openPlatform, type Platform } from '../../server/platform/platform';
+import { startService, type Service } from '../../server/service';
+import { withLimits } from '../support/contract/limits';
+import { processesWith, signalAll } from '../support/processes/processes';
 
 // Shorter than in life, so that the test needs not wait as long as a client may.
 withLimits({ statementTimeoutMs: 1_000, connectionTimeoutMs: 1_500 });

@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 
-const root = path.resolve(__dirname, '..');
-const HOOK = path.join(root, 'test/support/typescript.js');
+const root = path.resolve(__dirname, '../..');
+const HOOK = path.join(root, 'test/support/runner/typescript.js');
 
 const PROGRAM = `
 const { exitOnSignal, stopOnSignal } = require('${root}/server/program.ts');

@@ -1,8 +1,8 @@
 // What must hold when requests meet, or when a cache is a moment behind.
-import { mintRequestId } from '../core/ids';
-import { named } from '../db/statement';
-import { makeContext } from '../platform/context';
-import { startService, type Answer, type TestService } from './support/service';
+import { mintRequestId } from '../../core/ids';
+import { named } from '../../db/statement';
+import { makeContext } from '../../server/platform/context';
+import { startService, type Answer, type TestService } from '../support/service';
 
 let service: TestService;
 beforeAll(async () => {

@@ -4,17 +4,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Secret, TOTP } from 'otpauth';
-import { mintId } from '../core/ids';
-import { hashPassword } from '../core/passwords';
-import { mintToken } from '../core/tokens';
-import { base, database, dataDir, firstKey, program, SEALING, setUpSecrets, sql } from './support/secret_cases';
+import { mintId } from '../../core/ids';
+import { hashPassword } from '../../core/accounts/passwords';
+import { mintToken } from '../../core/accounts/tokens';
+import { base, database, dataDir, firstKey } from '../support/contract/secret_cases';
+import { program, SEALING, setUpSecrets, sql } from '../support/contract/secret_cases';
 
 setUpSecrets();
 
 const PASSWORD = 'kestrel-over-the-quarry-19';
-
 const NEXT_PASSWORD = 'heron-under-the-viaduct-23';
-
 const WRONG_PASSWORD = 'magpie-behind-the-brewery-31';
 
 /** What must not be found, by what it is. */

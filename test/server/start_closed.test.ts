@@ -1,8 +1,8 @@
 // Directories that other users cannot enter: as root, PostgreSQL and applications run as users of their own.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { startProgram } from './support/program';
-import { database, directory, setUpStarts } from './support/start_cases';
+import { startProgram } from '../support/processes/program';
+import { database, directory, setUpStarts } from '../support/processes/start_cases';
 
 jest.setTimeout(120_000);
 setUpStarts();

@@ -3,9 +3,9 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import pg from 'pg';
-import { unprivileged } from './support/processes';
-import { startProgram } from './support/program';
-import { database, directory, home, setUpStarts } from './support/start_cases';
+import { unprivileged } from '../support/processes/processes';
+import { startProgram } from '../support/processes/program';
+import { database, directory, home, setUpStarts } from '../support/processes/start_cases';
 
 setUpStarts();
 

@@ -2,11 +2,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { directory, setUpStarts, until } from './support/start_cases';
+import { directory, setUpStarts, until } from '../support/processes/start_cases';
 
 setUpStarts();
 
-const ROOT = path.resolve(__dirname, '..');
+const ROOT = path.resolve(__dirname, '../..');
 const hasTerminal = spawnSync('script', ['--version']).status === 0;
 const atTerminal = hasTerminal || process.env.CI ? test : test.skip;
 
@@ -17,7 +17,11 @@ interface Session {
 }
 
 function startAtTerminal(settings: Record<string, string>): Session {
-  const program = ['--require', path.join(ROOT, 'test/support/typescript.js'), path.join(ROOT, 'server/main.ts')];
+  const program = [
+    '--require',
+    path.join(ROOT, 'test/support/runner/typescript.js'),
+    path.join(ROOT, 'server/main.ts'),
+  ];
   const command = [process.execPath, ...program].map((word) => `'${word}'`).join(' ');
   const free = { PORT: '0', ADMIN_PORT: '0', INGRESS_PORT: '0', DNS_PORT: '0', S3_PORT: '0', REGISTRY_PORT: '0' };
   const child = spawn('script', ['-qefc', `exec ${command}`, '/dev/null'], {

@@ -1,8 +1,9 @@
-// Networks of projects, as an ordinary user: by user namespaces. As root see test/engines/tenant_networks.test.ts.
+// Networks of projects, as an ordinary user: by user namespaces. As root see
+// test/engines/deployments/tenant_networks.test.ts.
 import { spawnSync } from 'node:child_process';
-import { networkCases } from './support/network_cases';
-import { networkKillCases } from './support/network_killed';
-import { publishedPortCases } from './support/published_cases';
+import { networkCases } from '../support/networks/network_cases';
+import { networkKillCases } from '../support/networks/network_killed';
+import { publishedPortCases } from '../support/contract/published_cases';
 
 const isRoot = process.getuid?.() === 0;
 const hasNamespaces = spawnSync('unshare', ['-Urn', 'nft', 'list', 'ruleset']).status === 0;

@@ -1,8 +1,8 @@
 // Transactions and batches of reads, on a real PostgreSQL (docs/decisions/0025).
-import { problem } from '../core/errors';
-import { openControlDatabase, type ControlDatabase } from '../db/control_database';
-import { named, quick } from '../db/statement';
-import { createEmptyDatabase, type TestDatabase } from './support/database';
+import { problem } from '../../core/errors';
+import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
+import { named, quick } from '../../db/statement';
+import { createEmptyDatabase, type TestDatabase } from '../support/databases/database';
 
 let home: TestDatabase;
 let database: ControlDatabase;

@@ -17,7 +17,7 @@ const PROPERTIES = new Set(['status_reason', 'reason', 'message', 'waiting', 'de
 /** Functions whose first or second argument people read. */
 const CALLS: Record<string, number> = { DriverError: 1, SourceError: 1, StepFailed: 0, failed: 0 };
 
-const messages = ['drivers', 'jobs'].flatMap((folder) =>
+const messages = ['engines', 'drivers', 'jobs', 'core/outbound', 'core/process'].flatMap((folder) =>
   readdirSync(path.join(root, folder), { encoding: 'utf8', recursive: true })
     .filter((file) => file.endsWith('.ts'))
     .flatMap((file) => messagesOf(path.join(folder, file))),

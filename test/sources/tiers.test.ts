@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { readSource, repositoryFiles, ROOT } from '../support/repository';
+import { readSource, repositoryFiles, ROOT } from '../support/runner/repository';
 import {
   differsByUser,
   everyRun,
@@ -17,10 +17,10 @@ import {
   TOUCHED_MAX,
   USER_ROOMS,
   userFiles,
-} from '../support/tiers';
+} from '../support/runner/tiers';
 
 const files = repositoryFiles();
-const sources = files.filter((file) => /\.(ts|mjs|js)$/.test(file) && !/^(test|bench)\//.test(file));
+const sources = files.filter((file) => /\.(ts|mjs|js)$/.test(file) && !/^(test|tools\/(?!scripts))/.test(file));
 const isIn = (file: string, place: string): boolean =>
   file === place || file === `${place}.ts` || file.startsWith(place.replace(/\/?$/, '/'));
 
@@ -28,7 +28,7 @@ describe('marks of tiers', () => {
   it('stand in the first line and are well-formed', () => {
     expect(testFiles.length).toBeGreaterThan(300);
     const elsewhere = testFiles.filter((file) => /^.*@tier /m.test(readSource(file).replace(/^\/\*\* @tier .*\n/, '')));
-    expect(elsewhere.filter((file) => file !== 'test/contract/tiers.test.ts')).toEqual([]);
+    expect(elsewhere.filter((file) => file !== 'test/sources/tiers.test.ts')).toEqual([]);
     for (const file of testFiles) expect(() => marksOf(file)).not.toThrow();
   });
 
@@ -62,20 +62,26 @@ describe('runs', () => {
   });
 
   it('take heavy files that a change touches', () => {
-    const conformance = 'test/engines/conformance_redis.test.ts';
+    const conformance = 'test/engines/databases/conformance_redis.test.ts';
     const touched = (changed: string): string[] => heavyFiles().filter((file) => touchesOf(file, [changed]) > 0);
     expect(touched(conformance)).toEqual([conformance]);
     // By an import through files of the tests, and by what a test covers over HTTP.
     expect(touched('drivers/database/redis/driver.ts')).toContain(conformance);
     expect(touched('test/conformance/resource_driver.ts')).toContain(conformance);
-    expect(touched('test/support/s3_killed_child.js')).toContain('test/engines/object_storage_steps_killed.test.ts');
-    expect(touched('jobs/database/port.ts')).toContain('test/engines/databases_killed.test.ts');
-    expect(touched('drivers/nameserver/embedded/responder.ts')).not.toContain(conformance);
+    expect(touched('test/support/object_storage/s3_killed_child.js')).toContain(
+      'test/engines/object_storage/object_storage_steps_killed.test.ts',
+    );
+    expect(touched('jobs/databases/database/port.ts')).toContain('test/engines/databases/databases_killed.test.ts');
+    expect(touched('engines/dns/responder.ts')).not.toContain(conformance);
     expect(touched('docs/DNS.md')).toEqual([]);
   });
 
   it('take of many touched files those that are changed themselves, and those that the change is about', () => {
-    const everywhere = ['test/support/service.ts', 'test/support/program.ts', 'test/support/deploy.ts'];
+    const everywhere = [
+      'test/support/service.ts',
+      'test/support/processes/program.ts',
+      'test/support/deployments/deploy.ts',
+    ];
     const first = heavyTurn(1, everywhere);
     expect([first.touched.length, first.left.length > 0]).toEqual([TOUCHED_MAX, true]);
     expect(first.touched.filter((file) => marksOf(file).quarter === 1)).toEqual([]);
@@ -91,21 +97,28 @@ describe('runs', () => {
 describe('the run as an ordinary user', () => {
   it('takes what drives runtimes, networks, disks, databases and starts', () => {
     const taken = userFiles(heavyFiles());
-    for (const name of ['drivers/runtime', 'drivers/network_gate', 'deploy/serving', 'databases/postgresql', 'start'])
+    for (const name of [
+      'drivers/runtime/runtime',
+      'drivers/runtime/network_gate',
+      'deployments/serving',
+      'databases/postgresql',
+    ])
       expect(taken).toContain(`test/${name}.test.ts`);
-    for (const name of ['embedded', 'tenant_networks', 'isolated_databases', 'hostile', 'drivers/builder'])
+    for (const name of ['start', 'embedded', 'tenant_networks', 'isolated_databases', 'hostile'].map(
+      (one) => `server/${one}`,
+    ))
       expect(taken).toContain(`test/${name}.test.ts`);
-    const ofOneUser = /^test\/(contract|dashboard|engines|suites)\/|openapi|graphql/;
+    const ofOneUser = /^test\/(contract|engines|sources|suites)\/|openapi|graphql/;
     expect(taken.filter((file) => ofOneUser.test(file))).toEqual([]);
     expect(taken.length).toBeLessThan(everyRun().length / 2);
     // Heavy files come with their quarter.
     expect(userFiles([]).filter((file) => marksOf(file).tier === 'heavy')).toEqual([]);
-    expect(taken).toContain('test/demo.test.ts');
+    expect(taken).toContain('test/server/demo.test.ts');
   });
 
   // What the program asks at its start; starts are among the tests above.
   const AT_START = [
-    ...['agents/isolation.ts', 'agents/tenant_user_ids.ts', 'core/config.ts'],
+    ...['server/agents/isolation.ts', 'server/agents/tenant_user_ids.ts', 'core/config.ts'],
     ...['server/first_boot.ts', 'server/program.ts'],
   ];
 
@@ -143,8 +156,8 @@ const hasGit = Boolean(process.env.CI) || spawnSync('git', ['--version']).status
     return git('rev-parse', 'HEAD');
   };
   const select = (word: string, env: Record<string, string> = {}, cwd = directory): { out: string; err: string } => {
-    const hook = path.join(ROOT, 'test/support/typescript.js');
-    const program = path.join(ROOT, 'test/support/selection.ts');
+    const hook = path.join(ROOT, 'test/support/runner/typescript.js');
+    const program = path.join(ROOT, 'test/support/runner/selection.ts');
     const { CI_BASE: _base, TEST_QUARTER: _quarter, ...usual } = process.env;
     const words = ['--require', hook, program, word];
     const ran = spawnSync(process.execPath, words, { cwd, env: { ...usual, ...env }, encoding: 'utf8' });

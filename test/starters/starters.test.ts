@@ -5,8 +5,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { visitHost, type Visit } from '../support/deploy';
-import { makeRepository, startService, type StartedService } from '../support/started_service';
+import { visitHost, type Visit } from '../support/deployments/deploy';
+import { makeRepository, startService, type StartedService } from '../support/processes/started_service';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'starters-'));
 const DEPLOY_MS = 8 * 60_000;

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/cdn drivers/ingress */
+/** @tier heavy @quarter 3 @covers engines/cdn/cdn engines/ingress/ingress */
 // http-tests/cache-tests against the embedded cache of CDN zones.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { eventually } from '../support/deploy';
-import { freePort } from '../support/free_port';
+import { eventually } from '../support/deployments/deploy';
+import { freePort } from '../support/processes/free_port';
 import { startService, type TestService } from '../support/service';
-import { describeSuite, judge, knownFailures, type Outcome } from '../support/suites';
+import { describeSuite, judge, knownFailures, type Outcome } from '../support/runner/suites';
 
 const run = promisify(execFile);
 const RUN_MS = 600_000;
-const RESOLVE = path.resolve(__dirname, '../support/resolve_name.js');
+const RESOLVE = path.resolve(__dirname, '../support/runner/resolve_name.js');
 
 /** Prints the name and the outcome of each test that the suite requires of a shared cache. */
 const JUDGE = `

@@ -1,13 +1,13 @@
-/** @tier heavy @quarter 3 @covers drivers/registry models/registry */
+/** @tier heavy @quarter 3 @covers engines/registry/registry models/registries/registry */
 // The conformance test of opencontainers/distribution-spec against the embedded registry: of 1.1, and of what its main
 // prepares.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { startDeployService, type DeployService } from '../support/deploy';
-import { freePort } from '../support/free_port';
-import { describeSuite, type Outcome } from '../support/suites';
+import { startDeployService, type DeployService } from '../support/deployments/deploy';
+import { freePort } from '../support/processes/free_port';
+import { describeSuite, type Outcome } from '../support/runner/suites';
 
 const RUN_MS = 600_000;
 /** What 1.2 adds, and what is optional. */

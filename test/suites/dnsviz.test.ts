@@ -1,15 +1,15 @@
-/** @tier heavy @quarter 3 @covers drivers/nameserver drivers/dns models/dns_zone */
+/** @tier heavy @quarter 3 @covers engines/dns/nameserver core/protocols/dns models/dns/dns_zone */
 // DNSViz looks at zones of the embedded name server: signed and not, names of every kind.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { startDnsParent, type DnsParent } from '../support/dns_parent';
-import { freePort } from '../support/free_port';
-import { fileNeeds } from '../support/programs';
+import { startDnsParent, type DnsParent } from '../support/dns/dns_parent';
+import { freePort } from '../support/processes/free_port';
+import { fileNeeds } from '../support/runner/programs';
 import { startService, type Answer, type TestService } from '../support/service';
-import { describeSuite } from '../support/suites';
+import { describeSuite } from '../support/runner/suites';
 
 fileNeeds('named', 'dig');
 

@@ -1,11 +1,11 @@
-/** @tier heavy @quarter 3 @covers drivers/object_storage/embedded db/bucket_functions models/bucket_object */
+/** @tier heavy @quarter 3 @covers engines/object_storage db/bucket_functions models/object_storage/bucket_object */
 // ceph/s3-tests against the embedded endpoint: what is offered passes, but for tests that the table names.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { startS3, type S3Service } from '../support/s3';
-import { expectWhatIsOffered, openSuiteEndpoint, type SuiteEndpoint } from '../support/s3_suite';
-import { describeSuite } from '../support/suites';
+import { startS3, type S3Service } from '../support/object_storage/s3';
+import { expectWhatIsOffered, openSuiteEndpoint, type SuiteEndpoint } from '../support/object_storage/s3_suite';
+import { describeSuite } from '../support/runner/suites';
 
 const TABLE = 'test/suites/s3_tests.tsv';
 const RUN_MS = 7_200_000;

@@ -1,13 +1,13 @@
-/** @tier heavy @quarter 4 @covers drivers/object_storage/rgw */
+/** @tier heavy @quarter 4 @covers drivers/rgw */
 // ceph/s3-tests against a RADOS Gateway as the engine of the platform: the list of the embedded endpoint, and beside it
 // what docs/OBJECT_STORAGE.md does not offer with a gateway.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { hasCeph, startCeph, type Ceph } from '../support/ceph';
-import { startS3, type S3Service } from '../support/s3';
-import { expectWhatIsOffered, openSuiteEndpoint, type SuiteEndpoint } from '../support/s3_suite';
-import { describeSuite } from '../support/suites';
+import { hasCeph, startCeph, type Ceph } from '../support/object_storage/ceph';
+import { startS3, type S3Service } from '../support/object_storage/s3';
+import { expectWhatIsOffered, openSuiteEndpoint, type SuiteEndpoint } from '../support/object_storage/s3_suite';
+import { describeSuite } from '../support/runner/suites';
 
 const TABLE = 'test/suites/s3_tests_gateway.tsv';
 const RUN_MS = 7_200_000;

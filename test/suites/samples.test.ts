@@ -1,11 +1,11 @@
-/** @tier heavy @quarter 3 @covers drivers/builder drivers/toolchain jobs/deployment */
+/** @tier heavy @quarter 3 @covers drivers/builder drivers/toolchain jobs/deployments/deployment */
 // Public sample applications, deployed untouched from a Git server on this machine, as the table says.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { configuredApplication, startDeployService, type DeployService } from '../support/deploy';
-import { readSource } from '../support/repository';
-import { describeSuite } from '../support/suites';
+import { configuredApplication, startDeployService, type DeployService } from '../support/deployments/deploy';
+import { readSource } from '../support/runner/repository';
+import { describeSuite } from '../support/runner/suites';
 
 const TABLE = 'test/suites/samples.tsv';
 const LANES = 2;

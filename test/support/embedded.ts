@@ -3,11 +3,11 @@ import type { ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import pg from 'pg';
-import { type Embedded, type EmbeddedOptions, openEmbedded } from '../../platform/embedded';
-import { type Postmaster, readPostmaster } from '../../platform/embedded/supervisor';
-import { fastDirectory } from './database';
-import { firstOutput, kill, processesWith, spawnProgram } from './processes';
-import { until } from './runtime';
+import { type Embedded, type EmbeddedOptions, openEmbedded } from '../../server/platform/embedded';
+import { type Postmaster, readPostmaster } from '../../server/platform/embedded/supervisor';
+import { fastDirectory } from './databases/database';
+import { firstOutput, kill, processesWith, spawnProgram } from './processes/processes';
+import { until } from './builds/runtime';
 
 const FLAGS = ['-c', 'fsync=off', '-c', 'max_connections=20', '-c', 'shared_buffers=16MB'];
 
@@ -49,7 +49,7 @@ export function openEmbeddedTrial(): EmbeddedTrial {
   }
   function startHolder(user: { uid?: number; gid?: number } = {}): { process: ChildProcess; url: Promise<string> } {
     const program = `
-    require('./platform/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
+    require('./server/platform/embedded.ts').openEmbedded({ dataDir: process.argv[1], flags: ${JSON.stringify(FLAGS)} })
       .then(({ url }) => console.log(url), (error) => {
         console.error(error.constructor.name + ': ' + error.message);
         process.exit(1);

@@ -5,15 +5,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Client, type ClientConfig } from 'pg';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PostgresqlFound } from '../../core/host_facts';
+import type { PostgresqlFound } from '../../core/catalog/host_facts';
 import type { BackupStore } from '../../drivers/backup_store';
 import type { DatabaseServer } from '../../drivers/database';
-import { driverContext, type DriverContext } from '../../drivers/driver';
+import { driverContext, type DriverContext } from '../../core/driver';
 import { hostFacts } from '../../drivers/host';
-import { claimPorts } from './claimed_ports';
-import { specOf } from './database_server';
-import { openTrial, type Trial, type Variant } from './runtime';
-import { postgresqlServers, type Servers } from './hosted_servers';
+import { claimPorts } from './processes/claimed_ports';
+import { specOf } from './databases/database_server';
+import { openTrial, type Trial, type Variant } from './builds/runtime';
+import { postgresqlServers, type Servers } from './databases/hosted_servers';
 
 /** A driver in a runtime of its own; `megabyte` makes a GB of storage small. */
 export interface EngineTrial {

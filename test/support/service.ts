@@ -4,16 +4,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { loadConfig, type Config } from '../../core/config';
-import { createLog } from '../../core/log';
+import { createLog } from '../../core/log/log';
 import { memoize } from '../../core/memoize';
 import { named } from '../../db/statement';
 import { version } from '../../package.json';
 import { openapiDocument } from '../../rest/openapi';
 import { firstBoot } from '../../server/first_boot';
-import { openPlatform, type Platform } from '../../platform/platform';
+import { openPlatform, type Platform } from '../../server/platform/platform';
 import { buildFaces, startService as serve } from '../../server/service';
-import { createTestDatabase } from './database';
-import { responseChecker, type ResponseChecker } from './openapi_check';
+import { createTestDatabase } from './databases/database';
+import { responseChecker, type ResponseChecker } from './contract/openapi_check';
 import { mintKey, newProject } from './service_rows';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */

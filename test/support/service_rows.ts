@@ -1,7 +1,7 @@
 // Users, keys and projects that a test wants beside those of the first start, made as rows.
 import { mintId } from '../../core/ids';
-import { scopes as allScopes } from '../../core/scopes';
-import { mintToken } from '../../core/tokens';
+import { scopes as allScopes } from '../../core/accounts/scopes';
+import { mintToken } from '../../core/accounts/tokens';
 import type { KeyOptions } from './service';
 
 export type Run = <Row>(text: string, values?: unknown[]) => Promise<Row[]>;

@@ -1,6 +1,6 @@
 // Rows that stand below others, or that something else than a POST of their own makes.
 import { mintId } from '../../core/ids';
-import { insertRegistryImage } from './registry_rows';
+import { insertRegistryImage } from './registries/registry_rows';
 import type { World } from './world';
 
 type Make = (world: World, kind: string) => Promise<string>;

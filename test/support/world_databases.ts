@@ -1,5 +1,5 @@
 // The databases of a world, in the states that their job would bring them to.
-import { describeHost, setStatus } from './databases';
+import { describeHost, setStatus } from './databases/databases';
 import type { World } from './world';
 
 type Make = (world: World, kind: string) => Promise<string>;

@@ -1,7 +1,9 @@
 // What the world of test/support/world.ts knows of Git integrations.
 import type { World } from './world';
 
-/** Reads that a provider or a remote answers: test/git_integration.test.ts and its neighbours have them. */
+/**
+ * Reads that a provider or a remote answers: test/integrations/git_integration.test.ts and its neighbours have them.
+ */
 export const FROM_PROVIDERS = [
   'getGitRepository',
   'listGitRepositories',

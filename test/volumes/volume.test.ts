@@ -1,7 +1,16 @@
 // Volumes as rows: fields, rules, references, filters (docs/contract/resources.md §10). What the driver does with them:
 // volume_states.test.ts.
-import { startService, type Answer } from './support/service';
-import { application, created, errorsOf, newName, patch, post, service, setUpVolumes } from './support/volume_cases';
+import { startService, type Answer } from '../support/service';
+import {
+  application,
+  created,
+  errorsOf,
+  newName,
+  patch,
+  post,
+  service,
+  setUpVolumes,
+} from '../support/deployments/volume_cases';
 
 setUpVolumes();
 

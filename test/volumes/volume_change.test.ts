@@ -1,5 +1,14 @@
 // Volumes changed, deleted and read as rows (docs/contract/resources.md §10).
-import { application, created, errorsOf, newName, patch, post, service, setUpVolumes } from './support/volume_cases';
+import {
+  application,
+  created,
+  errorsOf,
+  newName,
+  patch,
+  post,
+  service,
+  setUpVolumes,
+} from '../support/deployments/volume_cases';
 
 setUpVolumes();
 

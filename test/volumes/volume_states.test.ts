@@ -1,8 +1,8 @@
 // Volumes from request to directory and back, with the worker running: the states of docs/contract/resources.md §10.1.
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { startService, type Answer, type TestService } from './support/service';
-import { until } from './support/workshop';
+import { startService, type Answer, type TestService } from '../support/service';
+import { until } from '../support/runner/workshop';
 
 let service: TestService;
 let application: string;

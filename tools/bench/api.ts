@@ -11,7 +11,7 @@ import { fillTable, pages } from './pages';
 import { HELP, nodesOf, readPlan, type Plan } from './plan';
 import { installPackages } from './references/packages';
 import { costOfRefusals } from './refused';
-import { replicas } from './replicas';
+import { replicas } from './databases/replicas';
 import { rowTable, type Row } from './report';
 import { onStage, type Stage } from './stage';
 import { timeStarts } from './starts';

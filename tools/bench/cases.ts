@@ -4,8 +4,8 @@ import type { Shot } from './load';
 import { VARIABLES, type Project, type Seed, type VolumeRow } from './seed';
 
 /**
- * The service, and what it is compared with: see bench/references. `notifying` is the bare server that also wakes the
- * loop.
+ * The service, and what it is compared with: see tools/bench/references. `notifying` is the bare server that also wakes
+ * the loop.
  */
 export type Name = 'service' | 'bare' | 'notifying' | 'fastify' | 'sofa' | 'postgraphile';
 

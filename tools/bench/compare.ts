@@ -12,7 +12,7 @@ const OWN_PACKAGES: readonly Name[] = ['fastify', 'postgraphile'];
 
 export interface Options {
   node: string;
-  /** Whether tools/bench is installed. */
+  /** Whether tools/development/bench is installed. */
   packages: boolean;
   print(line: string): void;
 }
@@ -58,7 +58,8 @@ async function open(stage: Stage, url: string, cases: Case[], { node, packages }
 
 function missing({ name, goals }: Case, servers: Servers): Row[] {
   const absent = goals.filter(({ beside }) => !servers[beside]);
-  return absent.map(({ beside }) => skipped(`${name}, beside ${beside}`, 'tools/bench could not be installed'));
+  const reason = 'tools/development/bench could not be installed';
+  return absent.map(({ beside }) => skipped(`${name}, beside ${beside}`, reason));
 }
 
 const PROFILED_MS = 6_000;

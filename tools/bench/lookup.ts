@@ -1,7 +1,7 @@
 // The router alone: prints how long it takes to find one of all operations by method and path.
-import { mintId } from '../core/ids';
-import { buildCore } from '../resolvers';
-import { buildRouter } from '../rest/router';
+import { mintId } from '../../core/ids';
+import { buildCore } from '../../resolvers';
+import { buildRouter } from '../../rest/router';
 
 const TIMES = 5_000;
 

@@ -42,7 +42,7 @@ const FULL = { minutes: 10, rows: 10_000_000 };
 export const HELP = `npm run bench -- [options]
   --only=GET,POST     only measures whose name begins so: GET one, GET list, POST, PATCH, PUT, GraphQL, refusals,
                       memory, start, pages, replicas
-  --node=<program>    the Node.js to measure; may be given more than once. Default: Node 24 of tools/bench,
+  --node=<program>    the Node.js to measure; may be given more than once. Default: Node 24 of tools/development/bench,
                       then the one that runs this
   --minutes=N         minutes of load for the measure of memory (default ${USUAL.minutes})
   --rows=N            rows of the table for the measure of pages (default ${USUAL.rows})

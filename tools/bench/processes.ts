@@ -42,7 +42,7 @@ export async function startApi(runtime: Runtime, dataDir: string, settings: Sett
   const out = openSync(log, 'w', 0o600);
   const started = performance.now();
   const flags = [...NODE_FLAGS, ...(runtime.flags ?? [])];
-  const child = spawn(runtime.node, [...flags, path.resolve(__dirname, '../server/main.js')], {
+  const child = spawn(runtime.node, [...flags, path.resolve(__dirname, '../../server/main.js')], {
     stdio: ['ignore', out, 'inherit'],
     env: serviceEnv(dataDir, settings),
   });
@@ -72,7 +72,7 @@ function serviceEnv(dataDir: string, settings: Settings): NodeJS.ProcessEnv {
   };
 }
 
-/** A server of bench/references: it prints its port and answers GET /usage. */
+/** A server of tools/bench/references: it prints its port and answers GET /usage. */
 export async function startReference(
   runtime: Runtime,
   name: string,

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { limited, refusals, streams, unknownToBare, type Refusal, type Stream } from './cases';
-import { databaseCpu } from './database_cpu';
+import { databaseCpu } from './databases/database_cpu';
 import { load } from './load';
 import { measure, median } from './measure';
 import { isSelected } from './plan';
@@ -111,7 +111,7 @@ function measureLookup(node: string, read: Cost): Row {
     encoding: 'utf8',
     env: { ...process.env, NODE_ENV: 'production' },
   });
-  if (status !== 0) throw new Error('bench/lookup.js failed');
+  if (status !== 0) throw new Error('tools/bench/lookup.js failed');
   const { nanoseconds, routes } = JSON.parse(stdout) as { nanoseconds: number; routes: number };
   const ratio = nanoseconds / 1000 / sum(read);
   return {

@@ -1,8 +1,8 @@
 // The data of the benchmark: projects with thousands of volumes each, and what every answer about them must be.
 import pg from 'pg';
-import { mintId, timeOfId } from '../core/ids';
-import { scopes as allScopes } from '../core/scopes';
-import { mintToken } from '../core/tokens';
+import { mintId, timeOfId } from '../../core/ids';
+import { scopes as allScopes } from '../../core/accounts/scopes';
+import { mintToken } from '../../core/accounts/tokens';
 
 /** A volume as both servers answer it: the same members in the same order. */
 export interface VolumeRow {

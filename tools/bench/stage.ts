@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { openEmbedded } from '../platform/embedded';
+import { openEmbedded } from '../../server/platform/embedded';
 import type { Plan } from './plan';
 import { startApi } from './processes';
 import { seed, type Seed } from './seed';

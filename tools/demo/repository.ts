@@ -1,4 +1,5 @@
-// A Git repository made on the spot from the folders of demo/sample: each is laid over what was there and committed.
+// A Git repository made on the spot from the folders of tools/demo/sample: each is laid over what was there and
+// committed.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -33,8 +34,8 @@ export function makeRepository(folder: string): Repository {
 /** Whether this runs from its source or from dist/. */
 function samples(): string {
   let folder = __dirname;
-  while (!existsSync(path.join(folder, 'demo/sample'))) folder = path.dirname(folder);
-  return path.join(folder, 'demo/sample');
+  while (!existsSync(path.join(folder, 'tools/demo/sample'))) folder = path.dirname(folder);
+  return path.join(folder, 'tools/demo/sample');
 }
 
 // Nothing that the user has set for Git counts: no hooks, no signatures.

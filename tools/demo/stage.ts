@@ -41,7 +41,7 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
   };
   const log = path.join(directory, 'service.log');
   // In a group of its own: Ctrl-C is for us, and we still need the service to clear up.
-  const child = spawn(process.execPath, ['--max-semi-space-size=8', path.resolve(__dirname, '../server/main.js')], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', path.resolve(__dirname, '../../server/main.js')], {
     env,
     detached: true,
     stdio: ['ignore', openSync(log, 'w', 0o600), 'inherit'],

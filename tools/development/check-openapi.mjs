@@ -1,6 +1,6 @@
 // Checks an OpenAPI file: redocly recommended-strict (warnings are errors there), spectral:oas down to hints, and
 // TypeScript clients of two generators that must pass `tsc --strict`. Any error or warning ends with exit code 1.
-// Usage: node tools/check-openapi.mjs openapi.yaml
+// Usage: node tools/development/check-openapi.mjs openapi.yaml
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -12,7 +12,7 @@ const rules = (name) => join(here, 'openapi', name);
 
 const [argument] = process.argv.slice(2);
 if (!argument) {
-  console.error('usage: node tools/check-openapi.mjs FILE');
+  console.error('usage: node tools/development/check-openapi.mjs FILE');
   process.exit(2);
 }
 const file = resolve(argument);

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const target = fileURLToPath(new URL('../rest/console/graphiql/', import.meta.url));
+const target = fileURLToPath(new URL('../../rest/console/graphiql/', import.meta.url));
 
 const packages = [
   {

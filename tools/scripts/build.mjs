@@ -1,13 +1,13 @@
 // Compiles the sources to dist/ and copies what is no TypeScript beside them.
-//   node scripts/build.mjs            builds if dist/ is absent or older than the sources
-//   node scripts/build.mjs --force    always builds
+//   node tools/scripts/build.mjs            builds if dist/ is absent or older than the sources
+//   node tools/scripts/build.mjs --force    always builds
 import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = path.resolve(import.meta.dirname, '..');
+const ROOT = path.resolve(import.meta.dirname, '../..');
 const DIST = path.join(ROOT, 'dist');
 /** Its time is the start of the last good build. */
 const STAMP = path.join(DIST, '.built');
@@ -58,7 +58,7 @@ function newestSource() {
 
 function sourceFolders() {
   const { include } = JSON.parse(fs.readFileSync(path.join(ROOT, 'tsconfig.json'), 'utf8'));
-  return include.map((pattern) => pattern.split('/')[0]);
+  return include.map((pattern) => pattern.replace(/\/\*.*/, ''));
 }
 
 /** Processes that start together: one compiles, the others wait and find the work done. */

@@ -2,15 +2,15 @@
 // one), made from the seed of the second. Fails where one makes it throw, where a response is not well-formed, where a
 // second query gets another response than the first one, where a good query is no longer answered, and where memory
 // grows. A failure shows the packet; the same arguments show it again.
-//   node scripts/start.mjs scripts/fuzz_dns.js [packets] [seed]
+//   node tools/scripts/start.mjs tools/scripts/fuzz_dns.js [packets] [seed]
 import { generateKeyPairSync } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as packet from 'dns-packet';
-import type { SigningKey } from '../core/dnssec';
-import type { ZoneRecord, ZoneSpec } from '../drivers/nameserver';
-import { openResponder, type Responder, type Transport } from '../drivers/nameserver/embedded/responder';
-import { signRequest, type TsigKey } from '../drivers/nameserver/embedded/tsig';
+import type { SigningKey } from '../../core/protocols/dnssec';
+import type { ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
+import { openResponder, type Responder, type Transport } from '../../engines/dns/responder';
+import { signRequest, type TsigKey } from '../../engines/dns/wire/tsig';
 import { faultOfResponse } from './fuzz_dns_response';
 
 const PACKETS = Number(process.argv[2] ?? 1_000_000);

@@ -1,6 +1,6 @@
 // Takes from GitHub's OpenAPI document what the tests of the client need:
 //   npm pack @octokit/openapi && tar xzf octokit-openapi-*.tgz package/generated/api.github.com.json
-//   node scripts/github_openapi.mjs package/generated/api.github.com.json > test/support/github_openapi.json
+//   node tools/scripts/github_openapi.mjs package/generated/api.github.com.json > test/support/git/github_openapi.json
 // Descriptions and examples are left out; parameters, bodies and successful answers stay as they are published.
 import { readFileSync } from 'node:fs';
 

@@ -3,14 +3,14 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openControlDatabase, type ControlDatabase } from '../db/control_database';
-import { migrate } from '../db/migrate';
-import { named } from '../db/statement';
-import { buildCore } from '../resolvers';
-import { openEmbedded } from '../platform/embedded';
+import { openControlDatabase, type ControlDatabase } from '../../db/control_database';
+import { migrate } from '../../db/migrate';
+import { named } from '../../db/statement';
+import { buildCore } from '../../resolvers';
+import { openEmbedded } from '../../server/platform/embedded';
 import { goldenFiles } from './golden_files';
 
-const ROOT = path.resolve(__dirname, '../..');
+const ROOT = path.resolve(__dirname, '../../..');
 const FOLDER = path.join(ROOT, 'test/golden');
 
 void main();
@@ -48,7 +48,7 @@ async function withDatabase<T>(work: (database: ControlDatabase) => Promise<T>):
 async function migrated<T>(url: string, work: (database: ControlDatabase) => Promise<T>): Promise<T> {
   const database = openControlDatabase(url, { poolSize: 2 });
   try {
-    await migrate(database.knex, path.resolve(__dirname, '../migrations'));
+    await migrate(database.knex, path.resolve(__dirname, '../../migrations'));
     return await work(database);
   } finally {
     await database.close();

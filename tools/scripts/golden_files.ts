@@ -1,8 +1,8 @@
 // What the public surface and the database look like, as text that is reviewed: test/golden/.
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { authorisationPage } from '../contract/authorisation';
-import type { Core } from '../resolvers';
-import { openapiDocument, renderOpenapi } from '../rest/openapi';
+import { authorisationPage } from '../../contract/authorisation';
+import type { Core } from '../../resolvers';
+import { openapiDocument, renderOpenapi } from '../../rest/openapi';
 
 /** Runs one query without parameters and answers its rows. */
 export type Run = (text: string) => Promise<object[]>;

@@ -1,12 +1,13 @@
-// Writes the files of a new kind and a failing test. No other file is edited: folders are the registries.
+// Writes the files of a new kind, in the folders of its group, and a failing test. No other file is edited: folders are
+// the registries.
 //   npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>]
 //     [--plural <table>]
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-const ROOT = resolve(import.meta.dirname, '..');
+const ROOT = resolve(import.meta.dirname, '../..');
 const USAGE =
   'usage: npm run new -- <kind> [--parent <kind>] [--loop] [--driver] [--group "<group>"] [--prefix <id prefix>] ' +
   '[--plural <table>]';
@@ -20,22 +21,26 @@ function main() {
   const number = nextMigration();
   // What a driver makes is brought about by the loop.
   const hasLoop = values.loop || values.driver;
+  requireNew(kind, kinds);
+  const own =
+    values.parent === undefined ? ownWords(kind, values.group) : childWords(kind, kinds, values);
+  const folder = folderOf(own.group);
   const files = {
-    [`schema/${kind}.graphql`]: 'schema.graphql',
-    [`resolvers/${kind}.ts`]: 'resolver.ts',
-    [`models/${kind}.ts`]: 'model.ts',
+    [`schema/${folder}/${kind}.graphql`]: 'schema.graphql',
+    [`resolvers/${folder}/${kind}.ts`]: 'resolver.ts',
+    [`models/${folder}/${kind}.ts`]: 'model.ts',
     [`migrations/${number}_${kinds}.ts`]: 'migration.ts',
-    [`test/${kind}.test.ts`]: 'test.ts',
-    ...(hasLoop && { [`jobs/${kind}.ts`]: 'job.ts' }),
+    [`test/${folder}/${kind}.test.ts`]: 'test.ts',
+    ...(hasLoop && { [`jobs/${folder}/${kind}.ts`]: 'job.ts' }),
     ...(values.driver && {
       [`drivers/${kind}.ts`]: 'driver.ts',
-      [`test/engines/${kind}_conformance.test.ts`]: 'conformance.test.ts',
+      [`test/engines/${folder}/${kind}_conformance.test.ts`]: 'conformance.test.ts',
     }),
   };
-  requireNew(kind, kinds, Object.keys(files));
   const words = {
     kind,
     kinds,
+    folder,
     Kind: pascal(kind),
     Kinds: pascal(kinds),
     word: kind.replaceAll('_', ' '),
@@ -47,14 +52,15 @@ function main() {
     with_worker: hasLoop ? '{ worker: true }' : '',
     ...(hasLoop && { loop: kind }),
     ...(values.driver && { driver: kind }),
-    ...(values.parent === undefined ? ownWords(kind, values.group) : childWords(kind, kinds, values)),
+    ...own,
   };
   for (const [file, template] of Object.entries(files)) {
-    writeFileSync(join(ROOT, file), fill(read(`scripts/new/${template}.txt`), words), { flag: 'wx' });
+    mkdirSync(join(ROOT, dirname(file)), { recursive: true });
+    writeFileSync(join(ROOT, file), fill(read(`tools/scripts/new/${template}.txt`), words), { flag: 'wx' });
     console.log(`wrote ${file}`);
   }
   generateTypes();
-  console.log(`Next: npx jest test/${kind}.test.ts says what to fill in. docs/adding-a-kind.md shows how.`);
+  console.log(`Next: npx jest test/${folder}/${kind}.test.ts says what to fill in. docs/adding-a-kind.md shows how.`);
 }
 
 function readArguments() {
@@ -78,17 +84,20 @@ function requireName(kind) {
 }
 
 /** The stem is the kind's name in every layer, so one file of that name means that it is taken. */
-function requireNew(kind, kinds, files) {
+function requireNew(kind, kinds) {
   if (!/^[a-z][a-z0-9_]*$/.test(kinds) || kinds === kind)
     fail(`"${kinds}" is no name for the table: give --plural in lower_snake_case`);
-  const taken = files.find((file) => existsSync(join(ROOT, file)));
+  const layers = ['schema', 'resolvers', 'models', 'jobs', 'drivers', 'test'];
+  const taken = layers
+    .flatMap((layer) => list(layer, /\.(graphql|ts)$/))
+    .find((file) => basename(file).split('.')[0] === kind);
   if (taken) fail(`the kind ${kind} exists already: ${taken}`);
   const place = new RegExp(`"/v2/${kinds}["/]|^(?:type|enum|input) ${pascal(kind)}\\b`, 'm');
-  const file = list('schema', /\.graphql$/).find((name) => place.test(read(`schema/${name}`)));
-  if (file) fail(`schema/${file} has the path /v2/${kinds} or the type ${pascal(kind)} already`);
+  const file = list('schema', /\.graphql$/).find((name) => place.test(read(name)));
+  if (file) fail(`${file} has the path /v2/${kinds} or the type ${pascal(kind)} already`);
   const table = new RegExp(`['"\`]${kinds}['"\`]`);
-  const migration = list('migrations', /\.ts$/).find((name) => table.test(read(`migrations/${name}`)));
-  if (migration) fail(`migrations/${migration} has the table ${kinds} already: give --plural`);
+  const migration = list('migrations', /\.ts$/).find((name) => table.test(read(name)));
+  if (migration) fail(`${migration} has the table ${kinds} already: give --plural`);
 }
 
 function ownWords(kind, group) {
@@ -98,13 +107,13 @@ function ownWords(kind, group) {
 /** Of a kind below another: what its templates say of the parent, read from the parent's own files. */
 function childWords(kind, kinds, { parent, group }) {
   requireName(parent);
-  const model = `models/${parent}.ts`;
-  if (!existsSync(join(ROOT, model))) fail(`the parent ${parent} is no kind: there is no ${model}`);
+  const model = list('models', /\.ts$/).find((file) => basename(file) === `${parent}.ts`);
+  if (!model) fail(`the parent ${parent} is no kind: there is no models/<group>/${parent}.ts`);
   const code = read(model);
   const [, Parent] = /export class (\w+) extends Resource/.exec(code) ?? fail(`${model} exports no kind`);
   const [, parents] = /readonly table = '(\w+)'/.exec(code) ?? fail(`${model} names no table`);
   const [, parent_prefix] = /readonly idPrefix = '(\w+)'/.exec(code) ?? fail(`${model} names no prefix of ids`);
-  const schema = `schema/${parent}.graphql`;
+  const schema = model.replace(/^models(.*)ts$/, 'schema$1graphql');
   const get = new RegExp(`"(/v2/[^"{}]+)/\\{id\\}",\\s*group: "([^"]+)"`);
   const found = existsSync(join(ROOT, schema)) && get.exec(read(schema));
   if (!found) fail(`${parent} can be no parent: ${schema} has no path of the form /v2/…/{id}`);
@@ -114,6 +123,7 @@ function childWords(kind, kinds, { parent, group }) {
   const parent_word = parent.replaceAll('_', ' ');
   const place = `${parent_place}/{id}/${segment}`;
   return {
+    parent_folder: basename(dirname(model)),
     ...{ parent, Parent, parents, parent_prefix, parent_place, parent_word, short, segment, place },
     owner: parent_word,
     owner_id: `${parent}_id`,
@@ -127,8 +137,8 @@ function prefixOf(kind, given) {
   const prefix = given ?? kind.replaceAll('_', '').slice(0, 3);
   if (!/^[a-z]{2,4}$/.test(prefix)) fail(`"${prefix}" is no prefix for ids: give --prefix with two to four letters`);
   const taken = new RegExp(`idPrefix = '${prefix}'|mintId\\('${prefix}'\\)`);
-  const owner = ['models', 'core', 'server', 'platform']
-    .flatMap((folder) => list(folder, /\.ts$/).map((name) => `${folder}/${name}`))
+  const owner = ['models', 'core', 'server']
+    .flatMap((folder) => list(folder, /\.ts$/))
     .find((file) => taken.test(read(file)));
   if (owner) fail(`the prefix ${prefix} is taken by ${owner}: give --prefix with two to four letters`);
   return prefix;
@@ -152,16 +162,17 @@ function groupOf(kind, given) {
 }
 
 function nextMigration() {
-  const numbers = list('migrations', /^\d{4}_\w+\.ts$/).map((name) => Number(name.slice(0, 4)));
+  const numbers = list('migrations', /^\d{4}_\w+\.ts$/).map((file) => Number(basename(file).slice(0, 4)));
   return String(Math.max(0, ...numbers) + 1).padStart(4, '0');
 }
 
 function generateTypes() {
-  if (!existsSync(join(ROOT, 'tools/node_modules'))) {
-    console.log('The generator of resolver types is not installed: npm ci --prefix tools && npm run codegen');
+  if (!existsSync(join(ROOT, 'tools/development/node_modules'))) {
+    console.log('The generator of types is not installed: npm ci --prefix tools/development && npm run codegen');
     return;
   }
-  const { status } = spawnSync(process.execPath, [join(ROOT, 'scripts/codegen.mjs')], { cwd: ROOT, stdio: 'inherit' });
+  const generator = join(ROOT, 'tools/scripts/codegen.mjs');
+  const { status } = spawnSync(process.execPath, [generator], { cwd: ROOT, stdio: 'inherit' });
   if (status !== 0) fail('npm run codegen failed');
   console.log('wrote schema/types.ts');
 }
@@ -197,10 +208,17 @@ function camel(name) {
   return pascal(name).replace(/^./, (letter) => letter.toLowerCase());
 }
 
-function list(folder, pattern) {
-  return readdirSync(join(ROOT, folder))
-    .filter((name) => pattern.test(name))
+/** Paths of the files below a layer whose names match. */
+function list(layer, pattern) {
+  return readdirSync(join(ROOT, layer), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && pattern.test(entry.name))
+    .map(({ parentPath, name }) => relative(ROOT, join(parentPath, name)))
     .sort();
+}
+
+/** Of a group in every layer: `Object storage` is object_storage. */
+function folderOf(group) {
+  return group.toLowerCase().replaceAll(' ', '_');
 }
 
 function read(file) {

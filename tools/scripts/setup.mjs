@@ -1,5 +1,5 @@
 // Installs, with the package manager of this machine, the optional programs that it lacks, as listed in
-// core/optional_programs.json.
+// core/catalog/optional_programs.json.
 //   npm run setup              shows what each is for and the command, and asks before it runs
 //   npm run setup -- --yes     does not ask
 //   npm run setup -- --tests   also what only the tests use
@@ -42,7 +42,7 @@ async function setUp() {
 }
 
 function listed() {
-  const file = path.resolve(import.meta.dirname, '../core/optional_programs.json');
+  const file = path.resolve(import.meta.dirname, '../../core/catalog/optional_programs.json');
   const user = process.getuid?.() === 0 ? 'ordinary' : 'root';
   const all = JSON.parse(fs.readFileSync(file, 'utf8'));
   return all.filter((entry) => flags.includes('--tests') || (entry.without !== undefined && entry.user !== user));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs tests as an ordinary user, as root: scripts/test-as-user.sh USER [arguments of npm test]
+# Runs tests as an ordinary user, as root: tools/scripts/test-as-user.sh USER [arguments of npm test]
 # The user gets a copy of the tree, node_modules included, in a temporary directory of its own.
 set -eu
 [ $# -ge 1 ] || { echo "usage: $0 USER [arguments of npm test]" >&2; exit 2; }

@@ -1,14 +1,14 @@
 // Builds of Dockerfiles by buildah, within the sandbox of every build: as the user of the tenant, who is root in a user
 // namespace of its own and nowhere else. The image is left in a directory of the cache, for the job to take.
 import path from 'node:path';
-import type { HostFacts } from '../../core/host_facts';
-import { BuildError, type BuildPlan, type BuildSettings } from '../builder';
+import type { HostFacts } from '../../../core/catalog/host_facts';
+import { BuildError, type BuildPlan, type BuildSettings } from '../../builder';
 import { requireMountSources } from './dockerfile_mounts';
 import { rewriteDockerfile } from './dockerfile_rewrite';
 import { requireBuildable } from './dockerfile_rules';
 import { dockerfileScript } from './dockerfile_script';
 import { optionsOf, parseDockerfile, wordsOf, type Instruction } from './dockerfile_text';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 /** It is part of the command of the build. */
 const BYTES_MAX = 64 * 1024;

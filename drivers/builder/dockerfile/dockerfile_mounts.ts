@@ -1,8 +1,8 @@
 // `RUN --mount=type=bind` of files of the source: buildah of Debian 12 only warns where they are missing.
 import path from 'node:path';
-import { BuildError } from '../builder';
+import { BuildError } from '../../builder';
 import { optionsOf, type Instruction } from './dockerfile_text';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 /** @param file its name in messages. @throws BuildError with the line, where the source has no such file */
 export async function requireMountSources(

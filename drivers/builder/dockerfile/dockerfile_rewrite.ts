@@ -1,7 +1,7 @@
 // What versions of buildah in use do not know of a Dockerfile is said in words that they know: several names in one
 // ARG, relative targets of mounts, `COPY --link`, here-documents (buildah 1.33 and later have them).
 import path from 'node:path';
-import { BuildError } from '../builder';
+import { BuildError } from '../../builder';
 import { optionsOf, parseDockerfile, wordsOf, type HereDocument, type Instruction } from './dockerfile_text';
 
 export interface Rewritten {

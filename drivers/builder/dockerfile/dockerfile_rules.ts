@@ -1,5 +1,5 @@
 // What makes a Dockerfile one that cannot be built, said with its line before anything is built.
-import { BuildError } from '../builder';
+import { BuildError } from '../../builder';
 import { optionsOf, type Instruction } from './dockerfile_text';
 
 const INSTRUCTIONS = new Set([

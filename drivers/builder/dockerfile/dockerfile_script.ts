@@ -1,10 +1,11 @@
 // The script of a build by buildah. It runs in the sandbox of every build as the user of the tenant, and becomes root
-// of a user namespace: of one with a range of user ids that the runtime has made (drivers/runtime/user_ranges.ts), else
-// of one with a single id, in which a filter of seccomp(2) answers what would change users (seccomp.ts).
-import { ownersFilter } from '../runtime/seccomp';
-import { RANGE_FD } from '../runtime/user_ranges';
+// of a user namespace: of one with a range of user ids that the runtime has made
+// (drivers/runtime/sandbox/user_ranges.ts), else of one with a single id, in which a filter of seccomp(2) answers what
+// would change users (seccomp.ts).
+import { ownersFilter } from '../../runtime/sandbox/seccomp';
+import { RANGE_FD } from '../../runtime/sandbox/user_ranges';
 import { STAGE_MARK, type Rewritten } from './dockerfile_rewrite';
-import { shellWord } from './language_plan';
+import { shellWord } from '../language_plan';
 
 /** Where the image is, below the cache of the build. */
 export const BUILT_IMAGE = 'image';

@@ -1,5 +1,5 @@
 // Node.js: dependencies by the lock file, the build script, and what starts it.
-import { majorOf } from '../toolchain/versions';
+import { majorOf } from '../../toolchain/versions';
 import { chooseNodeTools } from './node_tools';
 import { statedNode } from './node_version';
 import { findPackageNeeds } from './package_engines';
@@ -19,11 +19,11 @@ import {
   developmentServerNote,
   productionNote,
   productionScript,
-} from './development_server';
-import type { BuildHost, DetectLanguage, LanguagePlan, Step } from './language_plan';
+} from '../development_server';
+import type { BuildHost, DetectLanguage, LanguagePlan, Step } from '../language_plan';
 import { frameworkServer } from './node_frameworks';
-import { findServerFile } from './server_file';
-import type { SourceFiles } from './source_files';
+import { findServerFile } from '../server_file';
+import type { SourceFiles } from '../source_files';
 import { findWorkspace, packagesAbove, type Workspace } from './workspace';
 import { workspaceBuild } from './workspace_build';
 

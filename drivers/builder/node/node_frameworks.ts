@@ -1,6 +1,6 @@
 // Servers that the build script of a framework leaves behind, where package.json has no start script for them.
 import type { Package } from './package_json';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 interface FrameworkServer {
   packages: string[];

@@ -1,9 +1,9 @@
 // Which Node.js and which package manager a source gets, and where they come from: the host or the npm registry.
-import { highest, isExact, majorOf, satisfies } from '../toolchain/versions';
-import { BuildError } from '../builder';
-import { DriverError, driverContext } from '../driver';
-import type { PublishedVersion, Tool, ToolName } from '../toolchain';
-import type { BuildHost } from './language_plan';
+import { highest, isExact, majorOf, satisfies } from '../../toolchain/versions';
+import { BuildError } from '../../builder';
+import { DriverError, driverContext } from '../../../core/driver';
+import type { PublishedVersion, Tool, ToolName } from '../../toolchain';
+import type { BuildHost } from '../language_plan';
 import { bestNode, isNewestLine, reasonOf, usableNodeOfHost, type StatedNode } from './node_version';
 import type { PackageNeed } from './package_engines';
 import type { ManagerName, PackageManager } from './package_manager';

@@ -1,11 +1,11 @@
 // Which Node.js a source gets: the newest long-term line that it and its packages allow, whatever the host has. Where
 // that cannot be had, the Node.js of the host serves if the source allows it, and the log says so.
-import { highest, majorOf, satisfies } from '../toolchain/versions';
-import type { PublishedVersion } from '../toolchain';
-import type { BuildHost } from './language_plan';
+import { highest, majorOf, satisfies } from '../../toolchain/versions';
+import type { PublishedVersion } from '../../toolchain';
+import type { BuildHost } from '../language_plan';
 import type { PackageNeed } from './package_engines';
 import type { Package } from './package_json';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 import type { Workspace } from './workspace';
 
 /** What the source says of its Node.js. */

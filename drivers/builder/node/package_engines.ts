@@ -1,6 +1,6 @@
 // Which Node.js the packages of a source need, as far as its lock file says so: npm writes their `engines` into it.
 import type { PackageManager } from './package_manager';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 export interface PackageNeed {
   name: string;

@@ -1,5 +1,5 @@
 // package.json, as far as building and starting needs it.
-import { BuildError } from '../builder';
+import { BuildError } from '../../builder';
 
 export interface Package {
   name: string | null;

@@ -1,7 +1,7 @@
 // Who installs the packages of a Node.js source, in which version, and by which commands.
-import { majorOf } from '../toolchain/versions';
+import { majorOf } from '../../toolchain/versions';
 import type { Package } from './package_json';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 export type ManagerName = 'npm' | 'yarn' | 'pnpm' | 'bun';
 

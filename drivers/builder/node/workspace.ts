@@ -1,7 +1,7 @@
 // A source that is a part of a workspace of npm, yarn, pnpm or bun: packages are installed at its top, whose lock file
 // and package manager count. The top is looked for above the root directory, never outside of the source.
 import { parsePackage, type Package } from './package_json';
-import type { Place, SourceFiles } from './source_files';
+import type { Place, SourceFiles } from '../source_files';
 import { isNamed, pnpmPackages } from './workspace_patterns';
 
 export interface Workspace {

@@ -1,6 +1,6 @@
 // What has to be built in a workspace before a member is: the members that it depends on. Turborepo knows that itself.
 import path from 'node:path';
-import { shellWord, type Step } from './language_plan';
+import { shellWord, type Step } from '../language_plan';
 import { parsePackage, type Package } from './package_json';
 import { runCommand, type PackageManager } from './package_manager';
 import type { Workspace } from './workspace';

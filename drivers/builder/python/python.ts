@@ -1,11 +1,11 @@
 // Python: a virtual environment beside the files, and what starts it. Its programs are called through PATH and begin
 // with `env python3`, because the files are built in one directory and run in others.
-import type { DetectLanguage, LanguagePlan, Step } from './language_plan';
+import type { DetectLanguage, LanguagePlan, Step } from '../language_plan';
 import { readPackageNames, requirementLines } from './python_names';
 import { environmentDirectory, planPackages } from './python_packages';
 import { findPythonStart } from './python_server';
 import { choosePython } from './python_version';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 export const detectPython: DetectLanguage = async (files, host) => {
   const requirements = await requirementLines(files, 'requirements.txt');

@@ -1,6 +1,6 @@
 // Which packages a Python source asks for, by name, wherever they are written: what starts it depends on them.
 import path from 'node:path';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 const FILES_MAX = 20;
 /** Extras that bring a server along: `fastapi[standard]`. */

@@ -2,11 +2,11 @@
 // pip where there is no uv, by poetry from its lock file. All of them into one virtual environment beside the files.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { BuildError } from '../builder';
-import type { Tool } from '../toolchain';
-import type { BuildHost, Step } from './language_plan';
+import { BuildError } from '../../builder';
+import type { Tool } from '../../toolchain';
+import type { BuildHost, Step } from '../language_plan';
 import { chooseUv, type Python } from './python_version';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 export const environmentDirectory = '.platform/venv';
 const bin = `${environmentDirectory}/bin`;

@@ -1,8 +1,8 @@
 // What a source says of its Python: in files of version managers, or as a range in the files of its packages.
-import { satisfies } from '../toolchain/versions';
-import { BuildError } from '../builder';
+import { satisfies } from '../../toolchain/versions';
+import { BuildError } from '../../builder';
 import { tomlTableOf } from './python_names';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 /** What the source asks for. */
 export interface StatedPython {

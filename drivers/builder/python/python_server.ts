@@ -1,5 +1,5 @@
 // What serves a Python application: a server among its packages, by the interface that the application speaks.
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 interface PythonStart {
   command: string;

@@ -1,12 +1,12 @@
 // Which Python a source gets: what it asks for, from the host or by uv, or else the newest line that it allows. Where
 // that cannot be had, the Python of the host serves if the source allows it, and the log says so.
-import { highest, satisfies } from '../toolchain/versions';
-import { BuildError } from '../builder';
-import { DriverError, driverContext } from '../driver';
-import type { Tool, ToolName } from '../toolchain';
-import type { BuildHost } from './language_plan';
+import { highest, satisfies } from '../../toolchain/versions';
+import { BuildError } from '../../builder';
+import { DriverError, driverContext } from '../../../core/driver';
+import type { Tool, ToolName } from '../../toolchain';
+import type { BuildHost } from '../language_plan';
 import { pythonFits, statedPython, type StatedPython } from './python_range';
-import type { SourceFiles } from './source_files';
+import type { SourceFiles } from '../source_files';
 
 export interface Python {
   /** Its program. */

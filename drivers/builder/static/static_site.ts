@@ -1,8 +1,8 @@
 // A site of files, served by a small server that becomes part of what is built: it lives as long as the files do.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { LanguagePlan, Step } from './language_plan';
-import type { SourceFiles } from './source_files';
+import type { LanguagePlan, Step } from '../language_plan';
+import type { SourceFiles } from '../source_files';
 
 /** Where builds leave sites. */
 export const OUTPUT_DIRECTORIES = ['dist', 'build', 'out', 'public', '_site'];

@@ -1,8 +1,8 @@
 // Statements to a server, over its socket, as the platform's own user.
 import type { RowDataPacket } from 'mysql2/promise';
 import type { DatabaseServer } from '../../database';
-import { DriverError } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import { socketOf, type ServerDirectory } from '../../hosted_server/server_directory';
 import { NotReady } from '../../hosted_server/readiness';
 import { adminOf } from './config';

@@ -1,7 +1,7 @@
 // MariaDB: one server for each database. Tenants come by TCP, over TLS where they like; the access proxy requires it at
 // public endpoints (docs/decisions/0169). The platform comes by a socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
-import { DriverError, asDriverErrors } from '../../driver';
+import { DriverError, asDriverErrors } from '../../../core/driver';
 import {
   proxiedContext,
   proxiedEngine,

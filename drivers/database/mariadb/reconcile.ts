@@ -1,6 +1,6 @@
 // What a running server is brought to without a restart: its database, its users, room on its disk.
 import type { DatabaseServer, ServerUser } from '../../database';
-import { DriverError } from '../../driver';
+import { DriverError } from '../../../core/driver';
 import {
   readNote,
   usedBytes,

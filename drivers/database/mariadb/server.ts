@@ -1,10 +1,10 @@
 // The process: made, written down, started, stopped.
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
-import type { EngineFound } from '../../../core/host_facts';
+import type { EngineFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
-import { DriverError } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import { shellQuoted } from '../../hosted_server/driver';
 import {
   findServerDirectory,

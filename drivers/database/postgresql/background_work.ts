@@ -5,9 +5,9 @@ import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../files';
-import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { absentIsNull } from '../../../core/files';
+import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import { isAlive, processOf } from '../../runtime/processes';
 import type { PostgresqlContext } from './cluster';
 

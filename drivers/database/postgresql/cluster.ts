@@ -4,10 +4,10 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../files';
-import type { PostgresqlFound } from '../../../core/host_facts';
+import { absentIsNull } from '../../../core/files';
+import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import type { DatabaseServer } from '../../database';
-import { DriverError } from '../../driver';
+import { DriverError } from '../../../core/driver';
 import { serverDirectoryOf, type EngineContext, type ServerDirectory } from '../../hosted_server/server_directory';
 import { placeOfData } from '../../hosted_server/server_disk';
 import type { Programs } from './programs';

@@ -4,10 +4,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { readFile, rm } from 'node:fs/promises';
 import { requireNetwork } from '../../allowed_source';
-import { absentIsNull } from '../../files';
-import { DriverError } from '../../driver';
-import type { DriverContext } from '../../driver';
-import { CommandFailed } from '../../command';
+import { absentIsNull } from '../../../core/files';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
+import { CommandFailed } from '../../../core/process/command';
 import { writeFileFor, type Owner } from '../../hosted_server/server_directory';
 import { archiveDirectory, logDirectory, roles, socketDirectory, type Cluster } from './cluster';
 import { runTool } from './programs';
@@ -230,7 +230,7 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
 }
 
 // The server asks the kernel who is at the other end of its socket, and its /etc/passwd for the name: that of a sandbox
-// calls the one user that it has `app` (drivers/runtime/sandbox.ts).
+// calls the one user that it has `app` (drivers/runtime/sandbox/sandbox.ts).
 function userMap(): string {
   const names = process.getuid?.() === 0 ? ['root'] : ['app', ...ownNames()];
   return names.map((name) => `platform ${name} ${roles.admin}\n`).join('');

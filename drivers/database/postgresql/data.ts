@@ -1,9 +1,9 @@
 // Data directories: made by initdb, or as a copy of the primary's.
 import { chmod, chown, mkdir, rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { run } from '../../command';
-import { DriverError, checkpoint } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { run } from '../../../core/process/command';
+import { DriverError, checkpoint } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import {
   exists,
   openServerDirectory,

@@ -1,16 +1,16 @@
 // PostgreSQL: a cluster of its own for each server, a unit of the runtime.
-import type { PostgresqlFound } from '../../../core/host_facts';
+import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import { serverOf, type EngineDriver, type ObservedServer, type ServerSpec } from '../../database';
 import type { BackupStore } from '../../backup_store';
-import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../driver';
-import type { Desired, DriverContext } from '../../driver';
+import { DriverError, asDriverErrors, checkpoint, driverContext } from '../../../core/driver';
+import type { Desired, DriverContext } from '../../../core/driver';
 import type { BackedUp, Measurable, Upgradable } from '../../hosted_server';
 import { hostedServer, type ServerSteps } from '../../hosted_server/driver';
 import { findServerDirectory, requireServerDirectory, serverDirectoryOf } from '../../hosted_server/server_directory';
 import type { RuntimeDriver } from '../../runtime';
 import { serverFingerprint } from '../proxied_server';
 import { cancelWork, runInBackground } from './background_work';
-import { backup, openBackup, removeBackup } from './backups';
+import { backup, openBackup, removeBackup } from './backups/backups';
 import { backupsOf as backupDirectoryOf, postgresqlContext, type Cluster, type PostgresqlContext } from './cluster';
 import { hasData } from './data';
 import { clusterOf, ensure, ensureServer } from './ensure';
@@ -18,11 +18,11 @@ import { readLog } from './log';
 import { inspect, metrics } from './observe';
 import { pooledServer } from './pooled';
 import { programsOf } from './programs';
-import { restore } from './restore';
+import { restore } from './backups/restore';
 import { stopPostgres, whenReady } from './server';
-import { storeArchives } from './stored_archive';
+import { storeArchives } from './backups/stored_archive';
 import { upgrade } from './upgrade';
-import { windowOf } from './window';
+import { windowOf } from './backups/window';
 
 /**
  * `directory`: of the servers of all engines. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of

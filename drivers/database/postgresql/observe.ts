@@ -1,7 +1,7 @@
 // What a server is: its unit, its answer, its storage. Changes nothing.
 import type { DatabaseServer, ObservedServer, ServerMetrics } from '../../database';
-import { DriverError } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import { networkProxy, proxyDifference } from '../../hosted_server/access_proxy';
 import { readNote, type ServerDirectory } from '../../hosted_server/server_directory';
 import type { Inspected } from '../../hosted_server/driver';
@@ -11,7 +11,7 @@ import { isApplied } from './applied';
 import { programsOf } from './programs';
 import { needsRestart } from './server';
 import { inSession, isUnavailable, type Session } from './session';
-import { isArchiveTooLarge } from './archive_limit';
+import { isArchiveTooLarge } from './backups/archive_limit';
 import { nextStage, storageOf, type Stage } from './storage';
 
 const answerWithinMs = 4_000;

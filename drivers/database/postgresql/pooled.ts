@@ -1,7 +1,7 @@
 // What a pooler needs of the server: where it is met, and what it knows of its users.
 import { stat } from 'node:fs/promises';
 import type { PooledServer, ServerLogin, DatabaseServer } from '../../database';
-import { DriverError } from '../../driver';
+import { DriverError } from '../../../core/driver';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { socketDirectory } from './cluster';
 import { inSession, isUnavailable } from './session';

@@ -5,10 +5,10 @@ import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } 
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isPassable } from '../../../core/directory';
-import type { PostgresqlFound } from '../../../core/host_facts';
-import { CommandFailed, run } from '../../command';
-import { DriverError } from '../../driver';
-import type { DriverContext } from '../../driver';
+import type { PostgresqlFound } from '../../../core/catalog/host_facts';
+import { CommandFailed, run } from '../../../core/process/command';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import { exists, type Owner } from '../../hosted_server/server_directory';
 import type { PostgresqlContext } from './cluster';
 

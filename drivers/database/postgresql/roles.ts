@@ -3,7 +3,7 @@
 // the others their rights on tables that are yet to come (docs/decisions/0161). pg_read_all_data would be shorter, but
 // opens pg_authid as well.
 import type { DatabaseServer, ServerUser } from '../../database';
-import { DriverError } from '../../driver';
+import { DriverError } from '../../../core/driver';
 import { roles } from './cluster';
 import { isVerifierOf, verifierOf } from './scram';
 import { sqlIdentifier, sqlString, type Session } from './session';

@@ -1,7 +1,7 @@
 // Verifiers of passwords (RFC 5803): the server never sees a password, so that none can get into its logs.
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { DriverError } from '../../driver';
+import { DriverError } from '../../../core/driver';
 
 // As PostgreSQL does (scram_iterations).
 const iterations = 4096;

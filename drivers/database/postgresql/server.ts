@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chown, mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import type { UnitSpec } from '../../runtime';
 import { shellQuoted } from '../../hosted_server/driver';
 import { ownerOf, readNote, writeNote, type ServerDirectory, type Owner } from '../../hosted_server/server_directory';

@@ -3,7 +3,7 @@
 import { realpath } from 'node:fs/promises';
 import { Client } from 'pg';
 import type { ClientBase } from 'pg';
-import { DriverError } from '../../driver';
+import { DriverError } from '../../../core/driver';
 import type { DatabaseServer } from '../../database';
 import type { ServerDirectory } from '../../hosted_server/server_directory';
 import { roles, socketDirectory, systemIdentifierOf } from './cluster';

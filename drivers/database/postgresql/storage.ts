@@ -1,8 +1,8 @@
 // The storage of a server has two limits. At the first one new transactions only read, unless a session says otherwise:
 // that is how its user deletes what is too much. Who uses that to write on meets the second one: there the server runs
 // as a standby without a primary, which refuses every write, whoever asks; more storage is the way out of it.
-import { run } from '../../command';
-import type { DriverContext } from '../../driver';
+import { run } from '../../../core/process/command';
+import type { DriverContext } from '../../../core/driver';
 import { readNote, writeNote } from '../../hosted_server/server_directory';
 import type { Cluster } from './cluster';
 

@@ -1,9 +1,9 @@
 // To another major version: a server aside with empty data takes what the old one dumps, while nobody but the platform
 // can reach either. The old data stay until the new server answers, and come back when anything fails.
 import path from 'node:path';
-import { CommandFailed } from '../../command';
-import { DriverError, driverContext } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { CommandFailed } from '../../../core/process/command';
+import { DriverError, driverContext } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import { removeServerTree, ownerOf, writeNote } from '../../hosted_server/server_directory';
 import { isReplacing, replaceData } from '../../hosted_server/replacement';
 import { dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
@@ -11,11 +11,11 @@ import { configure } from './configuration';
 import { connectionOf, makeDirectories, initialize } from './data';
 import { ensureServer, ensureContent } from './ensure';
 import { programsOf, requireTools, runPiped, type Programs } from './programs';
-import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './restore';
+import { stagingDirectoryOf, rollBackOnFailure, stopAll, verifyData } from './backups/restore';
 import { nextDisk } from '../disk_size';
 import { startPostgres, whenReady } from './server';
 import { inSession, sqlIdentifier, sqlString } from './session';
-import { firstTimeline } from './timelines';
+import { firstTimeline } from './backups/timelines';
 
 const readyWithinMs = 120_000;
 const tools = ['pg_dump', 'pg_restore'];

@@ -2,7 +2,7 @@
 // server in its name, so that to log in is to know the server.
 import { createHash } from 'node:crypto';
 import type { DatabaseServer, ServerUser } from '../../database';
-import { DriverError } from '../../driver';
+import { DriverError } from '../../../core/driver';
 
 /** `rules` as ACL SETUSER takes them. */
 export interface Account {

@@ -1,7 +1,7 @@
 // Redis and Valkey: one process for each database. The default user is off, tenants come over TLS, the platform by a
 // socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
-import { asDriverErrors } from '../../driver';
+import { asDriverErrors } from '../../../core/driver';
 import {
   ensureProxiedServer,
   proxiedContext,

@@ -1,7 +1,7 @@
 // What a running server is brought to without a restart: users, role, room on its disk.
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../files';
+import { absentIsNull } from '../../../core/files';
 import { placeOfData } from '../../hosted_server/server_disk';
 import type { DatabaseServer } from '../../database';
 import {

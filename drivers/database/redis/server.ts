@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DatabaseServer } from '../../database';
-import { DriverError } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import { shellQuoted } from '../../hosted_server/driver';
 import {
   writeFileFor,

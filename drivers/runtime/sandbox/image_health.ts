@@ -3,8 +3,8 @@
 // and go on while it is away. `health` of the run directory has a line for each check.
 import { open, truncate } from 'node:fs/promises';
 import path from 'node:path';
-import type { ImageHealthCheck } from '../../core/image_settings';
-import type { HealthReport } from '../runtime';
+import type { ImageHealthCheck } from '../../../core/protocols/image_settings';
+import type { HealthReport } from '../../runtime';
 
 /** File descriptor on which results are written. */
 export const HEALTH_FD = 7;

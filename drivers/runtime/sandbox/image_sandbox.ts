@@ -2,8 +2,8 @@
 // bubblewrap runs within the sandbox of the unit, as a user of the tenant: what the image holds, whatever its links
 // lead to, is only ever resolved where nothing of the host is. Nothing of the image is executed before, so it needs
 // neither a shell nor a C library.
-import { DriverError } from '../driver';
-import type { UnitImage, UnitSpec } from '../runtime';
+import { DriverError } from '../../../core/driver';
+import type { UnitImage, UnitSpec } from '../../runtime';
 import { passable, requireTargets } from './sandbox';
 import { FILTER_FD } from './seccomp';
 import { RANGE_FD } from './user_ranges';

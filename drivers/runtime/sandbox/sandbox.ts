@@ -3,8 +3,8 @@
 // bubblewrap it sees what its user may read.
 import { lstatSync, readlinkSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { DriverError } from '../driver';
-import type { RuntimeHost, User } from './host_probe';
+import { DriverError } from '../../../core/driver';
+import type { RuntimeHost, User } from '../host_probe';
 
 export interface Inside {
   /** Run directory. */

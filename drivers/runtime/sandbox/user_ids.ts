@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError } from '../driver';
+import { DriverError } from '../../../core/driver';
 
 export const FIRST_USER_ID = 700_000;
 const RANGE = 1_000_000;

@@ -2,9 +2,9 @@
 // files of such users lie has a range of its own as long as it is there, which nothing else on the host has.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { hostIds, LAST_ID, type UserRange } from '../image/owners';
-import type { UnitImage } from '../runtime';
-import type { RuntimeHost, User } from './host_probe';
+import { hostIds, LAST_ID, type UserRange } from '../../image/owners';
+import type { UnitImage } from '../../runtime';
+import type { RuntimeHost, User } from '../host_probe';
 import { dropTo } from './sandbox';
 import { LAST_TENANT_ID, readClaims, withClaimsLocked } from './user_ids';
 

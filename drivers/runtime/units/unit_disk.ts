@@ -2,11 +2,11 @@
 // one. Else what it writes is measured (monitor.ts).
 import { symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { DriverError, unboundedContext } from '../driver';
-import { removeTree } from '../remove_tree';
-import type { UnitSpec } from '../runtime';
-import { closeDisk, makeDisk } from '../volume/limited_disk';
-import type { RuntimeHost } from './host_probe';
+import { DriverError, unboundedContext } from '../../../core/driver';
+import { removeTree } from '../../../core/process/remove_tree';
+import type { UnitSpec } from '../../runtime';
+import { closeDisk, makeDisk } from '../../volume/limited_disk';
+import type { RuntimeHost } from '../host_probe';
 
 /** @returns the directory for its copy and its /tmp: the mount point of a new disk, or `draft`. @throws DriverError */
 export async function makeDiskFor(host: RuntimeHost, draft: string, spec: UnitSpec): Promise<string> {

@@ -1,10 +1,10 @@
 // The networks of units: there from before the first unit of a project is until its last one has gone.
-import { DriverError, driverContext } from '../driver';
-import type { EnteredNetwork, NetworkDriver, NetworkLocation, NetworkMember } from '../network';
-import { isPortTaken } from '../network/connect';
-import { openPublishedPorts, type PublishedPorts } from '../network/published_ports';
-import { networksInUse, portsToPublish } from './network_members';
-import { isFreeOnLoopback } from './usage';
+import { DriverError, driverContext } from '../../../core/driver';
+import type { EnteredNetwork, NetworkDriver, NetworkMember } from '../../network';
+import { type NetworkLocation, isPortTaken } from '../../../core/outbound/network_location';
+import { openPublishedPorts, type PublishedPorts } from '../../network/published_ports';
+import { networksInUse, portsToPublish } from '../network_members';
+import { isFreeOnLoopback } from '../usage';
 
 export interface UnitNetworks {
   /** `start` gets the network, which stays at least until it has ended. `member`: it is one unit's alone. */

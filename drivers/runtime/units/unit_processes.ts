@@ -3,12 +3,12 @@ import { utimes, writeFile } from 'node:fs/promises';
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError } from '../driver';
-import type { DriverContext } from '../driver';
-import type { Handle, StopOptions } from '../runtime';
-import { killControlGroup, processesIn } from './cgroup';
-import { allProcesses, argumentsOf, descendants, environmentOf, signalProcess, type Proc } from './processes';
-import { isRunning, type Unit } from './run_directory';
+import { DriverError } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
+import type { Handle, StopOptions } from '../../runtime';
+import { killControlGroup, processesIn } from '../cgroup';
+import { allProcesses, argumentsOf, descendants, environmentOf, signalProcess, type Proc } from '../processes';
+import { isRunning, type Unit } from '../run_directory';
 
 const pollEveryMs = 50;
 const recordWithinMs = 2_000;

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { link, mkdir, open, readdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { openSafeTree, type SafeTree } from '../../image/safe_tree';
-import { diskFull, type DriverContext } from '../../driver';
+import { diskFull, type DriverContext } from '../../../core/driver';
 import { isDiskFull } from '../failure';
 import { walkArchive, type ArchiveLimits, type ArchiveTotals } from '../archive';
 import type { ArchiveEntry } from './entry';

@@ -1,6 +1,6 @@
 // Asking an LFS server where objects are.
 // @see https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
-import type { DriverContext } from '../../driver';
+import type { DriverContext } from '../../../core/driver';
 import { SourceError } from '../../source';
 import { resolveWebEndpoint } from '../address';
 import { redirectOf, requestPinned, type WebResponse } from '../web_request';

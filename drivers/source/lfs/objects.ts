@@ -5,7 +5,7 @@ import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { DriverContext } from '../../driver';
+import type { DriverContext } from '../../../core/driver';
 import { SourceError } from '../../source';
 import { resolveWebEndpoint } from '../address';
 import { isDiskFull } from '../failure';

@@ -1,7 +1,7 @@
 // Where the large files of a repository are, and how they may be asked for: at the address that Git LFS derives from
 // the repository, or where `.lfsconfig` says.
 // @see https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md
-import type { DriverContext } from '../../driver';
+import type { DriverContext } from '../../../core/driver';
 import { SourceError, type GitRemote } from '../../source';
 import { isSameOrigin, resolveWebEndpoint, type AddressRules, type RemoteEndpoint } from '../address';
 import { GitFailed, ssh } from '../command';

@@ -1,5 +1,5 @@
 // The embedded cache: an HTTP cache (RFC 9111) in the process that has the ingress.
-import type { PurgeSpec } from '../../cdn';
+import type { PurgeSpec } from '../cdn';
 import { openEdge, type CdnEngine, type EdgeOptions } from '../edge/edge';
 import { purgeMatcher } from '../edge/purge_matcher';
 import { serveCached } from './serve';

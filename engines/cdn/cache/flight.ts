@@ -2,7 +2,7 @@
 // or a compressed form of one. Readers follow behind, each at its own pace. The latest blocks are in memory, for all
 // readers together; who is further behind reads from the file.
 import { Readable } from 'node:stream';
-import type { ByteRange } from '../../../core/byte_range';
+import type { ByteRange } from '../../../core/protocols/byte_range';
 import { BLOCK_BYTES, openBlocks, type Blocks } from './blocks';
 import type { NewFile } from './new_file';
 import type { StoredObject } from './store';

@@ -1,6 +1,6 @@
 // Objects by address, and by what a purge names: the objects of other zones, and of other paths and tags, are not
 // looked at.
-import type { PurgeSpec } from '../../cdn';
+import type { PurgeSpec } from '../cdn';
 import { purgeMatcher } from '../edge/purge_matcher';
 import type { StoredObject } from './store';
 

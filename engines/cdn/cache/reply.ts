@@ -1,7 +1,7 @@
 // Answers to visitors: whole, in part, not modified, compressed.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
-import { parseByteRange, type ByteRange } from '../../../core/byte_range';
+import { parseByteRange, type ByteRange } from '../../../core/protocols/byte_range';
 import { isCompressible } from '../edge/compression';
 import { holdsIfRange, isNotModified } from '../edge/conditions';
 import type { HeaderFields } from '../edge/headers';

@@ -5,7 +5,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HeaderFields } from '../edge/headers';
 import type { Freshness } from '../edge/policy';
-import type { PurgeSpec } from '../../cdn';
+import type { PurgeSpec } from '../cdn';
 import type { Flight } from './flight';
 import { startForm, type Coding, type FormSource } from './forms';
 import { openNewFile, type NewFile } from './new_file';

@@ -1,6 +1,6 @@
 // Conditions of visitors, held against a stored response.
 import type { IncomingMessage } from 'node:http';
-import { parseHttpDate } from '../../../core/http_date';
+import { parseHttpDate } from '../../../core/protocols/http_date';
 import type { HeaderFields } from './headers';
 
 /**

@@ -1,8 +1,8 @@
 // What all engines of CDN zones have in common: visitors come to the ingress of this host, which knows the zones.
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Outbound } from '../../outbound';
-import { EDGE_FIELD, type CdnDriver, type CdnZoneSpec, type Edge, type PurgeSpec } from '../../cdn';
-import type { DriverContext } from '../../driver';
+import type { Outbound } from '../../../core/outbound';
+import { EDGE_FIELD, type CdnDriver, type CdnZoneSpec, type Edge, type PurgeSpec } from '../cdn';
+import type { DriverContext } from '../../../core/driver';
 import { forgetZone, setZone, type EdgeState, type ObjectCache } from './edge_state';
 import { openOriginClient } from './origin';
 import { handleVisit, passThrough } from './visit';

@@ -1,5 +1,5 @@
 // What the edge knows: zones by host name, the way to their origins, counters, and the cache behind it.
-import type { CdnTraffic, CdnZoneSpec, PurgeSpec } from '../../cdn';
+import type { CdnTraffic, CdnZoneSpec, PurgeSpec } from '../cdn';
 import type { OriginClient } from './origin';
 import type { Visit } from './visit';
 

@@ -1,7 +1,7 @@
 // Header fields on their way through the cache.
 import type { IncomingHttpHeaders } from 'node:http';
-import { HOP_BY_HOP } from '../../../core/hop_by_hop';
-import { EDGE_FIELD } from '../../cdn';
+import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
+import { EDGE_FIELD } from '../cdn';
 
 export type HeaderFields = Record<string, string | string[]>;
 

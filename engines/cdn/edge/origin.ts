@@ -3,10 +3,10 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
-import { bareHost } from '../../../core/addresses';
-import { presignUrl } from '../../../core/sigv4';
-import type { Outbound } from '../../outbound';
-import { EDGE_FIELD, type CdnOriginSpec } from '../../cdn';
+import { bareHost } from '../../../core/protocols/addresses';
+import { presignUrl } from '../../../core/protocols/sigv4';
+import type { Outbound } from '../../../core/outbound';
+import { EDGE_FIELD, type CdnOriginSpec } from '../cdn';
 import type { HeaderFields } from './headers';
 
 interface OriginRequest {

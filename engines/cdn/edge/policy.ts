@@ -3,8 +3,8 @@
 // age that is a number. must-revalidate forbids stale responses.
 import CachePolicy from 'http-cache-semantics';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { parseHttpDate } from '../../../core/http_date';
-import type { CdnCacheRules } from '../../cdn';
+import { parseHttpDate } from '../../../core/protocols/http_date';
+import type { CdnCacheRules } from '../cdn';
 import { formatDirectives, parseAge, parseCacheControl, parseTargeted, secondsOf, type Directives } from './directives';
 
 export interface Decision extends Freshness {

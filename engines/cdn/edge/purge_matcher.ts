@@ -1,4 +1,4 @@
-import type { PurgeSpec } from '../../cdn';
+import type { PurgeSpec } from '../cdn';
 
 /** Whether an object is meant by a purge. A path without a query string means the path with any. */
 export function purgeMatcher({

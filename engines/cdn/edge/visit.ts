@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
-import type { Visitor } from '../../cdn';
+import type { Visitor } from '../cdn';
 import { trafficOf, type EdgeState, type Zone } from './edge_state';
 import { requestFields, responseFields, withoutCacheFields, type HeaderFields } from './headers';
 

@@ -1,8 +1,8 @@
 // Processes that answer on one port: this one holds its sockets (node:cluster) and what is served, for a process that
 // takes the place of another.
 import cluster, { type Worker } from 'node:cluster';
-import type { CountersByZone, ZoneCounters } from '../../nameserver';
-import type { Answering, AnsweringOptions, ZoneText } from './answering';
+import type { CountersByZone, ZoneCounters } from '../nameserver';
+import type { Answering, AnsweringOptions, ZoneText } from '../answering';
 import { openCaller, type Caller } from './ipc';
 import { openSockets } from './sockets';
 

@@ -1,7 +1,7 @@
 // A port that is taken, or an address that the host does not have yet: tried again until it can be bound. Zones are
 // taken over meanwhile, so that they are answered from the first moment on.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Answering } from './answering';
+import type { Answering } from '../answering';
 
 /** Behind each failure; the last one again and again. */
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000];

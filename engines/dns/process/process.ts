@@ -1,7 +1,7 @@
 // A process of the name server: it answers itself, or has others answer on the port that it holds.
 import cluster from 'node:cluster';
-import { dnsQuestions } from '../../dns';
-import { openAnswering, type Answering, type ZoneText } from './answering';
+import { dnsQuestions } from '../../../core/protocols/dns';
+import { openAnswering, type Answering, type ZoneText } from '../answering';
 import { openGroup, type GroupOptions } from './group';
 import { answerCalls } from './ipc';
 

@@ -2,8 +2,8 @@
 // that ends is started again, with everything that is served.
 import { fork, type ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CountersByZone } from '../../nameserver';
-import type { Answering, ZoneText } from './answering';
+import type { CountersByZone } from '../nameserver';
+import type { Answering, ZoneText } from '../answering';
 import type { GroupOptions } from './group';
 import { openCaller, type Caller } from './ipc';
 

@@ -2,7 +2,7 @@
 // and an end for clients that are slow or silent.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { Responder } from './responder';
+import type { Responder } from '../responder';
 
 /** No query is as long. */
 const QUERY_BYTES_MAX = 8_192;

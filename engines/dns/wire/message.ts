@@ -1,11 +1,11 @@
 // Messages of the DNS: a query as it is read, and a response as it is written. The question is echoed as it came, byte
 // for byte, so that the case that a resolver chose comes back (draft-vixie-dnsext-dns0x20), and so are names that a
 // codec would change. Owner names are compressed (RFC 1035 §4.1.4), names inside RDATA are not (RFC 3597 §4).
-import type { Answer, Answered } from './answer';
+import type { Answer, Answered } from '../answer';
 import { COOKIE_OPTION, DNSSEC_OK, PLAIN_UDP_BYTES, readEdns, type Edns } from './edns';
 import { keyOfLabels, readQuestionName, type Labels } from './names';
 import { TYPE } from './rdata';
-import { recordHead } from './signer';
+import { recordHead } from '../signer';
 
 export const HEADER_BYTES = 12;
 /** What we offer, and what we send at most over UDP (RFC 9715 §3.1): no fragments on the way. */

@@ -2,9 +2,9 @@
 // form needs them (RFC 4034 §6.2); dns-packet writes addresses and texts. Its codecs of records with a name add a zero
 // byte where that name is the root, so these are built of their parts, as are SOA mailboxes with a dot, CAA and DNSSEC.
 import * as packet from 'dns-packet';
-import { localPartText } from '../../../core/mailbox';
-import { textStrings } from '../../../core/text_strings';
-import type { ZoneRecord, ZoneSpec } from '../../nameserver';
+import { localPartText } from '../../../core/protocols/mailbox';
+import { textStrings } from '../../../core/protocols/text_strings';
+import type { ZoneRecord, ZoneSpec } from '../nameserver';
 import { encodeName, labelsOfName, LABEL_BYTES_MAX, type Labels } from './names';
 
 export const TYPE = {

@@ -1,7 +1,7 @@
 // The answer to what is no HTTP, or comes too slowly, before there is a request.
 import type { Duplex } from 'node:stream';
-import { mintRequestId } from '../../core/ids';
-import { fixedPage, render } from './pages';
+import { mintRequestId } from '../../../core/ids';
+import { fixedPage, render } from '../pages';
 import { isClosingAfterResponse } from './response';
 
 export function refuseClient(error: NodeJS.ErrnoException, socket: Duplex): void {

@@ -1,11 +1,11 @@
 // The head of a request as the instance gets it: without what was meant for this connection (RFC 9110 section 7.6.1),
 // with who asked and how.
 import { isIP } from 'node:net';
-import { HOP_BY_HOP } from '../../core/hop_by_hop';
-import { mintRequestId } from '../../core/ids';
-import { EDGE_FIELD } from '../cdn';
+import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
+import { mintRequestId } from '../../../core/ids';
+import { EDGE_FIELD } from '../../cdn/cdn';
 import { withoutNamed } from './response_parser';
-import type { VisitorRequest } from './visitor';
+import type { VisitorRequest } from '../visitor';
 
 /** Who asks, as far as it can be believed. */
 export interface Caller {

@@ -8,13 +8,13 @@ import type { SecureContext, TLSSocket } from 'node:tls';
 import type { IngressDriver, IngressCallbacks, Route } from '../ingress';
 import { refuseClient } from './client_error';
 import { acceptVisitor, closeIdleVisitors } from './simple_connection';
-import { tlsContextCache, contextOf, forgetContext } from './tls_contexts';
+import { tlsContextCache, contextOf, forgetContext } from '../tls_contexts';
 import { http2Visitors, type Http2Visitors } from './http2';
 import { handleRequest } from './request_handler';
-import type { IngressState } from './ingress_state';
-import { INGRESS_LIMITS, type IngressLimits } from './limits';
-import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from './listeners';
-import { enforceTimeouts } from './timeouts';
+import type { IngressState } from '../ingress_state';
+import { INGRESS_LIMITS, type IngressLimits } from '../limits';
+import { listenFor, portOf, stopListening, type Listeners, type Predecessor } from '../listeners';
+import { enforceTimeouts } from '../timeouts';
 import {
   applyRoutes,
   normalizeHost,
@@ -26,10 +26,10 @@ import {
   routeTable,
   siteOfHost,
   updateRoutes,
-} from './route_table';
-import { takeCounters, trafficCounters } from './traffic';
+} from '../route_table';
+import { takeCounters, trafficCounters } from '../traffic';
 import { endTunnel } from './tunnel';
-import type { Upstream } from './upstream';
+import type { Upstream } from '../upstream';
 
 export interface IngressOptions {
   host: string;

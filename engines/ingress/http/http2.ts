@@ -11,8 +11,8 @@ import http2, {
 } from 'node:http2';
 import { duplexPair, type Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { HOP_BY_HOP } from '../../core/hop_by_hop';
-import type { IngressLimits } from './limits';
+import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
+import type { IngressLimits } from '../limits';
 
 export interface Http2Visitors {
   /** Takes over a connection whose client has chosen `h2`. */

@@ -3,15 +3,15 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
 import { startSendingBody, bodyOf, takeWholeBody, type BodyState } from './request_body';
-import { chooseUpstream, stickyCookie } from './load_balancing';
+import { chooseUpstream, stickyCookie } from '../load_balancing';
 import { forwardedHead, type Caller } from './forwarded_head';
-import type { IngressState } from './ingress_state';
-import { noTargetPage, fixedPage, type Reason } from './pages';
+import type { IngressState } from '../ingress_state';
+import { noTargetPage, fixedPage, type Reason } from '../pages';
 import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
-import type { Site } from './route_table';
-import type { TrafficOwner } from './traffic';
+import type { Site } from '../route_table';
+import type { TrafficOwner } from '../traffic';
 import { openTunnel } from './tunnel';
-import type { VisitorRequest, VisitorResponse } from './visitor';
+import type { VisitorRequest, VisitorResponse } from '../visitor';
 import {
   destroyConnection,
   returnConnection,
@@ -20,7 +20,7 @@ import {
   type UpstreamConnection,
   type ConnectionUser,
   type Upstream,
-} from './upstream';
+} from '../upstream';
 
 export interface InboundRequest {
   request: VisitorRequest;

@@ -1,9 +1,9 @@
 // The body of a request on its way to the instance, as it comes and as fast as the instance takes it.
 import type { ProxiedRequest } from './proxied_request';
 import { forwardedTrailers, isChunked } from './forwarded_head';
-import { fixedPage } from './pages';
+import { fixedPage } from '../pages';
 import { failRequest } from './response';
-import type { VisitorRequest } from './visitor';
+import type { VisitorRequest } from '../visitor';
 
 /** `held`: not touched yet, so that another instance may still be asked. `waiting`: until the instance says 100. */
 export type BodyState = 'none' | 'held' | 'waiting' | 'flowing' | 'sent';

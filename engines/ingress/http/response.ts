@@ -1,11 +1,11 @@
 // The end of a proxied request: the last bytes to the client, the counters, and the access line.
 import type { AccessLine } from '../ingress';
-import { countOut } from './client_share';
+import { countOut } from '../client_share';
 import type { ProxiedRequest } from './proxied_request';
-import { render, type Page } from './pages';
-import { countBytes, countRequest } from './traffic';
-import type { VisitorRequest, VisitorResponse } from './visitor';
-import { destroyConnection, finishUpstreamRequest } from './upstream';
+import { render, type Page } from '../pages';
+import { countBytes, countRequest } from '../traffic';
+import type { VisitorRequest, VisitorResponse } from '../visitor';
+import { destroyConnection, finishUpstreamRequest } from '../upstream';
 
 const LINGERING_CLOSE_MS = 2_000;
 const PATH_LENGTH = 2_048;

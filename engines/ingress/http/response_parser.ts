@@ -1,6 +1,6 @@
 // Parses the responses of an instance (RFC 9112). Strict: what is not clearly framed is an error, since
 // a connection is used for many requests and one response must never leak into the next.
-import { HOP_BY_HOP } from '../../core/hop_by_hop';
+import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 
 export interface ResponseHead {
   status: number;

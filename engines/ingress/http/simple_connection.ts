@@ -4,10 +4,10 @@
 import type { Socket } from 'node:net';
 import { refuseClient } from './client_error';
 import { writeDeferred } from './deferred_writes';
-import type { IngressState } from './ingress_state';
+import type { IngressState } from '../ingress_state';
 import { serveSite } from './request_handler';
 import { closeAfterResponse, isClosingAfterResponse } from './response';
-import { findSite } from './route_table';
+import { findSite } from '../route_table';
 import { parseSimpleRequest } from './simple_request';
 import { simpleResponse, type SimpleResponse } from './simple_response';
 

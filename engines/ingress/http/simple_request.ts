@@ -3,9 +3,9 @@
 // nothing and repairs nothing.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
-import { EDGE_FIELD } from '../cdn';
-import type { IngressLimits } from './limits';
-import type { VisitorRequest } from './visitor';
+import { EDGE_FIELD } from '../../cdn/cdn';
+import type { IngressLimits } from '../limits';
+import type { VisitorRequest } from '../visitor';
 
 interface SimpleRequest extends VisitorRequest {
   readonly method: string;

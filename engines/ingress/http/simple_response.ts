@@ -3,7 +3,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { deferWrite } from './deferred_writes';
-import type { VisitorResponse } from './visitor';
+import type { VisitorResponse } from '../visitor';
 
 export interface SimpleResponse extends VisitorResponse {
   /** Until it is written. */

@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
 import type { ProxiedRequest } from './proxied_request';
 import { finishProxying } from './response';
-import { countBytes, countRequest } from './traffic';
-import { detachSocket } from './upstream';
+import { countBytes, countRequest } from '../traffic';
+import { detachSocket } from '../upstream';
 
 export interface Tunnel {
   proxied: ProxiedRequest;

@@ -5,7 +5,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { IngressCallbacks, IngressDriver } from '../../ingress';
+import type { IngressCallbacks, IngressDriver } from '../ingress';
 import { openChannel, type Channel, type Handlers } from './channel';
 import { connectControl } from './control_socket';
 import type { Program } from './handover';

@@ -8,10 +8,10 @@ import { controlIdentity, listenControl } from './control_socket';
 import { predecessorOf, startSuccessor, type Program } from './handover';
 import { callbacksOf, closeServed, openServed, reportOf, type Served } from './served';
 import { programVersion, type Greeting, type IngressProcessSettings } from './settings';
-import type { IngressDriver, Route } from '../../ingress';
-import type { CdnZoneSpec, PurgeSpec } from '../../cdn';
-import { NODE } from '../../cdn/embedded/driver';
-import { driverContext } from '../../driver';
+import type { IngressDriver, Route } from '../ingress';
+import type { CdnZoneSpec, PurgeSpec } from '../../cdn/cdn';
+import { NODE } from '../../cdn/cache/driver';
+import { driverContext } from '../../../core/driver';
 
 const REPORT_EVERY_MS = 300;
 const CHECK_EVERY_MS = 2_000;

@@ -1,8 +1,8 @@
 // The drivers of the ingress and of its cache, where both are in the ingress process. Routes and zones are kept here
 // too: a process that was started again gets them anew.
-import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from '../../ingress';
-import type { CdnDriver, CdnTraffic, CdnZoneSpec } from '../../cdn';
-import { NODE } from '../../cdn/embedded/driver';
+import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from '../ingress';
+import type { CdnDriver, CdnTraffic, CdnZoneSpec } from '../../cdn/cdn';
+import { NODE } from '../../cdn/cache/driver';
 import type { StoredZones } from '../../cdn/edge/edge';
 import type { Channel } from './channel';
 import { openIngressProcess, type IngressProcess, type IngressProcessOptions } from './client';

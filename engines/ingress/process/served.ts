@@ -1,12 +1,12 @@
 // What the ingress process serves: the ingress and the cache of CDN zones, and what both count and note.
-import { isPublicAddress } from '../../../core/addresses';
+import { isPublicAddress } from '../../../core/protocols/addresses';
 import type { CdnEngine } from '../../cdn/edge/edge';
-import { openEmbeddedCdn } from '../../cdn/embedded/driver';
-import type { CdnZoneSpec } from '../../cdn';
-import { driverContext } from '../../driver';
-import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../../ingress';
-import { openOutbound } from '../../outbound';
-import { openIngressServer } from '../http';
+import { openEmbeddedCdn } from '../../cdn/cache/driver';
+import type { CdnZoneSpec } from '../../cdn/cdn';
+import { driverContext } from '../../../core/driver';
+import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, Unpin } from '../ingress';
+import { openOutbound } from '../../../core/outbound';
+import { openIngressServer } from '../http/http';
 import type { Listeners, Predecessor } from '../listeners';
 import type { Channel } from './channel';
 import type { IngressProcessSettings, Report } from './settings';

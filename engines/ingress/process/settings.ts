@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { memoize } from '../../../core/memoize';
-import type { CdnTraffic } from '../../cdn';
-import type { EmbeddedCdnLimits } from '../../cdn/embedded/driver';
-import type { AccessLine, IngressDriver, Traffic } from '../../ingress';
+import type { CdnTraffic } from '../../cdn/cdn';
+import type { EmbeddedCdnLimits } from '../../cdn/cache/driver';
+import type { AccessLine, IngressDriver, Traffic } from '../ingress';
 
 export interface IngressProcessSettings {
   host: string;
@@ -44,8 +44,8 @@ export interface Report {
 /** Digest of the program: a process with another one is replaced. */
 export const programVersion = memoize((): string => {
   const hash = createHash('sha256').update(process.version);
-  const root = path.resolve(__dirname, '../..');
-  for (const folder of ['ingress', 'cdn', 'outbound'])
+  const root = path.resolve(__dirname, '../../..');
+  for (const folder of ['engines/ingress', 'engines/cdn', 'core/outbound'])
     for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).sort())
       if (/\.[jt]s$/.test(file)) hash.update(file).update(readFileSync(path.join(root, folder, file)));
   return hash.digest('hex').slice(0, 16);

@@ -2,7 +2,7 @@
 // occur, so that nobody can add another one.
 import { createHash, createPrivateKey, sign, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { DkimAlgorithm } from '../../core/dkim';
+import type { DkimAlgorithm } from '../../../core/protocols/dkim';
 import type { HeaderField } from './header';
 
 export interface SigningIdentity {

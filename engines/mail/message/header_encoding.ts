@@ -1,6 +1,6 @@
 // Headers that every server lets through: ASCII, and lines of 998 bytes at most (RFC 5322 §2.1.1). A server on the way
 // that had to change a header, or broke its lines, would break the signature.
-import { asciiDomain } from '../../core/mailbox';
+import { asciiDomain } from '../../../core/protocols/mailbox';
 import { encodeText, encodeWords } from './encoded_words';
 import type { HeaderField } from './header';
 

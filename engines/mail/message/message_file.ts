@@ -10,9 +10,9 @@ import { encodeHeader, hasLongLine, isAsciiText, LINE_BYTES_MAX } from './header
 import { LineEnds } from './line_ends';
 import { openMessageText } from './message_text';
 import { MimeStructureError } from './mime_walk';
-import { SmtpReply, TRY_LATER } from './reply';
+import { SmtpReply, TRY_LATER } from '../reply';
 import { encodeMessage, TextShape } from './seven_bit';
-import { Spool } from './spool';
+import { Spool } from '../spool';
 
 export interface StoredMessage {
   /** The whole message, where it is small; null where a file has it. */

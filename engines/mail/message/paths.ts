@@ -1,7 +1,7 @@
 // The arguments of MAIL and RCPT (RFC 5321 §4.1.2): an address in angle brackets, and parameters of extensions.
 import type { SMTPServerAddress } from 'smtp-server';
-import { normalizeMailbox } from '../../core/mailbox';
-import { SmtpReply } from './reply';
+import { normalizeMailbox } from '../../../core/protocols/mailbox';
+import { SmtpReply } from '../reply';
 
 /** What the server of SMTP hands to the rules: an address in its normal form. */
 interface ParsedPath extends SMTPServerAddress {

@@ -2,9 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import { releaseMemory } from '../../release_memory';
-import { syncDirectory } from '../../files';
-import { newEncryption, openEncrypted, type Encryption, type Seals } from './encryption';
+import { releaseMemory } from '../../../core/process/release_memory';
+import { syncDirectory } from '../../../core/files';
+import { newEncryption, openEncrypted, type Encryption, type Seals } from '../settings/encryption';
 import { openFileCache, type OpenFile } from './open_files';
 import { openWriteBehind } from './write_behind';
 

@@ -1,9 +1,9 @@
 // Bodies in aws-chunked form: `<size>[;chunk-signature=<hex>]CRLF<bytes>CRLF … 0[;…]CRLF[trailers]CRLF`. Nothing is
 // held but the piece at hand; what was wrong shows at the end of a chunk, before anything is acknowledged.
 import { createHash, type Hash } from 'node:crypto';
-import { EMPTY_SHA256, hmac, scopeText, sha256Hex } from '../../../core/sigv4';
-import { S3Error } from './errors';
-import { equals, type Caller } from './signature';
+import { EMPTY_SHA256, hmac, scopeText, sha256Hex } from '../../../core/protocols/sigv4';
+import { S3Error } from '../errors';
+import { equals, type Caller } from '../signature';
 
 const LINE_MAX = 16 * 1024;
 const TRAILERS_MAX = 10;

@@ -8,10 +8,10 @@ import {
   type Desired,
   type Fingerprint,
   type Observation,
-} from '../../driver';
-import { syncDirectory } from '../../files';
-import type { BucketDriver, BucketObserved, BucketSpec } from '../../object_storage';
-import { removeTree } from '../../remove_tree';
+} from '../../../core/driver';
+import { syncDirectory } from '../../../core/files';
+import type { BucketDriver, BucketObserved, BucketSpec } from '../object_storage';
+import { removeTree } from '../../../core/process/remove_tree';
 
 const NAME = 'embedded';
 const BUCKET = /^[a-z]{3}_[0-9a-z]+$/;

@@ -1,16 +1,16 @@
 // The settings of a bucket over S3: the same rows that the API writes.
-import { formats } from '../../../core/formats';
-import type { CorsRule } from '../../object_storage';
-import { requireGranted, type Exchange } from './endpoint_context';
-import { S3Error } from './errors';
-import { isPublicRequest, requireCannedAcl } from './metadata';
-import { sendPlainText, sendXml } from './respond';
-import { receiveText } from './upload';
+import { formats } from '../../../core/formats/formats';
+import type { CorsRule } from '../object_storage';
+import { requireGranted, type Exchange } from '../endpoint_context';
+import { S3Error } from '../errors';
+import { isPublicRequest, requireCannedAcl } from '../metadata';
+import { sendPlainText, sendXml } from '../respond';
+import { receiveText } from '../upload';
 import { changeBucketSettings } from './change_settings';
 import { getLockConfiguration, putLockConfiguration } from './object_lock';
 import { getLifecycle, putLifecycle, requireRules } from './lifecycle_settings';
 import { deletePolicy, getPolicy, getPolicyStatus, putPolicy } from './policy_settings';
-import { aclOf } from './write_object';
+import { aclOf } from '../write_object';
 import {
   childElement,
   childElements,
@@ -19,7 +19,7 @@ import {
   requireMembers,
   type XmlElements,
   type XmlNode,
-} from './xml';
+} from '../xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD'];

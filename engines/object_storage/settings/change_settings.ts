@@ -1,6 +1,6 @@
 // A setting of a bucket that a client of S3 changes: allowed, written, answered.
-import { requireGranted, type Exchange } from './endpoint_context';
-import { sendEmpty } from './respond';
+import { requireGranted, type Exchange } from '../endpoint_context';
+import { sendEmpty } from '../respond';
 
 type Change = Parameters<Exchange['catalog']['changeBucket']>[1];
 

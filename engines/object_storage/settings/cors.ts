@@ -1,9 +1,9 @@
 // Requests of pages of other origins (Fetch standard, §3.2).
-import { wildcardMatches } from '../../../core/bucket_policy';
-import type { CorsRule } from '../../object_storage';
-import type { ServedBucket } from './catalog';
-import { S3Error } from './errors';
-import { headerOf, type S3Request } from './request';
+import { wildcardMatches } from '../../../core/protocols/bucket_policy';
+import type { CorsRule } from '../object_storage';
+import type { ServedBucket } from '../catalog';
+import { S3Error } from '../errors';
+import { headerOf, type S3Request } from '../request';
 
 /** Headers for the response to a page of another origin; none where no rule allows it. */
 export function corsHeaders(bucket: ServedBucket, request: S3Request): Record<string, string> {

@@ -3,7 +3,7 @@
 // A copy is another name of the same file, and needs nothing else.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../../../core/secrets';
-import type { OpenFile } from './open_files';
+import type { OpenFile } from '../files/open_files';
 
 export type Seals = Pick<SecretBox, 'seal' | 'open'>;
 

@@ -1,11 +1,11 @@
 // Lifecycle rules over S3: those that the API has.
-import { formats } from '../../../core/formats';
-import type { LifecycleRule } from '../../object_storage';
+import { formats } from '../../../core/formats/formats';
+import type { LifecycleRule } from '../object_storage';
 import { changeBucketSettings } from './change_settings';
-import { requireGranted, type Exchange } from './endpoint_context';
-import { S3Error } from './errors';
-import { sendXml } from './respond';
-import { receiveText } from './upload';
+import { requireGranted, type Exchange } from '../endpoint_context';
+import { S3Error } from '../errors';
+import { sendXml } from '../respond';
+import { receiveText } from '../upload';
 import {
   childElement,
   childElements,
@@ -14,7 +14,7 @@ import {
   requireMembers,
   type XmlElements,
   type XmlNode,
-} from './xml';
+} from '../xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const RULES_MAX = 100;

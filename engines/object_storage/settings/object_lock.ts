@@ -1,14 +1,14 @@
 // Object lock (Amazon S3 User Guide, "Locking objects with Object Lock"): retention and legal hold of versions, and the
 // retention that a bucket gives to new ones. The database keeps them and refuses what they forbid.
-import { formats } from '../../../core/formats';
-import type { DefaultRetention, ObjectLock, RetentionMode, StoredObject } from '../../../core/objects';
+import { formats } from '../../../core/formats/formats';
+import type { DefaultRetention, ObjectLock, RetentionMode, StoredObject } from '../../../core/protocols/objects';
 import { changeBucketSettings } from './change_settings';
-import { mayDo, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
-import { S3Error } from './errors';
-import { headerOf } from './request';
-import { sendEmpty, sendXml } from './respond';
-import { receiveText } from './upload';
-import { childElement, elementText, parseXml, requireMembers, type XmlNode } from './xml';
+import { mayDo, requireGranted, type Exchange, type ObjectExchange } from '../endpoint_context';
+import { S3Error } from '../errors';
+import { headerOf } from '../request';
+import { sendEmpty, sendXml } from '../respond';
+import { receiveText } from '../upload';
+import { childElement, elementText, parseXml, requireMembers, type XmlNode } from '../xml';
 
 const XML_BYTES_MAX = 64 * 1024;
 const DAYS_MAX = 36_500;

@@ -1,6 +1,6 @@
 // Policies in the language of AWS (Amazon S3 User Guide, "Policies and permissions in Amazon S3"): the part of it that
 // the statements of the API can say. Everything else is refused, never left out.
-import { isListAction, isObjectAction } from '../../../core/bucket_actions';
+import { isListAction, isObjectAction } from '../../../core/protocols/bucket_actions';
 import {
   arnOfBucket,
   expandActions,
@@ -8,8 +8,8 @@ import {
   isArnOf,
   wildcardMatches,
   type PolicyStatement,
-} from '../../../core/bucket_policy';
-import { S3Error } from './errors';
+} from '../../../core/protocols/bucket_policy';
+import { S3Error } from '../errors';
 
 const STATEMENTS_MAX = 100;
 const VERSIONS: readonly unknown[] = ['2012-10-17', '2008-10-17', undefined];

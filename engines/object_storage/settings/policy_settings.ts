@@ -1,11 +1,11 @@
 // The policy of a bucket over S3. What a client has written is kept and read back as it is, beside its statements.
-import { policyMistake } from '../../../core/bucket_policy';
+import { policyMistake } from '../../../core/protocols/bucket_policy';
 import { changeBucketSettings } from './change_settings';
-import { requireGranted, type Exchange } from './endpoint_context';
-import { S3Error } from './errors';
+import { requireGranted, type Exchange } from '../endpoint_context';
+import { S3Error } from '../errors';
 import { parsePolicyDocument, policyDocumentOf } from './policy_document';
-import { sendEmpty, sendPlainText, sendXml } from './respond';
-import { receiveText } from './upload';
+import { sendEmpty, sendPlainText, sendXml } from '../respond';
+import { receiveText } from '../upload';
 
 const POLICY_BYTES_MAX = 20 * 1024;
 

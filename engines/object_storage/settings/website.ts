@@ -1,9 +1,9 @@
 // Buckets as websites: index documents for directories, one error document.
-import { mayDo, type ObjectExchange } from './endpoint_context';
-import { S3Error, s3ErrorOf } from './errors';
-import { readObject } from './read_object';
-import { sendPlainText } from './respond';
-import { uriEncodePath } from '../../../core/sigv4';
+import { mayDo, type ObjectExchange } from '../endpoint_context';
+import { S3Error, s3ErrorOf } from '../errors';
+import { readObject } from '../read_object';
+import { sendPlainText } from '../respond';
+import { uriEncodePath } from '../../../core/protocols/sigv4';
 
 /** GET or HEAD of a path. @returns bytes of content that were sent */
 export async function serveWebsite(exchange: Omit<ObjectExchange, 'key' | 'versionId'>): Promise<number> {

@@ -1,18 +1,19 @@
 // Brings the instances of an application, or of a preview, to what is desired.
-import type { Sql } from '../../core/context';
-import { loadRoutes } from '../../models/route';
+import type { Sql } from '../../../core/context';
+import { loadRoutes } from '../../../models/applications/route';
 import {
   addInstances,
   retireInstances,
   type PresentInstance,
   type StackKey,
   type DesiredProcess,
-} from '../../models/stack';
-import { type JobContext, requireHost } from '../job';
+} from '../../../models/applications/stack';
+import { type JobContext, requireHost } from '../../job';
 import { planStack } from './stack_plan';
 
 /**
- * Both of one moment (models/stack.ts): what was read before a version went into service would end its instances.
+ * Both of one moment (models/applications/stack.ts): what was read before a version went into service would end its
+ * instances.
  * @returns whether nothing was to be done
  */
 export async function reconcileStack(

@@ -1,6 +1,6 @@
 // The one rule that deploying, restarting, rolling back, scaling, starting and stopping come down to: of each process
 // type as many instances of its release as are desired; what runs an older one goes when those are healthy.
-import type { PresentInstance, DesiredProcess } from '../../models/stack';
+import type { PresentInstance, DesiredProcess } from '../../../models/applications/stack';
 
 interface StackPlan {
   start: { want: DesiredProcess; count: number }[];

@@ -1,7 +1,7 @@
 // What an application and its process types show of their instances.
-import type { Application } from '../../models/application';
-import { updateProcessStatus, type PresentInstance, type ProcessState } from '../../models/stack';
-import type { JobContext } from '../job';
+import type { Application } from '../../../models/applications/application';
+import { updateProcessStatus, type PresentInstance, type ProcessState } from '../../../models/applications/stack';
+import type { JobContext } from '../../job';
 import { countRunning } from './stack_plan';
 
 type ApplicationStatus = Application['status'];

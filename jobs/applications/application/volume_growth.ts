@@ -1,8 +1,8 @@
 // A volume that cannot grow while it is used does so at a restart, between the old instances and the new ones.
-import { timeOfId } from '../../core/ids';
-import type { ApplicationStack } from '../../models/stack';
-import { growVolumes, hasVolumesToGrow } from '../../models/volume/growth';
-import type { JobContext } from '../job';
+import { timeOfId } from '../../../core/ids';
+import type { ApplicationStack } from '../../../models/applications/stack';
+import { growVolumes, hasVolumesToGrow } from '../../../models/volumes/volume/growth';
+import type { JobContext } from '../../job';
 
 /** A restart goes on after this time, whatever has become of the volume. */
 const WAIT_MAX_MS = 300_000;

@@ -1,8 +1,8 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
-import { FILES_PER_MB, type Handle, type RuntimeDriver, type UnitState } from '../../drivers/runtime';
-import { forgetFoundPort, type Launch } from '../../models/instance_work';
-import { progressing, type JobContext, type Outcome, requireHost } from '../job';
-import { shipLastLines } from '../unit_log';
+import { FILES_PER_MB, type Handle, type RuntimeDriver, type UnitState } from '../../../drivers/runtime';
+import { forgetFoundPort, type Launch } from '../../../models/applications/instance_work';
+import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
+import { shipLastLines } from '../../unit_log';
 import { isCrashed, restartDelayMs, appendExit } from './backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
 import { appendInstanceLog, restartStop, type InstanceRow } from './row';

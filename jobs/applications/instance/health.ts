@@ -2,9 +2,8 @@
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { NetworkLocation } from '../../drivers/network';
-import { connectInto } from '../../drivers/network/connect';
-import type { ReleaseSettings } from '../../models/release';
+import { type NetworkLocation, connectInto } from '../../../core/outbound/network_location';
+import type { ReleaseSettings } from '../../../models/deployments/release';
 
 const HTTP_MS = 4_000;
 const ANSWERED = 'answered';

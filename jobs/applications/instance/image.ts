@@ -1,6 +1,6 @@
-import { commandLineOf, type ImageHealthCheck, type ImageSettings } from '../../core/image_settings';
-import type { UnitImage } from '../../drivers/runtime';
-import type { ReleaseSettings } from '../../models/release';
+import { commandLineOf, type ImageHealthCheck, type ImageSettings } from '../../../core/protocols/image_settings';
+import type { UnitImage } from '../../../drivers/runtime';
+import type { ReleaseSettings } from '../../../models/deployments/release';
 import { WEB, type InstanceRow } from './row';
 
 /**

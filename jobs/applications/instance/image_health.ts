@@ -1,7 +1,7 @@
 // The health of an instance as the HEALTHCHECK of its image has it. The checks themselves run in its sandbox.
-import type { ImageHealthCheck } from '../../core/image_settings';
-import type { Handle, HealthReport } from '../../drivers/runtime';
-import { type JobContext, requireHost } from '../job';
+import type { ImageHealthCheck } from '../../../core/protocols/image_settings';
+import type { Handle, HealthReport } from '../../../drivers/runtime';
+import { type JobContext, requireHost } from '../../job';
 
 /** A busy host may be late. */
 const LATE_MS = 60_000;

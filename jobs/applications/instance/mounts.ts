@@ -1,9 +1,9 @@
 // Volumes of an application, as its units get them.
 import { stat } from 'node:fs/promises';
-import type { Sql } from '../../core/context';
-import { DriverError } from '../../drivers/driver';
-import type { UnitSpec } from '../../drivers/runtime';
-import { attachedVolumes } from '../../models/instance_work';
+import type { Sql } from '../../../core/context';
+import { DriverError } from '../../../core/driver';
+import type { UnitSpec } from '../../../drivers/runtime';
+import { attachedVolumes } from '../../../models/applications/instance_work';
 
 /** @throws DriverError `transient` while one of them is not ready, for instance after the host has started again */
 export async function requireMounts(sql: Sql, applicationId: string): Promise<UnitSpec['mounts']> {

@@ -1,10 +1,10 @@
 // An instance that does not listen on its port: what its owner is told, and whether the port that it has instead is
 // taken (docs/decisions/0175).
-import type { Handle, Listener } from '../../drivers/runtime';
-import { saveFoundPort, type Launch } from '../../models/instance_work';
-import { appendLogLines } from '../../models/log_line';
-import { progressing, requireHost, type JobContext, type Outcome } from '../job';
-import { shipLastLines } from '../unit_log';
+import type { Handle, Listener } from '../../../drivers/runtime';
+import { saveFoundPort, type Launch } from '../../../models/applications/instance_work';
+import { appendLogLines } from '../../../models/applications/log_line';
+import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
+import { shipLastLines } from '../../unit_log';
 import { answersHttp } from './health';
 import { exposedPortOf, sharedPortAdvice } from './image';
 import { restartStop, type InstanceRow } from './row';

@@ -1,10 +1,10 @@
 // What the phases of an instance share.
-import type { LogLevel } from '../../core/log_line';
-import type { Handle, StopOptions } from '../../drivers/runtime';
-import type { Launch } from '../../models/instance_work';
-import { appendLogLines } from '../../models/log_line';
-import type { JobContext, LoopRow } from '../job';
-import type { InstanceStatus } from '../../schema/types';
+import type { LogLevel } from '../../../core/log/log_line';
+import type { Handle, StopOptions } from '../../../drivers/runtime';
+import type { Launch } from '../../../models/applications/instance_work';
+import { appendLogLines } from '../../../models/applications/log_line';
+import type { JobContext, LoopRow } from '../../job';
+import type { InstanceStatus } from '../../../schema/types';
 
 export interface InstanceRow extends LoopRow {
   project_id: string;

@@ -1,8 +1,8 @@
 // running: its health check is made at its interval, where it has one.
-import type { ImageHealthCheck } from '../../core/image_settings';
-import type { Handle } from '../../drivers/runtime';
-import type { Launch } from '../../models/instance_work';
-import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
+import type { ImageHealthCheck } from '../../../core/protocols/image_settings';
+import type { Handle } from '../../../drivers/runtime';
+import type { Launch } from '../../../models/applications/instance_work';
+import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../../job';
 import { restartAfterEnd } from './exit';
 import { probeHealth } from './health';
 import { imageHealthCheckOf } from './image';

@@ -1,13 +1,13 @@
 // starting: the unit is started, and waited for until it is healthy. Also of a crashed instance, now and then.
-import { databaseTrust } from '../database/trust';
-import { DriverError } from '../../drivers/driver';
-import type { Handle, UnitSpec } from '../../drivers/runtime';
-import { applicationUrl } from '../../models/application/url';
-import { platformVariables } from '../../models/deployment_plan';
-import { takenPorts, type Launch } from '../../models/instance_work';
-import { variablesOfRelease } from '../../models/release';
-import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
-import { rangeDirectory } from '../deployment/row';
+import { databaseTrust } from '../../databases/database/trust';
+import { DriverError } from '../../../core/driver';
+import type { Handle, UnitSpec } from '../../../drivers/runtime';
+import { applicationUrl } from '../../../models/applications/application/url';
+import { platformVariables } from '../../../models/deployments/deployment_plan';
+import { takenPorts, type Launch } from '../../../models/applications/instance_work';
+import { variablesOfRelease } from '../../../models/deployments/release';
+import { jittered, progressing, settled, type JobContext, type Outcome, requireHost } from '../../job';
+import { rangeDirectory } from '../../deployments/deployment/row';
 import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
 import { restartAfterEnd } from './exit';

@@ -1,11 +1,11 @@
 // stopping: no new requests, those that are open end, then the unit gets its signal. It may take minutes, so it goes on
 // beside the steps: what is going on is known here only to do it once; after a crash it begins again.
-import { driverContext } from '../../drivers/driver';
-import type { Handle } from '../../drivers/runtime';
-import { findLaunch } from '../../models/instance_work';
-import { wakeRows } from '../../db/loop_rows';
-import { gone, progressing, type HostDrivers, type JobContext, type Outcome, requireHost } from '../job';
-import { shipLastLines } from '../unit_log';
+import { driverContext } from '../../../core/driver';
+import type { Handle } from '../../../drivers/runtime';
+import { findLaunch } from '../../../models/applications/instance_work';
+import { wakeRows } from '../../../db/loop_rows';
+import { gone, progressing, type HostDrivers, type JobContext, type Outcome, requireHost } from '../../job';
+import { shipLastLines } from '../../unit_log';
 import { appendInstanceLog, stopSignalOf, WEB, type InstanceRow } from './row';
 
 const stopsUnderWay = new Set<string>();

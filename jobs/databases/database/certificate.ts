@@ -1,15 +1,15 @@
 // Certificates of servers, from the installation's own authority.
-import type { Config } from '../../core/config';
-import type { Sql } from '../../core/context';
-import type { SecretBox } from '../../core/secrets';
+import type { Config } from '../../../core/config';
+import type { Sql } from '../../../core/context';
+import type { SecretBox } from '../../../core/secrets';
 import {
   isOutdated,
   issueServerCertificate,
   newAuthority,
   type KeyedCertificate,
-} from '../../drivers/certificates/authority';
-import { authorityFor } from '../../models/authority';
-import type { JobContext } from '../job';
+} from '../../../drivers/certificates/authority';
+import { authorityFor } from '../../../models/databases/authority';
+import type { JobContext } from '../../job';
 
 interface Certified {
   /** Binds the key: it stays when a replica becomes a database. */

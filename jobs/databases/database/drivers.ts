@@ -1,16 +1,16 @@
 // The engines of databases that this host has, and what listens before them.
 import { join } from 'node:path';
-import { makePassableDirectory } from '../../core/directory';
-import { openBackupStore } from '../../drivers/backup_store/open';
-import { openMariadb } from '../../drivers/database/mariadb/driver';
-import { openPostgresql } from '../../drivers/database/postgresql/driver';
-import { openRedis } from '../../drivers/database/redis/driver';
-import type { EngineDriver } from '../../drivers/database';
-import { driverContext } from '../../drivers/driver';
-import type { HostParts } from '../declarations';
-import type { HostDrivers } from '../job';
-import { openSpreader } from '../../drivers/endpoint/haproxy';
-import { openPooler } from '../../drivers/endpoint/pgbouncer';
+import { makePassableDirectory } from '../../../core/directory';
+import { openBackupStore } from '../../../drivers/backup_store/open';
+import { openMariadb } from '../../../drivers/database/mariadb/driver';
+import { openPostgresql } from '../../../drivers/database/postgresql/driver';
+import { openRedis } from '../../../drivers/database/redis/driver';
+import type { EngineDriver } from '../../../drivers/database';
+import { driverContext } from '../../../core/driver';
+import type { HostParts } from '../../declarations';
+import type { HostDrivers } from '../../job';
+import { openSpreader } from '../../../drivers/endpoint/haproxy';
+import { openPooler } from '../../../drivers/endpoint/pgbouncer';
 
 const TRIAL_MS = 10_000;
 

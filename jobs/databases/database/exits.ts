@@ -1,7 +1,7 @@
 // Ends of servers that should run: told once, and each one makes the next start wait longer.
-import { appendDatabaseLines, type DatabaseLineInput } from '../../models/log_line';
-import { appendExit, restartDelayMs } from '../instance/backoff';
-import { progressing, type JobContext, type Outcome } from '../job';
+import { appendDatabaseLines, type DatabaseLineInput } from '../../../models/applications/log_line';
+import { appendExit, restartDelayMs } from '../../applications/instance/backoff';
+import { progressing, type JobContext, type Outcome } from '../../job';
 import type { ExitHistory } from './row';
 
 /** `observed`: of the row, where the ends are remembered. `reason`: a sentence for users. */

@@ -1,9 +1,9 @@
 // What happens to the data of a database: they come from a backup, from a replica, from a moment before; they are
 // brought to a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
-import { toSentence } from '../../core/sentence';
-import { DriverError } from '../../drivers/driver';
-import { endPromotion, findServer, wakeReplicas } from '../../models/database/work';
-import { progressing, type JobContext, type Outcome } from '../job';
+import { toSentence } from '../../../core/sentence';
+import { DriverError } from '../../../core/driver';
+import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/work';
+import { progressing, type JobContext, type Outcome } from '../../job';
 import { reconcileServer } from './reconcile';
 import { requireEngineDriver, isPastDeadline, type DatabaseRow } from './row';
 import { desiredServer, type DesiredServer } from './spec';

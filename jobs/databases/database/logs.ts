@@ -1,12 +1,12 @@
 // The logs of database servers, those of replicas among them.
-import type { Sql } from '../../core/context';
-import { levelOf } from '../../core/log_line';
-import type { EngineId } from '../../drivers/database';
-import { parseLogLine } from '../../drivers/database/postgresql/log';
-import { loggedServers, type LoggedServer } from '../../models/database/servers';
-import { appendDatabaseLines, type DatabaseLineInput } from '../../models/log_line';
-import type { LogSource } from '../declarations';
-import type { HostDrivers } from '../job';
+import type { Sql } from '../../../core/context';
+import { levelOf } from '../../../core/log/log_line';
+import type { EngineId } from '../../../drivers/database';
+import { parseLogLine } from '../../../drivers/database/postgresql/log';
+import { loggedServers, type LoggedServer } from '../../../models/databases/database/servers';
+import { appendDatabaseLines, type DatabaseLineInput } from '../../../models/applications/log_line';
+import type { LogSource } from '../../declarations';
+import type { HostDrivers } from '../../job';
 
 export async function databaseLogs(sql: Sql, { databases }: HostDrivers): Promise<LogSource[]> {
   return (await loggedServers(sql)).flatMap((server): LogSource[] => {

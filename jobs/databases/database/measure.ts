@@ -1,9 +1,9 @@
 // What a server uses, as points of metrics: once a minute, in the step that looks at it anyway.
-import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../drivers/database';
-import type { Desired } from '../../drivers/driver';
-import type { databaseMetrics } from '../../core/metrics';
-import { addMetricPoints, type MetricPointInput } from '../../models/metric_point';
-import type { JobContext } from '../job';
+import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../../drivers/database';
+import type { Desired } from '../../../core/driver';
+import type { databaseMetrics } from '../../../core/log/metrics';
+import { addMetricPoints, type MetricPointInput } from '../../../models/applications/metric_point';
+import type { JobContext } from '../../job';
 import type { MetricsSample } from './row';
 
 interface MeasuredServer {

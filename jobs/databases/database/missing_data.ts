@@ -1,9 +1,9 @@
 // A database that has had data is never begun anew: where its directory is gone (a disk that is not mounted, a host
 // that was lost), an empty server would take its name, and backups of nothing would in time replace the good ones. It
 // waits for its directory, or for a restore (docs/decisions/0101).
-import { DriverError } from '../../drivers/driver';
-import { appendDatabaseLines } from '../../models/log_line';
-import { jittered, settled, type JobContext, type Outcome } from '../job';
+import { DriverError } from '../../../core/driver';
+import { appendDatabaseLines } from '../../../models/applications/log_line';
+import { jittered, settled, type JobContext, type Outcome } from '../../job';
 import { requireEngineDriver, type DatabaseRow } from './row';
 
 const POLL_MS = 10_000;

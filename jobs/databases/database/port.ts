@@ -1,8 +1,8 @@
 // The port of a server that does not run may be used by a program that is not ours: then the server gets another one.
-import { DriverError } from '../../drivers/driver';
-import { freePorts, movePort, type PortOwner } from '../../models/database/ports';
-import { appendDatabaseLines } from '../../models/log_line';
-import { progressing, type JobContext, type Outcome, requireHost } from '../job';
+import { DriverError } from '../../../core/driver';
+import { freePorts, movePort, type PortOwner } from '../../../models/databases/database/ports';
+import { appendDatabaseLines } from '../../../models/applications/log_line';
+import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
 
 interface Served {
   project_id: string;

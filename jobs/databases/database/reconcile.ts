@@ -1,11 +1,11 @@
 // The server is brought to what its row wants, started again when it has ended, and looked at now and then.
-import { DriverError, isUpToDate, type Observation } from '../../drivers/driver';
-import type { EngineDriver, ObservedServer } from '../../drivers/database';
-import { markEndpointsApplied, markUsersApplied } from '../../models/database/work';
-import { endRotations } from '../../models/database_user/rotation';
-import { restartForUsers } from '../../models/database_attachment/restart';
+import { DriverError, isUpToDate, type Observation } from '../../../core/driver';
+import type { EngineDriver, ObservedServer } from '../../../drivers/database';
+import { markEndpointsApplied, markUsersApplied } from '../../../models/databases/database/work';
+import { endRotations } from '../../../models/databases/database_user/rotation';
+import { restartForUsers } from '../../../models/databases/database_attachment/restart';
 import { refreshPools } from '../database_endpoint/refresh_pools';
-import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../job';
+import { jittered, progressing, settled, type JobContext, type Outcome, type Values } from '../../job';
 import { backoffAfterExit } from './exits';
 import { measureServer } from './measure';
 import { leaveTakenPort } from './port';

@@ -1,9 +1,9 @@
 // What the jobs of databases share.
-import { databasePackageDefinitions } from '../../core/catalog_definitions/databases';
-import type { EngineDriver, EngineId, ServerSpec } from '../../drivers/database';
-import { DriverError } from '../../drivers/driver';
-import { type JobContext, type LoopRow, requireHost } from '../job';
-import type { DatabaseStatus } from '../../schema/types';
+import { databasePackageDefinitions } from '../../../core/catalog/catalog_definitions/databases';
+import type { EngineDriver, EngineId, ServerSpec } from '../../../drivers/database';
+import { DriverError } from '../../../core/driver';
+import { type JobContext, type LoopRow, requireHost } from '../../job';
+import type { DatabaseStatus } from '../../../schema/types';
 
 export interface DatabaseRow extends LoopRow {
   version: number;
@@ -42,7 +42,7 @@ export interface ServerProgress extends ExitHistory {
   begun?: boolean;
   /** Of the row, when all of it was last brought to the server. */
   generation?: number;
-  /** Its directory is gone; no backup is made or expires meanwhile (models/database_backup/work.ts). */
+  /** Its directory is gone; no backup is made or expires meanwhile (models/databases/database_backup/work.ts). */
   data_missing?: boolean;
   storage_used_bytes?: number | null;
   full?: boolean;

@@ -1,16 +1,16 @@
 // From the rows of a database to what its server should be.
-import type { ServerSpec } from '../../drivers/database';
-import type { Desired } from '../../drivers/driver';
-import { openAdminPassword } from '../../models/database/credentials';
+import type { ServerSpec } from '../../../drivers/database';
+import type { Desired } from '../../../core/driver';
+import { openAdminPassword } from '../../../models/databases/database/credentials';
 import {
   directEndpoints,
   followingServers,
   desiredUsers,
   type DirectEndpoint,
   type DesiredUser,
-} from '../../models/database/work';
-import { serverLogins } from '../../models/database_user/logins';
-import type { JobContext } from '../job';
+} from '../../../models/databases/database/work';
+import { serverLogins } from '../../../models/databases/database_user/logins';
+import type { JobContext } from '../../job';
 import { ensureCertificate } from './certificate';
 import { serverSizeOf, type DatabaseRow } from './row';
 

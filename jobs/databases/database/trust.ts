@@ -5,8 +5,8 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
-import { attachedDatabases, type AttachedDatabase } from '../../models/database_attachment/work';
-import type { JobContext } from '../job';
+import { attachedDatabases, type AttachedDatabase } from '../../../models/databases/database_attachment/work';
+import type { JobContext } from '../../job';
 import { databaseAuthority } from './certificate';
 
 /** Variables, and directories that the sandbox shows. */

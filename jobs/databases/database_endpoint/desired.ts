@@ -1,13 +1,13 @@
 // From the rows of an endpoint to what should listen at its port.
-import type { PoolSpec, SpreadSpec } from '../../drivers/endpoint';
-import { DriverError } from '../../drivers/driver';
-import { limits } from '../../core/limits';
-import { findDatabase } from '../../models/database_backup/work';
-import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../models/database_endpoint/work';
-import type { JobContext, LoopRow } from '../job';
+import type { PoolSpec, SpreadSpec } from '../../../drivers/endpoint';
+import { DriverError } from '../../../core/driver';
+import { limits } from '../../../core/limits';
+import { findDatabase } from '../../../models/databases/database_backup/work';
+import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../../models/databases/database_endpoint/work';
+import type { JobContext, LoopRow } from '../../job';
 import { presentCertificate } from '../database/certificate';
 import { requireEngineDriver, serverSizeOf, type DatabaseRow, type ExitHistory } from '../database/row';
-import type { DatabaseEndpointAccess, DatabasePoolMode } from '../../schema/types';
+import type { DatabaseEndpointAccess, DatabasePoolMode } from '../../../schema/types';
 
 export interface EndpointRow extends LoopRow {
   project_id: string;

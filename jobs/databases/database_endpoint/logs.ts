@@ -1,10 +1,10 @@
 // The logs of the listeners of endpoints: poolers and load balancers.
-import type { Sql } from '../../core/context';
-import { levelOf } from '../../core/log_line';
-import { loggedEndpoints } from '../../models/database_endpoint/work';
-import { appendDatabaseLines } from '../../models/log_line';
-import type { LogSource } from '../declarations';
-import type { HostDrivers } from '../job';
+import type { Sql } from '../../../core/context';
+import { levelOf } from '../../../core/log/log_line';
+import { loggedEndpoints } from '../../../models/databases/database_endpoint/work';
+import { appendDatabaseLines } from '../../../models/applications/log_line';
+import type { LogSource } from '../../declarations';
+import type { HostDrivers } from '../../job';
 
 export async function endpointLogs(sql: Sql, { endpoints }: HostDrivers): Promise<LogSource[]> {
   const found = await loggedEndpoints(sql);

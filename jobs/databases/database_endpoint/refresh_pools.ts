@@ -1,6 +1,6 @@
 // What listens before a server follows it: in the step in which the server has become something else.
-import { poolsOf } from '../../models/database_endpoint/work';
-import { type JobContext, requireHost } from '../job';
+import { poolsOf } from '../../../models/databases/database_endpoint/work';
+import { type JobContext, requireHost } from '../../job';
 import { withEndpointLock } from './endpoint_lock';
 import { desiredPool, type EndpointRow } from './desired';
 

@@ -1,9 +1,9 @@
 // What a build of a Dockerfile is given so that it can pull its base images.
-import { BASE_IMAGE_AUTH, DISK_MB, INSECURE_REGISTRY } from '../../drivers/builder/dockerfile_script';
-import { authDocument } from '../../models/application/image_credentials';
-import { isFromFork } from '../../models/preview/from_fork';
-import { registryNames } from '../../models/registry/of_image';
-import { requireHost, type JobContext } from '../job';
+import { BASE_IMAGE_AUTH, DISK_MB, INSECURE_REGISTRY } from '../../../drivers/builder/dockerfile/dockerfile_script';
+import { authDocument } from '../../../models/applications/application/image_credentials';
+import { isFromFork } from '../../../models/previews/preview/from_fork';
+import { registryNames } from '../../../models/registries/registry/of_image';
+import { requireHost, type JobContext } from '../../job';
 import type { DeploymentRow } from './row';
 
 /**

@@ -1,19 +1,19 @@
 // building: the source is fetched, looked at, and built where there is something to build.
-import { databaseTrust } from '../database/trust';
+import { databaseTrust } from '../../databases/database/trust';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { limits as platformLimits } from '../../core/limits';
-import { hasBuild } from '../../drivers/builder';
-import { readFailure } from '../../drivers/builder/dockerfile_failure';
-import { DriverError, asDriverErrors } from '../../drivers/driver';
-import type { UnitLimits } from '../../drivers/runtime';
-import { SourceError, type Commit } from '../../drivers/source';
-import { unpackSource } from '../../drivers/source/archive/unpack';
-import { addProcessTypes, wakeStackAndQueue } from '../../models/deployment_work';
-import { isLocalChange } from '../../models/source_upload/work';
-import { findPlanning, type Planning } from '../../models/deployment_plan';
-import { progressing, type JobContext, type Outcome, requireHost } from '../job';
-import { requireRemote } from '../source_remote';
+import { limits as platformLimits } from '../../../core/limits';
+import { hasBuild } from '../../../drivers/builder';
+import { readFailure } from '../../../drivers/builder/dockerfile/dockerfile_failure';
+import { DriverError, asDriverErrors } from '../../../core/driver';
+import type { UnitLimits } from '../../../drivers/runtime';
+import { SourceError, type Commit } from '../../../drivers/source';
+import { unpackSource } from '../../../drivers/source/archive/unpack';
+import { addProcessTypes, wakeStackAndQueue } from '../../../models/deployments/deployment_work';
+import { isLocalChange } from '../../../models/deployments/source_upload/work';
+import { findPlanning, type Planning } from '../../../models/deployments/deployment_plan';
+import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
+import { requireRemote } from '../../source_remote';
 import {
   cacheDirectory,
   DeploymentFailure,

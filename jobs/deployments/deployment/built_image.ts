@@ -1,13 +1,13 @@
 // The image that a build of a Dockerfile has left: it becomes the files of the deployment in the place of the source.
 import path from 'node:path';
-import { DriverError } from '../../drivers/driver';
-import { BUILT_IMAGE } from '../../drivers/builder/dockerfile_script';
-import { ImageError } from '../../drivers/image';
-import { manifestReferenceOf, parseImageReference } from '../../core/image_reference';
-import { registryOfImage } from '../../models/registry/of_image';
-import { addProcessTypes } from '../../models/deployment_work';
-import { findPlanning } from '../../models/deployment_plan';
-import { progressing, type JobContext, type Outcome, requireHost } from '../job';
+import { DriverError } from '../../../core/driver';
+import { BUILT_IMAGE } from '../../../drivers/builder/dockerfile/dockerfile_script';
+import { ImageError } from '../../../drivers/image';
+import { manifestReferenceOf, parseImageReference } from '../../../core/protocols/image_reference';
+import { registryOfImage } from '../../../models/registries/registry/of_image';
+import { addProcessTypes } from '../../../models/deployments/deployment_work';
+import { findPlanning } from '../../../models/deployments/deployment_plan';
+import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
 import { requireCommands } from './commands';
 import { imagePlan, imageRange, layersDirectory } from './image';
 import {

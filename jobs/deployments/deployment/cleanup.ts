@@ -1,10 +1,10 @@
 // The end of a deployment, good or bad: nothing of it stays that nobody needs.
 import path from 'node:path';
-import { instancesOfDeployment, wakeStackAndQueue } from '../../models/deployment_work';
-import { pruneReleases } from '../../models/release';
-import { keepDeployments, unusedArtifacts } from '../../models/retention';
-import { retireInstances } from '../../models/stack';
-import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../job';
+import { instancesOfDeployment, wakeStackAndQueue } from '../../../models/deployments/deployment_work';
+import { pruneReleases } from '../../../models/deployments/release';
+import { keepDeployments, unusedArtifacts } from '../../../models/deployments/retention';
+import { retireInstances } from '../../../models/applications/stack';
+import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../../job';
 import { artifactDirectory, removeDirectory, type DeploymentRow } from './row';
 import { pruneImageLayers } from './image';
 import { removeTask } from './task';

@@ -1,5 +1,5 @@
 // What the process types of an application run must be known before anything of a version is started.
-import type { Planning } from '../../models/deployment_plan';
+import type { Planning } from '../../../models/deployments/deployment_plan';
 import { DeploymentFailure, type StoredPlan } from './row';
 
 /** @throws DeploymentFailure where a process type should run and has no command */

@@ -1,24 +1,29 @@
 // deploying: a release is made, its command runs, its instances come up beside the old ones, and requests are switched.
-import { databaseTrust } from '../database/trust';
+import { databaseTrust } from '../../databases/database/trust';
 import { stat } from 'node:fs/promises';
-import type { Sql } from '../../core/context';
-import { DriverError } from '../../drivers/driver';
-import { activate, hasVersionInService, saveRelease, wakeStackAndQueue } from '../../models/deployment_work';
-import { findPlanning } from '../../models/deployment_plan';
-import { loadReleaseCommand, type ReleaseCommand } from '../../models/release_command';
-import { createRelease } from '../../models/release';
+import type { Sql } from '../../../core/context';
+import { DriverError } from '../../../core/driver';
+import {
+  activate,
+  hasVersionInService,
+  saveRelease,
+  wakeStackAndQueue,
+} from '../../../models/deployments/deployment_work';
+import { findPlanning } from '../../../models/deployments/deployment_plan';
+import { loadReleaseCommand, type ReleaseCommand } from '../../../models/deployments/release_command';
+import { createRelease } from '../../../models/deployments/release';
 import {
   addInstances,
   presentInstances,
   desiredOfRelease,
   type PresentInstance,
   type DesiredProcess,
-} from '../../models/stack';
-import { LeaseLost, progressing, requireHost, settled, type JobContext, type Outcome } from '../job';
-import { publishRoutesBeforeCommit, publishRoutes } from '../application/reconcile_stack';
-import { unitImageOf } from '../instance/image';
-import { WEB } from '../instance/row';
-import { requireMounts } from '../instance/mounts';
+} from '../../../models/applications/stack';
+import { LeaseLost, progressing, requireHost, settled, type JobContext, type Outcome } from '../../job';
+import { publishRoutesBeforeCommit, publishRoutes } from '../../applications/application/reconcile_stack';
+import { unitImageOf } from '../../applications/instance/image';
+import { WEB } from '../../applications/instance/row';
+import { requireMounts } from '../../applications/instance/mounts';
 import {
   DeploymentFailure,
   artifactDirectory,

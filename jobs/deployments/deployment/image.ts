@@ -2,14 +2,14 @@
 // has moved on.
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { commandLineOf, type PulledImage } from '../../core/image_settings';
-import { asDriverErrors, DriverError } from '../../drivers/driver';
-import type { UserRange } from '../../drivers/image';
-import { ImageError } from '../../drivers/image';
-import { addProcessTypes } from '../../models/deployment_work';
-import { findPlanning, type Planning } from '../../models/deployment_plan';
-import { keptLayers } from '../../models/retention';
-import { progressing, type JobContext, type Outcome, requireHost } from '../job';
+import { commandLineOf, type PulledImage } from '../../../core/protocols/image_settings';
+import { asDriverErrors, DriverError } from '../../../core/driver';
+import type { UserRange } from '../../../drivers/image';
+import { ImageError } from '../../../drivers/image';
+import { addProcessTypes } from '../../../models/deployments/deployment_work';
+import { findPlanning, type Planning } from '../../../models/deployments/deployment_plan';
+import { keptLayers } from '../../../models/deployments/retention';
+import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
 import {
   abortWhenCanceled,
   appendDeploymentLog,

@@ -1,12 +1,12 @@
 // How the registry of an image is reached.
-import { parseImageReference } from '../../core/image_reference';
-import { presetsWith } from '../../core/presets';
-import { DriverError } from '../../drivers/driver';
-import { ImageError, type ImageAccess } from '../../drivers/image';
-import { credentialsFor } from '../../models/application/image_credentials';
-import type { Planning } from '../../models/deployment_plan';
-import { registryOfImage } from '../../models/registry/of_image';
-import { type JobContext, requireHost } from '../job';
+import { parseImageReference } from '../../../core/protocols/image_reference';
+import { presetsWith } from '../../../core/catalog/presets';
+import { DriverError } from '../../../core/driver';
+import { ImageError, type ImageAccess } from '../../../drivers/image';
+import { credentialsFor } from '../../../models/applications/application/image_credentials';
+import type { Planning } from '../../../models/deployments/deployment_plan';
+import { registryOfImage } from '../../../models/registries/registry/of_image';
+import { type JobContext, requireHost } from '../../job';
 
 /** The registry of this installation gives images to applications of the same project, and those of presets to all. */
 export async function imageAccess(

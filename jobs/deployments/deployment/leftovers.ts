@@ -1,10 +1,10 @@
 // Files that deployments and applications leave on a host.
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { unusedArtifacts, withoutApplicationRow } from '../../models/retention';
-import { withoutUploadRow } from '../../models/source_upload/work';
-import { allAtOnce, type Leftovers } from '../declarations';
-import type { Drivers, HostDrivers } from '../job';
+import { unusedArtifacts, withoutApplicationRow } from '../../../models/deployments/retention';
+import { withoutUploadRow } from '../../../models/deployments/source_upload/work';
+import { allAtOnce, type Leftovers } from '../../declarations';
+import type { Drivers, HostDrivers } from '../../job';
 import { removeDirectory } from './row';
 
 /** Built files that no deployment runs or keeps. */

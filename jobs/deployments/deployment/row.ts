@@ -1,15 +1,15 @@
 // What the phases of a deployment share: its row, its places on the host, its words, and how it ends.
 import path from 'node:path';
-import type { PulledImage } from '../../core/image_settings';
-import type { LogLevel, LogStep } from '../../core/log_line';
-import type { BuildPlan } from '../../drivers/builder';
-import { DriverError, type DriverContext } from '../../drivers/driver';
-import { removeTree } from '../../drivers/remove_tree';
-import type { DeployedSource } from '../../models/application/source';
-import { hasStatus } from '../../models/deployment_work';
-import { appendLogLines } from '../../models/log_line';
-import { type JobContext, type LoopRow, requireHost } from '../job';
-import type { DeploymentStatus } from '../../schema/types';
+import type { PulledImage } from '../../../core/protocols/image_settings';
+import type { LogLevel, LogStep } from '../../../core/log/log_line';
+import type { BuildPlan } from '../../../drivers/builder';
+import { DriverError, type DriverContext } from '../../../core/driver';
+import { removeTree } from '../../../core/process/remove_tree';
+import type { DeployedSource } from '../../../models/applications/application/source';
+import { hasStatus } from '../../../models/deployments/deployment_work';
+import { appendLogLines } from '../../../models/applications/log_line';
+import { type JobContext, type LoopRow, requireHost } from '../../job';
+import type { DeploymentStatus } from '../../../schema/types';
 
 export interface DeploymentRow extends LoopRow {
   project_id: string;
@@ -35,8 +35,8 @@ export interface DeploymentRow extends LoopRow {
 }
 
 /**
- * With the root directory that it was built in, or the image that it is. `found_port`: models/instance_work.ts writes
- * it.
+ * With the root directory that it was built in, or the image that it is. `found_port`:
+ * models/applications/instance_work.ts writes it.
  */
 export type StoredPlan = BuildPlan & { root_directory?: string; image?: PulledImage; found_port?: number };
 

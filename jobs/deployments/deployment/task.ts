@@ -1,10 +1,10 @@
 // The commands of a deployment, which run as units: the build and the release command. Started once, looked at until
 // they have ended, and found again after a crash.
-import type { FailureReader } from '../../drivers/builder/dockerfile_failure';
-import { FILES_PER_MB, type LogChunk, type UnitSpec, type UnitState } from '../../drivers/runtime';
-import { hasVersionInService } from '../../models/deployment_work';
-import { type JobContext, requireHost } from '../job';
-import { shipLastLines } from '../unit_log';
+import type { FailureReader } from '../../../drivers/builder/dockerfile/dockerfile_failure';
+import { FILES_PER_MB, type LogChunk, type UnitSpec, type UnitState } from '../../../drivers/runtime';
+import { hasVersionInService } from '../../../models/deployments/deployment_work';
+import { type JobContext, requireHost } from '../../job';
+import { shipLastLines } from '../../unit_log';
 import {
   DeploymentFailure,
   formatDuration,

@@ -1,9 +1,9 @@
 // What the log of a deployment says of instances that do not come up.
-import { hasVersionInService } from '../../models/deployment_work';
-import { findLastOutput } from '../../models/log_line/last_output';
-import { appendLogLines } from '../../models/log_line';
-import type { PresentInstance } from '../../models/stack';
-import type { JobContext } from '../job';
+import { hasVersionInService } from '../../../models/deployments/deployment_work';
+import { findLastOutput } from '../../../models/applications/log_line/last_output';
+import { appendLogLines } from '../../../models/applications/log_line';
+import type { PresentInstance } from '../../../models/applications/stack';
+import type { JobContext } from '../../job';
 import { appendDeploymentLog, DeploymentFailure, type DeploymentRow, type Progress } from './row';
 
 /** An instance that has ended this often is not going to stay. */

@@ -1,12 +1,17 @@
 // What a pull request is told of its preview: a status of its commit, and one comment that is changed.
-import { GitProviderError, STATUS_PREFIX, type GitProviderClient, type GitStatus } from '../../core/git_provider';
+import {
+  GitProviderError,
+  STATUS_PREFIX,
+  type GitProviderClient,
+  type GitStatus,
+} from '../../../core/protocols/git_provider';
 import {
   previewUrl,
   type PullRequestContext,
   type PullRequestPreview,
   type PullRequestRow,
-} from '../../models/pull_request';
-import type { JobContext } from '../job';
+} from '../../../models/previews/pull_request';
+import type { JobContext } from '../../job';
 
 interface Report {
   sha: string;

@@ -1,10 +1,10 @@
 // Relations from applications to the rows that stand by them: one query for all applications of a page.
-import type { Context } from '../../core/context';
-import { limits } from '../../core/limits';
-import { loaderOf } from '../base/load';
-import type { Resource, ResourceClass } from '../base/resource';
-import { columnsOf, tableOf } from '../../db/table';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { limits } from '../../../core/limits';
+import { loaderOf } from '../../base/load';
+import type { Resource, ResourceClass } from '../../base/resource';
+import { columnsOf, tableOf } from '../../../db/table';
+import { named } from '../../../db/statement';
 
 interface Parent {
   id: string;

@@ -1,7 +1,7 @@
 // Which Git addresses an operator allows (docs/decisions/rules.md §28). The name is not resolved here: whoever fetches
 // checks the address it got.
-import { isPrivateHost } from '../../core/addresses';
-import type { Config } from '../../core/config';
+import { isPrivateHost } from '../../../core/protocols/addresses';
+import type { Config } from '../../../core/config';
 
 type GitSettings = Pick<Config, 'allowHttpGit' | 'allowLocalGit' | 'allowPrivateAddresses'>;
 

@@ -1,8 +1,8 @@
 // Which registries images may come from: this installation's own, and public ones.
-import { isPrivateHost } from '../../core/addresses';
-import type { Context } from '../../core/context';
-import type { FieldError } from '../../core/errors';
-import { parseImageReference } from '../../core/image_reference';
+import { isPrivateHost } from '../../../core/protocols/addresses';
+import type { Context } from '../../../core/context';
+import type { FieldError } from '../../../core/errors';
+import { parseImageReference } from '../../../core/protocols/image_reference';
 
 /** @param image well formed. Its name is not resolved here: whoever pulls it checks the address it got. */
 export function imageMistakes({ config }: Context, field: string, image: string): FieldError[] {

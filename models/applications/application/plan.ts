@@ -1,13 +1,13 @@
 // What a create body comes to: the row, its process types and its variables.
-import { applicationTypeRows, presetRows, type PresetDefinition } from '../../core/catalogs';
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import type { CreateApplicationInput } from '../../schema/types';
-import type { Values } from '../../db/table';
-import { requireRegion } from '../region';
-import { named } from '../../db/statement';
+import { applicationTypeRows, presetRows, type PresetDefinition } from '../../../core/catalog/catalogs';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import type { CreateApplicationInput } from '../../../schema/types';
+import type { Values } from '../../../db/table';
+import { requireRegion } from '../../reference/region';
+import { named } from '../../../db/statement';
 import { newSource, sourceOfPreset } from './source';
-import { randomWord } from '../../core/random_word';
+import { randomWord } from '../../../core/accounts/random_word';
 
 interface ApplicationPlan {
   values: Values;

@@ -1,7 +1,7 @@
 // What stands by an application and goes, or becomes free, with it.
-import type { Context } from '../../core/context';
-import { changeRows, NEW_VERSION, tearDownRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { changeRows, NEW_VERSION, tearDownRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 
 const DETACHED = `application_id = null, mount_path = null,
   status = case when status = 'in_use' then 'available' else status end`;

@@ -1,12 +1,12 @@
 // How the repository of a source is reached: by its address alone, through an integration, or as a shared repository.
-import type { SourceMiss, SourceRef, SourceResult } from '../../core/context';
-import { Problem } from '../../core/errors';
-import { GitProviderError } from '../../core/git_provider';
-import type { GitRemote } from '../../core/git_remote';
-import { named } from '../../db/statement';
-import { accessOf, type GitContext } from '../git_integration/client';
-import { credentialOf, remoteOfShared, type SharedRemote } from '../shared_repository/remote';
-import type { Probes } from '../../core/context';
+import type { SourceMiss, SourceRef, SourceResult } from '../../../core/context';
+import { Problem } from '../../../core/errors';
+import { GitProviderError } from '../../../core/protocols/git_provider';
+import type { GitRemote } from '../../../core/protocols/git_remote';
+import { named } from '../../../db/statement';
+import { accessOf, type GitContext } from '../../integrations/git_integration/client';
+import { credentialOf, remoteOfShared, type SharedRemote } from '../../integrations/shared_repository/remote';
+import type { Probes } from '../../../core/context';
 import type { Source } from './source';
 
 const REPOSITORY = named(`select clone_url from git_repositories

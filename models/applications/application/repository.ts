@@ -1,14 +1,14 @@
 // The repository of an integration or a shared one, as a source names it.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { GitProviderError, type GitRepository } from '../../core/git_provider';
-import { mintId } from '../../core/ids';
-import { sessionOf } from '../../db/table';
-import { named } from '../../db/statement';
-import { GitIntegration } from '../git_integration';
-import { providerProblem, requireActive, withProvider } from '../git_integration/client';
-import { newHook } from '../git_integration/hook';
-import { SharedRepository } from '../shared_repository';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { GitProviderError, type GitRepository } from '../../../core/protocols/git_provider';
+import { mintId } from '../../../core/ids';
+import { sessionOf } from '../../../db/table';
+import { named } from '../../../db/statement';
+import { GitIntegration } from '../../integrations/git_integration';
+import { providerProblem, requireActive, withProvider } from '../../integrations/git_integration/client';
+import { newHook } from '../../integrations/git_integration/hook';
+import { SharedRepository } from '../../integrations/shared_repository';
 import type { Source } from './source';
 
 type Named = Partial<Pick<Source, 'git_integration_id' | 'repository_id'>>;

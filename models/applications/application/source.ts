@@ -1,13 +1,13 @@
 // The source of an application: what a body says of it, merged into what it was, and the rules that hold for the whole.
-import { meetsNeeds, type PresetDefinition } from '../../core/catalogs';
-import type { Context } from '../../core/context';
-import { problem, validationFailed, type FieldError } from '../../core/errors';
+import { meetsNeeds, type PresetDefinition } from '../../../core/catalog/catalogs';
+import type { Context } from '../../../core/context';
+import { problem, validationFailed, type FieldError } from '../../../core/errors';
 import type {
   ApplicationSourceType,
   CreateApplicationSourceInput,
   UpdateApplicationSourceInput,
-} from '../../schema/types';
-import { Registry } from '../registry';
+} from '../../../schema/types';
+import { Registry } from '../../registries/registry';
 import { validateGitAddress } from './git_address';
 import { imageMistakes } from './image_address';
 import { requireRepository } from './repository';

@@ -1,5 +1,5 @@
 // The address of what runs behind a host name of the platform (docs/decisions/0019-preview-urls.md).
-import type { Config } from '../../core/config';
+import type { Config } from '../../../core/config';
 
 type UrlSettings = Pick<Config, 'ingressPort' | 'ingressTlsPort' | 'ingressCertFile'>;
 

@@ -1,6 +1,6 @@
 // Which lines of a log a reader asks for, as SQL. Words of enums stand in the text, so that partial indexes are found.
-import { isId, timeOfId } from '../../core/ids';
-import type { DatabaseLogSource, LogLevel, LogSource } from '../../core/log_line';
+import { isId, timeOfId } from '../../../core/ids';
+import type { DatabaseLogSource, LogLevel, LogSource } from '../../../core/log/log_line';
 
 /** Whose log it is, found and allowed before. */
 export type LogScope = LogOwner & {

@@ -1,7 +1,7 @@
 // The last lines that an instance printed.
-import type { Sql } from '../../core/context';
-import type { LogLevel } from '../../core/log_line';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import type { LogLevel } from '../../../core/log/log_line';
+import { named } from '../../../db/statement';
 
 const FIND = named(`select message, level from log_lines
   where resource_id = $1 and instance_id = $2 and source = 'app' and step is null order by at desc, seq desc limit $3`);

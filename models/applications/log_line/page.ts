@@ -1,12 +1,12 @@
 // Pages of a log, by time.
-import type { Context } from '../../core/context';
-import { hashFilters } from '../../core/cursor';
-import { limits } from '../../core/limits';
-import type { DatabaseLogSource, LogLevel, LogSource, LogStep } from '../../core/log_line';
-import type { Page } from '../base/page';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { hashFilters } from '../../../core/cursor';
+import { limits } from '../../../core/limits';
+import type { DatabaseLogSource, LogLevel, LogSource, LogStep } from '../../../core/log/log_line';
+import type { Page } from '../../base/page';
+import { named } from '../../../db/statement';
 import { conditionsOf, type LogFilters, type LogScope } from './conditions';
-import type { LogOrder } from '../../schema/types';
+import type { LogOrder } from '../../../schema/types';
 
 /** A line as answers show it; each list shows those of the members that it has. */
 export interface LogLine {

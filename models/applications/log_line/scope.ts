@@ -1,11 +1,11 @@
 // Whose log a request means.
-import type { Context } from '../../core/context';
-import { limits } from '../../core/limits';
+import type { Context } from '../../../core/context';
+import { limits } from '../../../core/limits';
 import { Application } from '../application';
 import { settingsOf } from '../application_settings';
-import { DatabaseReplica } from '../database_replica';
-import { Deployment } from '../deployment';
-import { ManagedDatabase } from '../database';
+import { DatabaseReplica } from '../../databases/database_replica';
+import { Deployment } from '../../deployments/deployment';
+import { ManagedDatabase } from '../../databases/database';
 import type { LogScope } from './conditions';
 
 /**

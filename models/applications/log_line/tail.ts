@@ -1,7 +1,7 @@
 // Lines of a log as they arrive, for readers who follow it (models/base/arrivals.ts).
-import type { Context } from '../../core/context';
-import { limits } from '../../core/limits';
-import { arrivalsAfter } from '../base/arrivals';
+import type { Context } from '../../../core/context';
+import { limits } from '../../../core/limits';
+import { arrivalsAfter } from '../../base/arrivals';
 import { conditionsOf, type LogScope } from './conditions';
 import { LINE_COLUMNS, type LogLine, type LogPageArguments } from './page';
 

@@ -1,11 +1,11 @@
 // Metrics of an application: its parts are its process types.
-import type { Context } from '../../core/context';
-import { invalidQuery } from '../../core/errors';
-import { groupBy } from '../../core/group_by';
-import { applicationMetrics } from '../../core/metrics';
+import type { Context } from '../../../core/context';
+import { invalidQuery } from '../../../core/errors';
+import { groupBy } from '../../../core/group_by';
+import { applicationMetrics } from '../../../core/log/metrics';
 import { Application } from '../application';
-import { loaderOf } from '../base/load';
-import { named } from '../../db/statement';
+import { loaderOf } from '../../base/load';
+import { named } from '../../../db/statement';
 import { metricSeriesOfMany, type Metrics, type Part } from './series';
 import { spanOf, type MetricsArguments } from './span';
 

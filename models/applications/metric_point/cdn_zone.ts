@@ -1,8 +1,8 @@
 // Metrics of a CDN zone: its parts are its custom domains, and '' for its own host name.
-import type { Context } from '../../core/context';
-import { cdnZoneMetrics } from '../../core/metrics';
-import { named } from '../../db/statement';
-import { CdnZone } from '../cdn_zone';
+import type { Context } from '../../../core/context';
+import { cdnZoneMetrics } from '../../../core/log/metrics';
+import { named } from '../../../db/statement';
+import { CdnZone } from '../../cdn/cdn_zone';
 import { metricSeries, type Metrics } from './series';
 import type { MetricsArguments } from './span';
 

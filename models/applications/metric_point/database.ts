@@ -1,8 +1,8 @@
 // Metrics of a database: its parts are its servers, the database itself and its replicas.
-import type { Context } from '../../core/context';
-import { databaseMetrics } from '../../core/metrics';
-import { ManagedDatabase } from '../database';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { databaseMetrics } from '../../../core/log/metrics';
+import { ManagedDatabase } from '../../databases/database';
+import { named } from '../../../db/statement';
 import { metricSeries, type Metrics, type Part } from './series';
 import type { MetricsArguments } from './span';
 

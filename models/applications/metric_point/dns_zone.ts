@@ -1,7 +1,7 @@
 // Metrics of a DNS zone: its parts are the record types that were asked for.
-import type { Context } from '../../core/context';
-import { dnsZoneMetrics } from '../../core/metrics';
-import { DnsZone } from '../dns_zone';
+import type { Context } from '../../../core/context';
+import { dnsZoneMetrics } from '../../../core/log/metrics';
+import { DnsZone } from '../../dns/dns_zone';
 import { metricSeries, type Metrics } from './series';
 import type { MetricsArguments } from './span';
 

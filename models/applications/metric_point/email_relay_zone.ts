@@ -1,8 +1,8 @@
 // Metrics of a relay zone: its parts are its sending domains.
-import type { Context } from '../../core/context';
-import { emailMetrics } from '../../core/metrics';
-import { named } from '../../db/statement';
-import { EmailRelayZone } from '../email_relay_zone';
+import type { Context } from '../../../core/context';
+import { emailMetrics } from '../../../core/log/metrics';
+import { named } from '../../../db/statement';
+import { EmailRelayZone } from '../../email/email_relay_zone';
 import { metricSeries, type Metrics } from './series';
 import type { MetricsArguments } from './span';
 

@@ -1,9 +1,9 @@
 // Series of metrics out of stored points. Databases and others with parts of their own read theirs in the same way.
-import type { Context } from '../../core/context';
-import { groupBy } from '../../core/group_by';
-import { LATENCY_BUCKETS, percentile } from '../../core/latency';
-import { RESPONSE_TIME, type MetricDefinition, type MetricUnit } from '../../core/metrics';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { groupBy } from '../../../core/group_by';
+import { LATENCY_BUCKETS, percentile } from '../../../core/log/latency';
+import { RESPONSE_TIME, type MetricDefinition, type MetricUnit } from '../../../core/log/metrics';
+import { named } from '../../../db/statement';
 import { spanOf, type MetricsArguments, type Span } from './span';
 
 /** What has series of its own within a resource: a process type. */

@@ -1,6 +1,6 @@
 // The time that a request for metrics means, and how finely it is cut.
-import { invalidQuery } from '../../core/errors';
-import { limits } from '../../core/limits';
+import { invalidQuery } from '../../../core/errors';
+import { limits } from '../../../core/limits';
 
 /** Arguments that all metrics have. */
 export interface MetricsArguments {

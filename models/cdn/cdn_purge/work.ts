@@ -1,6 +1,6 @@
 // What the loop reads and writes of purges: which caches have done them.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const NODES = named('select node from cdn_purge_nodes where cdn_purge_id = $1');
 const RECORD = named(

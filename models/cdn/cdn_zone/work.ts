@@ -1,6 +1,6 @@
 // What the loop and the host read of CDN zones.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const HOSTS = named(
   `select hostname, id from domains where cdn_zone_id = $1 and status = 'active' and deleted_at is null order by id`,

@@ -1,11 +1,11 @@
 // How to connect to a database: passwords, addresses and connection strings.
 import { randomBytes } from 'node:crypto';
-import { isKeyValue } from '../../core/catalogs';
-import type { Config } from '../../core/config';
-import type { Context, Sql } from '../../core/context';
-import type { SecretBox } from '../../core/secrets';
-import type { DatabaseCredentials, DatabaseEndpointAccess } from '../../schema/types';
-import { named } from '../../db/statement';
+import { isKeyValue } from '../../../core/catalog/catalogs';
+import type { Config } from '../../../core/config';
+import type { Context, Sql } from '../../../core/context';
+import type { SecretBox } from '../../../core/secrets';
+import type { DatabaseCredentials, DatabaseEndpointAccess } from '../../../schema/types';
+import { named } from '../../../db/statement';
 
 /** 24 random bytes are 32 characters, none of which needs quoting in a URL. */
 const PASSWORD_BYTES = 24;

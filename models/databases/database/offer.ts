@@ -6,11 +6,11 @@ import {
   isNewerSeries,
   type DatabaseEngineRow,
   type DatabasePackageRow,
-} from '../../core/catalogs';
-import type { EngineFeature } from '../../core/catalog_rows';
-import type { Context } from '../../core/context';
-import { problem, validationFailed } from '../../core/errors';
-import { engineNotInstalled } from '../../core/missing_programs';
+} from '../../../core/catalog/catalogs';
+import type { EngineFeature } from '../../../core/catalog/catalog_rows';
+import type { Context } from '../../../core/context';
+import { problem, validationFailed } from '../../../core/errors';
+import { engineNotInstalled } from '../../../core/catalog/missing_programs';
 
 /** @throws reference_not_found */
 export async function requireEngine(ctx: Context, id: string): Promise<DatabaseEngineRow> {

@@ -1,8 +1,8 @@
 // Where restored data come from: a backup, or a point in time of a database.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import type { DatabaseRestoreFromInput } from '../../schema/types';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import type { DatabaseRestoreFromInput } from '../../../schema/types';
+import { named } from '../../../db/statement';
 import { requireFeature, versionUnsupported } from './offer';
 
 // A deleted database is found as long as its last backup is kept.

@@ -1,10 +1,10 @@
 // What a create body comes to: the row of the database.
-import { isKeyValue, type DatabasePackageRow } from '../../core/catalogs';
-import type { Context } from '../../core/context';
-import { problem, validationFailed } from '../../core/errors';
-import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput, Weekday } from '../../schema/types';
-import type { Values } from '../../db/table';
-import { requireRegion } from '../region';
+import { isKeyValue, type DatabasePackageRow } from '../../../core/catalog/catalogs';
+import type { Context } from '../../../core/context';
+import { problem, validationFailed } from '../../../core/errors';
+import type { BackupScheduleInput, CreateDatabaseInput, MaintenanceWindowInput, Weekday } from '../../../schema/types';
+import type { Values } from '../../../db/table';
+import { requireRegion } from '../../reference/region';
 import {
   hasFeature,
   requireEngine,

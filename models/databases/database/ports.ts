@@ -1,9 +1,9 @@
 // Another port for a server or an endpoint whose own one is used by a program that is not ours.
-import type { Config } from '../../core/config';
-import type { Sql } from '../../core/context';
-import type { SecretBox } from '../../core/secrets';
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
+import type { Config } from '../../../core/config';
+import type { Sql } from '../../../core/context';
+import type { SecretBox } from '../../../core/secrets';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
 import { restartForUsers } from '../database_attachment/restart';
 
 /** Whose port it is. */

@@ -1,9 +1,9 @@
 // What stands by a database and goes with it. The loop tears it down behind the answer; the users go with the row.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { limits } from '../../core/limits';
-import { tearDownRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { limits } from '../../../core/limits';
+import { tearDownRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 
 const ATTACHMENTS = named('select id from database_attachments where database_id = $1 order by id');
 const SPANS = named(`update usage_spans set ended_at = now() where ended_at is null

@@ -1,6 +1,6 @@
 // The servers of this host, for those who read what they say.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 export interface LoggedServer {
   server_id: string;

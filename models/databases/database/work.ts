@@ -1,10 +1,10 @@
 // What the jobs of databases read and write beside their own rows.
-import type { Sql } from '../../core/context';
-import type { SecretBox } from '../../core/secrets';
+import type { Sql } from '../../../core/context';
+import type { SecretBox } from '../../../core/secrets';
 import { openPassword } from '../database_user/password';
-import { makeRowsDue, spreadRows, tearDownRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
-import type { DatabaseUserAccess } from '../../schema/types';
+import { makeRowsDue, spreadRows, tearDownRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
+import type { DatabaseUserAccess } from '../../../schema/types';
 
 export interface DesiredUser {
   id: string;

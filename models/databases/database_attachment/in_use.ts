@@ -1,7 +1,7 @@
 // What attachments use can't be removed.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { named } from '../../../db/statement';
 
 const USERS = {
   endpoint_id: named('select id from database_attachments where endpoint_id = any($1) order by id'),

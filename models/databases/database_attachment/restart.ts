@@ -1,12 +1,12 @@
 // Applications that use a login of which the server has a new password: they get it, and are started again with it.
-import type { Config } from '../../core/config';
-import type { Sql } from '../../core/context';
-import type { SecretBox } from '../../core/secrets';
-import type { Application } from '../application';
-import { createCurrentRelease } from '../application/run';
-import { createRelease } from '../release';
-import { changeRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import type { Config } from '../../../core/config';
+import type { Sql } from '../../../core/context';
+import type { SecretBox } from '../../../core/secrets';
+import type { Application } from '../../applications/application';
+import { createCurrentRelease } from '../../applications/application/run';
+import { createRelease } from '../../deployments/release';
+import { changeRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 import { refreshVariables } from './variables';
 
 const LOCK_DATABASE = named('select id from databases where id = $1 for no key update');

@@ -1,14 +1,14 @@
 // What an application gets of a database that is attached to it.
-import { isKeyValue } from '../../core/catalogs';
-import type { Config } from '../../core/config';
-import type { Sql } from '../../core/context';
-import type { SecretBox } from '../../core/secrets';
+import { isKeyValue } from '../../../core/catalog/catalogs';
+import type { Config } from '../../../core/config';
+import type { Sql } from '../../../core/context';
+import type { SecretBox } from '../../../core/secrets';
 import { loginOf } from '../database_user/logins';
 import { openPassword } from '../database_user/password';
-import { rewriteManaged, type Variables } from '../environment_variable/managed';
+import { rewriteManaged, type Variables } from '../../environment/environment_variable/managed';
 import { connectionString, endpointHost } from '../database/credentials';
-import { named } from '../../db/statement';
-import type { DatabaseEndpointAccess } from '../../schema/types';
+import { named } from '../../../db/statement';
+import type { DatabaseEndpointAccess } from '../../../schema/types';
 
 interface Place {
   id: string;

@@ -1,6 +1,6 @@
 // What jobs of applications must know of their databases.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 export interface AttachedDatabase {
   engine: string;

@@ -1,12 +1,12 @@
 // Addresses from which a backup can be downloaded without a key for a while: the time and the backup are signed.
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Config } from '../../core/config';
-import type { Sql } from '../../core/context';
-import { problem } from '../../core/errors';
-import { isId } from '../../core/ids';
-import { limits } from '../../core/limits';
-import type { SecretBox } from '../../core/secrets';
-import { named } from '../../db/statement';
+import type { Config } from '../../../core/config';
+import type { Sql } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { isId } from '../../../core/ids';
+import { limits } from '../../../core/limits';
+import type { SecretBox } from '../../../core/secrets';
+import { named } from '../../../db/statement';
 
 /** Below the address of the API, beside /v2. */
 export const DOWNLOAD_PATH = '/downloads/backups/';

@@ -1,9 +1,9 @@
 // What the job of backups and its schedule read and write beside their own rows.
-import { limits } from '../../core/limits';
-import type { Sql } from '../../core/context';
-import { mintId, timeOfId } from '../../core/ids';
-import { tearDownRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import { limits } from '../../../core/limits';
+import type { Sql } from '../../../core/context';
+import { mintId, timeOfId } from '../../../core/ids';
+import { tearDownRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 
 const OWNER = named('select * from databases where id = $1');
 
@@ -18,7 +18,7 @@ const DUE_AT = `date_trunc('day', now() at time zone 'utc') at time zone 'utc'
   + make_interval(hours => (d.backup_schedule ->> 'hour_utc')::int)
   - case when date_part('hour', now() at time zone 'utc') < (d.backup_schedule ->> 'hour_utc')::int
     then interval '1 day' else interval '0' end`;
-/** What its job has found (jobs/database/missing_data.ts). */
+/** What its job has found (jobs/databases/database/missing_data.ts). */
 const HAS_DATA = `d.observed -> 'data_missing' is distinct from 'true'::jsonb`;
 // A database has its first one soon after it was made: without one it can't be restored at all.
 const DUE = named(`select d.id, d.project_id, d.engine, d.engine_version,

@@ -1,11 +1,11 @@
 // Where an endpoint listens, and what stands behind it.
-import type { Context } from '../../core/context';
-import { problem, validationFailed } from '../../core/errors';
-import { limits } from '../../core/limits';
+import type { Context } from '../../../core/context';
+import { problem, validationFailed } from '../../../core/errors';
+import { limits } from '../../../core/limits';
 import { allocatePort } from '../database/capacity';
 import { requireFeature, requirePackage } from '../database/offer';
-import { named } from '../../db/statement';
-import type { DatabasePoolMode, DatabaseStatus } from '../../schema/types';
+import { named } from '../../../db/statement';
+import type { DatabasePoolMode, DatabaseStatus } from '../../../schema/types';
 
 export type PoolMode = DatabasePoolMode;
 

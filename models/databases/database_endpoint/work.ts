@@ -1,7 +1,7 @@
 // What the job of endpoints reads and writes beside its own row.
-import type { Sql } from '../../core/context';
-import { spreadRows, wakeRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { spreadRows, wakeRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 
 const OWN = named(
   `select 1 from database_ports p join database_endpoints e on e.id = p.owner_id and e.port = p.port

@@ -1,8 +1,8 @@
 // Endpoints that lead to one replica alone go with it.
-import type { Context } from '../../core/context';
+import type { Context } from '../../../core/context';
 import { requireUnattached } from '../database_attachment/in_use';
-import { tearDownRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import { tearDownRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 
 const OF_REPLICA = named(
   'select id from database_endpoints where replica_id = $1 and deleted_at is null order by id for update',

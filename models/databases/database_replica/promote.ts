@@ -1,8 +1,8 @@
 // A replica becomes a database of its own. Its server goes on with the data, the users and the passwords that it has:
 // the new database takes over its directory, its port and its user of the operating system.
-import type { Context } from '../../core/context';
-import { mintId, timeOfId } from '../../core/ids';
-import { meter } from '../billing';
+import type { Context } from '../../../core/context';
+import { mintId, timeOfId } from '../../../core/ids';
+import { meter } from '../../projects/billing';
 import { DatabaseEndpoint } from '../database_endpoint';
 import type { DatabaseReplica } from '../database_replica';
 import { DatabaseUser } from '../database_user';
@@ -11,7 +11,7 @@ import { ManagedDatabase } from '../database';
 import { transferPort } from '../database/capacity';
 import { openAdminPassword, sealAdminPassword } from '../database/credentials';
 import { wakeDatabase } from '../database/wake';
-import { named } from '../../db/statement';
+import { named } from '../../../db/statement';
 import { removeEndpointsOf } from './endpoints';
 
 // Columns that no answer shows come along.

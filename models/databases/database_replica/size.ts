@@ -1,10 +1,10 @@
 // How large a replica may be, and how many there may be.
-import type { DatabasePackageRow } from '../../core/catalogs';
-import type { Context } from '../../core/context';
-import { validationFailed } from '../../core/errors';
+import type { DatabasePackageRow } from '../../../core/catalog/catalogs';
+import type { Context } from '../../../core/context';
+import { validationFailed } from '../../../core/errors';
 import { requireCapacity } from '../database/capacity';
 import { requireFeature, requirePackage } from '../database/offer';
-import { named } from '../../db/statement';
+import { named } from '../../../db/statement';
 
 interface Primary {
   engine: string;

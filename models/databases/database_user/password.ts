@@ -1,5 +1,5 @@
 // How passwords of database users stand in their rows.
-import type { SecretBox } from '../../core/secrets';
+import type { SecretBox } from '../../../core/secrets';
 
 /** The password of a user in plain, for those who have the row. */
 export function openPassword(secrets: SecretBox, user: { id: string; password: string }): string {

@@ -1,6 +1,6 @@
 // The end of a rotation: the previous password goes when no application needs it, or its time is over.
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
 import { wakeDatabase } from '../database/wake';
 
 const OPEN = named('select id from database_users where database_id = $1 and previous_password is not null limit 1');

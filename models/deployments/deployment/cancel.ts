@@ -1,6 +1,6 @@
 // The end of deployments that nobody waits for any more. The row decides: whoever holds it canceled or activated it.
-import type { Session } from '../../db/control_database';
-import { changeRows } from '../../db/loop_rows';
+import type { Session } from '../../../db/control_database';
+import { changeRows } from '../../../db/loop_rows';
 
 const CANCELED = `status = 'canceled', status_reason = $4, finished_at = now(),
   observed_generation = observed_generation + 1`;

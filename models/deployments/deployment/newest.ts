@@ -1,10 +1,10 @@
 // The newest deployments of each application of a page.
-import type { Context } from '../../core/context';
-import { groupBy } from '../../core/group_by';
-import { limits } from '../../core/limits';
-import { named } from '../../db/statement';
-import { columnsOf, tableOf } from '../../db/table';
-import { loaderOf } from '../base/load';
+import type { Context } from '../../../core/context';
+import { groupBy } from '../../../core/group_by';
+import { limits } from '../../../core/limits';
+import { named } from '../../../db/statement';
+import { columnsOf, tableOf } from '../../../db/table';
+import { loaderOf } from '../../base/load';
 import { Deployment } from '../deployment';
 import { OWN } from './of_application';
 

@@ -1,7 +1,7 @@
 // Deployments of applications themselves: those of their previews stand apart.
-import type { Context } from '../../core/context';
-import { columnsOf, tableOf } from '../../db/table';
-import type { Source } from '../base/page';
+import type { Context } from '../../../core/context';
+import { columnsOf, tableOf } from '../../../db/table';
+import type { Source } from '../../base/page';
 
 export const OWN = 'preview_id is null and deleted_at is null';
 

@@ -1,11 +1,11 @@
 // The one way a deployment comes into being: asked for, pushed, rolled back to, or of a preview.
-import { problem } from '../../core/errors';
-import { mintId, timeOfId } from '../../core/ids';
-import type { DeployedSource } from '../application/source';
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
+import { problem } from '../../../core/errors';
+import { mintId, timeOfId } from '../../../core/ids';
+import type { DeployedSource } from '../../applications/application/source';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
 import { cancelOlderPushes } from './cancel';
-import type { ActorType, DeploymentTrigger } from '../../schema/types';
+import type { ActorType, DeploymentTrigger } from '../../../schema/types';
 
 export interface NewDeployment {
   application: { id: string; project_id: string };
@@ -17,7 +17,7 @@ export interface NewDeployment {
   commit_sha: string | null;
   image?: string | null;
   trigger: DeploymentTrigger;
-  /** An Actor, see models/activity.ts `actorOf` and `PLATFORM`. */
+  /** An Actor, see models/projects/activity.ts `actorOf` and `PLATFORM`. */
   created_by: { type: ActorType; id: string | null; name: string };
   clear_cache?: boolean;
   /** Whose files it runs, where they are built already. Without it its own. */

@@ -1,10 +1,10 @@
 // What a request for a deployment means: the source allows it, and the remote has it.
-import type { Context, SourceResult } from '../../core/context';
-import { problem, validationFailed, type FieldError, type Problem } from '../../core/errors';
-import type { CreateDeploymentInput } from '../../schema/types';
-import { Application } from '../application';
-import { isGit, resolveSource } from '../application/remote';
-import type { Source } from '../application/source';
+import type { Context, SourceResult } from '../../../core/context';
+import { problem, validationFailed, type FieldError, type Problem } from '../../../core/errors';
+import type { CreateDeploymentInput } from '../../../schema/types';
+import { Application } from '../../applications/application';
+import { isGit, resolveSource } from '../../applications/application/remote';
+import type { Source } from '../../applications/application/source';
 
 /** The source as it was when the remote was asked, and what the remote said. */
 export interface ProbedSource {

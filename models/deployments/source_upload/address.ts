@@ -1,8 +1,8 @@
 // Addresses to which an archive can be sent without a key for a while: the time and the upload are signed.
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Config } from '../../core/config';
-import { isId } from '../../core/ids';
-import type { SecretBox } from '../../core/secrets';
+import type { Config } from '../../../core/config';
+import { isId } from '../../../core/ids';
+import type { SecretBox } from '../../../core/secrets';
 
 /** Below the address of the API, beside /v2. */
 export const UPLOAD_PATH = '/uploads/sources/';

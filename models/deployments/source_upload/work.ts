@@ -1,9 +1,9 @@
 // What the process that receives an archive writes, what the host does, and what is swept.
-import type { Sql } from '../../core/context';
-import { problem } from '../../core/errors';
-import { limits } from '../../core/limits';
-import { named } from '../../db/statement';
-import { PLATFORM, recordProjectEvent } from '../activity';
+import type { Sql } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { limits } from '../../../core/limits';
+import { named } from '../../../db/statement';
+import { PLATFORM, recordProjectEvent } from '../../projects/activity';
 
 /** An upload whose archive is being received. */
 export interface ClaimedUpload {

@@ -1,10 +1,10 @@
 // Changes of the records of a zone: whatever the request was, deletions, updates and creations in one step under the
 // lock of the zone, all or nothing.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { mintId } from '../../core/ids';
-import { limits } from '../../core/limits';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { mintId } from '../../../core/ids';
+import { limits } from '../../../core/limits';
+import { named } from '../../../db/statement';
 import { DnsRecord } from '../dns_record';
 import type { DnsZone } from '../dns_zone';
 import { conflictingName, identityOf, normalizeRecord, type RecordFields, type RecordMistake } from './rules';

@@ -1,12 +1,12 @@
 // Records that the platform makes for a resource of the same project: a custom domain, an email domain, a CDN domain.
 // They stand in the zones that the project holds, bear their owner in `managed_by`, and go with it. A record of the
 // user is never changed: where one is in the way, it is named instead (docs/decisions/0034).
-import type { Sql } from '../../core/context';
-import { mintId } from '../../core/ids';
-import { limits } from '../../core/limits';
-import { changeRows, NEW_VERSION } from '../../db/loop_rows';
-import { named } from '../../db/statement';
-import type { DnsType } from '../../schema/types';
+import type { Sql } from '../../../core/context';
+import { mintId } from '../../../core/ids';
+import { limits } from '../../../core/limits';
+import { changeRows, NEW_VERSION } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
+import type { DnsType } from '../../../schema/types';
 import { DnsRecord } from '../dns_record';
 import { conflictingName, fqdnOf, identityOf, normalizeRecord, type RecordFields } from './rules';
 

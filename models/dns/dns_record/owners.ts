@@ -1,6 +1,6 @@
-// Kinds whose records the platform makes where the project holds the zone (models/dns_record/managed.ts).
-import type { Sql } from '../../core/context';
-import { wakeRows } from '../../db/loop_rows';
+// Kinds whose records the platform makes where the project holds the zone (models/dns/dns_record/managed.ts).
+import type { Sql } from '../../../core/context';
+import { wakeRows } from '../../../db/loop_rows';
 
 interface OwnerTable {
   /** Has `dns` (automatic or manual), `project_id`, `deleted_at` and a loop. */

@@ -2,9 +2,9 @@
 // stand beside each other.
 import ipaddr from 'ipaddr.js';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
-import { asciiNameOf, hostNameOf, internationalMistake, isRecordLabel } from '../../core/domain_names';
-import { isQuotedText, joinedText, textStrings, valueOfStrings } from '../../core/text_strings';
-import type { DnsCaaTag, DnsType } from '../../schema/types';
+import { asciiNameOf, hostNameOf, internationalMistake, isRecordLabel } from '../../../core/protocols/domain_names';
+import { isQuotedText, joinedText, textStrings, valueOfStrings } from '../../../core/protocols/text_strings';
+import type { DnsCaaTag, DnsType } from '../../../schema/types';
 
 /** A record as a client writes it; absent is null. */
 export interface RecordFields {

@@ -1,12 +1,12 @@
 // What requests do with the records of a zone. The zone is locked in all of them.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
 import type {
   BatchDnsRecordsInput,
   CreateDnsRecordInput,
   ReplaceDnsRecordsInput,
   UpdateDnsRecordInput,
-} from '../../schema/types';
+} from '../../../schema/types';
 import type { DnsRecord } from '../dns_record';
 import type { DnsZone } from '../dns_zone';
 import { allRecords, changeRecords, fieldsOf, type ChangedRecords, type RecordChanges } from './change';

@@ -2,10 +2,10 @@
 // servers of all zones are the same machines, so none of them can tell whose zone is meant. Only the parent zone says
 // so, by the label in the names of the name servers that it lists. Until it does, nobody is answered for a name that
 // several projects claim (docs/decisions/0157-claims-are-answered-by-proof.md).
-import type { Context, Sql } from '../../core/context';
-import { problem } from '../../core/errors';
-import { changeRows, NEW_VERSION, wakeRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import type { Context, Sql } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { changeRows, NEW_VERSION, wakeRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 import { wakeRecordOwners } from '../dns_record/owners';
 import type { DelegationFindings } from './delegation';
 

@@ -1,5 +1,5 @@
 // What the parent zone says about a zone.
-import type { DnsDelegationState } from '../../schema/types';
+import type { DnsDelegationState } from '../../../schema/types';
 
 /** Name servers that the parent lists, in lower case without a trailing dot, and the digests of its DS records. */
 export interface DelegationFindings {

@@ -1,10 +1,10 @@
 // DNSSEC of a zone: its keys, sealed in its row, and how far the parent zone is.
 import { generateKeyPairSync } from 'node:crypto';
-import type { Context } from '../../core/context';
-import { delegationSigner, type DelegationSigner, type SigningKey } from '../../core/dnssec';
-import { problem } from '../../core/errors';
-import type { SecretBox } from '../../core/secrets';
-import type { Dnssec } from '../../schema/types';
+import type { Context } from '../../../core/context';
+import { delegationSigner, type DelegationSigner, type SigningKey } from '../../../core/protocols/dnssec';
+import { problem } from '../../../core/errors';
+import type { SecretBox } from '../../../core/secrets';
+import type { Dnssec } from '../../../schema/types';
 import type { DnsZone } from '../dns_zone';
 
 const ALGORITHM = 'ECDSAP256SHA256';

@@ -1,8 +1,8 @@
 // Zone files of a zone: taken in, and given out.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { named } from '../../db/statement';
-import type { DnsImport, DnsZoneFile, ImportDnsZoneInput } from '../../schema/types';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { named } from '../../../db/statement';
+import type { DnsImport, DnsZoneFile, ImportDnsZoneInput } from '../../../schema/types';
 import type { DnsRecord } from '../dns_record';
 import { allRecords, changeRecords, fieldsOf, type RecordChanges } from '../dns_record/change';
 import { identityOf, normalizeRecord, type RecordFields } from '../dns_record/rules';

@@ -1,7 +1,7 @@
 // The NS records of the platform at the apex of a zone.
-import type { Context } from '../../core/context';
-import { mintId } from '../../core/ids';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { mintId } from '../../../core/ids';
+import { named } from '../../../db/statement';
 import { DnsRecord } from '../dns_record';
 
 const INSERT =

@@ -1,7 +1,7 @@
 // Taking over the records that the present name servers of a domain publish.
-import type { Context, FoundRecord } from '../../core/context';
-import { problem } from '../../core/errors';
-import type { DnsType } from '../../schema/types';
+import type { Context, FoundRecord } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import type { DnsType } from '../../../schema/types';
 import type { RecordFields } from '../dns_record/rules';
 import { DnsZone } from '../dns_zone';
 import { fit, merge, type ImportResult } from './import';

@@ -1,8 +1,8 @@
 // What the job of a zone reads and writes beside its own row.
-import type { Sql } from '../../core/context';
-import { wakeRows } from '../../db/loop_rows';
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { wakeRows } from '../../../db/loop_rows';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
 import type { RecordFields } from '../dns_record/rules';
 
 const RECORDS = named(`select name, type, value, ttl, priority, weight, port, flags, tag from dns_records

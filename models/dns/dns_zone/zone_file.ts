@@ -1,8 +1,8 @@
 // Zone files in the format of BIND (RFC 1035 §5): written, and read with line numbers. Held against named-checkzone in
 // the tests.
-import { asciiNameOf } from '../../core/domain_names';
-import { quoteString, textStrings, valueOfStrings } from '../../core/text_strings';
-import type { DnsCaaTag, DnsType } from '../../schema/types';
+import { asciiNameOf } from '../../../core/protocols/domain_names';
+import { quoteString, textStrings, valueOfStrings } from '../../../core/protocols/text_strings';
+import type { DnsCaaTag, DnsType } from '../../../schema/types';
 import { fqdnOf, type RecordFields } from '../dns_record/rules';
 import { zoneFileEntries, UnreadableZoneFile, type Entry, type Token } from './zone_file_tokens';
 
@@ -33,7 +33,7 @@ const OTHER_TYPE = /^(?:TYPE\d+|SOA|[A-Z][A-Z0-9-]*)$/;
 const CLASS = /^(?:IN|CH|HS|CS|CLASS\d+)$/i;
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 const TTL_MAX = 2 ** 31 - 1;
-/** What a record may have (schema/dns_record.graphql). */
+/** What a record may have (schema/dns/dns_record.graphql). */
 const TTL_SECONDS = { min: 60, max: 86_400 };
 
 /**

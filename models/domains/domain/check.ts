@@ -1,9 +1,9 @@
 // Looking for the records of a custom domain, and what follows from what was found.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Probes } from '../../core/context';
-import { limits } from '../../core/limits';
+import type { Probes } from '../../../core/context';
+import { limits } from '../../../core/limits';
 import { challengeName, missingOf, ownershipName, type Findings, type Ingress, type Target } from './instructions';
-import type { DomainStatus } from '../../schema/types';
+import type { DomainStatus } from '../../../schema/types';
 
 /** What a check reads of a domain. Times are RFC 3339. */
 export interface Checked extends Target {

@@ -1,8 +1,8 @@
 // What a host name is, in the eyes of the DNS and of the platform.
 import { getDomain, getPublicSuffix } from 'tldts';
-import type { Config } from '../../core/config';
-import { validationFailed } from '../../core/errors';
-import type { DomainType } from '../../schema/types';
+import type { Config } from '../../../core/config';
+import { validationFailed } from '../../../core/errors';
+import type { DomainType } from '../../../schema/types';
 
 const asGiven = { extractHostname: false, validateHostname: false };
 

@@ -1,8 +1,8 @@
 // The DNS records that a customer has to create for a custom domain, and how far they are.
 import ipaddr from 'ipaddr.js';
-import type { Config } from '../../core/config';
-import type { DnsInstruction, DomainType } from '../../schema/types';
-import { managedKey, type ManagedRecord, type ManagedRecords } from '../dns_record/managed';
+import type { Config } from '../../../core/config';
+import type { DnsInstruction, DomainType } from '../../../schema/types';
+import { managedKey, type ManagedRecord, type ManagedRecords } from '../../dns/dns_record/managed';
 import { baseOf } from './hostname';
 
 /** What a domain has to point to and to prove. */

@@ -1,8 +1,8 @@
 // The records of a custom domain in the zones of its own project.
-import type { Sql } from '../../core/context';
-import type { DnsMode } from '../../schema/types';
-import { named } from '../../db/statement';
-import { ensureManagedRecords, removeManagedRecords, type ManagedRecords } from '../dns_record/managed';
+import type { Sql } from '../../../core/context';
+import type { DnsMode } from '../../../schema/types';
+import { named } from '../../../db/statement';
+import { ensureManagedRecords, removeManagedRecords, type ManagedRecords } from '../../dns/dns_record/managed';
 import { baseOf } from './hostname';
 import { managedRecords, NO_FINDINGS, type Findings, type Ingress, type Target } from './instructions';
 

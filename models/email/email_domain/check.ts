@@ -1,8 +1,8 @@
 // Looking for the records of a sending domain, and what follows from what was found (docs/contract/resources.md §14.1).
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Probes } from '../../core/context';
-import type { DkimRecord } from '../../core/dkim';
-import { limits } from '../../core/limits';
+import type { Probes } from '../../../core/context';
+import type { DkimRecord } from '../../../core/protocols/dkim';
+import { limits } from '../../../core/limits';
 import {
   dkimNameOf,
   isPublished,

@@ -1,9 +1,9 @@
 // The DNS records that a sending domain needs, and how far they are.
-import type { Config } from '../../core/config';
-import { publishesKey, type DkimRecord } from '../../core/dkim';
-import { joinedText } from '../../core/text_strings';
-import type { DnsInstruction } from '../../schema/types';
-import type { ManagedRecord, ManagedRecords } from '../dns_record/managed';
+import type { Config } from '../../../core/config';
+import { publishesKey, type DkimRecord } from '../../../core/protocols/dkim';
+import { joinedText } from '../../../core/protocols/text_strings';
+import type { DnsInstruction } from '../../../schema/types';
+import type { ManagedRecord, ManagedRecords } from '../../dns/dns_record/managed';
 
 /** What of a domain decides its records. */
 export interface SendingName {

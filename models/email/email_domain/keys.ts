@@ -1,7 +1,7 @@
 // The DKIM keys of a sending domain: a sealed list in its row.
-import { dkimRecordOf, newDkimKeys, type DkimKey, type DkimRecord } from '../../core/dkim';
-import type { SecretBox } from '../../core/secrets';
-import type { Values } from '../../db/table';
+import { dkimRecordOf, newDkimKeys, type DkimKey, type DkimRecord } from '../../../core/protocols/dkim';
+import type { SecretBox } from '../../../core/secrets';
+import type { Values } from '../../../db/table';
 
 /** The private keys of a domain. */
 export function openDkimKeys(secrets: SecretBox, { id, dkim_keys }: { id: string; dkim_keys: string }): DkimKey[] {

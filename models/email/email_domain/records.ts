@@ -1,7 +1,7 @@
 // The records of a sending domain in the zones of its own project.
-import type { Sql } from '../../core/context';
-import type { DnsMode } from '../../schema/types';
-import { ensureManagedRecords, type ManagedRecords } from '../dns_record/managed';
+import type { Sql } from '../../../core/context';
+import type { DnsMode } from '../../../schema/types';
+import { ensureManagedRecords, type ManagedRecords } from '../../dns/dns_record/managed';
 import {
   managedEmailRecords,
   servedFindings,

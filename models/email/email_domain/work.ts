@@ -1,6 +1,6 @@
 // What the job of a sending domain reads beside its own row.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const ELSEWHERE = named(
   `select 1 from email_domains where name = $1 and id <> $2 and status = 'verified' and deleted_at is null`,

@@ -1,7 +1,7 @@
 // How much of a zone's mail bounces or is complained about, and when that is too much. The bounds are those at which
 // large receivers begin to refuse all of a sender's mail.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 import type { EmailRelayZone } from '../email_relay_zone';
 
 interface ZoneRates {

@@ -1,9 +1,9 @@
 // Messages that are taken over: their rows, many messages to a transaction.
-import type { Sql } from '../../core/context';
-import { limits } from '../../core/limits';
-import { named } from '../../db/statement';
-import type { ControlDatabase } from '../../db/control_database';
-import { addMetricPoints, type MetricPointInput } from '../metric_point';
+import type { Sql } from '../../../core/context';
+import { limits } from '../../../core/limits';
+import { named } from '../../../db/statement';
+import type { ControlDatabase } from '../../../db/control_database';
+import { addMetricPoints, type MetricPointInput } from '../../applications/metric_point';
 
 export const DELIVERIES = 'email_deliveries';
 

@@ -1,11 +1,11 @@
 // Mail of the platform itself, on its way into the queue. Its text may hold a secret, such as the token of an
 // invitation, so it is sealed until the host writes the message.
 import { createHash } from 'node:crypto';
-import type { Context, Sql } from '../../core/context';
-import { mintId } from '../../core/ids';
-import type { PlatformMail, RequestedMail } from '../../core/platform_mail';
-import type { SecretBox } from '../../core/secrets';
-import { named } from '../../db/statement';
+import type { Context, Sql } from '../../../core/context';
+import { mintId } from '../../../core/ids';
+import type { PlatformMail, RequestedMail } from '../../../core/mail/platform_mail';
+import type { SecretBox } from '../../../core/secrets';
+import { named } from '../../../db/statement';
 
 export const OUTBOX = 'email_outbox';
 

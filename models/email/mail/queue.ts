@@ -1,12 +1,12 @@
 // The queue: what is due for delivery, and how attempts end.
-import type { Sql } from '../../core/context';
-import type { DkimRecord } from '../../core/dkim';
-import { named } from '../../db/statement';
-import type { ControlDatabase } from '../../db/control_database';
-import { wakeRows } from '../../db/loop_rows';
-import { mintId } from '../../core/ids';
+import type { Sql } from '../../../core/context';
+import type { DkimRecord } from '../../../core/protocols/dkim';
+import { named } from '../../../db/statement';
+import type { ControlDatabase } from '../../../db/control_database';
+import { wakeRows } from '../../../db/loop_rows';
+import { mintId } from '../../../core/ids';
 import type { EmailFindings } from '../email_domain/instructions';
-import { addMetricPoints } from '../metric_point';
+import { addMetricPoints } from '../../applications/metric_point';
 import { forgetBodies, mailPoints } from './accept';
 
 /** A recipient whose turn has come, with what the delivery needs of message and domain. */

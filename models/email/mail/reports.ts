@@ -1,9 +1,9 @@
 // What comes back about recipients of messages: bounces and complaints.
-import { named } from '../../db/statement';
-import { wakeRows } from '../../db/loop_rows';
-import type { ControlDatabase } from '../../db/control_database';
-import type { MailReference } from '../../core/mail_reference';
-import { addMetricPoints } from '../metric_point';
+import { named } from '../../../db/statement';
+import { wakeRows } from '../../../db/loop_rows';
+import type { ControlDatabase } from '../../../db/control_database';
+import type { MailReference } from '../../../core/mail/mail_reference';
+import { addMetricPoints } from '../../applications/metric_point';
 import { mailPoints } from './accept';
 import { finishMessages, suppress, suppressBounced } from './queue';
 

@@ -1,10 +1,10 @@
 // Who may hand in mail: relay zones, by id and password.
 import { timingSafeEqual } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
-import type { Sql } from '../../core/context';
-import { isId } from '../../core/ids';
-import { sha256 } from '../../core/tokens';
-import { quick } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { isId } from '../../../core/ids';
+import { sha256 } from '../../../core/accounts/tokens';
+import { quick } from '../../../db/statement';
 
 export interface SendingZone {
   id: string;

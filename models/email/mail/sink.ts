@@ -1,6 +1,6 @@
 // Messages as an operator looks at them.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 export interface StoredMessage {
   id: string;

@@ -1,8 +1,8 @@
 // Messages that were opened, and links that were followed.
-import { named } from '../../db/statement';
-import type { ControlDatabase } from '../../db/control_database';
-import type { MailReference } from '../../core/mail_reference';
-import { addMetricPoints } from '../metric_point';
+import { named } from '../../../db/statement';
+import type { ControlDatabase } from '../../../db/control_database';
+import type { MailReference } from '../../../core/mail/mail_reference';
+import { addMetricPoints } from '../../applications/metric_point';
 import { mailPoints } from './accept';
 
 const RETURNING = `from email_messages m where m.id = d.message_id and d.message_id = $1 and d.number = $2

@@ -1,6 +1,6 @@
 // What is left of mail after a while: rows of finished messages, and files without a row.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const KEPT_DAYS = 30;
 const BATCH = 1000;

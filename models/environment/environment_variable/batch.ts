@@ -1,9 +1,9 @@
 // Several variables at once: all of them or none.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { named } from '../../db/statement';
-import { columnsOf, tableOf } from '../../db/table';
-import { requireParentRoom } from '../base/quota';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { named } from '../../../db/statement';
+import { columnsOf, tableOf } from '../../../db/table';
+import { requireParentRoom } from '../../base/quota';
 import { EnvironmentVariable, isReservedVariable } from '../environment_variable';
 
 export interface VariableSetting {

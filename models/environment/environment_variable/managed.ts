@@ -1,10 +1,10 @@
 // Variables that an attachment keeps in the environment of an application. Nobody else may change them.
-import type { Context, Sql } from '../../core/context';
-import { problem } from '../../core/errors';
-import type { SecretBox } from '../../core/secrets';
-import { requireParentRoom } from '../base/quota';
+import type { Context, Sql } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import type { SecretBox } from '../../../core/secrets';
+import { requireParentRoom } from '../../base/quota';
 import { EnvironmentVariable, requireFree, sealed } from '../environment_variable';
-import { named } from '../../db/statement';
+import { named } from '../../../db/statement';
 
 /** Values by key. */
 export type Variables = Record<string, string>;

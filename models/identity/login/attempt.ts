@@ -1,9 +1,9 @@
 // Logins at other providers that are under way: what was sent there, bound to the browser that began. Each is used
 // once, and contents are sealed.
-import type { Context, Sql } from '../../core/context';
-import type { LoginChecks, ProvidedLogin } from '../../core/login_provider';
-import { sha256 } from '../../core/tokens';
-import { named } from '../../db/statement';
+import type { Context, Sql } from '../../../core/context';
+import type { LoginChecks, ProvidedLogin } from '../../../core/accounts/login_provider';
+import { sha256 } from '../../../core/accounts/tokens';
+import { named } from '../../../db/statement';
 
 export interface LoginAttempt {
   /** Name of the provider. */

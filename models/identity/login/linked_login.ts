@@ -1,11 +1,11 @@
 // Logins at other providers that belong to a user. Who somebody is says the issuer with its subject; an e-mail address
 // only decides whose a login becomes at its first use, and only where nobody can have taken the user before.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { mintId } from '../../core/ids';
-import type { LoginProviderSetting, ProvidedLogin } from '../../core/login_provider';
-import { named } from '../../db/statement';
-import { noteChange } from '../base/row';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { mintId } from '../../../core/ids';
+import type { LoginProviderSetting, ProvidedLogin } from '../../../core/accounts/login_provider';
+import { named } from '../../../db/statement';
+import { noteChange } from '../../base/row';
 import { createUser, currentUser, findUser, findUserById, sessionUser, type UserRow } from '../user';
 
 export interface LinkedLoginRow {

@@ -1,14 +1,14 @@
 // Clients of the authorisation server beyond the one that every installation has. The operator registers them, or they
 // register themselves where OAUTH_REGISTRATION is on.
 import { randomBytes } from 'node:crypto';
-import { addressBlock } from '../../core/addresses';
-import type { Registration } from '../../core/client_registration';
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { limits } from '../../core/limits';
-import { COMMAND_LINE_CLIENT, publicClient } from '../../core/oauth';
-import { sha256 } from '../../core/tokens';
-import { named } from '../../db/statement';
+import { addressBlock } from '../../../core/protocols/addresses';
+import type { Registration } from '../../../core/accounts/client_registration';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { limits } from '../../../core/limits';
+import { COMMAND_LINE_CLIENT, publicClient } from '../../../core/accounts/oauth';
+import { sha256 } from '../../../core/accounts/tokens';
+import { named } from '../../../db/statement';
 import { endConnection } from './connection';
 import { destroyRecord, findRecord, listRecords, saveRecord } from './records';
 

@@ -1,15 +1,15 @@
 // Connections: what a person has allowed a program to do. Each is a key of the kind `oauth`, so that it is listed,
 // revoked and noted like other keys; its tokens change, the key stays.
 import { randomBytes } from 'node:crypto';
-import type { Context, Identity, Sql } from '../../core/context';
-import { problem } from '../../core/errors';
-import { mintId } from '../../core/ids';
-import { limits } from '../../core/limits';
-import { REFRESH_DAYS } from '../../core/oauth';
-import type { Scope } from '../../core/scopes';
-import { OAUTH_PREFIX, sha256 } from '../../core/tokens';
-import { named } from '../../db/statement';
-import { noteChange } from '../base/row';
+import type { Context, Identity, Sql } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { mintId } from '../../../core/ids';
+import { limits } from '../../../core/limits';
+import { REFRESH_DAYS } from '../../../core/accounts/oauth';
+import type { Scope } from '../../../core/accounts/scopes';
+import { OAUTH_PREFIX, sha256 } from '../../../core/accounts/tokens';
+import { named } from '../../../db/statement';
+import { noteChange } from '../../base/row';
 import { projectAccess } from '../identity';
 import { sessionUser } from '../user';
 

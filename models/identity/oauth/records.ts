@@ -1,7 +1,7 @@
 // What the authorisation server remembers, by the SHA-256 of what a client or browser holds. Contents are sealed.
-import type { Context, Sql } from '../../core/context';
-import { sha256 } from '../../core/tokens';
-import { named } from '../../db/statement';
+import type { Context, Sql } from '../../../core/context';
+import { sha256 } from '../../../core/accounts/tokens';
+import { named } from '../../../db/statement';
 
 type OauthPayload = Record<string, unknown>;
 

@@ -1,8 +1,8 @@
 // Where a self-hosted provider is.
-import { isPrivateHost } from '../../core/addresses';
-import type { Config } from '../../core/config';
-import { validationFailed } from '../../core/errors';
-import type { GitProviderName } from '../../core/git_provider';
+import { isPrivateHost } from '../../../core/protocols/addresses';
+import type { Config } from '../../../core/config';
+import { validationFailed } from '../../../core/errors';
+import type { GitProviderName } from '../../../core/protocols/git_provider';
 
 const PUBLIC: Readonly<Record<GitProviderName, string>> = {
   github: 'https://github.com',

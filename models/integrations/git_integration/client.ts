@@ -1,18 +1,18 @@
 // Asking the provider of an integration: with a token that works, refreshed where it has expired, and with what the
 // provider refuses written down.
-import type { Probes, Sql } from '../../core/context';
-import { problem, type Problem } from '../../core/errors';
-import type { Config } from '../../core/config';
+import type { Probes, Sql } from '../../../core/context';
+import { problem, type Problem } from '../../../core/errors';
+import type { Config } from '../../../core/config';
 import {
   GitProviderError,
   type GitAccess,
   type GitProviderReads,
   type GitRepositoryAddress,
   type GitTokens,
-} from '../../core/git_provider';
-import type { SecretBox } from '../../core/secrets';
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
+} from '../../../core/protocols/git_provider';
+import type { SecretBox } from '../../../core/secrets';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
 import { oauthClientOf } from './oauth';
 
 /** What is needed to ask a provider: a request has it, and so has a step of the loop. */

@@ -1,10 +1,10 @@
 // What a webhook sets off: rows become due, and their jobs read what really happened.
-import type { GitProviderName } from '../../core/git_provider';
-import { mintId } from '../../core/ids';
-import type { SecretBox } from '../../core/secrets';
-import type { Session } from '../../db/control_database';
-import { newGenerationOf, wakeRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import type { GitProviderName } from '../../../core/protocols/git_provider';
+import { mintId } from '../../../core/ids';
+import type { SecretBox } from '../../../core/secrets';
+import type { Session } from '../../../db/control_database';
+import { newGenerationOf, wakeRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 import { hookTokenHash, openHook } from './hook';
 
 /** Whom a delivery is for. */

@@ -1,6 +1,6 @@
 // What uses an integration, or a shared repository.
-import type { Context } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 interface Dependent {
   type: string;

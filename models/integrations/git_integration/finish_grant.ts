@@ -1,8 +1,8 @@
 // The end of an authorization: the code becomes tokens, and the integration is active.
-import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccount } from '../../core/git_provider';
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
-import { recordEvent } from '../activity';
+import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccount } from '../../../core/protocols/git_provider';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
+import { recordEvent } from '../../projects/activity';
 import { sealTokens, type GitContext } from './client';
 import { requireOauthClient, takeGrant, type PendingGrant } from './oauth';
 

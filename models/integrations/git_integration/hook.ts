@@ -1,8 +1,8 @@
 // Addresses at which providers tell of pushes. Who knows one can make the platform look at a repository, and nothing
 // more: what is deployed is always read from the repository itself.
 import { createHash, randomBytes } from 'node:crypto';
-import type { Config } from '../../core/config';
-import type { SecretBox } from '../../core/secrets';
+import type { Config } from '../../../core/config';
+import type { SecretBox } from '../../../core/secrets';
 
 export const HOOK_PATH = '/hooks/git/';
 

@@ -1,14 +1,14 @@
 // OAuth at a Git provider: the address that a person opens, and what comes back from there.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Config } from '../../core/config';
-import type { Probes } from '../../core/context';
-import { problem } from '../../core/errors';
-import { GIT_PROVIDER_TITLES, type GitAccess, type GitOauthClient } from '../../core/git_provider';
-import { isId } from '../../core/ids';
-import type { SecretBox } from '../../core/secrets';
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
-import type { Values } from '../../db/table';
+import type { Config } from '../../../core/config';
+import type { Probes } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { GIT_PROVIDER_TITLES, type GitAccess, type GitOauthClient } from '../../../core/protocols/git_provider';
+import { isId } from '../../../core/ids';
+import type { SecretBox } from '../../../core/secrets';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
+import type { Values } from '../../../db/table';
 
 /** Where providers send people back to, beside /v2. */
 export const OAUTH_CALLBACK_PATH = '/git/oauth/callback';

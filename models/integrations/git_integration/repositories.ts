@@ -1,7 +1,12 @@
 // What an integration sees at its provider, read when it is asked for.
-import type { Context } from '../../core/context';
-import type { GitBranch, GitPullRequest, GitPullRequestState, GitRepository } from '../../core/git_provider';
-import type { Page } from '../base/page';
+import type { Context } from '../../../core/context';
+import type {
+  GitBranch,
+  GitPullRequest,
+  GitPullRequestState,
+  GitRepository,
+} from '../../../core/protocols/git_provider';
+import type { Page } from '../../base/page';
 import { GitIntegration } from '../git_integration';
 import { addressOf, providerProblem, withProvider } from './client';
 import { contains, walk } from './walk';

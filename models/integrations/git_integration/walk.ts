@@ -1,10 +1,10 @@
 // Lists of a provider as lists of ours: its parts are walked through until a page is full, and the cursor says where
 // the next page begins in them.
-import type { Context } from '../../core/context';
-import { hashFilters } from '../../core/cursor';
-import { limits } from '../../core/limits';
-import type { GitPortion } from '../../core/git_provider';
-import type { Page } from '../base/page';
+import type { Context } from '../../../core/context';
+import { hashFilters } from '../../../core/cursor';
+import { limits } from '../../../core/limits';
+import type { GitPortion } from '../../../core/protocols/git_provider';
+import type { Page } from '../../base/page';
 
 export interface Walk<Row> {
   args: { limit?: number | null; cursor?: string | null };

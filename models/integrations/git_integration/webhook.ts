@@ -1,7 +1,7 @@
 // The webhook of the repository that a source names, as a user sees it.
-import type { Context } from '../../core/context';
-import { named } from '../../db/statement';
-import type { Source } from '../application/source';
+import type { Context } from '../../../core/context';
+import { named } from '../../../db/statement';
+import type { Source } from '../../applications/application/source';
 import { hookUrl, openHook } from './hook';
 
 const FIND = named(`select id, sealed_hook, hook_reason from git_repositories

@@ -1,8 +1,8 @@
 // The branches of a shared repository, as its remote has them now.
-import type { Context } from '../../core/context';
-import type { GitBranch } from '../../core/git_provider';
-import type { Page } from '../base/page';
-import { sourceProblem } from '../deployment/source_probe';
+import type { Context } from '../../../core/context';
+import type { GitBranch } from '../../../core/protocols/git_provider';
+import type { Page } from '../../base/page';
+import { sourceProblem } from '../../deployments/deployment/source_probe';
 import { providerProblem } from '../git_integration/client';
 import { contains, walk } from '../git_integration/walk';
 import { SharedRepository } from '../shared_repository';

@@ -1,6 +1,6 @@
 // How to reach a shared repository: with its key, with the token of its integration, or without anything.
-import type { GitRemote } from '../../core/git_remote';
-import { gitPasswordOf, gitUsernameOf, type GitAccess } from '../../core/git_provider';
+import type { GitRemote } from '../../../core/protocols/git_remote';
+import { gitPasswordOf, gitUsernameOf, type GitAccess } from '../../../core/protocols/git_provider';
 import { accessOf, type GitContext } from '../git_integration/client';
 import type { Access } from './access';
 

@@ -1,11 +1,11 @@
 // Projects that a repository is shared with.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { isId } from '../../core/ids';
-import type { SharedRepositoryProject } from '../../schema/types';
-import { named } from '../../db/statement';
-import type { Page } from '../base/page';
-import { newest, type NewestArguments } from '../base/row';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { isId } from '../../../core/ids';
+import type { SharedRepositoryProject } from '../../../schema/types';
+import { named } from '../../../db/statement';
+import type { Page } from '../../base/page';
+import { newest, type NewestArguments } from '../../base/row';
 import { usersOfShared } from '../git_integration/dependents';
 import type { SharedRepository } from '../shared_repository';
 

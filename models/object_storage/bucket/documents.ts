@@ -1,14 +1,14 @@
 // The documents of a bucket that are replaced as a whole: CORS, lifecycle and policy.
-import { policyMistake, type PolicyStatement } from '../../core/bucket_policy';
-import type { Context } from '../../core/context';
-import { problem, validationFailed, type FieldError } from '../../core/errors';
-import { named } from '../../db/statement';
+import { policyMistake, type PolicyStatement } from '../../../core/protocols/bucket_policy';
+import type { Context } from '../../../core/context';
+import { problem, validationFailed, type FieldError } from '../../../core/errors';
+import { named } from '../../../db/statement';
 import type {
   BucketCorsInput,
   BucketLifecycleInput,
   BucketPolicyInput,
   BucketPolicyStatement,
-} from '../../schema/types';
+} from '../../../schema/types';
 import type { Bucket } from '../bucket';
 
 const CORS_MAX_AGE_SECONDS = 3600;

@@ -1,7 +1,7 @@
 // Where buckets are reached, and whether this installation has object storage at all.
-import type { Config } from '../../core/config';
-import { problem } from '../../core/errors';
-import type { BucketWebsite } from '../../schema/types';
+import type { Config } from '../../../core/config';
+import { problem } from '../../../core/errors';
+import type { BucketWebsite } from '../../../schema/types';
 
 /** @throws engine_unavailable, with what the operator has to do */
 export function requireObjectStorage({ s3Port, rgwUrl }: Config): void {

@@ -1,7 +1,7 @@
 // What an engine that keeps objects itself is asked while a request waits.
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import type { ListedObject, ObjectsQuestion } from '../../core/objects';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import type { ListedObject, ObjectsQuestion } from '../../../core/protocols/objects';
 import type { Bucket } from '../bucket';
 import { ownerCredentials } from './presign';
 

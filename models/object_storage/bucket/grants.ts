@@ -1,6 +1,6 @@
 // Grants on a bucket that goes.
-import type { Context } from '../../core/context';
-import { changeRows, NEW_VERSION } from '../../db/loop_rows';
+import type { Context } from '../../../core/context';
+import { changeRows, NEW_VERSION } from '../../../db/loop_rows';
 
 /** Keys go on without a bucket that is deleted. */
 export async function removeGrants(

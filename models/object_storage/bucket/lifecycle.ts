@@ -1,10 +1,10 @@
 // Lifecycle rules of buckets whose objects are rows here. A pass walks the bucket in pages of keys, so that no
 // statement grows with the bucket; a page that is done twice after a crash finds nothing to do. What is locked stays
 // until a pass after the end of its lock.
-import type { Sql } from '../../core/context';
-import { endOfPrefix } from '../../core/objects';
-import { named } from '../../db/statement';
-import type { BucketLifecycleRule } from '../../schema/types';
+import type { Sql } from '../../../core/context';
+import { endOfPrefix } from '../../../core/protocols/objects';
+import { named } from '../../../db/statement';
+import type { BucketLifecycleRule } from '../../../schema/types';
 import { newVersionId } from '../bucket_object/version_id';
 
 /** Where a pass stands. */

@@ -1,8 +1,8 @@
 // Object lock of a bucket, as the API switches it on and gives new versions a retention.
-import type { Context } from '../../core/context';
-import { problem, validationFailed, type FieldError } from '../../core/errors';
-import type { DefaultRetention } from '../../core/objects';
-import type { BucketRetentionInput } from '../../schema/types';
+import type { Context } from '../../../core/context';
+import { problem, validationFailed, type FieldError } from '../../../core/errors';
+import type { DefaultRetention } from '../../../core/protocols/objects';
+import type { BucketRetentionInput } from '../../../schema/types';
 
 interface Lock {
   object_lock: boolean;

@@ -1,10 +1,10 @@
 // Objects of a bucket as the console lists them.
-import type { Context } from '../../core/context';
-import { hashFilters } from '../../core/cursor';
-import { limits } from '../../core/limits';
-import { type ListedObject, type ObjectsQuestion } from '../../core/objects';
-import type { BucketObject } from '../../schema/types';
-import type { Page } from '../base/page';
+import type { Context } from '../../../core/context';
+import { hashFilters } from '../../../core/cursor';
+import { limits } from '../../../core/limits';
+import { type ListedObject, type ObjectsQuestion } from '../../../core/protocols/objects';
+import type { BucketObject } from '../../../schema/types';
+import type { Page } from '../../base/page';
 import type { Bucket } from '../bucket';
 import { askEngine } from './engine';
 import { GROUP, queryObjects, type ObjectVersion } from '../bucket_object/list';

@@ -1,10 +1,10 @@
 // URLs that work without an access key, signed with a key that only this installation knows: one for each bucket.
-import type { Context } from '../../core/context';
-import { validationFailed } from '../../core/errors';
-import { KEY_BYTES_MAX } from '../../core/objects';
-import type { SecretBox } from '../../core/secrets';
-import { presignUrl, type Credentials } from '../../core/sigv4';
-import type { PresignBucketObjectInput, PresignedUrl } from '../../schema/types';
+import type { Context } from '../../../core/context';
+import { validationFailed } from '../../../core/errors';
+import { KEY_BYTES_MAX } from '../../../core/protocols/objects';
+import type { SecretBox } from '../../../core/secrets';
+import { presignUrl, type Credentials } from '../../../core/protocols/sigv4';
+import type { PresignBucketObjectInput, PresignedUrl } from '../../../schema/types';
 import type { Bucket } from '../bucket';
 import { endpointOf, requireObjectStorage } from './endpoint';
 

@@ -1,9 +1,9 @@
 // What the S3 endpoint reads of buckets and keys, and what it writes back: traffic, use of keys, settings, garbage.
-import type { Grant } from '../../core/bucket_access';
-import type { Sql } from '../../core/context';
-import type { SecretBox } from '../../core/secrets';
-import { changeRows, NEW_VERSION } from '../../db/loop_rows';
-import { named, quick } from '../../db/statement';
+import type { Grant } from '../../../core/protocols/bucket_access';
+import type { Sql } from '../../../core/context';
+import type { SecretBox } from '../../../core/secrets';
+import { changeRows, NEW_VERSION } from '../../../db/loop_rows';
+import { named, quick } from '../../../db/statement';
 import type { Bucket } from '../bucket';
 import { statusAt } from '../bucket_access_key';
 import { openSecret } from '../bucket_access_key/secret';

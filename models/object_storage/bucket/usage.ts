@@ -1,8 +1,8 @@
 // What a bucket stores, and its traffic by day.
-import type { Context } from '../../core/context';
-import { invalidQuery } from '../../core/errors';
-import { named } from '../../db/statement';
-import type { BucketUsage, BucketUsageDay } from '../../schema/types';
+import type { Context } from '../../../core/context';
+import { invalidQuery } from '../../../core/errors';
+import { named } from '../../../db/statement';
+import type { BucketUsage, BucketUsageDay } from '../../../schema/types';
 import type { Bucket } from '../bucket';
 
 const DAY_MS = 86_400_000;

@@ -1,8 +1,8 @@
 // What the jobs of buckets and access keys read and write beside their own rows.
-import { permissionIn, type Grant } from '../../core/bucket_access';
-import type { Permission } from '../../core/bucket_actions';
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import { permissionIn, type Grant } from '../../../core/protocols/bucket_access';
+import type { Permission } from '../../../core/protocols/bucket_actions';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const KEYS =
   named(`select id, access_key_id, grants from bucket_access_keys where project_id = $1 and deleted_at is null

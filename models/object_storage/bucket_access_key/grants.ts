@@ -1,8 +1,8 @@
 // Grants of access keys, as the API takes and keeps them.
-import type { Grant } from '../../core/bucket_access';
-import type { Context } from '../../core/context';
-import { validationFailed, type FieldError } from '../../core/errors';
-import type { BucketGrantInput } from '../../schema/types';
+import type { Grant } from '../../../core/protocols/bucket_access';
+import type { Context } from '../../../core/context';
+import { validationFailed, type FieldError } from '../../../core/errors';
+import type { BucketGrantInput } from '../../../schema/types';
 import { Bucket } from '../bucket';
 
 /** The grants with their buckets looked up. @throws validation_failed (duplicate), reference_not_found */

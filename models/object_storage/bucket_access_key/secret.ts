@@ -1,5 +1,5 @@
 // The secret of an access key at rest.
-import type { SecretBox } from '../../core/secrets';
+import type { SecretBox } from '../../../core/secrets';
 
 export function sealSecret(secrets: SecretBox, id: string, secret: string): string {
   return secrets.seal(secret, contextOf(id));

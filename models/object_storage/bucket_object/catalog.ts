@@ -1,8 +1,8 @@
 // Objects as the S3 endpoint reads and writes them. Every write is one call of a function of the database
 // (db/bucket_functions/), so it is one transaction and one way there and back.
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../../core/config';
-import type { Context, Sql, Statement } from '../../core/context';
+import type { Config } from '../../../core/config';
+import type { Context, Sql, Statement } from '../../../core/context';
 import {
   ObjectRefused,
   type Deleted,
@@ -13,8 +13,8 @@ import {
   type StoredObject,
   type StoredPart,
   type StoredUpload,
-} from '../../core/objects';
-import { named, quick } from '../../db/statement';
+} from '../../../core/protocols/objects';
+import { named, quick } from '../../../db/statement';
 import { batchedPuts, REFUSED } from './put_batches';
 import { newVersionId } from './version_id';
 

@@ -1,7 +1,7 @@
 // Lists of objects, for the API and the S3 endpoint: in the order of keys, flat however large the bucket is.
-import type { Sql } from '../../core/context';
-import { endOfPrefix } from '../../core/objects';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { endOfPrefix } from '../../../core/protocols/objects';
+import { named } from '../../../db/statement';
 
 /** A version of an object as it is listed. */
 export interface ObjectVersion {

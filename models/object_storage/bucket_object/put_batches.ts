@@ -1,8 +1,8 @@
 // Writes of one bucket wait for each other: the usage is exact, so its row is locked until the commit is on the disk.
 // What waits meanwhile is written together, in one transaction: with many writers, a commit is shared by all of them.
-import type { Sql, Statement } from '../../core/context';
-import { ObjectRefused, type NewObject, type Refusal, type StoredObject } from '../../core/objects';
-import { named } from '../../db/statement';
+import type { Sql, Statement } from '../../../core/context';
+import { ObjectRefused, type NewObject, type Refusal, type StoredObject } from '../../../core/protocols/objects';
+import { named } from '../../../db/statement';
 import { newVersionId } from './version_id';
 
 const BATCH_MAX = 64;

@@ -1,10 +1,10 @@
 // How messages leave the outbox: claimed for a time, sent, and ended or put off. Of one subject a receiver gets one
 // after the other.
-import type { Delivery, IncidentMessage, NotificationEvent } from '../../core/notifications';
-import { RETRY_SECONDS } from '../../core/notifications';
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
-import type { NotifierType } from '../../schema/types';
+import type { Delivery, IncidentMessage, NotificationEvent } from '../../../core/notifications';
+import { RETRY_SECONDS } from '../../../core/notifications';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
+import type { NotifierType } from '../../../schema/types';
 
 export interface ClaimedMessage {
   seq: number;

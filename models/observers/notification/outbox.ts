@@ -1,10 +1,15 @@
 // The outbox: messages are rows, written in the transaction of what they tell of.
-import type { Sql } from '../../core/context';
-import { mintId } from '../../core/ids';
-import { limits } from '../../core/limits';
-import type { CertificateMessage, IncidentEvent, IncidentMessage, NotificationEvent } from '../../core/notifications';
-import { named } from '../../db/statement';
-import type { NotificationStatus } from '../../schema/types';
+import type { Sql } from '../../../core/context';
+import { mintId } from '../../../core/ids';
+import { limits } from '../../../core/limits';
+import type {
+  CertificateMessage,
+  IncidentEvent,
+  IncidentMessage,
+  NotificationEvent,
+} from '../../../core/notifications';
+import { named } from '../../../db/statement';
+import type { NotificationStatus } from '../../../schema/types';
 
 /** The table whose name wakes those who send. */
 export const NOTIFICATIONS = 'notifications';

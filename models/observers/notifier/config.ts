@@ -1,8 +1,8 @@
 // What a notifier of each type is told by its owner: which fields it has, and how much of them anybody is shown.
-import { isPrivateHost } from '../../core/addresses';
-import { validationFailed, type FieldError } from '../../core/errors';
-import type { NotifierTarget } from '../../core/notifications';
-import type { NotifierConfig, NotifierType, UpdateNotifierConfigInput } from '../../schema/types';
+import { isPrivateHost } from '../../../core/protocols/addresses';
+import { validationFailed, type FieldError } from '../../../core/errors';
+import type { NotifierTarget } from '../../../core/notifications';
+import type { NotifierConfig, NotifierType, UpdateNotifierConfigInput } from '../../../schema/types';
 
 /** As it is sealed. */
 export type SealedConfig = NotifierTarget;

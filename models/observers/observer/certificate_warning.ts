@@ -1,6 +1,6 @@
 // Tells of a certificate of a target before it expires: once for each certificate, and at most once a day, since
 // servers behind one name may have several. The check passes meanwhile, and counts as a passed one.
-import type { Sql } from '../../core/context';
+import type { Sql } from '../../../core/context';
 import { queueCertificateMessage } from '../notification/outbox';
 import type { StoredUptime } from './fields';
 import { observerOf, type Alerting } from './incident_moves';

@@ -1,12 +1,12 @@
 // A check that somebody asks for, of a target that only probes check: one of them makes it, and its result counts like
 // any other of its region.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CHECK_NOW_SECONDS_MAX } from '../../core/checks';
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { firstIdAt } from '../../core/ids';
-import { named } from '../../db/statement';
-import type { CheckResult } from '../../schema/types';
+import { CHECK_NOW_SECONDS_MAX } from '../../../core/protocols/checks';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { firstIdAt } from '../../../core/ids';
+import { named } from '../../../db/statement';
+import type { CheckResult } from '../../../schema/types';
 
 const LOOK_MS = 200;
 // One that is under way will do.

@@ -1,10 +1,10 @@
 // Which checks are due in a region: claimed many at a time, since ten thousand observers are hundreds of checks a
 // second.
-import type { MetricRule } from '../../core/checks';
-import type { Sql, Statement } from '../../core/context';
-import { mintId } from '../../core/ids';
-import { named } from '../../db/statement';
-import { PLATFORM } from '../activity';
+import type { MetricRule } from '../../../core/protocols/checks';
+import type { Sql, Statement } from '../../../core/context';
+import { mintId } from '../../../core/ids';
+import { named } from '../../../db/statement';
+import { PLATFORM } from '../../projects/activity';
 import type { StoredUptime } from './fields';
 
 export interface ClaimedCheck {

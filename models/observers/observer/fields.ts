@@ -1,11 +1,11 @@
 // The two objects of an observer: what they may hold beyond the bounds of the SDL, and how an update is merged into
 // them.
-import { isPrivateHost, normalHost, parseHostPort } from '../../core/addresses';
-import { CHECK_INTERVALS_SECONDS, type MetricRule, type UptimeCheck } from '../../core/checks';
-import { validationFailed, type FieldError } from '../../core/errors';
-import { applicationMetrics, databaseMetrics } from '../../core/metrics';
-import { formats } from '../../core/formats';
-import type { UpdateObserverMetricInput, UpdateObserverUptimeInput } from '../../schema/types';
+import { isPrivateHost, normalHost, parseHostPort } from '../../../core/protocols/addresses';
+import { CHECK_INTERVALS_SECONDS, type MetricRule, type UptimeCheck } from '../../../core/protocols/checks';
+import { validationFailed, type FieldError } from '../../../core/errors';
+import { applicationMetrics, databaseMetrics } from '../../../core/log/metrics';
+import { formats } from '../../../core/formats/formats';
+import type { UpdateObserverMetricInput, UpdateObserverUptimeInput } from '../../../schema/types';
 
 /** As it is stored and shown: values of headers are sealed elsewhere. */
 export type StoredUptime = UptimeCheck & { regions: string[]; certificate_expiry_days: number };

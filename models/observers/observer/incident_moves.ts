@@ -1,12 +1,12 @@
 // How incidents begin, are told of again, and end. Each in the transaction of what moved the observer.
-import type { MetricRule } from '../../core/checks';
-import type { Sql } from '../../core/context';
-import { mintId, timeOfId } from '../../core/ids';
-import type { IncidentMessage } from '../../core/notifications';
-import { named } from '../../db/statement';
+import type { MetricRule } from '../../../core/protocols/checks';
+import type { Sql } from '../../../core/context';
+import { mintId, timeOfId } from '../../../core/ids';
+import type { IncidentMessage } from '../../../core/notifications';
+import { named } from '../../../db/statement';
 import { queueIncidentMessage } from '../notification/outbox';
 import type { StoredUptime } from './fields';
-import type { IncidentStatus } from '../../schema/types';
+import type { IncidentStatus } from '../../../schema/types';
 
 /** What messages say of an observer. */
 export interface Alerting {

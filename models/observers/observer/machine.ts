@@ -1,6 +1,6 @@
 // The state machine of observers (docs/contract/resources.md §15.1), as a function of results. It asks and writes
 // nothing.
-import type { CheckStatus, ObserverStatus } from '../../schema/types';
+import type { CheckStatus, ObserverStatus } from '../../../schema/types';
 
 /** Consecutive results of one region. */
 export interface Streak {

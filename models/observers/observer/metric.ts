@@ -1,9 +1,9 @@
 // Values of metrics for observers: one number for the window, over all parts of the resource.
-import { metricOutcome, type CheckOutcome, type MetricRule } from '../../core/checks';
-import type { Sql } from '../../core/context';
-import { percentile, LATENCY_BUCKETS } from '../../core/latency';
-import { applicationMetrics, databaseMetrics, RESPONSE_TIME, type MetricDefinition } from '../../core/metrics';
-import { named } from '../../db/statement';
+import { metricOutcome, type CheckOutcome, type MetricRule } from '../../../core/protocols/checks';
+import type { Sql } from '../../../core/context';
+import { percentile, LATENCY_BUCKETS } from '../../../core/log/latency';
+import { applicationMetrics, databaseMetrics, RESPONSE_TIME, type MetricDefinition } from '../../../core/log/metrics';
+import { named } from '../../../db/statement';
 
 /** Points of a minute are whole this long after it: those who measure write every 15 seconds. */
 const SETTLED_SECONDS = 20;

@@ -1,8 +1,8 @@
 // Checks on lease to probes. A probe that dies costs a check the rest of its lease; what it reports counts once, and
 // only while the lease is its own.
-import type { Sql } from '../../core/context';
-import type { CheckReport, ChecksRequest, Lease, ResultsAnswer } from '../../core/probe_protocol';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import type { CheckReport, ChecksRequest, Lease, ResultsAnswer } from '../../../core/protocols/probe_protocol';
+import { named } from '../../../db/statement';
 import { noteProbe, type Probe } from '../probe';
 import { claimChecksForProbe, postponeChecks, resumeRegion, suspendRegion, type ClaimedCheck } from './claim';
 import { noteReturn } from './region_watch';

@@ -1,8 +1,8 @@
 // Which regions say nothing. A region whose probes are silent has no verdict, which is not an outage of what it checks;
 // one whose checks wait is late. Both are told to the projects that are checked from there, and to the operator.
-import type { Sql } from '../../core/context';
-import type { Logger } from '../../core/log';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import type { Logger } from '../../../core/log/log';
+import { named } from '../../../db/statement';
 import { recordInProjects } from './claim';
 
 /** Checks that wait so long are late; they are on time again when none waits half as long. */

@@ -1,8 +1,8 @@
 // Where observers are checked from: this installation, and places with a probe of their own.
-import type { Config } from '../../core/config';
-import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
-import { named } from '../../db/statement';
+import type { Config } from '../../../core/config';
+import type { Context } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import { named } from '../../../db/statement';
 import type { StoredUptime } from './fields';
 
 const KNOWN = named(`select region, bool_or(coalesce('ping' = any(checks), false)) as can_ping from probes

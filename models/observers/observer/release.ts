@@ -1,6 +1,6 @@
 // What watches an application or a database goes with it.
-import type { Context } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { named } from '../../../db/statement';
 import { resolveIncident, type Alerting } from './incident_moves';
 
 const WATCHING = named('select * from observers where resource_id = $1 and project_id = $2 order by id for update');

@@ -1,12 +1,12 @@
 // What follows from what checks have found: results, streaks, roll-ups, states, incidents and messages, in one
 // transaction for a whole batch. A finding is void where somebody else has taken the check over meanwhile, or the
 // observer has changed.
-import type { CheckOutcome } from '../../core/checks';
-import type { Sql } from '../../core/context';
-import { mintId } from '../../core/ids';
-import { named } from '../../db/statement';
-import type { CheckResult, ObserverStatus } from '../../schema/types';
-import { recordEvent } from '../activity';
+import type { CheckOutcome } from '../../../core/protocols/checks';
+import type { Sql } from '../../../core/context';
+import { mintId } from '../../../core/ids';
+import { named } from '../../../db/statement';
+import type { CheckResult, ObserverStatus } from '../../../schema/types';
+import { recordEvent } from '../../projects/activity';
 import { ensureDays } from '../observation_day';
 import { warnOfCertificate, type Watching } from './certificate_warning';
 import { openIncident, resolveIncident } from './incident_moves';

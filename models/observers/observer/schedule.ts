@@ -1,7 +1,7 @@
 // When observers are checked: one row for each region that checks them.
 import { createHash } from 'node:crypto';
-import type { Context } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { named } from '../../../db/statement';
 import type { StoredUptime } from './fields';
 import { regionsOf } from './regions';
 

@@ -1,7 +1,7 @@
 // uptime_percent_30d, from the roll-ups of days: thirty rows for each observer, whatever its interval.
 import DataLoader from 'dataloader';
-import type { Context } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const DAYS = 30;
 const PERCENT = named(`select observer_id, sum(passes)::float8 * 100 / sum(checks) as percent from observer_days

@@ -1,8 +1,8 @@
 // When a preview is removed.
-import { validationFailed } from '../../core/errors';
-import { limits } from '../../core/limits';
-import type { Application } from '../application';
-import { settingsOf } from '../application_settings';
+import { validationFailed } from '../../../core/errors';
+import { limits } from '../../../core/limits';
+import type { Application } from '../../applications/application';
+import { settingsOf } from '../../applications/application_settings';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -1,8 +1,8 @@
 // Which commit a preview shows: the head of its branch, or of the ref under which a remote has a pull request.
-import type { SourceResult, SourceRef } from '../../core/context';
-import { problem } from '../../core/errors';
-import type { Source } from '../application/source';
-import { sourceProblem } from '../deployment/source_probe';
+import type { SourceResult, SourceRef } from '../../../core/context';
+import { problem } from '../../../core/errors';
+import type { Source } from '../../applications/application/source';
+import { sourceProblem } from '../../deployments/deployment/source_probe';
 
 /** The source as it was when the remote was asked, which ref it was asked for, and what it said. */
 export interface ProbedHead {

@@ -1,7 +1,7 @@
 // Host names of previews: readable, one label below the apps domain, and never the one of somebody else.
-import type { Context } from '../../core/context';
-import { randomWord } from '../../core/random_word';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { randomWord } from '../../../core/accounts/random_word';
+import { named } from '../../../db/statement';
 
 /** Without vowels, so that no word comes out. */
 const ALPHABET = '0123456789bcdfghjkmnpqrstvwxz';

@@ -1,14 +1,14 @@
 // A push to the branch of a preview redeploys it. Remotes tell nobody without a Git integration, so they are asked.
-import type { Probes } from '../../core/context';
-import { PLATFORM, recordEvent } from '../activity';
-import { isGit, resolveSource } from '../application/remote';
-import type { Source } from '../application/source';
-import type { GitContext } from '../git_integration/client';
-import type { Session } from '../../db/control_database';
-import { queueDeployment } from '../deployment/queue';
+import type { Probes } from '../../../core/context';
+import { PLATFORM, recordEvent } from '../../projects/activity';
+import { isGit, resolveSource } from '../../applications/application/remote';
+import type { Source } from '../../applications/application/source';
+import type { GitContext } from '../../integrations/git_integration/client';
+import type { Session } from '../../../db/control_database';
+import { queueDeployment } from '../../deployments/deployment/queue';
 import { Preview } from '../preview';
-import { changeRows } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import { changeRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 import { sourceQuestionOf } from './head';
 
 interface Polled {

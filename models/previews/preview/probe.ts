@@ -1,14 +1,14 @@
 // Asking a remote for the commit of a preview, before the transaction.
-import type { Context, SourceMiss, SourceResult } from '../../core/context';
-import { Problem } from '../../core/errors';
-import { GitProviderError } from '../../core/git_provider';
-import { named } from '../../db/statement';
-import { addressOf, withProvider } from '../git_integration/client';
+import type { Context, SourceMiss, SourceResult } from '../../../core/context';
+import { Problem } from '../../../core/errors';
+import { GitProviderError } from '../../../core/protocols/git_provider';
+import { named } from '../../../db/statement';
+import { addressOf, withProvider } from '../../integrations/git_integration/client';
 import { refOf } from '../pull_request/ref';
-import type { CreatePreviewInput } from '../../schema/types';
-import { Application } from '../application';
-import { isGit, resolveSource } from '../application/remote';
-import type { Source } from '../application/source';
+import type { CreatePreviewInput } from '../../../schema/types';
+import { Application } from '../../applications/application';
+import { isGit, resolveSource } from '../../applications/application/remote';
+import type { Source } from '../../applications/application/source';
 import { Preview } from '../preview';
 import { isUnknown, sourceQuestionOf, refsOf, type ProbedHead } from './head';
 

@@ -1,4 +1,4 @@
-import type { GitPullRequest } from '../../core/git_provider';
+import type { GitPullRequest } from '../../../core/protocols/git_provider';
 
 /** Where the provider keeps the head of a pull request: a ref of its own, or, at Bitbucket, only the branch. */
 export function refOf(provider: string, pull: Pick<GitPullRequest, 'number' | 'source_branch'>): string {

@@ -1,8 +1,8 @@
 // How many instances a process type may have: the bounds of its size, and those that it sets itself.
-import { applicationTypeRows } from '../../core/catalogs';
-import type { Context } from '../../core/context';
-import { problem, validationFailed, type FieldError } from '../../core/errors';
-import type { ProcessAutoscalingInput } from '../../schema/types';
+import { applicationTypeRows } from '../../../core/catalog/catalogs';
+import type { Context } from '../../../core/context';
+import { problem, validationFailed, type FieldError } from '../../../core/errors';
+import type { ProcessAutoscalingInput } from '../../../schema/types';
 
 export type Autoscaling = ProcessAutoscalingInput;
 

@@ -1,7 +1,7 @@
 // What a process type starts: its own command, else what the Procfile or the builder of its deployment says.
 import DataLoader from 'dataloader';
-import type { Context } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Context } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const COMMANDS = named(`select p.id, d.plan -> 'processes' ->> p.type as command from processes p
   join releases r on r.id = p.release_id join deployments d on d.id = r.deployment_id where p.id = any($1)`);

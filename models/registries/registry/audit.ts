@@ -1,9 +1,9 @@
 // What was pushed to a registry and deleted from it, and by whom: entries of the activity of its project.
-import type { Sql } from '../../core/context';
-import { isId } from '../../core/ids';
-import { named } from '../../db/statement';
-import { actorOf, PLATFORM, recordProjectEvent, type Activity } from '../activity';
-import { keyIdentityById } from '../identity';
+import type { Sql } from '../../../core/context';
+import { isId } from '../../../core/ids';
+import { named } from '../../../db/statement';
+import { actorOf, PLATFORM, recordProjectEvent, type Activity } from '../../projects/activity';
+import { keyIdentityById } from '../../identity/identity';
 import { RobotAccount } from '../robot_account';
 import { Registry } from '../registry';
 

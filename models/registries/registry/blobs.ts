@@ -1,6 +1,6 @@
 // Layers of a registry: which it has, and what may be done with their files.
-import type { Sql } from '../../core/context';
-import { named, quick } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named, quick } from '../../../db/statement';
 
 /** A client that was told of a layer needs time to push the manifest that names it. */
 const TOUCH_AFTER = `interval '10 minutes'`;

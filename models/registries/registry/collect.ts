@@ -1,9 +1,9 @@
 // Garbage collection of a registry: images that lost their last tag long ago, and layers that no image names. What is
 // being pushed is safe: a layer that a client sent or was told of stays for an hour, and the manifest that names it
 // holds it from then on.
-import type { Sql } from '../../core/context';
-import type { Session } from '../../db/control_database';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import type { Session } from '../../../db/control_database';
+import { named } from '../../../db/statement';
 
 const BATCH = 500;
 /** Each is a request to another server. */

@@ -6,11 +6,11 @@ import type {
   RegistryContent,
   ServedRegistry,
   StoredManifest,
-} from '../../core/registry_content';
-import type { Sql } from '../../core/context';
-import { mintId } from '../../core/ids';
-import type { Session } from '../../db/control_database';
-import { named, quick } from '../../db/statement';
+} from '../../../core/protocols/registry_content';
+import type { Sql } from '../../../core/context';
+import { mintId } from '../../../core/ids';
+import type { Session } from '../../../db/control_database';
+import { named, quick } from '../../../db/statement';
 import { recordImageChange } from './audit';
 import {
   addBlob,

@@ -1,6 +1,6 @@
 // Applications that are deployed when a tag moves.
-import type { Sql } from '../../core/context';
-import { wakeRows } from '../../db/loop_rows';
+import type { Sql } from '../../../core/context';
+import { wakeRows } from '../../../db/loop_rows';
 
 /** Their jobs look at the tag and decide; one too many does no harm, so the host of the reference is not compared. */
 const FOLLOWERS = `enabled and id in (select id from applications where project_id = $1 and deleted_at is null

@@ -1,6 +1,6 @@
 // Which registry of a project an image is in.
-import type { Sql } from '../../core/context';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { named } from '../../../db/statement';
 
 const FIND = named('select id from registries where project_id = $1 and name = $2 and deleted_at is null');
 

@@ -1,11 +1,11 @@
 // Who may do what with the images of a registry, read anew for every request: what is revoked, deleted or over ends at
 // once, also for tokens that were issued before.
-import type { Identity, Sql } from '../../core/context';
-import { isId } from '../../core/ids';
-import type { RegistryAction } from '../../core/registry_content';
-import { sha256 } from '../../core/tokens';
-import { quick, named } from '../../db/statement';
-import { keyIdentityById, projectAccess } from '../identity';
+import type { Identity, Sql } from '../../../core/context';
+import { isId } from '../../../core/ids';
+import type { RegistryAction } from '../../../core/protocols/registry_content';
+import { sha256 } from '../../../core/accounts/tokens';
+import { quick, named } from '../../../db/statement';
+import { keyIdentityById, projectAccess } from '../../identity/identity';
 import { RobotAccount } from '../robot_account';
 
 /** A registry as rights need it. */

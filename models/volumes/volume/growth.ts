@@ -1,7 +1,7 @@
 // Volumes that wait to grow until nothing uses them: their host cannot grow a mounted file system.
-import type { Sql } from '../../core/context';
-import { makeRowsDue } from '../../db/loop_rows';
-import { named } from '../../db/statement';
+import type { Sql } from '../../../core/context';
+import { makeRowsDue } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
 
 const WAITING = `application_id = $1 and deleted_at is null and status = 'in_use' and status_reason is not null
   and (observed ->> 'size_gb')::int < size_gb`;

@@ -2,14 +2,14 @@
 // custom domain, or ordered for the name itself), else one of the platform's own authority. A new one is used from the
 // next session on.
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
-import type { Config } from '../core/config';
-import { StartupError } from '../core/startup_error';
-import { issueServerCertificate, newAuthority } from '../drivers/certificates/authority';
-import type { MailListener } from '../drivers/mail/submission';
-import { authorityFor } from '../models/authority';
-import { findServedCertificate, wantOwnCertificate } from '../models/certificate';
-import { listen } from '../platform/listener';
-import type { Platform } from '../platform/platform';
+import type { Config } from '../../../core/config';
+import { StartupError } from '../../../core/startup_error';
+import { issueServerCertificate, newAuthority } from '../../../drivers/certificates/authority';
+import type { MailListener } from '../../../engines/mail/submission';
+import { authorityFor } from '../../../models/databases/authority';
+import { findServedCertificate, wantOwnCertificate } from '../../../models/domains/certificate';
+import { listen } from '../../platform/listener';
+import type { Platform } from '../../platform/platform';
 
 export type MailTls = Parameters<MailListener['setCertificate']>[0];
 

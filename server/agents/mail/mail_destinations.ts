@@ -1,7 +1,7 @@
 // Destinations of mail: so many connections at a time, and none for a while where a server is away, or refuses for now
 // whatever it is sent.
-import type { HopResult } from '../drivers/mail/transport';
-import type { Room } from '../models/mail/queue';
+import type { HopResult } from '../../../engines/mail/transport';
+import type { Room } from '../../../models/email/mail/queue';
 
 export interface Destinations {
   /** What they take now. */

@@ -2,7 +2,7 @@
 // locked out. A password has 256 random bits, so nobody guesses it; what is kept off is the load. Whoever shares an
 // address with such a client, as applications of one host do, and has the right password of another zone, goes on.
 import ipaddr from 'ipaddr.js';
-import { SmtpReply } from '../drivers/mail/reply';
+import { SmtpReply } from '../../../engines/mail/reply';
 
 interface LoginFailures {
   /** @throws SmtpReply for a user name that an address has tried too often */

@@ -1,21 +1,21 @@
 // Works the queue of mail: claims recipients that are due, hands their messages on, and writes how that went. A process
 // that dies here leaves its claims to the next one, which tries again: at least once, with the same Message-ID.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../core/config';
-import type { DkimKey } from '../core/dkim';
-import { returnPathLocal } from '../core/mail_reference';
-import type { Logger } from '../core/log';
-import type { SecretBox } from '../core/secrets';
-import type { ControlDatabase } from '../db/control_database';
-import type { SigningIdentity } from '../drivers/mail/dkim_signature';
-import { outgoingMessage } from '../drivers/mail/outgoing';
-import type { Route } from '../drivers/mail/route';
-import { isHardBounce } from '../drivers/mail/hard_bounce';
-import type { HopResult, Outbound, Transport } from '../drivers/mail/transport';
-import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
-import { isPublished, returnPathOf } from '../models/email_domain/instructions';
-import { openDkimKeys } from '../models/email_domain/keys';
-import { DELIVERIES } from '../models/mail/accept';
+import type { Config } from '../../../core/config';
+import type { DkimKey } from '../../../core/protocols/dkim';
+import { returnPathLocal } from '../../../core/mail/mail_reference';
+import type { Logger } from '../../../core/log/log';
+import type { SecretBox } from '../../../core/secrets';
+import type { ControlDatabase } from '../../../db/control_database';
+import type { SigningIdentity } from '../../../engines/mail/message/dkim_signature';
+import { outgoingMessage } from '../../../engines/mail/outgoing';
+import type { Route } from '../../../engines/mail/route';
+import { isHardBounce } from '../../../engines/mail/hard_bounce';
+import type { HopResult, Outbound, Transport } from '../../../engines/mail/transport';
+import { openWakeSignal, type WakeSignal } from '../../../jobs/wake_signal';
+import { isPublished, returnPathOf } from '../../../models/email/email_domain/instructions';
+import { openDkimKeys } from '../../../models/email/email_domain/keys';
+import { DELIVERIES } from '../../../models/email/mail/accept';
 import {
   claimDeliveries,
   endAttempts,
@@ -23,7 +23,7 @@ import {
   type AttemptEnd,
   type ClaimedDelivery,
   type SigningDomain,
-} from '../models/mail/queue';
+} from '../../../models/email/mail/queue';
 import { openBatch } from './mail_batch';
 import { openDestinations, type Destinations } from './mail_destinations';
 import type { MailStore } from './mail_store';

@@ -1,12 +1,12 @@
 // Bounces and complaints that come to the addresses of the platform: the return paths of messages, and abuse@.
-import type { Config } from '../core/config';
-import { parseReturnPath, type MailReference } from '../core/mail_reference';
-import type { Logger } from '../core/log';
-import type { SecretBox } from '../core/secrets';
-import type { ControlDatabase } from '../db/control_database';
-import type { BounceRules } from '../drivers/mail/bounce_server';
-import { isHardBounce } from '../drivers/mail/hard_bounce';
-import { findSenderDomain, recordBounce, recordComplaint } from '../models/mail/reports';
+import type { Config } from '../../../core/config';
+import { parseReturnPath, type MailReference } from '../../../core/mail/mail_reference';
+import type { Logger } from '../../../core/log/log';
+import type { SecretBox } from '../../../core/secrets';
+import type { ControlDatabase } from '../../../db/control_database';
+import type { BounceRules } from '../../../engines/mail/bounce_server';
+import { isHardBounce } from '../../../engines/mail/hard_bounce';
+import { findSenderDomain, recordBounce, recordComplaint } from '../../../models/email/mail/reports';
 
 /** Receivers of complaints, as feedback loops are registered (RFC 2142); a postmaster may have no domain. */
 const COMPLAINTS = /^(abuse|fbl|postmaster)$/i;

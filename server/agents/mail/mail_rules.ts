@@ -1,12 +1,12 @@
 // Who may hand in what: the rules of the submission server, from rows.
-import type { Config } from '../core/config';
-import { mintId } from '../core/ids';
-import type { Logger } from '../core/log';
-import type { ControlDatabase } from '../db/control_database';
-import { SmtpReply } from '../drivers/mail/reply';
-import type { MailSender, Submission, SubmissionRules } from '../drivers/mail/submission';
-import { acceptMessages, type Acceptance, type AcceptedMessage } from '../models/mail/accept';
-import { allowsSource, findSendingZones, hasPassword, type SendingZone } from '../models/mail/sender';
+import type { Config } from '../../../core/config';
+import { mintId } from '../../../core/ids';
+import type { Logger } from '../../../core/log/log';
+import type { ControlDatabase } from '../../../db/control_database';
+import { SmtpReply } from '../../../engines/mail/reply';
+import type { MailSender, Submission, SubmissionRules } from '../../../engines/mail/submission';
+import { acceptMessages, type Acceptance, type AcceptedMessage } from '../../../models/email/mail/accept';
+import { allowsSource, findSendingZones, hasPassword, type SendingZone } from '../../../models/email/mail/sender';
 import { openBatch, type Batch } from './mail_batch';
 import { openLoginFailures } from './mail_logins';
 import type { MailStore } from './mail_store';

@@ -1,8 +1,8 @@
 // Files of messages: in one directory, which is synced once for all that came meanwhile.
 import { open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeDirectory } from '../core/directory';
-import type { MessageText } from '../drivers/mail/message_text';
+import { makeDirectory } from '../../../core/directory';
+import type { MessageText } from '../../../engines/mail/message/message_text';
 import { openBatch } from './mail_batch';
 
 export interface MailStore {

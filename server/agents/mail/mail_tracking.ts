@@ -1,15 +1,15 @@
 // Messages of domains with tracking: a link of the platform for each link, and a picture at the end.
 import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
-import { mailLink, openPicture } from '../core/mail_links';
-import { returnPathLocal } from '../core/mail_reference';
-import type { SecretBox } from '../core/secrets';
-import type { SigningIdentity } from '../drivers/mail/dkim_signature';
-import { parseHeader } from '../drivers/mail/header';
-import { signedHeader } from '../drivers/mail/outgoing';
-import { rewriteHtml } from '../drivers/mail/tracked';
-import type { Outbound } from '../drivers/mail/transport';
-import type { ClaimedDelivery } from '../models/mail/queue';
+import { mailLink, openPicture } from '../../../core/mail/mail_links';
+import { returnPathLocal } from '../../../core/mail/mail_reference';
+import type { SecretBox } from '../../../core/secrets';
+import type { SigningIdentity } from '../../../engines/mail/message/dkim_signature';
+import { parseHeader } from '../../../engines/mail/message/header';
+import { signedHeader } from '../../../engines/mail/outgoing';
+import { rewriteHtml } from '../../../engines/mail/message/tracked';
+import type { Outbound } from '../../../engines/mail/transport';
+import type { ClaimedDelivery } from '../../../models/email/mail/queue';
 import { referenceField } from './mail_loop';
 import type { MailStore } from './mail_store';
 

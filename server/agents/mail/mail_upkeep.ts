@@ -1,9 +1,9 @@
 // Clears away what mail leaves behind: messages of long ago, what the sink does not keep, and files of messages that
 // were never taken over, because the process died before their rows were there.
-import type { Config } from '../core/config';
-import type { Logger } from '../core/log';
-import type { ControlDatabase } from '../db/control_database';
-import { filesWithoutMessage, pruneMessages, pruneSink } from '../models/mail/upkeep';
+import type { Config } from '../../../core/config';
+import type { Logger } from '../../../core/log/log';
+import type { ControlDatabase } from '../../../db/control_database';
+import { filesWithoutMessage, pruneMessages, pruneSink } from '../../../models/email/mail/upkeep';
 import type { MailStore } from './mail_store';
 
 const EVERY_MS = 10 * 60_000;

@@ -1,16 +1,16 @@
 // Mail of the platform itself: written as messages, and taken over into the queue like those of customers. Where its
 // sender is of a verified sending domain, it is signed with the keys of that domain.
-import type { Config } from '../core/config';
-import type { Logger } from '../core/log';
-import { htmlOf, plainTextOf, type PlatformMail } from '../core/platform_mail';
-import type { SecretBox } from '../core/secrets';
-import type { ControlDatabase } from '../db/control_database';
-import { composeMessage } from '../drivers/mail/compose';
-import { receiveMessage } from '../drivers/mail/message_file';
-import { openWakeSignal } from '../jobs/wake_signal';
-import { writeResetMail } from '../models/account_link';
-import { findSigningDomain } from '../models/mail/sender';
-import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../models/mail/outbox';
+import type { Config } from '../../../core/config';
+import type { Logger } from '../../../core/log/log';
+import { htmlOf, plainTextOf, type PlatformMail } from '../../../core/mail/platform_mail';
+import type { SecretBox } from '../../../core/secrets';
+import type { ControlDatabase } from '../../../db/control_database';
+import { composeMessage } from '../../../engines/mail/message/compose';
+import { receiveMessage } from '../../../engines/mail/message/message_file';
+import { openWakeSignal } from '../../../jobs/wake_signal';
+import { writeResetMail } from '../../../models/identity/account_link';
+import { findSigningDomain } from '../../../models/email/mail/sender';
+import { forgetMails, isTakenOver, OUTBOX, waitingMails, type WaitingMail } from '../../../models/email/mail/outbox';
 import type { Acceptances } from './mail_rules';
 import type { MailStore } from './mail_store';
 

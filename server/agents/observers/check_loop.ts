@@ -1,13 +1,13 @@
 // Runs the checks of a region: claims what is due, checks, and counts the findings in batches. What a process that dies
 // had claimed is due again soon, and its findings are void: no incident is opened twice and none is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CheckOutcome, MetricRule, UptimeCheck } from '../core/checks';
-import type { Logger } from '../core/log';
-import type { Monitor } from '../drivers/monitor';
-import type { WakeSignal } from '../jobs/wake_signal';
-import { hostOf } from '../models/observer/fields';
-import type { Finding } from '../models/observer/results';
-import type { NetworkGuard } from './network_guard';
+import type { CheckOutcome, MetricRule, UptimeCheck } from '../../../core/protocols/checks';
+import type { Logger } from '../../../core/log/log';
+import type { Monitor } from '../../../drivers/monitor';
+import type { WakeSignal } from '../../../jobs/wake_signal';
+import { hostOf } from '../../../models/observers/observer/fields';
+import type { Finding } from '../../../models/observers/observer/results';
+import type { NetworkGuard } from '../network_guard';
 
 /** A check that this process has claimed. */
 export interface DueCheck {

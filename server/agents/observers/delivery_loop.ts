@@ -1,14 +1,14 @@
 // Sends the messages of the outbox. Rows say what is to be sent: a process that dies here costs a message the rest of
 // its claim, after which another attempt is made, with the same id.
-import type { Logger } from '../core/log';
-import type { Delivery, Outgoing } from '../core/notifications';
-import type { SecretBox } from '../core/secrets';
-import type { ControlDatabase } from '../db/control_database';
-import type { Sender } from '../drivers/notifier';
-import { openWakeSignal, type WakeSignal } from '../jobs/wake_signal';
-import { claimMessages, endAttempt, type ClaimedMessage } from '../models/notification/delivery';
-import { NOTIFICATIONS } from '../models/notification/outbox';
-import { openConfig } from '../models/notifier';
+import type { Logger } from '../../../core/log/log';
+import type { Delivery, Outgoing } from '../../../core/notifications';
+import type { SecretBox } from '../../../core/secrets';
+import type { ControlDatabase } from '../../../db/control_database';
+import type { Sender } from '../../../drivers/notifier';
+import { openWakeSignal, type WakeSignal } from '../../../jobs/wake_signal';
+import { claimMessages, endAttempt, type ClaimedMessage } from '../../../models/observers/notification/delivery';
+import { NOTIFICATIONS } from '../../../models/observers/notification/outbox';
+import { openConfig } from '../../../models/observers/notifier';
 
 interface DeliveryLoop {
   /** Lets the attempts that are under way end. */

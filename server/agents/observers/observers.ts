@@ -1,17 +1,17 @@
 // What every worker runs for observers: the checks of this installation's region, and the messages.
-import { openMonitor } from '../drivers/monitor';
-import { openSender, type Sender } from '../drivers/notifier';
-import { listen } from '../platform/listener';
-import type { Platform } from '../platform/platform';
-import { outboundOf } from '../platform/probes';
-import { platformMailId, queuePlatformMail } from '../models/mail/outbox';
-import { openWakeSignal } from '../jobs/wake_signal';
-import { localRegion } from '../models/observer/regions';
-import { CHECKS } from '../models/observer/schedule';
+import { openMonitor } from '../../../drivers/monitor';
+import { openSender, type Sender } from '../../../drivers/notifier';
+import { listen } from '../../platform/listener';
+import type { Platform } from '../../platform/platform';
+import { outboundOf } from '../../platform/probes';
+import { platformMailId, queuePlatformMail } from '../../../models/email/mail/outbox';
+import { openWakeSignal } from '../../../jobs/wake_signal';
+import { localRegion } from '../../../models/observers/observer/regions';
+import { CHECKS } from '../../../models/observers/observer/schedule';
 import { startCheckLoop, type CheckCounts } from './check_loop';
 import { openCheckStore } from './check_store';
 import { startDeliveryLoop, type DeliveryParts } from './delivery_loop';
-import { openNetworkGuard, referencesOf } from './network_guard';
+import { openNetworkGuard, referencesOf } from '../network_guard';
 
 export interface Observers {
   counts(): CheckCounts;

@@ -1,14 +1,14 @@
 // A probe: checks the targets of observers from a place of its own, without a database.
-import type { Config } from '../core/config';
-import { CHECK_KINDS } from '../core/probe_protocol';
-import type { Logger } from '../core/log';
-import { run } from '../drivers/command';
-import { driverContext } from '../drivers/driver';
-import { openMonitor } from '../drivers/monitor';
-import { openWakeSignal } from '../jobs/wake_signal';
-import { outboundOf } from '../platform/probes';
+import type { Config } from '../../../core/config';
+import { CHECK_KINDS } from '../../../core/protocols/probe_protocol';
+import type { Logger } from '../../../core/log/log';
+import { run } from '../../../core/process/command';
+import { driverContext } from '../../../core/driver';
+import { openMonitor } from '../../../drivers/monitor';
+import { openWakeSignal } from '../../../jobs/wake_signal';
+import { outboundOf } from '../../platform/probes';
 import { startCheckLoop } from './check_loop';
-import { openNetworkGuard, referencesOf } from './network_guard';
+import { openNetworkGuard, referencesOf } from '../network_guard';
 import { openProbeStore, type ProbeRefused } from './probe_store';
 
 export interface Probe {

@@ -11,10 +11,10 @@ import {
   type ChecksRequest,
   type LeasedCheck,
   type ResultsAnswer,
-} from '../core/probe_protocol';
-import type { UptimeCheck } from '../core/checks';
-import type { Logger } from '../core/log';
-import type { Finding } from '../models/observer/results';
+} from '../../../core/protocols/probe_protocol';
+import type { UptimeCheck } from '../../../core/protocols/checks';
+import type { Logger } from '../../../core/log/log';
+import type { Finding } from '../../../models/observers/observer/results';
 import type { CheckStore, DueCheck } from './check_loop';
 
 /** The platform does not take the key (any longer): to ask again is of no use. */

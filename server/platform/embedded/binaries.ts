@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { createRequire } from 'node:module';
 import * as path from 'node:path';
-import { StartupError } from '../../core/startup_error';
+import { StartupError } from '../../../core/startup_error';
 import { type EngineUser, reaches } from './engine_user';
 
 export interface Binaries {

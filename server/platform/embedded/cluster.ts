@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { promisify } from 'node:util';
-import { makePassableDirectory, passageCommand } from '../../core/directory';
-import { StartupError } from '../../core/startup_error';
+import { makePassableDirectory, passageCommand } from '../../../core/directory';
+import { StartupError } from '../../../core/startup_error';
 import { type Binaries, findBinaries } from './binaries';
 import { type EngineUser, changeOwner, reaches } from './engine_user';
 

@@ -1,7 +1,7 @@
 // The user of the operating system that PostgreSQL runs as (docs/decisions/rules.md §5).
 import { execFileSync, spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
-import { StartupError } from '../../core/startup_error';
+import { StartupError } from '../../../core/startup_error';
 
 export interface EngineUser {
   name: string;

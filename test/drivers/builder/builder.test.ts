@@ -1,6 +1,6 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
+import { driverContext } from '../../../core/driver';
 
 setUpPlans();
 import {
@@ -14,7 +14,7 @@ import {
   withPackages,
   without,
   setUpPlans,
-} from '../support/plans';
+} from '../../support/deployments/plans';
 
 describe('Procfile', () => {
   test('says what runs; the languages of the source are built', async () => {

@@ -1,7 +1,7 @@
 /** @user any */
 // What a source with an index.html is taken for: a program first, a site last, and never the source of a program.
-import type { HostFacts } from '../../core/host_facts';
-import { buildError, commands, detect, facts, withPackages, setUpPlans } from '../support/plans';
+import type { HostFacts } from '../../../core/catalog/host_facts';
+import { buildError, commands, detect, facts, withPackages, setUpPlans } from '../../support/deployments/plans';
 
 setUpPlans();
 

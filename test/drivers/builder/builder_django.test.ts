@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { needs } from '../support/programs';
-import { detect, setUpPlans } from '../support/plans';
+import { needs } from '../../support/runner/programs';
+import { detect, setUpPlans } from '../../support/deployments/plans';
 
 setUpPlans();
 const { describe: onlyIf } = needs('python3');

@@ -1,6 +1,6 @@
 /** @user any */
 // Frameworks whose build script leaves a server: it starts where package.json names no start script.
-import { detect, setUpPlans } from '../support/plans';
+import { detect, setUpPlans } from '../../support/deployments/plans';
 
 setUpPlans();
 

@@ -1,6 +1,6 @@
 /** @user any */
-import { satisfies } from '../../drivers/toolchain/versions';
-import { buildError, commands, detect, withPackages, setUpPlans } from '../support/plans';
+import { satisfies } from '../../../drivers/toolchain/versions';
+import { buildError, commands, detect, withPackages, setUpPlans } from '../../support/deployments/plans';
 
 setUpPlans();
 

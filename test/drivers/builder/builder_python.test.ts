@@ -1,6 +1,6 @@
 /** @user any */
 // What starts a Python source, and which packages it gets, wherever it names them.
-import { commands, detect, facts, setUpPlans } from '../support/plans';
+import { commands, detect, facts, setUpPlans } from '../../support/deployments/plans';
 
 setUpPlans();
 

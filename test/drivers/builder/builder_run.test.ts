@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, symlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { openWorkshop } from '../support/built';
+import { openWorkshop } from '../../support/runner/built';
 
 const workshop = openWorkshop();
 const hasPython = spawnSync('python3', ['-m', 'venv', '--help']).status === 0;

@@ -3,11 +3,20 @@
 import { mkdtempSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { BuildDriver, BuildPlan } from '../../drivers/builder';
-import { openBuilder } from '../../drivers/builder/buildpack';
-import type { ToolchainDriver } from '../../drivers/toolchain';
-import { openToolchains } from '../../drivers/toolchain/store';
-import { buildError, commands, detect, facts, longTermBuilder, registry, without, setUpPlans } from '../support/plans';
+import type { BuildDriver, BuildPlan } from '../../../drivers/builder';
+import { openBuilder } from '../../../drivers/builder/buildpack';
+import type { ToolchainDriver } from '../../../drivers/toolchain';
+import { openToolchains } from '../../../drivers/toolchain/store';
+import {
+  buildError,
+  commands,
+  detect,
+  facts,
+  longTermBuilder,
+  registry,
+  without,
+  setUpPlans,
+} from '../../support/deployments/plans';
 
 setUpPlans();
 

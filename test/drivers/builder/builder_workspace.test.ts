@@ -1,11 +1,11 @@
 // Members of workspaces: what stands at the top decides, and is installed there.
 import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
-import type { BuildPlan } from '../../drivers/builder';
-import { driverContext } from '../../drivers/driver';
-import { isNamed, pnpmPackages } from '../../drivers/builder/workspace_patterns';
-import { openWorkshop } from '../support/built';
-import { buildError, builder, detect, facts, setUpPlans, settings, source } from '../support/plans';
+import type { BuildPlan } from '../../../drivers/builder';
+import { driverContext } from '../../../core/driver';
+import { isNamed, pnpmPackages } from '../../../drivers/builder/node/workspace_patterns';
+import { openWorkshop } from '../../support/runner/built';
+import { buildError, builder, detect, facts, setUpPlans, settings, source } from '../../support/deployments/plans';
 
 setUpPlans();
 

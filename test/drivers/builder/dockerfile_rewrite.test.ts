@@ -1,6 +1,6 @@
 /** @user any */
 // What buildah gets in the place of a Dockerfile, and which line each of its steps is.
-import { rewriteDockerfile } from '../../drivers/builder/dockerfile_rewrite';
+import { rewriteDockerfile } from '../../../drivers/builder/dockerfile/dockerfile_rewrite';
 
 const STAGE = '# platform: a stage begins';
 const rewritten = (...lines: string[]) => rewriteDockerfile(lines.join('\n'), 'Dockerfile');

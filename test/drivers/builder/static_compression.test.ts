@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import type { Built } from '../support/built';
-import type { AnswerAsSent } from '../support/get_as_written';
-import { openStaticSites, type Get } from '../support/static_sites';
+import type { Built } from '../../support/runner/built';
+import type { AnswerAsSent } from '../../support/object_storage/get_as_written';
+import { openStaticSites, type Get } from '../../support/builds/static_sites';
 
 const { workshop, serve, serveFiles } = openStaticSites();
 

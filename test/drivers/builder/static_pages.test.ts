@@ -1,6 +1,6 @@
 /** @user any */
 // Paths of a site that no file answers: pages of routers in the browser, and the rules of _redirects.
-import { openStaticSites, summaryOf } from '../support/static_sites';
+import { openStaticSites, summaryOf } from '../../support/builds/static_sites';
 
 const { workshop, serveFiles } = openStaticSites();
 

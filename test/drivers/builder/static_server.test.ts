@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'n
 import http from 'node:http';
 import path from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { openWorkshop, type Built, type Running } from '../support/built';
-import { getAsWritten } from '../support/get_as_written';
+import { openWorkshop, type Built, type Running } from '../../support/runner/built';
+import { getAsWritten } from '../../support/object_storage/get_as_written';
 
 const workshop = openWorkshop();
 

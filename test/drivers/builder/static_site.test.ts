@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { openStaticSites, summaryOf, type Get } from '../support/static_sites';
+import { openStaticSites, summaryOf, type Get } from '../../support/builds/static_sites';
 
 const { workshop, serve, serveFiles } = openStaticSites();
 

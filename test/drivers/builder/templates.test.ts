@@ -3,13 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { presetDefinitions } from '../../core/catalogs';
-import { driverContext } from '../../drivers/driver';
-import { SourceError, type SourceDriver } from '../../drivers/source';
-import { openSource } from '../../drivers/source/git';
-import { openWorkshop, type Built, type Running } from '../support/built';
-import { createEmptyDatabase } from '../support/database';
-import { needs } from '../support/programs';
+import { presetDefinitions } from '../../../core/catalog/catalogs';
+import { driverContext } from '../../../core/driver';
+import { SourceError, type SourceDriver } from '../../../drivers/source';
+import { openSource } from '../../../drivers/source/git';
+import { openWorkshop, type Built, type Running } from '../../support/runner/built';
+import { createEmptyDatabase } from '../../support/databases/database';
+import { needs } from '../../support/runner/programs';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'templates-'));
 const workshop = openWorkshop();
@@ -45,7 +45,7 @@ async function page(running: Running, target = '/'): Promise<string> {
 }
 
 test('each preset has its template, each template its preset', () => {
-  expect(readdirSync(path.resolve(__dirname, '../../templates')).sort()).toEqual(
+  expect(readdirSync(path.resolve(__dirname, '../../../templates')).sort()).toEqual(
     presetDefinitions.map(({ template }) => template).sort(),
   );
 });

@@ -16,11 +16,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliDecompressSync } from 'node:zlib';
-import { openEmbeddedCdn, type EmbeddedCdnOptions } from '../../drivers/cdn/embedded/driver';
-import { startCdnBench, testEdgeOptions, type CdnBench } from '../support/cdn_bench';
-import { visitTogether, visitWithoutReading } from '../support/cdn_visitors';
-import { eventually } from '../support/deploy';
-import { startDnsServer } from '../support/dns_server';
+import { openEmbeddedCdn, type EmbeddedCdnOptions } from '../../../engines/cdn/cache/driver';
+import { startCdnBench, testEdgeOptions, type CdnBench } from '../../support/cdn/cdn_bench';
+import { visitTogether, visitWithoutReading } from '../../support/cdn/cdn_visitors';
+import { eventually } from '../../support/deployments/deploy';
+import { startDnsServer } from '../../support/dns/dns_server';
 
 const MINUTE = { 'cache-control': 'max-age=60' };
 const HIT = 'edge; hit';

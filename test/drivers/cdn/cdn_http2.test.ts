@@ -6,12 +6,12 @@ import http2, { type ClientHttp2Session, type IncomingHttpHeaders } from 'node:h
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { openEmbeddedCdn } from '../../drivers/cdn/embedded/driver';
-import { startCdnBench, testEdgeOptions, type CdnBench } from '../support/cdn_bench';
-import { eventually } from '../support/deploy';
-import { closeAll, openFront, type Front } from '../support/ingress';
-import { makeCertificate } from '../support/ingress_certificate';
-import { fileNeeds } from '../support/programs';
+import { openEmbeddedCdn } from '../../../engines/cdn/cache/driver';
+import { startCdnBench, testEdgeOptions, type CdnBench } from '../../support/cdn/cdn_bench';
+import { eventually } from '../../support/deployments/deploy';
+import { closeAll, openFront, type Front } from '../../support/ingress/ingress';
+import { makeCertificate } from '../../support/ingress/ingress_certificate';
+import { fileNeeds } from '../../support/runner/programs';
 
 fileNeeds('openssl');
 

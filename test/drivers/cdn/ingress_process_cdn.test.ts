@@ -3,12 +3,16 @@ import { readdirSync } from 'node:fs';
 import http, { type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
-import type { CdnZoneSpec } from '../../drivers/cdn';
-import { driverContext } from '../../drivers/driver';
-import type { RemoteIngress } from '../../drivers/ingress/process/remote';
-import { ask, closeAll, startApp } from '../support/ingress';
-import { isProcessAlive, startIngressProcessBench, type IngressProcessBench } from '../support/ingress_process';
-import { eventually } from '../support/mail';
+import type { CdnZoneSpec } from '../../../engines/cdn/cdn';
+import { driverContext } from '../../../core/driver';
+import type { RemoteIngress } from '../../../engines/ingress/process/remote';
+import { ask, closeAll, startApp } from '../../support/ingress/ingress';
+import {
+  isProcessAlive,
+  startIngressProcessBench,
+  type IngressProcessBench,
+} from '../../support/ingress/ingress_process';
+import { eventually } from '../../support/email/mail';
 
 const HOST = 'cdn.example.com';
 const BODY = 'x'.repeat(200_000);

@@ -5,11 +5,11 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openCertificates } from '../../drivers/certificates';
-import { operatorCertificate, type OperatorCertificate } from '../../drivers/certificates/operator';
-import { newPrivateKey } from '../../drivers/certificates/private_key';
-import { toRefusal } from '../../drivers/certificates/acme_problem';
-import { DriverError, driverContext } from '../../drivers/driver';
+import { openCertificates } from '../../../drivers/certificates';
+import { operatorCertificate, type OperatorCertificate } from '../../../drivers/certificates/operator';
+import { newPrivateKey } from '../../../drivers/certificates/private_key';
+import { toRefusal } from '../../../drivers/certificates/acme_problem';
+import { DriverError, driverContext } from '../../../core/driver';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'platform-api-certificates-'));
 const file = (name: string): string => path.join(folder, name);

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import tls from 'node:tls';
-import { isOutdated, issueServerCertificate, newAuthority } from '../../drivers/certificates/authority';
+import { isOutdated, issueServerCertificate, newAuthority } from '../../../drivers/certificates/authority';
 
 async function handshake(
   server: { certificate: string; key: string },

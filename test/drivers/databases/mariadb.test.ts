@@ -1,13 +1,19 @@
 // A real server: as wanted, reached over TLS, stopped, killed and started again.
 import { createConnection } from 'mysql2/promise';
-import type { EngineFound } from '../../core/host_facts';
-import type { DatabaseServer } from '../../drivers/database';
-import { driverContext } from '../../drivers/driver';
-import { ctx, newCertificate, settle, specOf, withinMs } from '../support/database_server';
-import type { Servers } from '../support/hosted_servers';
-import { answersFor, connectAs, describeMariadb, openMariadbTrial, type MariadbTrial } from '../support/mariadb_trial';
-import { processesWith } from '../support/processes';
-import { until, type Trial } from '../support/runtime';
+import type { EngineFound } from '../../../core/catalog/host_facts';
+import type { DatabaseServer } from '../../../drivers/database';
+import { driverContext } from '../../../core/driver';
+import { ctx, newCertificate, settle, specOf, withinMs } from '../../support/databases/database_server';
+import type { Servers } from '../../support/databases/hosted_servers';
+import {
+  answersFor,
+  connectAs,
+  describeMariadb,
+  openMariadbTrial,
+  type MariadbTrial,
+} from '../../support/databases/mariadb_trial';
+import { processesWith } from '../../support/processes/processes';
+import { until, type Trial } from '../../support/builds/runtime';
 
 jest.setTimeout(60_000);
 

@@ -3,12 +3,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectPlain } from 'node:net';
 import { createConnection } from 'mysql2/promise';
-import type { DatabaseServer } from '../../drivers/database';
-import { hostFacts } from '../../drivers/host';
-import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
-import { mariadbServers, type Servers } from '../support/hosted_servers';
-import { describeMariadb } from '../support/mariadb_trial';
-import { until, type Trial } from '../support/runtime';
+import type { DatabaseServer } from '../../../drivers/database';
+import { hostFacts } from '../../../drivers/host';
+import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { mariadbServers, type Servers } from '../../support/databases/hosted_servers';
+import { describeMariadb } from '../../support/databases/mariadb_trial';
+import { until, type Trial } from '../../support/builds/runtime';
 
 jest.setTimeout(60_000);
 

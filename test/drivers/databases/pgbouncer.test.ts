@@ -3,15 +3,15 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { Client } from 'pg';
-import type { DatabaseServer } from '../../drivers/database';
-import type { Desired } from '../../drivers/driver';
-import type { ObservedListener, PoolDriver, PoolSpec } from '../../drivers/endpoint';
-import { openPooler } from '../../drivers/endpoint/pgbouncer';
-import { hostFacts } from '../../drivers/host';
-import { ctx, settle } from '../support/database_server';
-import { asUser, from, openEngineTrial, postgresqlSpec, refusal, rows, type EngineTrial } from '../support/engines';
-import { processesWith, signalAll } from '../support/processes';
-import { until } from '../support/runtime';
+import type { DatabaseServer } from '../../../drivers/database';
+import type { Desired } from '../../../core/driver';
+import type { ObservedListener, PoolDriver, PoolSpec } from '../../../drivers/endpoint';
+import { openPooler } from '../../../drivers/endpoint/pgbouncer';
+import { hostFacts } from '../../../drivers/host';
+import { ctx, settle } from '../../support/databases/database_server';
+import { asUser, from, openEngineTrial, postgresqlSpec, refusal, rows, type EngineTrial } from '../../support/engines';
+import { processesWith, signalAll } from '../../support/processes/processes';
+import { until } from '../../support/builds/runtime';
 
 const id = 'dbe_pool';
 const present = readdirSync('/usr/sbin').includes('pgbouncer') || Boolean(process.env.CI);

@@ -1,7 +1,7 @@
 /** @user any */
 // What is computed for a server of PostgreSQL, without one.
-import { quoted } from '../../drivers/database/postgresql/configuration';
-import { stageFor } from '../../drivers/database/postgresql/storage';
+import { quoted } from '../../../drivers/database/postgresql/configuration';
+import { stageFor } from '../../../drivers/database/postgresql/storage';
 
 test('values of the configuration are quoted', () => {
   expect(quoted("it's \\ so")).toBe("'it''s \\\\ so'");

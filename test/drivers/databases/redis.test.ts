@@ -1,13 +1,13 @@
 // A real server: as wanted, reached over TLS, backed up, restored, followed.
 import { spawnSync } from 'node:child_process';
 import { createClient } from '@redis/client';
-import type { DatabaseServer } from '../../drivers/database';
-import { hostFacts } from '../../drivers/host';
-import type { EngineFound } from '../../core/host_facts';
-import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
-import { processesWith } from '../support/processes';
-import { until, type Trial } from '../support/runtime';
-import { redisServers, type Servers } from '../support/hosted_servers';
+import type { DatabaseServer } from '../../../drivers/database';
+import { hostFacts } from '../../../drivers/host';
+import type { EngineFound } from '../../../core/catalog/host_facts';
+import { ctx, newCertificate, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { processesWith } from '../../support/processes/processes';
+import { until, type Trial } from '../../support/builds/runtime';
+import { redisServers, type Servers } from '../../support/databases/hosted_servers';
 
 const engines = (['redis', 'valkey'] as const).filter((engine) => engine === 'redis' || has('valkey-server'));
 const there = has('redis-server') || process.env.CI !== undefined;

@@ -4,11 +4,11 @@ import { spawnSync } from 'node:child_process';
 import { connect as connectPlain } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
-import type { DatabaseServer } from '../../drivers/database';
-import { hostFacts } from '../../drivers/host';
-import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
-import { until, type Trial } from '../support/runtime';
-import { redisServers, type Servers } from '../support/hosted_servers';
+import type { DatabaseServer } from '../../../drivers/database';
+import { hostFacts } from '../../../drivers/host';
+import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { until, type Trial } from '../../support/builds/runtime';
+import { redisServers, type Servers } from '../../support/databases/hosted_servers';
 
 const hasLoopbackNet = process.platform === 'linux';
 const there = (spawnSync('redis-server', ['--version']).status === 0 && hasLoopbackNet) || process.env.CI !== undefined;

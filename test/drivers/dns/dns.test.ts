@@ -1,7 +1,7 @@
-import { dnsQuestions } from '../../drivers/dns';
-import type { DnsQuestions } from '../../drivers/dns';
-import { startDnsServer } from '../support/dns_server';
-import type { DnsServer } from '../support/dns_server';
+import { dnsQuestions } from '../../../core/protocols/dns';
+import type { DnsQuestions } from '../../../core/protocols/dns';
+import { startDnsServer } from '../../support/dns/dns_server';
+import type { DnsServer } from '../../support/dns/dns_server';
 
 let server: DnsServer;
 let ask: DnsQuestions;

@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
-import { openSockets } from '../../drivers/nameserver/embedded/sockets';
-import { freePort } from '../support/free_port';
-import { needs } from '../support/programs';
+import { openSockets } from '../../../engines/dns/process/sockets';
+import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 
 const hasIPv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 const ADDRESSES = hasIPv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'];

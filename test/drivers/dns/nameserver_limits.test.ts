@@ -3,9 +3,9 @@
 import type * as crypto from 'node:crypto';
 import { generateKeyPairSync } from 'node:crypto';
 import * as packet from 'dns-packet';
-import type { SigningKey } from '../../core/dnssec';
-import type { ZoneSpec } from '../../drivers/nameserver';
-import { openResponder } from '../../drivers/nameserver/embedded/responder';
+import type { SigningKey } from '../../../core/protocols/dnssec';
+import type { ZoneSpec } from '../../../engines/dns/nameserver';
+import { openResponder } from '../../../engines/dns/responder';
 
 const NOBODY = { key: null, addresses: [] };
 const newKey = (role: SigningKey['role']): SigningKey => {

@@ -5,11 +5,11 @@ import { Resolver } from 'node:dns/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import type { ZoneSpec } from '../../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../drivers/nameserver/embedded/driver';
-import { eventually } from '../support/deploy';
-import { freePort } from '../support/free_port';
+import { driverContext } from '../../../core/driver';
+import type { ZoneSpec } from '../../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
+import { eventually } from '../../support/deployments/deploy';
+import { freePort } from '../../support/processes/free_port';
 
 const ZONE: ZoneSpec = {
   ...{ name: 'example.com', serial: 1, default_ttl: 300, name_servers: ['ns1.example.net'], keys: [] },

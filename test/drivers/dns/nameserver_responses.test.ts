@@ -1,10 +1,10 @@
 // Responses that the embedded name server keeps: the same as a fresh one would be, whatever changed in between.
 import { generateKeyPairSync } from 'node:crypto';
 import * as packet from 'dns-packet';
-import type { SigningKey } from '../../core/dnssec';
-import type { ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
-import { newPacketKey, readPacketKey } from '../../drivers/nameserver/embedded/packet_cache';
-import { openResponder, type Responder } from '../../drivers/nameserver/embedded/responder';
+import type { SigningKey } from '../../../core/protocols/dnssec';
+import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
+import { newPacketKey, readPacketKey } from '../../../engines/dns/packet_cache';
+import { openResponder, type Responder } from '../../../engines/dns/responder';
 
 const DAY_MS = 86_400_000;
 const CLIENT = '192.0.2.1';

@@ -8,11 +8,11 @@ import path from 'node:path';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import * as packet from 'dns-packet';
-import { driverContext } from '../../drivers/driver';
-import type { ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../drivers/nameserver/embedded/driver';
-import { freePort } from '../support/free_port';
-import { needs } from '../support/programs';
+import { driverContext } from '../../../core/driver';
+import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
+import { freePort } from '../../support/processes/free_port';
+import { needs } from '../../support/runner/programs';
 
 const run = promisify(execFile);
 const { test: digTest } = needs('dig');

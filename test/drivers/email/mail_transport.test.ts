@@ -1,8 +1,8 @@
 // Servers of others that refuse, stall, or break off: what an attempt learns from them.
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { openDestinations } from '../../agents/mail_destinations';
-import { openTransport, type Hop, type HopResult, type Transport } from '../../drivers/mail/transport';
+import { openDestinations } from '../../../server/agents/mail/mail_destinations';
+import { openTransport, type Hop, type HopResult, type Transport } from '../../../engines/mail/transport';
 
 type Phase = 'greeting' | 'EHLO' | 'MAIL' | 'RCPT' | 'DATA' | 'message';
 

@@ -2,13 +2,13 @@
 import { readdirSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
-import type { Desired } from '../../drivers/driver';
-import type { ObservedListener, SpreadDriver, SpreadSpec } from '../../drivers/endpoint';
-import { openSpreader } from '../../drivers/endpoint/haproxy';
-import { hostFacts } from '../../drivers/host';
-import { ctx } from '../support/database_server';
-import { processesWith, signalAll } from '../support/processes';
-import { openTrial, until, type Trial } from '../support/runtime';
+import type { Desired } from '../../../core/driver';
+import type { ObservedListener, SpreadDriver, SpreadSpec } from '../../../drivers/endpoint';
+import { openSpreader } from '../../../drivers/endpoint/haproxy';
+import { hostFacts } from '../../../drivers/host';
+import { ctx } from '../../support/databases/database_server';
+import { processesWith, signalAll } from '../../support/processes/processes';
+import { openTrial, until, type Trial } from '../../support/builds/runtime';
 
 const port = 25_300 + (process.pid % 90);
 const id = 'dbe_spread';

@@ -1,6 +1,6 @@
 // Routes of the host: where its uplinks are, and whether the block of the networks is somebody's already.
 import { spawnSync } from 'node:child_process';
-import { hostRoutes, overlappingRoute, parseRoutes, uplinksOf } from '../../drivers/network/host_routes';
+import { hostRoutes, overlappingRoute, parseRoutes, uplinksOf } from '../../../drivers/network/host_routes';
 
 const TABLE = `Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
 eth0	00000000	010200C0	0003	0	0	0	00000000	0	0	0

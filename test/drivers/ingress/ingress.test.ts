@@ -1,8 +1,8 @@
 // Which instance gets a request, and what it sees of it.
 import http from 'node:http';
 import net from 'node:net';
-import type { Route } from '../../drivers/ingress';
-import { ask, closeAll, openFront, raw, mirror, routeOf, startApp } from '../support/ingress';
+import type { Route } from '../../../engines/ingress/ingress';
+import { ask, closeAll, openFront, raw, mirror, routeOf, startApp } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

@@ -1,5 +1,5 @@
 // Which instance gets a request.
-import { ask, closeAll, mirror, openFront, routeOf, startApp, until } from '../support/ingress';
+import { ask, closeAll, mirror, openFront, routeOf, startApp, until } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

@@ -1,7 +1,16 @@
 // Changes under load: no request is lost when instances come and go.
 import http from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { ask, closeAll, openFront, routeOf, startApp, until, type App, type Front } from '../support/ingress';
+import {
+  ask,
+  closeAll,
+  openFront,
+  routeOf,
+  startApp,
+  until,
+  type App,
+  type Front,
+} from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

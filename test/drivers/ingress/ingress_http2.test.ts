@@ -4,10 +4,19 @@ import http2, { type ClientHttp2Session, type IncomingHttpHeaders, type Outgoing
 import type http from 'node:http';
 import type { Socket } from 'node:net';
 import { promisify } from 'node:util';
-import type { Certificate } from '../../drivers/ingress';
-import { closeAll, openFront, routeOf, startApp, startRawApp, until, type App, type Front } from '../support/ingress';
-import { makeCertificate } from '../support/ingress_certificate';
-import { fileNeeds } from '../support/programs';
+import type { Certificate } from '../../../engines/ingress/ingress';
+import {
+  closeAll,
+  openFront,
+  routeOf,
+  startApp,
+  startRawApp,
+  until,
+  type App,
+  type Front,
+} from '../../support/ingress/ingress';
+import { makeCertificate } from '../../support/ingress/ingress_certificate';
+import { fileNeeds } from '../../support/runner/programs';
 
 fileNeeds('openssl');
 

@@ -1,7 +1,7 @@
 // Timeouts and bounds of the ingress.
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { ask, closeAll, open, openFront, raw, routeOf, startApp, until, whole } from '../support/ingress';
+import { ask, closeAll, open, openFront, raw, routeOf, startApp, until, whole } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

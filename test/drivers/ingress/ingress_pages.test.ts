@@ -1,5 +1,5 @@
 // What the ingress answers itself.
-import { ask, closeAll, openFront, routeOf, startApp, startRawApp, until } from '../support/ingress';
+import { ask, closeAll, openFront, routeOf, startApp, startRawApp, until } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

@@ -5,16 +5,20 @@ import { rmSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import path from 'node:path';
-import type { RemoteIngress } from '../../drivers/ingress/process/remote';
-import type { AccessLine, Certificate } from '../../drivers/ingress';
-import { openStoredZones } from '../../agents/stored_zones';
-import { createLog } from '../../core/log';
-import { secretBox } from '../../core/secrets';
-import { isProcessAlive, startIngressProcessBench, type IngressProcessBench } from '../support/ingress_process';
-import { makeCertificate } from '../support/ingress_certificate';
-import { needs } from '../support/programs';
-import { ask, closeAll, routeOf, startApp } from '../support/ingress';
-import { eventually } from '../support/mail';
+import type { RemoteIngress } from '../../../engines/ingress/process/remote';
+import type { AccessLine, Certificate } from '../../../engines/ingress/ingress';
+import { openStoredZones } from '../../../server/agents/stored_zones';
+import { createLog } from '../../../core/log/log';
+import { secretBox } from '../../../core/secrets';
+import {
+  isProcessAlive,
+  startIngressProcessBench,
+  type IngressProcessBench,
+} from '../../support/ingress/ingress_process';
+import { makeCertificate } from '../../support/ingress/ingress_certificate';
+import { needs } from '../../support/runner/programs';
+import { ask, closeAll, routeOf, startApp } from '../../support/ingress/ingress';
+import { eventually } from '../../support/email/mail';
 
 const { test: openssl } = needs('openssl');
 

@@ -12,7 +12,7 @@ import {
   startRawApp,
   whole,
   type Front,
-} from '../support/ingress';
+} from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

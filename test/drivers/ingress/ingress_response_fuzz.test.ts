@@ -1,4 +1,4 @@
-/** @tier both @quarter 2 @covers drivers/ingress */
+/** @tier both @quarter 2 @covers engines/ingress/ingress */
 // The ingress's parser of responses against hostile instances: thousands of responses from a seed, whole and in pieces,
 // beside Node's own parser. FUZZ_SEED and FUZZ_CASES choose others.
 import http from 'node:http';
@@ -9,9 +9,9 @@ import {
   parseResponse,
   responseParser,
   type ResponseSink,
-} from '../../drivers/ingress/response_parser';
-import { isHeavyRun } from '../support/kills';
-import { fuzzSeed, pick, randomFrom, type Random } from '../support/seeded_random';
+} from '../../../engines/ingress/http/response_parser';
+import { isHeavyRun } from '../../support/processes/kills';
+import { fuzzSeed, pick, randomFrom, type Random } from '../../support/runner/seeded_random';
 
 const SEED = fuzzSeed(20_260_101);
 const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 6_000 : 2_000));
@@ -24,7 +24,7 @@ const METHODS = ['GET', 'HEAD', 'POST'];
  */
 const HARMLESS = /;ext=|\n5 \r\n|content-length: 5 ?\r\n(?:.*\r\n)*content-length: 5 ?\r\n/i;
 
-/** Refused when the head is written to the visitor, in hints too: drivers/ingress/simple_response.ts. */
+/** Refused when the head is written to the visitor, in hints too: engines/ingress/http/simple_response.ts. */
 const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
 interface Outcome {

@@ -1,8 +1,8 @@
 // Which requests are sent again: those alone that have certainly not begun.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import type { Target } from '../../drivers/ingress';
-import { ask, closeAll, mirror, openFront, routeOf, startApp, startRawApp } from '../support/ingress';
+import type { Target } from '../../../engines/ingress/ingress';
+import { ask, closeAll, mirror, openFront, routeOf, startApp, startRawApp } from '../../support/ingress/ingress';
 
 const children: ChildProcess[] = [];
 afterEach(async () => {

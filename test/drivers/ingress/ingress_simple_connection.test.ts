@@ -1,7 +1,7 @@
 // Connections on which simple requests come, and what takes them to node:http.
 import http from 'node:http';
 import { connect } from 'node:net';
-import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until } from '../support/ingress';
+import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

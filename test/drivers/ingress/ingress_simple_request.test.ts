@@ -1,13 +1,13 @@
-/** @tier both @quarter 3 @covers drivers/ingress */
+/** @tier both @quarter 3 @covers engines/ingress/ingress */
 // The ingress's parser of simple requests against hostile visitors: thousands of requests from a seed. What it takes,
 // Node's own parser reads in the same way; what it does not take is Node's. FUZZ_SEED and FUZZ_CASES choose others.
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { INGRESS_LIMITS } from '../../drivers/ingress/limits';
-import { parseSimpleRequest } from '../../drivers/ingress/simple_request';
-import { isHeavyRun } from '../support/kills';
-import { fuzzSeed, pick, randomFrom, type Random } from '../support/seeded_random';
+import { INGRESS_LIMITS } from '../../../engines/ingress/limits';
+import { parseSimpleRequest } from '../../../engines/ingress/http/simple_request';
+import { isHeavyRun } from '../../support/processes/kills';
+import { fuzzSeed, pick, randomFrom, type Random } from '../../support/runner/seeded_random';
 
 const SEED = fuzzSeed(20_260_201);
 const CASES = Number(process.env.FUZZ_CASES ?? (isHeavyRun ? 30_000 : 6_000));

@@ -1,6 +1,6 @@
 // Requests that two servers could read differently, and other protocols than HTTP.
 import { type Socket } from 'node:net';
-import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until } from '../support/ingress';
+import { ask, closeAll, openFront, raw, routeOf, startApp, startRawApp, until } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

@@ -1,7 +1,17 @@
 // Bytes as they come: uploads, events, trailers.
 import { createHash, randomBytes } from 'node:crypto';
 import http from 'node:http';
-import { ask, closeAll, open, openFront, routeOf, startApp, startRawApp, until, whole } from '../support/ingress';
+import {
+  ask,
+  closeAll,
+  open,
+  openFront,
+  routeOf,
+  startApp,
+  startRawApp,
+  until,
+  whole,
+} from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

@@ -1,7 +1,7 @@
 // TLS by server name, the way from http to https, and the answers to certificate authorities.
 import https from 'node:https';
 import tls from 'node:tls';
-import type { Certificate } from '../../drivers/ingress';
+import type { Certificate } from '../../../engines/ingress/ingress';
 import {
   ask,
   closeAll,
@@ -12,9 +12,9 @@ import {
   type Answer,
   type App,
   type Front,
-} from '../support/ingress';
-import { makeCertificate } from '../support/ingress_certificate';
-import { fileNeeds } from '../support/programs';
+} from '../../support/ingress/ingress';
+import { makeCertificate } from '../../support/ingress/ingress_certificate';
+import { fileNeeds } from '../../support/runner/programs';
 
 fileNeeds('openssl');
 

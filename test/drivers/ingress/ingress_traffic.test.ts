@@ -1,6 +1,6 @@
 // What the ingress counts and logs.
-import { LATENCY_BOUNDS_MS } from '../../drivers/ingress';
-import { ask, closeAll, openFront, routeOf, startApp } from '../support/ingress';
+import { LATENCY_BOUNDS_MS } from '../../../engines/ingress/ingress';
+import { ask, closeAll, openFront, routeOf, startApp } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

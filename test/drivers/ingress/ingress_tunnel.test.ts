@@ -1,7 +1,7 @@
 // WebSockets: connections that are no longer HTTP.
 import type http from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { ask, closeAll, openFront, raw, routeOf, startApp, until, type Front } from '../support/ingress';
+import { ask, closeAll, openFront, raw, routeOf, startApp, until, type Front } from '../../support/ingress/ingress';
 
 afterEach(closeAll);
 

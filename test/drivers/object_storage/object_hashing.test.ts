@@ -1,8 +1,8 @@
 // The CRCs of the S3 endpoint beside zlib and published values.
 import { randomBytes, randomInt } from 'node:crypto';
 import zlib from 'node:zlib';
-import { checksum } from '../../drivers/object_storage/embedded/checksums';
-import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from '../../drivers/object_storage/embedded/crc';
+import { checksum } from '../../../engines/object_storage/files/checksums';
+import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from '../../../engines/object_storage/crc';
 
 const KIB = 1024;
 /** Around turns of eight bytes, and what a network gives at once. */

@@ -4,11 +4,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openBlobStore } from '../../drivers/object_storage/embedded/blobs';
-import { dechunked } from '../../drivers/object_storage/embedded/chunked';
-import { readFile } from '../../drivers/object_storage/embedded/read_object';
-import { secretBox } from '../../core/secrets';
-import { fuzzSeed, randomFrom } from '../support/seeded_random';
+import { openBlobStore } from '../../../engines/object_storage/files/blobs';
+import { dechunked } from '../../../engines/object_storage/files/chunked';
+import { readFile } from '../../../engines/object_storage/read_object';
+import { secretBox } from '../../../core/secrets';
+import { fuzzSeed, randomFrom } from '../../support/runner/seeded_random';
 
 const secrets = secretBox([{ id: 'k1', key: randomBytes(32) }]);
 const UNSIGNED = { signing: null, announced: [], trailers: new Map<string, string>() };

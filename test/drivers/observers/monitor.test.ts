@@ -4,12 +4,18 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { CheckOutcome, UptimeCheck } from '../../core/checks';
-import { openMonitor, type Monitor } from '../../drivers/monitor';
-import { openOutbound } from '../../drivers/outbound';
-import { makeAuthority, type Authority } from '../support/authority';
-import { closedPort, startFullQueue, startSilence, startTarget, type Target } from '../support/breakable_target';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
+import type { CheckOutcome, UptimeCheck } from '../../../core/protocols/checks';
+import { openMonitor, type Monitor } from '../../../drivers/monitor';
+import { openOutbound } from '../../../core/outbound';
+import { makeAuthority, type Authority } from '../../support/databases/authority';
+import {
+  closedPort,
+  startFullQueue,
+  startSilence,
+  startTarget,
+  type Target,
+} from '../../support/deployments/breakable_target';
+import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
 
 let dns: DnsServer;
 let authority: Authority;

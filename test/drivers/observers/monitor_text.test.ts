@@ -2,9 +2,9 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import type { CheckOutcome } from '../../core/checks';
-import { openMonitor } from '../../drivers/monitor';
-import { openOutbound } from '../../drivers/outbound';
+import type { CheckOutcome } from '../../../core/protocols/checks';
+import { openMonitor } from '../../../drivers/monitor';
+import { openOutbound } from '../../../core/outbound';
 
 const isAllowed = (address: string): boolean => address === '127.0.0.1';
 const monitor = openMonitor(openOutbound({ isAllowed, hostsFile: false, resolvers: ['127.0.0.1:1'], caFile: null }));

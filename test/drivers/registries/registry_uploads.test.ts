@@ -5,8 +5,8 @@ import { open } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { openEarlySync } from '../../drivers/registry/embedded/early_sync';
-import { openUploadFiles } from '../../drivers/registry/embedded/uploads';
+import { openEarlySync } from '../../../engines/registry/early_sync';
+import { openUploadFiles } from '../../../engines/registry/uploads';
 
 const MIB = 2 ** 20;
 let directory: string;

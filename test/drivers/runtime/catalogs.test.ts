@@ -9,10 +9,10 @@ import {
   presetDefinitions,
   presetRows,
   regionRows,
-} from '../../core/catalogs';
-import { dnsRecordTypeRows } from '../../core/catalog_definitions/dns_record_types';
-import type { HostFacts } from '../../core/catalogs';
-import { engineDefinitions } from '../../core/catalog_definitions/databases';
+} from '../../../core/catalog/catalogs';
+import { dnsRecordTypeRows } from '../../../core/catalog/catalog_definitions/dns_record_types';
+import type { HostFacts } from '../../../core/catalog/catalogs';
+import { engineDefinitions } from '../../../core/catalog/catalog_definitions/databases';
 
 const gigabyte = 2 ** 30;
 const slug = /^[a-z](?!.*--)[a-z0-9-]{1,38}[a-z0-9]$/;

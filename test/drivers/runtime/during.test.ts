@@ -1,7 +1,7 @@
 // Waiting for work no longer than a signal lasts.
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { untilAborted } from '../../drivers/driver';
+import { untilAborted } from '../../../core/driver';
 
 test('it ends with the work, or with the signal, and leaves no listener behind', async () => {
   const end = new AbortController();

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hostFacts } from '../../drivers/host';
+import { hostFacts } from '../../../drivers/host';
 
 let home: string;
 

@@ -4,12 +4,12 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, wri
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext } from '../../drivers/driver';
-import { removeTree } from '../../drivers/remove_tree';
-import { SourceError } from '../../drivers/source';
-import { openSource } from '../../drivers/source/git';
-import { startGitServer } from '../support/git_server';
-import { openTrial, withinMs, type Trial, type Variant } from '../support/runtime';
+import { driverContext } from '../../../core/driver';
+import { removeTree } from '../../../core/process/remove_tree';
+import { SourceError } from '../../../drivers/source';
+import { openSource } from '../../../drivers/source/git';
+import { startGitServer } from '../../support/git/git_server';
+import { openTrial, withinMs, type Trial, type Variant } from '../../support/builds/runtime';
 
 const isRoot = process.getuid?.() === 0;
 const hasPython = spawnSync('python3', ['--version']).status === 0;

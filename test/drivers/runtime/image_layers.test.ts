@@ -12,13 +12,13 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { parseConfiguration } from '../../drivers/image/config';
-import { settleUser } from '../../drivers/image/accounts';
-import { addLayer, findLayer, pruneLayers, type StoredLayer } from '../../drivers/image/layer_store';
-import { buildRoot, completeRoot } from '../../drivers/image/root';
-import type { Room } from '../../drivers/image/unpack';
-import { limits } from '../../core/limits';
-import { sha256, tarOf, type Entry } from '../support/images';
+import { parseConfiguration } from '../../../drivers/image/config';
+import { settleUser } from '../../../drivers/image/accounts';
+import { addLayer, findLayer, pruneLayers, type StoredLayer } from '../../../drivers/image/layer_store';
+import { buildRoot, completeRoot } from '../../../drivers/image/root';
+import type { Room } from '../../../drivers/image/unpack';
+import { limits } from '../../../core/limits';
+import { sha256, tarOf, type Entry } from '../../support/builds/images';
 
 const TAR = 'application/vnd.oci.image.layer.v1.tar';
 let directory: string;

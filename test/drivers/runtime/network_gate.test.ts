@@ -3,9 +3,9 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import path from 'node:path';
-import { connectInto, isAnswering, isPortTaken } from '../../drivers/network/connect';
-import { connectInside as connectInsideFile, gateProgram } from '../../drivers/network/programs';
-import { eventually } from '../support/mail';
+import { connectInto, isAnswering, isPortTaken } from '../../../core/outbound/network_location';
+import { connectInside as connectInsideFile, gateProgram } from '../../../drivers/network/programs';
+import { eventually } from '../../support/email/mail';
 
 const running = new Set<Gate>();
 let server: Server;

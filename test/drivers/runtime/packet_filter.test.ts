@@ -1,5 +1,5 @@
 // Chains of others that would drop what comes from networks of projects, as nft(8) and iptables(8) list them.
-import { closedIn, closedOlder } from '../../drivers/network/packet_filter';
+import { closedIn, closedOlder } from '../../../drivers/network/packet_filter';
 
 const chain = (family: string, table: string, name: string, rest: object = {}): object => ({
   chain: { family, table, name, handle: 1, ...rest },

@@ -1,9 +1,9 @@
 // Reading and trimming what units print.
 import { appendFileSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import type { LogChunk } from '../../drivers/runtime';
-import { openTrial, until, withinMs, type Trial } from '../support/runtime';
+import { driverContext } from '../../../core/driver';
+import type { LogChunk } from '../../../drivers/runtime';
+import { openTrial, until, withinMs, type Trial } from '../../support/builds/runtime';
 
 jest.setTimeout(60_000);
 

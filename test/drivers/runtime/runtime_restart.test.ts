@@ -2,10 +2,10 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext } from '../../drivers/driver';
-import { firstOutput, kill, processesWith, spawnProgram } from '../support/processes';
-import { runtimeVariants } from '../support/runtime_variants';
-import { openTrial, until, withinMs, type Trial } from '../support/runtime';
+import { driverContext } from '../../../core/driver';
+import { firstOutput, kill, processesWith, spawnProgram } from '../../support/processes/processes';
+import { runtimeVariants } from '../../support/builds/runtime_variants';
+import { openTrial, until, withinMs, type Trial } from '../../support/builds/runtime';
 
 const isRoot = process.getuid?.() === 0;
 const ctx = () => driverContext(withinMs);

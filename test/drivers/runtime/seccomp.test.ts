@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
-import { unitFilter } from '../../drivers/runtime/seccomp';
-import { HOSTILE_CALLS, HOSTILE_CALLS_ANSWERED } from '../support/hostile_calls';
-import { openTrial, type Trial } from '../support/runtime';
+import { unitFilter } from '../../../drivers/runtime/sandbox/seccomp';
+import { HOSTILE_CALLS, HOSTILE_CALLS_ANSWERED } from '../../support/contract/hostile_calls';
+import { openTrial, type Trial } from '../../support/builds/runtime';
 
 const command = `exec perl -e '${HOSTILE_CALLS}'`;
 

@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { claimUserIds } from '../../drivers/runtime/user_ids';
+import { claimUserIds } from '../../../drivers/runtime/sandbox/user_ids';
 
-const ROOT = path.join(__dirname, '../..');
+const ROOT = path.join(__dirname, '../../..');
 const MILLION = 1_000_000;
 let place: string;
 let claims: string;
@@ -30,8 +30,8 @@ const claim = (name: string, more: { base?: number; isUsed?: boolean } = {}) =>
 async function claimElsewhere(name: string): Promise<number> {
   const options = { directory: installation(name), base: null, isUsed: false, claims };
   const call = `claimUserIds(${JSON.stringify(options)}).then(({ base }) => console.log(base))`;
-  const program = `require('./drivers/runtime/user_ids').${call}`;
-  const args = ['--require', path.join(ROOT, 'test/support/typescript.js'), '-e', program];
+  const program = `require('./drivers/runtime/sandbox/user_ids').${call}`;
+  const args = ['--require', path.join(ROOT, 'test/support/runner/typescript.js'), '-e', program];
   return Number((await promisify(execFile)(process.execPath, args, { cwd: ROOT })).stdout);
 }
 

@@ -2,8 +2,8 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { claimRange } from '../../drivers/runtime/user_ranges';
-import { LAST_TENANT_ID } from '../../drivers/runtime/user_ids';
+import { claimRange } from '../../../drivers/runtime/sandbox/user_ranges';
+import { LAST_TENANT_ID } from '../../../drivers/runtime/sandbox/user_ids';
 
 const RANGE = 65_536;
 let place: string;

@@ -1,8 +1,8 @@
 import { lstatSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { SourceDriver } from '../../drivers/source';
-import type { GitServer } from '../support/git_server';
-import { openSourceBench, soon, type SourceBench } from '../support/source_bench';
+import type { SourceDriver } from '../../../drivers/source';
+import type { GitServer } from '../../support/git/git_server';
+import { openSourceBench, soon, type SourceBench } from '../../support/builds/source_bench';
 
 let bench: SourceBench;
 let server: GitServer;

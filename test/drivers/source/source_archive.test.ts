@@ -3,10 +3,10 @@
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import { checkArchive, unpackSource } from '../../drivers/source/archive/unpack';
-import { run, SITE, tarOf, useFolder, writeSite, zipOf } from '../support/archives';
-import { needs } from '../support/programs';
+import { driverContext } from '../../../core/driver';
+import { checkArchive, unpackSource } from '../../../drivers/source/archive/unpack';
+import { run, SITE, tarOf, useFolder, writeSite, zipOf } from '../../support/builds/archives';
+import { needs } from '../../support/runner/programs';
 
 const folder = useFolder();
 const LIMITS = { bytes: 64 * 2 ** 20, files: 10_000 };

@@ -5,10 +5,10 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { driverContext } from '../../drivers/driver';
-import { checkArchive, unpackSource } from '../../drivers/source/archive/unpack';
-import { run, tarOf, useFolder, writeSite, zipOf, type TarEntry } from '../support/archives';
-import { needs } from '../support/programs';
+import { driverContext } from '../../../core/driver';
+import { checkArchive, unpackSource } from '../../../drivers/source/archive/unpack';
+import { run, tarOf, useFolder, writeSite, zipOf, type TarEntry } from '../../support/builds/archives';
+import { needs } from '../../support/runner/programs';
 
 const folder = useFolder();
 const LIMITS = { bytes: 64 * 2 ** 20, files: 10_000 };

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
-import type { SourceDriver } from '../../drivers/source';
-import type { GitServer } from '../support/git_server';
-import { firstOutput, kill, processesWith, spawnProgram } from '../support/processes';
-import { everythingAllowed, openSourceBench, soon, type SourceBench } from '../support/source_bench';
+import type { SourceDriver } from '../../../drivers/source';
+import type { GitServer } from '../../support/git/git_server';
+import { firstOutput, kill, processesWith, spawnProgram } from '../../support/processes/processes';
+import { everythingAllowed, openSourceBench, soon, type SourceBench } from '../../support/builds/source_bench';
 
 let bench: SourceBench;
 let server: GitServer;

@@ -2,10 +2,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
-import type { GitRemote, SourceDriver } from '../../drivers/source';
-import { startGitServer, type GitServer } from '../support/git_server';
-import { processesWith } from '../support/processes';
-import { everythingBelow, openSourceBench, soon, type SourceBench } from '../support/source_bench';
+import type { GitRemote, SourceDriver } from '../../../drivers/source';
+import { startGitServer, type GitServer } from '../../support/git/git_server';
+import { processesWith } from '../../support/processes/processes';
+import { everythingBelow, openSourceBench, soon, type SourceBench } from '../../support/builds/source_bench';
 
 let bench: SourceBench;
 let server: GitServer;

@@ -3,14 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { HostFacts } from '../../core/host_facts';
-import { openBuilder } from '../../drivers/builder/buildpack';
-import { driverContext } from '../../drivers/driver';
-import type { Tool } from '../../drivers/toolchain';
-import { GO_MODULE, goModuleVersion, type GoSource } from '../../drivers/toolchain/go_release';
-import { openToolchains } from '../../drivers/toolchain/store';
-import { startGoProxy, zip, type GoProxy } from '../support/go_proxy';
-import { buildError, detect, facts, setUpPlans, without } from '../support/plans';
+import type { HostFacts } from '../../../core/catalog/host_facts';
+import { openBuilder } from '../../../drivers/builder/buildpack';
+import { driverContext } from '../../../core/driver';
+import type { Tool } from '../../../drivers/toolchain';
+import { GO_MODULE, goModuleVersion, type GoSource } from '../../../drivers/toolchain/go_release';
+import { openToolchains } from '../../../drivers/toolchain/store';
+import { startGoProxy, zip, type GoProxy } from '../../support/builds/go_proxy';
+import { buildError, detect, facts, setUpPlans, without } from '../../support/deployments/plans';
 
 setUpPlans();
 

@@ -4,17 +4,23 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { HostFacts } from '../../core/host_facts';
-import { openBuilder } from '../../drivers/builder/buildpack';
-import { pythonFits } from '../../drivers/builder/python_range';
-import { driverContext } from '../../drivers/driver';
-import type { Tool } from '../../drivers/toolchain';
-import { PYTHON_PACKAGE } from '../../drivers/toolchain/python_builds';
-import { uvRelease, type PythonSource } from '../../drivers/toolchain/python_source';
-import { openToolchains } from '../../drivers/toolchain/store';
-import { zip } from '../support/go_proxy';
-import { buildError, detect, facts, setUpPlans, without } from '../support/plans';
-import { anotherPython, packPython, pinnedUvWheel, startPythonIndex, type PythonIndex } from '../support/python_index';
+import type { HostFacts } from '../../../core/catalog/host_facts';
+import { openBuilder } from '../../../drivers/builder/buildpack';
+import { pythonFits } from '../../../drivers/builder/python/python_range';
+import { driverContext } from '../../../core/driver';
+import type { Tool } from '../../../drivers/toolchain';
+import { PYTHON_PACKAGE } from '../../../drivers/toolchain/python_builds';
+import { uvRelease, type PythonSource } from '../../../drivers/toolchain/python_source';
+import { openToolchains } from '../../../drivers/toolchain/store';
+import { zip } from '../../support/builds/go_proxy';
+import { buildError, detect, facts, setUpPlans, without } from '../../support/deployments/plans';
+import {
+  anotherPython,
+  packPython,
+  pinnedUvWheel,
+  startPythonIndex,
+  type PythonIndex,
+} from '../../support/builds/python_index';
 
 setUpPlans();
 

@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import type { Tool, ToolchainDriver } from '../../drivers/toolchain';
-import { openToolchains } from '../../drivers/toolchain/store';
-import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from '../support/npm_registry';
+import { driverContext } from '../../../core/driver';
+import type { Tool, ToolchainDriver } from '../../../drivers/toolchain';
+import { openToolchains } from '../../../drivers/toolchain/store';
+import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from '../../support/builds/npm_registry';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'toolchains-'));
 const ctx = () => driverContext(60_000);

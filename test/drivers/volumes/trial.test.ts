@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { spawnSync } from 'node:child_process';
-import { abandonedTrials, makeTrial } from '../../drivers/trial';
+import { abandonedTrials, makeTrial } from '../../../drivers/trial';
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'trials-'));
 afterAll(() => rmSync(directory, { recursive: true }));

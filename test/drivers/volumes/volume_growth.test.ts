@@ -1,13 +1,13 @@
 // A volume that is to grow while a sandbox uses it, on a host that cannot grow a mounted file system.
-import '../support/no_online_growth';
+import '../../support/databases/no_online_growth';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import { loopImageVolumes } from '../../drivers/volume/loop_image';
-import { fingerprintOf } from '../conformance/child';
+import { driverContext } from '../../../core/driver';
+import { loopImageVolumes } from '../../../drivers/volume/loop_image';
+import { fingerprintOf } from '../../conformance/child';
 
 const sizeUnitBytes = 2 ** 20;
 const directory = mkdtempSync(path.join(os.tmpdir(), 'volumes-'));

@@ -1,16 +1,21 @@
-/** @tier heavy @quarter 3 @covers drivers/cdn agents/cdn.ts */
+/** @tier heavy @quarter 3 @covers engines/cdn/cdn server/agents/cdn.ts */
 // A CDN zone before an application: what the application sees of its visitors, and custom domains with records in the
 // zone of the project and certificates of pebble.
 import http, { type IncomingHttpHeaders } from 'node:http';
 import http2 from 'node:http2';
 import https from 'node:https';
-import { startDeployService, eventually, type DeployService, type TestApplication } from '../support/deploy';
-import { startDnsParent, type DnsParent } from '../support/dns_parent';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { freePort } from '../support/free_port';
-import { hasPebble, openPebble, type Pebble } from '../support/pebble';
-import { webCommand } from '../support/repositories';
-import type { Answer } from '../support/service';
+import {
+  startDeployService,
+  eventually,
+  type DeployService,
+  type TestApplication,
+} from '../../support/deployments/deploy';
+import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
+import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
+import { freePort } from '../../support/processes/free_port';
+import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
+import { webCommand } from '../../support/git/repositories';
+import type { Answer } from '../../support/service';
 
 const described = hasPebble ? describe : describe.skip;
 jest.setTimeout(120_000);

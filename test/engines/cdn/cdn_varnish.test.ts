@@ -1,14 +1,14 @@
-/** @tier heavy @quarter 4 @covers drivers/cdn */
+/** @tier heavy @quarter 4 @covers engines/cdn/cdn */
 // Varnish of Debian as the engine of CDN zones: by the rules of all engines, over the API, and with a node that dies.
-import { openVarnish } from '../../drivers/cdn/varnish/driver';
-import { purgedNodes } from '../../models/cdn_purge/work';
-import { describeCdnCache } from '../conformance/cdn_cache';
-import { startCdnOrigin, type CdnOrigin } from '../support/cdn_origin';
-import { testEdgeOptions } from '../support/cdn_bench';
-import { eventually } from '../support/deploy';
-import { freePort } from '../support/free_port';
-import { startService, type Answer, type TestService } from '../support/service';
-import { hasVarnish, startVarnish, type Varnish } from '../support/varnish';
+import { openVarnish } from '../../../drivers/varnish/driver';
+import { purgedNodes } from '../../../models/cdn/cdn_purge/work';
+import { describeCdnCache } from '../../conformance/cdn_cache';
+import { startCdnOrigin, type CdnOrigin } from '../../support/cdn/cdn_origin';
+import { testEdgeOptions } from '../../support/cdn/cdn_bench';
+import { eventually } from '../../support/deployments/deploy';
+import { freePort } from '../../support/processes/free_port';
+import { startService, type Answer, type TestService } from '../../support/service';
+import { hasVarnish, startVarnish, type Varnish } from '../../support/cdn/varnish';
 
 jest.setTimeout(120_000);
 const described = hasVarnish ? describe : describe.skip;

@@ -1,16 +1,16 @@
-/** @tier heavy @quarter 2 @covers drivers/cdn */
+/** @tier heavy @quarter 2 @covers engines/cdn/cdn */
 // The configuration of Varnish: nothing of a zone gets into it, and one that Varnish refuses changes nothing.
 import { readFileSync } from 'node:fs';
-import type { CdnEngine } from '../../drivers/cdn/edge/edge';
-import { connectCli, type VarnishCli } from '../../drivers/cdn/varnish/cli';
-import { openVarnish } from '../../drivers/cdn/varnish/driver';
-import { renderVcl } from '../../drivers/cdn/varnish/vcl';
-import { startCdnBench, testEdgeOptions, type CdnBench } from '../support/cdn_bench';
-import { startCdnOrigin, type CdnOrigin } from '../support/cdn_origin';
-import { eventually } from '../support/deploy';
-import { freePort } from '../support/free_port';
-import { startService, type TestService } from '../support/service';
-import { hasVarnish, startVarnish, type Varnish } from '../support/varnish';
+import type { CdnEngine } from '../../../engines/cdn/edge/edge';
+import { connectCli, type VarnishCli } from '../../../drivers/varnish/cli';
+import { openVarnish } from '../../../drivers/varnish/driver';
+import { renderVcl } from '../../../drivers/varnish/vcl';
+import { startCdnBench, testEdgeOptions, type CdnBench } from '../../support/cdn/cdn_bench';
+import { startCdnOrigin, type CdnOrigin } from '../../support/cdn/cdn_origin';
+import { eventually } from '../../support/deployments/deploy';
+import { freePort } from '../../support/processes/free_port';
+import { startService, type TestService } from '../../support/service';
+import { hasVarnish, startVarnish, type Varnish } from '../../support/cdn/varnish';
 
 jest.setTimeout(120_000);
 const described = hasVarnish ? describe : describe.skip;

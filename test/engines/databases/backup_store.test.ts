@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/backup_store agents/backup_store.ts */
+/** @tier heavy @quarter 4 @covers drivers/backup_store server/agents/backup_store.ts */
 // Backups in a bucket: restored on another machine, killed in the middle, refused, swept. The bucket is one of the
 // embedded S3 endpoint; a machine is a runtime with a directory of its own.
 import { spawnSync } from 'node:child_process';
@@ -8,21 +8,26 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
-import { probeBackupStore } from '../../drivers/backup_store/probe';
-import { s3BackupStore } from '../../drivers/backup_store/s3';
-import { sweepBackupStore } from '../../drivers/backup_store/sweep';
-import type { DatabaseServer } from '../../drivers/database';
-import { hostFacts } from '../../drivers/host';
-import { makeBackup, removeBackupDirectory, withBackupFile } from '../../drivers/hosted_server/backups';
-import type { EngineContext } from '../../drivers/hosted_server/server_directory';
-import { openStallingProxy, openStoreTrial, type StoreOptions, type StoreTrial } from '../support/backup_store';
-import { claimPorts } from '../support/claimed_ports';
-import { hasEngine } from '../support/database_hall';
-import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
-import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../support/engines';
-import { redisServers } from '../support/hosted_servers';
-import { kill, spawnProgram } from '../support/processes';
-import { restoreMariadbElsewhere } from '../support/stored_mariadb';
+import { probeBackupStore } from '../../../drivers/backup_store/probe';
+import { s3BackupStore } from '../../../drivers/backup_store/s3';
+import { sweepBackupStore } from '../../../drivers/backup_store/sweep';
+import type { DatabaseServer } from '../../../drivers/database';
+import { hostFacts } from '../../../drivers/host';
+import { makeBackup, removeBackupDirectory, withBackupFile } from '../../../drivers/hosted_server/backups';
+import type { EngineContext } from '../../../drivers/hosted_server/server_directory';
+import {
+  openStallingProxy,
+  openStoreTrial,
+  type StoreOptions,
+  type StoreTrial,
+} from '../../support/databases/backup_store';
+import { claimPorts } from '../../support/processes/claimed_ports';
+import { hasEngine } from '../../support/databases/database_hall';
+import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { openEngineTrial, postgresqlSpec, rows, untilDone, type EngineTrial } from '../../support/engines';
+import { redisServers } from '../../support/databases/hosted_servers';
+import { kill, spawnProgram } from '../../support/processes/processes';
+import { restoreMariadbElsewhere } from '../../support/databases/stored_mariadb';
 
 jest.setTimeout(300_000);
 
@@ -195,7 +200,7 @@ const program = `
   const { copyFileSync } = require('node:fs');
   const { makeBackup } = require('./drivers/hosted_server/backups');
   const { s3BackupStore } = require('./drivers/backup_store/s3');
-  const { driverContext } = require('./drivers/driver');
+  const { driverContext } = require('./core/driver');
   const [directory, source, options] = process.argv.slice(1);
   const engine = { name: 'trial', directory, gigabyteBytes: 2 ** 30, store: s3BackupStore(JSON.parse(options)) };
   const fill = async (file) => (copyFileSync(source, file), { version: '1' });

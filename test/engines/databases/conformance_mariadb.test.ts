@@ -1,11 +1,11 @@
 /** @tier both @quarter 3 @covers drivers/database/mariadb drivers/hosted_server */
 // MariaDB by the rules of all drivers.
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
-import { makeEngineFixture, placesForSuite } from '../conformance/engine_fixture';
-import { describeResourceDriver } from '../conformance/resource_driver';
-import type { Desired } from '../../drivers/driver';
-import type { ServerSpec } from '../../drivers/database';
-import { describeEngine } from '../support/database_hall';
+import { makeEngineFixture, placesForSuite } from '../../conformance/engine_fixture';
+import { describeResourceDriver } from '../../conformance/resource_driver';
+import type { Desired } from '../../../core/driver';
+import type { ServerSpec } from '../../../drivers/database';
+import { describeEngine } from '../../support/databases/database_hall';
 
 for (const [name, network] of placesForSuite('mariadb')) {
   describeEngine('mariadb', () =>

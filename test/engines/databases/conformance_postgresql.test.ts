@@ -1,11 +1,11 @@
 /** @tier both @quarter 2 @covers drivers/database/postgresql drivers/hosted_server */
 // PostgreSQL by the rules of all drivers.
-import { makeEngineFixture, placesForSuite } from '../conformance/engine_fixture';
-import { describeResourceDriver } from '../conformance/resource_driver';
-import type { Desired } from '../../drivers/driver';
-import type { ServerSpec } from '../../drivers/database';
-import { describeEngine } from '../support/database_hall';
-import { asUser } from '../support/engines';
+import { makeEngineFixture, placesForSuite } from '../../conformance/engine_fixture';
+import { describeResourceDriver } from '../../conformance/resource_driver';
+import type { Desired } from '../../../core/driver';
+import type { ServerSpec } from '../../../drivers/database';
+import { describeEngine } from '../../support/databases/database_hall';
+import { asUser } from '../../support/engines';
 
 for (const [name, network] of placesForSuite('postgresql')) {
   describeEngine('postgresql', () =>

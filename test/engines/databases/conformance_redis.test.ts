@@ -1,11 +1,11 @@
 /** @tier both @quarter 4 @covers drivers/database/redis drivers/hosted_server */
 // Redis and Valkey by the rules of all drivers.
 import { createClient } from '@redis/client';
-import { makeEngineFixture, placesForSuite } from '../conformance/engine_fixture';
-import { describeResourceDriver } from '../conformance/resource_driver';
-import type { Desired } from '../../drivers/driver';
-import type { ServerSpec } from '../../drivers/database';
-import { describeEngine } from '../support/database_hall';
+import { makeEngineFixture, placesForSuite } from '../../conformance/engine_fixture';
+import { describeResourceDriver } from '../../conformance/resource_driver';
+import type { Desired } from '../../../core/driver';
+import type { ServerSpec } from '../../../drivers/database';
+import { describeEngine } from '../../support/databases/database_hall';
 
 const variants = [
   ...placesForSuite('redis').map((place) => ['redis', ...place] as const),

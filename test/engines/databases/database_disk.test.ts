@@ -3,12 +3,12 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statfsSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { DatabaseServer, RestoreFrom } from '../../drivers/database';
-import { diskBytes } from '../../drivers/database/disk_size';
-import { mountsUnder } from '../../drivers/volume/mounts';
-import { ctx } from '../support/database_server';
-import { postgresqlServers } from '../support/hosted_servers';
-import { linesOf } from '../support/runtime';
+import type { DatabaseServer, RestoreFrom } from '../../../drivers/database';
+import { diskBytes } from '../../../drivers/database/disk_size';
+import { mountsUnder } from '../../../drivers/volume/mounts';
+import { ctx } from '../../support/databases/database_server';
+import { postgresqlServers } from '../../support/databases/hosted_servers';
+import { linesOf } from '../../support/builds/runtime';
 import {
   asUser,
   openEngineTrial,
@@ -18,7 +18,7 @@ import {
   untilDone,
   wholePostgresql,
   type EngineTrial,
-} from '../support/engines';
+} from '../../support/engines';
 
 jest.setTimeout(240_000);
 

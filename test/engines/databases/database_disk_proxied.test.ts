@@ -5,15 +5,15 @@ import { statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { createClient } from '@redis/client';
 import type { RowDataPacket } from 'mysql2/promise';
-import type { DatabaseServer } from '../../drivers/database';
-import { diskBytes } from '../../drivers/database/disk_size';
-import { hostFacts } from '../../drivers/host';
-import { claimPorts } from '../support/claimed_ports';
-import { ctx, openServerTrial, settle, specOf } from '../support/database_server';
-import { mariadbServers, redisServers, type Servers } from '../support/hosted_servers';
-import { answersFor, connectAs } from '../support/mariadb_trial';
-import { processesWith } from '../support/processes';
-import type { Trial } from '../support/runtime';
+import type { DatabaseServer } from '../../../drivers/database';
+import { diskBytes } from '../../../drivers/database/disk_size';
+import { hostFacts } from '../../../drivers/host';
+import { claimPorts } from '../../support/processes/claimed_ports';
+import { ctx, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { mariadbServers, redisServers, type Servers } from '../../support/databases/hosted_servers';
+import { answersFor, connectAs } from '../../support/databases/mariadb_trial';
+import { processesWith } from '../../support/processes/processes';
+import type { Trial } from '../../support/builds/runtime';
 
 jest.setTimeout(240_000);
 

@@ -1,9 +1,16 @@
-/** @tier heavy @quarter 2 @covers drivers/endpoint jobs/database_endpoint */
+/** @tier heavy @quarter 2 @covers drivers/endpoint jobs/databases/database_endpoint */
 // Endpoints with a port of their own: pools before a server, and connections spread over replicas.
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';
-import { connect, describeEngine, eventually, openHall, verdict, type Hall } from '../support/database_hall';
-import { processesWith, signalAll } from '../support/processes';
+import {
+  connect,
+  describeEngine,
+  eventually,
+  openHall,
+  verdict,
+  type Hall,
+} from '../../support/databases/database_hall';
+import { processesWith, signalAll } from '../../support/processes/processes';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 const missing = ['pgbouncer', 'haproxy'].filter((program) => !process.env.CI && !existsSync(`/usr/sbin/${program}`));

@@ -1,9 +1,9 @@
-/** @tier heavy @quarter 3 @covers docs/DATABASES.md jobs/database */
+/** @tier heavy @quarter 3 @covers docs/DATABASES.md jobs/databases/database */
 // docs/DATABASES.md is true: its blocks run as they stand against what npm start starts.
-import { openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
-import { processesWith, signalAll } from '../support/processes';
-import { needs } from '../support/programs';
-import { startTour, type Tour } from '../support/tour';
+import { openDatabaseWorkshop, type DatabaseWorkshop } from '../../support/databases/database_hall';
+import { processesWith, signalAll } from '../../support/processes/processes';
+import { needs } from '../../support/runner/programs';
+import { startTour, type Tour } from '../../support/processes/tour';
 
 const PROGRAMS = [
   'curl',

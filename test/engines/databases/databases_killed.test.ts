@@ -1,11 +1,11 @@
-/** @tier heavy @quarter 4 @covers drivers/database drivers/hosted_server jobs/database */
+/** @tier heavy @quarter 4 @covers drivers/database drivers/hosted_server jobs/databases/database */
 // The control plane is killed with -9 while databases are made, backed up, restored, resized, upgraded, promoted and
 // deleted: it goes on where it was, and nothing is left.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
-import { startPlant, type Plant } from '../support/bad_days_program';
+import { startPlant, type Plant } from '../../support/processes/bad_days_program';
 import {
   connect,
   describePostgresqlWithTools,
@@ -13,8 +13,8 @@ import {
   hasEngine,
   openDatabaseWorkshop,
   type DatabaseWorkshop,
-} from '../support/database_hall';
-import { processesWith, signalAll } from '../support/processes';
+} from '../../support/databases/database_hall';
+import { processesWith, signalAll } from '../../support/processes/processes';
 
 /** Into the making of a server. */
 const MOMENTS_MS = [200, 1_000];

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/database/postgresql jobs/database */
+/** @tier heavy @quarter 3 @covers drivers/database/postgresql jobs/databases/database */
 // What happens around a PostgreSQL server: networks that may come in, its log, its metrics, a newer version, its last
 // backup.
 import { spawnSync } from 'node:child_process';
@@ -14,7 +14,7 @@ import {
   refusal,
   testWhere,
   type Hall,
-} from '../support/database_hall';
+} from '../../support/databases/database_hall';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;

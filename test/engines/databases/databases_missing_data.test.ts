@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/database drivers/hosted_server jobs/database */
+/** @tier heavy @quarter 1 @covers drivers/database drivers/hosted_server jobs/databases/database */
 // A host whose disk of databases is not mounted, or lost: nothing is begun anew in its place, no backup is made or
 // expires, and everything comes back with the disk, or from the store of backups. The service is a program that is
 // killed and started again.
@@ -7,14 +7,20 @@ import path from 'node:path';
 import { createClient } from '@redis/client';
 import { createConnection } from 'mysql2/promise';
 import pg from 'pg';
-import { openControlDatabase } from '../../db/control_database';
-import { expireBackups, scheduleBackups } from '../../models/database_backup/work';
-import { openStoreTrial, type StoreTrial } from '../support/backup_store';
-import { createTestDatabase, type TestDatabase } from '../support/database';
-import { connect, eventually, hasEngine, openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
-import { freePort } from '../support/free_port';
-import { processesWith, signalAll } from '../support/processes';
-import { endPrograms, startProgram, type Program } from '../support/program';
+import { openControlDatabase } from '../../../db/control_database';
+import { expireBackups, scheduleBackups } from '../../../models/databases/database_backup/work';
+import { openStoreTrial, type StoreTrial } from '../../support/databases/backup_store';
+import { createTestDatabase, type TestDatabase } from '../../support/databases/database';
+import {
+  connect,
+  eventually,
+  hasEngine,
+  openDatabaseWorkshop,
+  type DatabaseWorkshop,
+} from '../../support/databases/database_hall';
+import { freePort } from '../../support/processes/free_port';
+import { processesWith, signalAll } from '../../support/processes/processes';
+import { endPrograms, startProgram, type Program } from '../../support/processes/program';
 
 jest.setTimeout(400_000);
 

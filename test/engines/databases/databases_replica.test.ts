@@ -1,8 +1,14 @@
-/** @tier heavy @quarter 2 @covers jobs/database_replica.ts drivers/database/postgresql */
+/** @tier heavy @quarter 2 @covers jobs/databases/database_replica.ts drivers/database/postgresql */
 // Replicas: they read what the primary has, write nothing, and become databases of their own.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { connect, describePostgresqlWithTools, eventually, openHall, type Hall } from '../support/database_hall';
+import {
+  connect,
+  describePostgresqlWithTools,
+  eventually,
+  openHall,
+  type Hall,
+} from '../../support/databases/database_hall';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;

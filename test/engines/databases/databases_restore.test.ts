@@ -1,10 +1,16 @@
-/** @tier heavy @quarter 2 @covers jobs/database_backup.ts drivers/database/postgresql */
+/** @tier heavy @quarter 2 @covers jobs/databases/database_backup.ts drivers/database/postgresql */
 // What must not be lost: backups, points in time, copies, and a server that somebody kills.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect, describePostgresqlWithTools, eventually, openHall, type Hall } from '../support/database_hall';
+import {
+  connect,
+  describePostgresqlWithTools,
+  eventually,
+  openHall,
+  type Hall,
+} from '../../support/databases/database_hall';
 
 describePostgresqlWithTools(() => {
   let hall: Hall;

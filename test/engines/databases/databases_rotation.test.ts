@@ -1,9 +1,14 @@
-/** @tier heavy @quarter 4 @covers jobs/database models/database */
+/** @tier heavy @quarter 4 @covers jobs/databases/database models/databases/database */
 // A password is rotated while an application uses it: what the application has is valid at every moment.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { startDeployService, QUICK, type DeployService, type TestApplication } from '../support/deploy';
-import { describeEngine, eventually, openDatabaseWorkshop, type DatabaseWorkshop } from '../support/database_hall';
+import { startDeployService, QUICK, type DeployService, type TestApplication } from '../../support/deployments/deploy';
+import {
+  describeEngine,
+  eventually,
+  openDatabaseWorkshop,
+  type DatabaseWorkshop,
+} from '../../support/databases/database_hall';
 
 // Comes up slowly: meanwhile the one of before serves with the old password.
 const SERVER = `

@@ -4,11 +4,11 @@ import { chmodSync, existsSync, mkdtempSync } from 'node:fs';
 import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import type { ObservedListener, SpreadSpec } from '../../drivers/endpoint';
-import { claimPorts } from '../support/claimed_ports';
-import { processesWith, signalAll } from '../support/processes';
-import { describeResourceDriver, type ResourceFixture } from '../conformance/resource_driver';
-import { openSpreading } from '../conformance/spreading';
+import type { ObservedListener, SpreadSpec } from '../../../drivers/endpoint';
+import { claimPorts } from '../../support/processes/claimed_ports';
+import { processesWith, signalAll } from '../../support/processes/processes';
+import { describeResourceDriver, type ResourceFixture } from '../../conformance/resource_driver';
+import { openSpreading } from '../../conformance/spreading';
 
 const present = existsSync('/usr/sbin/haproxy') || Boolean(process.env.CI);
 if (present) describeResourceDriver('haproxy', makeFixture);

@@ -3,13 +3,18 @@
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineFound } from '../../core/host_facts';
-import type { DatabaseServer } from '../../drivers/database';
-import { ctx, settle, specOf } from '../support/database_server';
-import { mariadbServers, type Servers } from '../support/hosted_servers';
-import { answersFor, describeMariadb, openMariadbTrial, type MariadbTrial } from '../support/mariadb_trial';
-import { spawnProgram } from '../support/processes';
-import { until, type Trial } from '../support/runtime';
+import type { EngineFound } from '../../../core/catalog/host_facts';
+import type { DatabaseServer } from '../../../drivers/database';
+import { ctx, settle, specOf } from '../../support/databases/database_server';
+import { mariadbServers, type Servers } from '../../support/databases/hosted_servers';
+import {
+  answersFor,
+  describeMariadb,
+  openMariadbTrial,
+  type MariadbTrial,
+} from '../../support/databases/mariadb_trial';
+import { spawnProgram } from '../../support/processes/processes';
+import { until, type Trial } from '../../support/builds/runtime';
 
 jest.setTimeout(60_000);
 
@@ -122,8 +127,8 @@ describeMariadb('data of mariadb', () => {
 // Makes the server and restores into it, without end.
 const killedProgram = `
   const { openLocalRuntime } = require('./drivers/runtime/local.ts');
-  const { mariadbServers } = require('./test/support/hosted_servers.ts');
-  const { driverContext } = require('./drivers/driver.ts');
+  const { mariadbServers } = require('./test/support/databases/hosted_servers.ts');
+  const { driverContext } = require('./core/driver.ts');
   const { options, found, spec, directory, backupOf } = JSON.parse(process.argv[1]);
   (async () => {
     const runtime = await openLocalRuntime(options);

@@ -1,11 +1,11 @@
 /** @tier heavy @quarter 1 @covers drivers/database/postgresql */
 // Replicas and upgrades of real PostgreSQL servers.
 import { existsSync } from 'node:fs';
-import type { DatabaseServer } from '../../drivers/database';
-import { ctx } from '../support/database_server';
-import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../support/engines';
-import { until } from '../support/runtime';
-import { postgresqlServers } from '../support/hosted_servers';
+import type { DatabaseServer } from '../../../drivers/database';
+import { ctx } from '../../support/databases/database_server';
+import { openEngineTrial, postgresqlSpec, refusal, rows, untilDone, type EngineTrial } from '../../support/engines';
+import { until } from '../../support/builds/runtime';
+import { postgresqlServers } from '../../support/databases/hosted_servers';
 
 jest.setTimeout(240_000);
 

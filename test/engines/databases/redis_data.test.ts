@@ -7,14 +7,14 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@redis/client';
-import type { EngineFound } from '../../core/host_facts';
-import type { DatabaseServer } from '../../drivers/database';
-import { hostFacts } from '../../drivers/host';
-import { serverDirectoryOf } from '../../drivers/hosted_server/server_directory';
-import { ctx, newCertificate, openServerTrial, settle, specOf } from '../support/database_server';
-import { processesWith, spawnProgram } from '../support/processes';
-import { until, type Trial } from '../support/runtime';
-import { redisServers, type Servers } from '../support/hosted_servers';
+import type { EngineFound } from '../../../core/catalog/host_facts';
+import type { DatabaseServer } from '../../../drivers/database';
+import { hostFacts } from '../../../drivers/host';
+import { serverDirectoryOf } from '../../../drivers/hosted_server/server_directory';
+import { ctx, newCertificate, openServerTrial, settle, specOf } from '../../support/databases/database_server';
+import { processesWith, spawnProgram } from '../../support/processes/processes';
+import { until, type Trial } from '../../support/builds/runtime';
+import { redisServers, type Servers } from '../../support/databases/hosted_servers';
 
 const there = spawnSync('redis-server', ['--version']).status === 0 || process.env.CI !== undefined;
 const describeServer = there ? describe : describe.skip;
@@ -284,8 +284,8 @@ describeServer(there ? 'redis' : 'redis (redis-server is not installed)', () => 
 // Makes the server and restores into it, without end.
 const killedProgram = `
   const { openLocalRuntime } = require('./drivers/runtime/local.ts');
-  const { redisServers } = require('./test/support/hosted_servers.ts');
-  const { driverContext } = require('./drivers/driver.ts');
+  const { redisServers } = require('./test/support/databases/hosted_servers.ts');
+  const { driverContext } = require('./core/driver.ts');
   const { options, found, spec, directory, backupOf, restoreId } = JSON.parse(process.argv[1]);
   (async () => {
     const runtime = await openLocalRuntime(options);

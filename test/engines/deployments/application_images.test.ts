@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/image jobs/deployment */
+/** @tier heavy @quarter 1 @covers drivers/image jobs/deployments/deployment */
 // Applications from images that other programs made and pushed, and a control plane that is killed while it pulls.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -6,11 +6,11 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { startPlant, type Plant } from '../support/bad_days_program';
-import { configuredApplication, eventually, type TestApplication } from '../support/deploy';
-import { hasDistribution, openDistribution, type Distribution } from '../support/distribution';
-import { freePort } from '../support/free_port';
-import { busyboxLayer, hasStaticBusybox, sha256, siteLayer, SERVE, tarOf } from '../support/images';
+import { startPlant, type Plant } from '../../support/processes/bad_days_program';
+import { configuredApplication, eventually, type TestApplication } from '../../support/deployments/deploy';
+import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
+import { freePort } from '../../support/processes/free_port';
+import { busyboxLayer, hasStaticBusybox, sha256, siteLayer, SERVE, tarOf } from '../../support/builds/images';
 
 const run = promisify(execFile);
 const describeImages = hasStaticBusybox() ? describe : describe.skip;

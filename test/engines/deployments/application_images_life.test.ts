@@ -1,8 +1,8 @@
-/** @tier heavy @quarter 1 @covers drivers/image jobs/instance */
+/** @tier heavy @quarter 1 @covers drivers/image jobs/applications/instance */
 // What applications can do holds for those from images: scaling, logs, volumes, limits, files of each instance alone.
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '../support/deploy';
+import { eventually } from '../../support/deployments/deploy';
 import {
   base,
   describeImages,
@@ -11,8 +11,8 @@ import {
   registry,
   service,
   setUpImages,
-} from '../support/image_cases';
-import { pushImage, siteLayer } from '../support/images';
+} from '../../support/builds/image_cases';
+import { pushImage, siteLayer } from '../../support/builds/images';
 
 /** Every start adds a line to a file of the image and to one of the volume; both are shown. */
 const NOTE =

@@ -1,7 +1,7 @@
-/** @tier heavy @quarter 4 @covers agents/autoscaler.ts jobs/instance */
+/** @tier heavy @quarter 4 @covers server/agents/autoscaler.ts jobs/applications/instance */
 // A step of the load is answered by more instances within seconds.
-import { eventually, startDeployService, type DeployService } from '../support/deploy';
-import { nodeApp } from '../support/repositories';
+import { eventually, startDeployService, type DeployService } from '../../support/deployments/deploy';
+import { nodeApp } from '../../support/git/repositories';
 
 const REACTS_WITHIN_MS = 20_000;
 

@@ -1,11 +1,11 @@
-/** @tier heavy @quarter 2 @covers jobs/deployment jobs/instance jobs/loop.ts */
+/** @tier heavy @quarter 2 @covers jobs/deployments/deployment jobs/applications/instance jobs/loop.ts */
 // The control plane is killed with -9 while everything is under way; the next one finds it all and goes on.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makeDoor, nothingOrphaned, type Door } from '../support/bad_days';
-import { startPlant, type Plant } from '../support/bad_days_program';
-import { eventually, visitHost, type TestApplication } from '../support/deploy';
-import { nodeApp, procfileApp, webCommand } from '../support/repositories';
-import type { GitFiles } from '../support/git_server';
+import { makeDoor, nothingOrphaned, type Door } from '../../support/processes/bad_days';
+import { startPlant, type Plant } from '../../support/processes/bad_days_program';
+import { eventually, visitHost, type TestApplication } from '../../support/deployments/deploy';
+import { nodeApp, procfileApp, webCommand } from '../../support/git/repositories';
+import type { GitFiles } from '../../support/git/git_server';
 
 const ATTEMPTS_MS = (process.env.KILL_AFTER_MS ?? '150,600,1400').split(',').map(Number);
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers jobs/deployment jobs/instance */
+/** @tier heavy @quarter 2 @covers jobs/deployments/deployment jobs/applications/instance */
 // The control plane is killed while deployments are at every stage, and started again: each goes on where it was, what
 // runs runs on, and nothing is done twice.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
-import { createTestDatabase } from '../support/database';
-import { destroyUnits, eventually, leftOvers, visitHost } from '../support/deploy';
-import { startGitServer, type GitServer } from '../support/git_server';
-import { endPrograms, startProgram, type Program } from '../support/program';
-import { nodeApp, procfileApp, webCommand } from '../support/repositories';
+import { createTestDatabase } from '../../support/databases/database';
+import { destroyUnits, eventually, leftOvers, visitHost } from '../../support/deployments/deploy';
+import { startGitServer, type GitServer } from '../../support/git/git_server';
+import { endPrograms, startProgram, type Program } from '../../support/processes/program';
+import { nodeApp, procfileApp, webCommand } from '../../support/git/repositories';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers of the program as it is */
 let git: GitServer;

@@ -9,12 +9,12 @@ import {
   startDeployService,
   visitHost,
   type DeployService,
-} from '../support/deploy';
-import { freePort } from '../support/free_port';
-import type { GitFiles } from '../support/git_server';
-import { hasBuildah } from '../support/has_buildah';
-import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../support/images';
-import { startRegistryClient } from '../support/registry_client';
+} from '../../support/deployments/deploy';
+import { freePort } from '../../support/processes/free_port';
+import type { GitFiles } from '../../support/git/git_server';
+import { hasBuildah } from '../../support/builds/has_buildah';
+import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../support/builds/images';
+import { startRegistryClient } from '../../support/registries/registry_client';
 
 const describeBuilds = hasBuildah() && hasStaticBusybox() ? describe : describe.skip;
 

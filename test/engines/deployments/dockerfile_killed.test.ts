@@ -1,16 +1,16 @@
-/** @tier heavy @quarter 4 @covers drivers/builder drivers/image jobs/deployment */
+/** @tier heavy @quarter 4 @covers drivers/builder drivers/image jobs/deployments/deployment */
 // The control plane, or the program that builds, is killed with -9 at the steps of a build of a Dockerfile and of the
 // unpacking of its image. The deployment goes on, or ends with a reason, and nothing is left over.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { nothingOrphaned } from '../support/bad_days';
-import { startPlant, type Plant } from '../support/bad_days_program';
-import { eventually, type TestApplication } from '../support/deploy';
-import { freePort } from '../support/free_port';
-import { hasBuildah } from '../support/has_buildah';
-import { busyboxLayer, hasStaticBusybox, pushImage } from '../support/images';
-import { startRegistryClient } from '../support/registry_client';
+import { nothingOrphaned } from '../../support/processes/bad_days';
+import { startPlant, type Plant } from '../../support/processes/bad_days_program';
+import { eventually, type TestApplication } from '../../support/deployments/deploy';
+import { freePort } from '../../support/processes/free_port';
+import { hasBuildah } from '../../support/builds/has_buildah';
+import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
+import { startRegistryClient } from '../../support/registries/registry_client';
 
 const describeBuilds = hasBuildah() && hasStaticBusybox() ? describe : describe.skip;
 const RANGES = '/var/lib/platform-api/user-id-ranges';
@@ -80,7 +80,7 @@ describeBuilds('builds of Dockerfiles that are killed', () => {
       await restart();
       expect(await application.ended(id, 120_000)).toMatchObject({ status: 'active', status_reason: null });
       expect((await application.visit()).body).toBe('built\n');
-      // Twice, since the base has no history: see drivers/builder/dockerfile_script.ts.
+      // Twice, since the base has no history: see drivers/builder/dockerfile/dockerfile_script.ts.
       const lines = (await application.log(id)).filter((line) => line === 'at the step');
       expect(lines.length).toBeLessThanOrEqual(2);
       await nothingLeft(application);

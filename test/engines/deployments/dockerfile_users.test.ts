@@ -3,12 +3,17 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually, startDeployService, type DeployService, type TestApplication } from '../support/deploy';
-import { debianLayer, debianObstacle } from '../support/debian_image';
-import { freePort } from '../support/free_port';
-import { hasBuildah } from '../support/has_buildah';
-import { busyboxLayer, hasStaticBusybox, pushImage } from '../support/images';
-import { startRegistryClient, type RegistryClient } from '../support/registry_client';
+import {
+  eventually,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../../support/deployments/deploy';
+import { debianLayer, debianObstacle } from '../../support/builds/debian_image';
+import { freePort } from '../../support/processes/free_port';
+import { hasBuildah } from '../../support/builds/has_buildah';
+import { busyboxLayer, hasStaticBusybox, pushImage } from '../../support/builds/images';
+import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
 
 const isRoot = process.getuid?.() === 0;
 const obstacle = hasBuildah() && hasStaticBusybox() ? debianObstacle() : 'buildah or a static busybox is missing';

@@ -1,9 +1,16 @@
 /** @tier heavy @quarter 1 @covers drivers/image drivers/network */
 // EXPOSE of an image: a program that knows nothing of PORT answers at the port that its image exposes, where instances
 // have networks of their own. Where they share one, the reason of the deployment says what to do.
-import { eventually } from '../support/deploy';
-import { describeImages, imageApplication, imageName, base, registry, setUpImages } from '../support/image_cases';
-import { pushImage, siteLayer } from '../support/images';
+import { eventually } from '../../support/deployments/deploy';
+import {
+  describeImages,
+  imageApplication,
+  imageName,
+  base,
+  registry,
+  setUpImages,
+} from '../../support/builds/image_cases';
+import { pushImage, siteLayer } from '../../support/builds/images';
 
 const asRoot = process.getuid?.() === 0 ? describeImages : describe.skip;
 const WITHIN_MS = 120_000;

@@ -1,11 +1,11 @@
-/** @tier heavy @quarter 1 @covers drivers/image drivers/runtime jobs/instance */
+/** @tier heavy @quarter 1 @covers drivers/image drivers/runtime jobs/applications/instance */
 // Images whose files and programs have several users: who owns what, who may do what, and whose the files of volumes
 // are, also after an update, another image or another application.
 import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '../support/deploy';
-import { debianLayer, debianObstacle } from '../support/debian_image';
+import { eventually } from '../../support/deployments/deploy';
+import { debianLayer, debianObstacle } from '../../support/builds/debian_image';
 import {
   base,
   describeImages,
@@ -15,10 +15,10 @@ import {
   service,
   setUpImages,
   type ImageApplication,
-} from '../support/image_cases';
-import { pushImage } from '../support/images';
-import { webCommand } from '../support/repositories';
-import { attachVolume, tenantUser, usersLayer, volumeOf } from '../support/user_images';
+} from '../../support/builds/image_cases';
+import { pushImage } from '../../support/builds/images';
+import { webCommand } from '../../support/git/repositories';
+import { attachVolume, tenantUser, usersLayer, volumeOf } from '../../support/builds/user_images';
 
 const isRoot = process.getuid?.() === 0;
 const testAsRoot = isRoot ? test : test.skip;

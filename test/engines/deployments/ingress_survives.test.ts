@@ -1,10 +1,10 @@
-/** @tier heavy @quarter 2 @covers drivers/ingress agents/ingress.ts */
+/** @tier heavy @quarter 2 @covers engines/ingress/ingress server/agents/ingress.ts */
 // Visitors while the control plane is killed, stopped, started and upgraded, and while the ingress itself is killed.
 import { execFileSync } from 'node:child_process';
 import http from 'node:http';
-import { startPlant, type Plant } from '../support/bad_days_program';
-import { eventually } from '../support/deploy';
-import { nodeApp } from '../support/repositories';
+import { startPlant, type Plant } from '../../support/processes/bad_days_program';
+import { eventually } from '../../support/deployments/deploy';
+import { nodeApp } from '../../support/git/repositories';
 
 const EVERY_MS = 10;
 const FOR_MS = 2_000;
@@ -64,7 +64,7 @@ test('no request of a crowd is lost while the control plane is killed and starte
 test('killed itself, it is back within seconds, and the control plane did not end', async () => {
   const application = await plant.application(nodeApp('again'));
   expect((await application.deploy()).status).toBe('active');
-  const pattern = `drivers/ingress/process/main.*${plant.runtimeDir}/ingress`;
+  const pattern = `engines/ingress/process/main.*${plant.runtimeDir}/ingress`;
   execFileSync('pkill', ['-KILL', '-f', pattern]);
   await eventually('an answer', async () => (await application.visit().catch(() => null))?.body === 'again', 10_000);
   expect(plant.said()).toContain('The ingress process has ended. It is started again.');

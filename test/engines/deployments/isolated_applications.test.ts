@@ -1,7 +1,7 @@
 /** @tier heavy @quarter 3 @covers drivers/network drivers/runtime */
-// Projects on networks of their own, as root. As an ordinary user see test/isolated_applications.test.ts.
+// Projects on networks of their own, as root. As an ordinary user see test/server/isolated_applications.test.ts.
 import { spawnSync } from 'node:child_process';
-import { isolatedCases } from '../support/isolated_cases';
+import { isolatedCases } from '../../support/deployments/isolated_cases';
 
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 

@@ -5,22 +5,22 @@ import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
+import { driverContext } from '../../../core/driver';
 import {
   makeServerDirectory,
   openServerDirectory,
   removeServerDirectory,
   type EngineContext,
-} from '../../drivers/hosted_server/server_directory';
-import { mountsUnder } from '../../drivers/volume/mounts';
-import { tryMount } from '../../drivers/volume/trial';
-import { killsAll } from '../support/kills';
+} from '../../../drivers/hosted_server/server_directory';
+import { mountsUnder } from '../../../drivers/volume/mounts';
+import { tryMount } from '../../../drivers/volume/trial';
+import { killsAll } from '../../support/processes/kills';
 
 /** Of each way; CONFORMANCE_KILLS=all kills at every continuation. */
 const KILLS = 12;
 const MEGABYTE = 2 ** 20;
 const ctx = () => driverContext(30_000);
-const program = path.join(__dirname, '../support/replacement_killed_child.js');
+const program = path.join(__dirname, '../../support/databases/replacement_killed_child.js');
 
 jest.setTimeout(killsAll ? 3_600_000 : 300_000);
 

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import { openTrial, until, withinMs, type Trial, type Variant } from '../support/runtime';
+import { driverContext } from '../../../core/driver';
+import { openTrial, until, withinMs, type Trial, type Variant } from '../../support/builds/runtime';
 
 const MB = 2 ** 20;
 const FILLING =

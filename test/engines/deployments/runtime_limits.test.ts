@@ -6,11 +6,11 @@ import { chownSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext } from '../../drivers/driver';
-import { freezeGroup } from '../../drivers/runtime/cgroup';
-import { readUnit } from '../../drivers/runtime/run_directory';
-import { firstOutput, processesWith, spawnProgram, unprivileged } from '../support/processes';
-import { openTrial, until, withinMs, type Trial, type Variant } from '../support/runtime';
+import { driverContext } from '../../../core/driver';
+import { freezeGroup } from '../../../drivers/runtime/cgroup';
+import { readUnit } from '../../../drivers/runtime/run_directory';
+import { firstOutput, processesWith, spawnProgram, unprivileged } from '../../support/processes/processes';
+import { openTrial, until, withinMs, type Trial, type Variant } from '../../support/builds/runtime';
 
 const hasBubblewrap = spawnSync('bwrap', ['--version']).status === 0;
 const isRoot = process.getuid?.() === 0;

@@ -1,12 +1,12 @@
 /** @tier heavy @quarter 2 @covers drivers/network */
 // Networks of projects, as root: by namespaces, pairs of interfaces and rules of the packet filter.
-import { forwardedPortCases } from '../support/forwarded_cases';
-import { networkCases } from '../support/network_cases';
-import { networkHostTableCases } from '../support/network_host_table';
-import { networkKillCases } from '../support/network_killed';
-import { networkMemberCases } from '../support/network_members';
-import { networkOutsideCases, userNetworkOutsideCases } from '../support/network_outside';
-import { publishedPortCases } from '../support/published_cases';
+import { forwardedPortCases } from '../../support/ingress/forwarded_cases';
+import { networkCases } from '../../support/networks/network_cases';
+import { networkHostTableCases } from '../../support/networks/network_host_table';
+import { networkKillCases } from '../../support/networks/network_killed';
+import { networkMemberCases } from '../../support/networks/network_members';
+import { networkOutsideCases, userNetworkOutsideCases } from '../../support/networks/network_outside';
+import { publishedPortCases } from '../../support/contract/published_cases';
 
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 

@@ -18,15 +18,15 @@ import { execFile } from 'node:child_process';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { driverContext } from '../../drivers/driver';
-import { openVolumeDrivers } from '../../drivers/volume';
-import type { VolumeDriver, VolumeDriverName, VolumeObserved, VolumeSpec } from '../../drivers/volume';
-import { until } from '../support/runtime';
-import { loopDevices, snapshot } from '../support/volume_snapshot';
-import { fingerprintOf } from '../conformance/child';
-import type { Recipe } from '../conformance/child';
-import { describeResourceDriver } from '../conformance/resource_driver';
-import type { ResourceFixture } from '../conformance/resource_driver';
+import { driverContext } from '../../../core/driver';
+import { openVolumeDrivers } from '../../../drivers/volume';
+import type { VolumeDriver, VolumeDriverName, VolumeObserved, VolumeSpec } from '../../../drivers/volume';
+import { until } from '../../support/builds/runtime';
+import { loopDevices, snapshot } from '../../support/deployments/volume_snapshot';
+import { fingerprintOf } from '../../conformance/child';
+import type { Recipe } from '../../conformance/child';
+import { describeResourceDriver } from '../../conformance/resource_driver';
+import type { ResourceFixture } from '../../conformance/resource_driver';
 
 // A GB of these tests: images stay small.
 const sizeUnitBytes = 2 ** 20;

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/nameserver/embedded agents/nameserver.ts */
+/** @tier heavy @quarter 4 @covers engines/dns server/agents/nameserver.ts */
 // `npm start` with two processes that answer DNS questions: both serve every change, and bad days change nothing.
 import * as dgram from 'node:dgram';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as packet from 'dns-packet';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually } from '../support/deploy';
-import { addressIn, queryOver, damagedQuestion, occupy } from '../support/dns_hostile';
-import { startDnsParent, type DnsParent } from '../support/dns_parent';
-import { freePort } from '../support/free_port';
-import { processesWith, signalAll, type ProcessRow } from '../support/processes';
-import { endPrograms, startProgram, type Program } from '../support/program';
+import { eventually } from '../../support/deployments/deploy';
+import { addressIn, queryOver, damagedQuestion, occupy } from '../../support/dns/dns_hostile';
+import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
+import { freePort } from '../../support/processes/free_port';
+import { processesWith, signalAll, type ProcessRow } from '../../support/processes/processes';
+import { endPrograms, startProgram, type Program } from '../../support/processes/program';
 
 jest.setTimeout(180_000);
 
@@ -69,7 +69,7 @@ async function metric(): Promise<string | undefined> {
 }
 
 async function doctor(): Promise<{ status: string; detail: string }> {
-  const command = startProgram(settings, { entry: 'cli/main.ts', words: ['doctor', '--json'] });
+  const command = startProgram(settings, { entry: 'server/operator/main.ts', words: ['doctor', '--json'] });
   await command.ended;
   const rows = (JSON.parse(command.out()) as { data: { check: string; status: string; detail: string }[] }).data;
   const { status, detail } = rows.find(({ check }) => check === 'name server') as (typeof rows)[number];

@@ -1,11 +1,11 @@
-/** @tier heavy @quarter 4 @covers drivers/nameserver/powerdns */
+/** @tier heavy @quarter 4 @covers drivers/powerdns */
 // DNS zones over the API, with PowerDNS as the name server.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { startDnsParent, type DnsParent } from '../support/dns_parent';
-import { freePort } from '../support/free_port';
-import { hasPowerdns, startPowerdns, type Powerdns } from '../support/powerdns';
-import { startService, type Answer, type TestService } from '../support/service';
+import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
+import { freePort } from '../../support/processes/free_port';
+import { hasPowerdns, startPowerdns, type Powerdns } from '../../support/dns/powerdns';
+import { startService, type Answer, type TestService } from '../../support/service';
 
 const run = promisify(execFile);
 const described = hasPowerdns ? describe : describe.skip;

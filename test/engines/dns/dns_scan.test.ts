@@ -1,10 +1,10 @@
-/** @tier heavy @quarter 2 @covers models/dns_zone */
+/** @tier heavy @quarter 2 @covers models/dns/dns_zone */
 // Taking over a domain: its present name server is asked for a transfer, and where it refuses, for common names.
-import { startDnsParent, type DnsParent } from '../support/dns_parent';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { freePort } from '../support/free_port';
-import { startPowerdns, type Powerdns } from '../support/powerdns';
-import { startService, type Answer, type TestService } from '../support/service';
+import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
+import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
+import { freePort } from '../../support/processes/free_port';
+import { startPowerdns, type Powerdns } from '../../support/dns/powerdns';
+import { startService, type Answer, type TestService } from '../../support/service';
 
 jest.setTimeout(60_000);
 

@@ -1,13 +1,13 @@
-/** @tier heavy @quarter 2 @covers drivers/nameserver/embedded */
+/** @tier heavy @quarter 2 @covers engines/dns */
 // Transfers to secondaries: BIND and NSD take signed zones with TSIG, follow NOTIFY, and what they answer validates.
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { delegationSigner, type SigningKey } from '../../core/dnssec';
-import { driverContext } from '../../drivers/driver';
-import type { ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../drivers/nameserver/embedded/driver';
+import { delegationSigner, type SigningKey } from '../../../core/protocols/dnssec';
+import { driverContext } from '../../../core/driver';
+import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
 import {
   ask,
   hasDnsPrograms,
@@ -16,8 +16,8 @@ import {
   startNsdSecondary,
   startUnbound,
   type Program,
-} from '../support/dns_programs';
-import { freePort } from '../support/free_port';
+} from '../../support/dns/dns_programs';
+import { freePort } from '../../support/processes/free_port';
 
 jest.setTimeout(120_000);
 const described = hasDnsPrograms ? describe : describe.skip;

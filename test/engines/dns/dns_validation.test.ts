@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/nameserver/embedded core/dnssec */
+/** @tier heavy @quarter 3 @covers engines/dns core/protocols/dnssec */
 // A signed zone judged by resolvers that we did not write: unbound and BIND with a trust anchor, and delv. Every kind
 // of answer is secure, and bogus once one bit of a signature is flipped on the way.
 import { createSocket, type Socket } from 'node:dgram';
@@ -6,12 +6,19 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { delegationSigner, type SigningKey } from '../../core/dnssec';
-import { driverContext } from '../../drivers/driver';
-import type { ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../drivers/nameserver/embedded/driver';
-import { ask, hasDnsPrograms, run, startBindResolver, startUnbound, type Program } from '../support/dns_programs';
-import { freePort } from '../support/free_port';
+import { delegationSigner, type SigningKey } from '../../../core/protocols/dnssec';
+import { driverContext } from '../../../core/driver';
+import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
+import {
+  ask,
+  hasDnsPrograms,
+  run,
+  startBindResolver,
+  startUnbound,
+  type Program,
+} from '../../support/dns/dns_programs';
+import { freePort } from '../../support/processes/free_port';
 
 jest.setTimeout(120_000);
 const described = hasDnsPrograms ? describe : describe.skip;

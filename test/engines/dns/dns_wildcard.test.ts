@@ -1,12 +1,12 @@
-/** @tier heavy @quarter 3 @covers drivers/certificates jobs/certificate.ts */
+/** @tier heavy @quarter 3 @covers drivers/certificates jobs/domains/certificate.ts */
 // Certificates of wildcards by DNS-01 through the zone of the project: ordered of pebble, which asks our name server.
 import { X509Certificate } from 'node:crypto';
-import { findServedCertificate } from '../../models/certificate';
-import { startDnsParent, type DnsParent } from '../support/dns_parent';
-import { domainsPath } from '../support/domains';
-import { freePort } from '../support/free_port';
-import { hasPebble, openPebble, type Pebble } from '../support/pebble';
-import { startService, type Answer, type TestService } from '../support/service';
+import { findServedCertificate } from '../../../models/domains/certificate';
+import { startDnsParent, type DnsParent } from '../../support/dns/dns_parent';
+import { domainsPath } from '../../support/dns/domains';
+import { freePort } from '../../support/processes/free_port';
+import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
+import { startService, type Answer, type TestService } from '../../support/service';
 
 const described = hasPebble ? describe : describe.skip;
 jest.setTimeout(60_000);

@@ -1,4 +1,4 @@
-/** @tier both @quarter 1 @covers drivers/nameserver */
+/** @tier both @quarter 1 @covers engines/dns/nameserver */
 // Name servers by the rules of all drivers: the embedded one, and PowerDNS of Debian. Killed at every step.
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -8,14 +8,14 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { SigningKey } from '../../core/dnssec';
-import { driverContext, type Desired } from '../../drivers/driver';
-import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
-import { openPowerdns } from '../../drivers/nameserver/powerdns/driver';
-import { describeResourceDriver, type ResourceFixture } from '../conformance/resource_driver';
-import { isHeavyRun } from '../support/kills';
-import { openFiles } from '../support/nameservers';
-import { hasPowerdns, startPowerdns, type Powerdns } from '../support/powerdns';
+import type { SigningKey } from '../../../core/protocols/dnssec';
+import { driverContext, type Desired } from '../../../core/driver';
+import type { NameserverDriver, ZoneObserved, ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
+import { openPowerdns } from '../../../drivers/powerdns/driver';
+import { describeResourceDriver, type ResourceFixture } from '../../conformance/resource_driver';
+import { isHeavyRun } from '../../support/processes/kills';
+import { openFiles } from '../../support/dns/nameservers';
+import { hasPowerdns, startPowerdns, type Powerdns } from '../../support/dns/powerdns';
 
 const run = promisify(execFile);
 
@@ -81,7 +81,7 @@ describeResourceDriver<ZoneSpec, ZoneObserved>('embedded', async () => {
   const fixture: ResourceFixture<ZoneSpec, ZoneObserved> = {
     ...usual,
     driver: openFiles({ directory }),
-    recipe: { module: 'test/support/nameservers', factory: 'openFiles', options: { directory } },
+    recipe: { module: 'test/support/dns/nameservers', factory: 'openFiles', options: { directory } },
     async snapshot() {
       const files = readdirSync(directory).filter((name) => name.endsWith('.json'));
       return Object.fromEntries(files.sort().map((name) => [name, readFileSync(path.join(directory, name), 'utf8')]));
@@ -137,7 +137,7 @@ async function makePowerdnsFixture(): Promise<ResourceFixture<ZoneSpec, ZoneObse
   return {
     ...usual,
     driver: openPowerdns(options),
-    recipe: { module: 'drivers/nameserver/powerdns/driver', factory: 'openPowerdns', options },
+    recipe: { module: 'drivers/powerdns/driver', factory: 'openPowerdns', options },
     async snapshot() {
       const zones = await server.call('GET', '/zones');
       const whole = zones.map(({ id }: { id: string }) => server.call('GET', `/zones/${id}`));

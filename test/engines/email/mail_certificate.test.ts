@@ -1,15 +1,15 @@
-/** @tier heavy @quarter 1 @covers agents/mail_certificate.ts drivers/certificates */
+/** @tier heavy @quarter 1 @covers server/agents/mail/mail_certificate.ts drivers/certificates */
 // The certificate of the mail server: ordered of pebble for SMTP_HOST, or files that an operator replaces.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { connect, type PeerCertificate } from 'node:tls';
-import { issueServerCertificate, newAuthority, type KeyedCertificate } from '../../drivers/certificates/authority';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { freePort } from '../support/free_port';
-import { eventually, SMTP_HOST } from '../support/mail';
-import { hasPebble, openPebble, type Pebble } from '../support/pebble';
-import { startService, type TestService } from '../support/service';
+import { issueServerCertificate, newAuthority, type KeyedCertificate } from '../../../drivers/certificates/authority';
+import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
+import { freePort } from '../../support/processes/free_port';
+import { eventually, SMTP_HOST } from '../../support/email/mail';
+import { hasPebble, openPebble, type Pebble } from '../../support/ingress/pebble';
+import { startService, type TestService } from '../../support/service';
 
 jest.setTimeout(120_000);
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/mail agents/mail.ts */
+/** @tier heavy @quarter 4 @covers engines/mail server/agents/mail/mail.ts */
 // Mail straight to the servers of its recipients, from submission on: found by MX, judged as receivers do.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,12 +6,12 @@ import { createServer, type Server } from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createTransport } from 'nodemailer';
-import { issueServerCertificate, newAuthority } from '../../drivers/certificates/authority';
-import { startDnsServer, type DnsServer } from '../support/dns_server';
-import { freePort } from '../support/free_port';
-import { eventually, openMailBench, type Instruction, type MailBench } from '../support/mail';
-import { startMailReceiver, type MailReceiver } from '../support/mail_receiver';
-import { judgeByOpendkim } from '../support/opendkim';
+import { issueServerCertificate, newAuthority } from '../../../drivers/certificates/authority';
+import { startDnsServer, type DnsServer } from '../../support/dns/dns_server';
+import { freePort } from '../../support/processes/free_port';
+import { eventually, openMailBench, type Instruction, type MailBench } from '../../support/email/mail';
+import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
+import { judgeByOpendkim } from '../../support/email/opendkim';
 
 jest.setTimeout(120_000);
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/mail agents/mail.ts agents/mail_loop.ts */
+/** @tier heavy @quarter 3 @covers engines/mail server/agents/mail/mail.ts server/agents/mail/mail_loop.ts */
 // Mail under SIGKILL, and from clients of others.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -6,10 +6,10 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createTransport } from 'nodemailer';
-import { freePort } from '../support/free_port';
-import { eventually, openMailBench, type MailBench } from '../support/mail';
-import { startMailReceiver, type MailReceiver } from '../support/mail_receiver';
-import { endPrograms, startProgram, type Program } from '../support/program';
+import { freePort } from '../../support/processes/free_port';
+import { eventually, openMailBench, type MailBench } from '../../support/email/mail';
+import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
+import { endPrograms, startProgram, type Program } from '../../support/processes/program';
 
 jest.setTimeout(240_000);
 

@@ -1,10 +1,10 @@
-/** @tier heavy @quarter 4 @covers drivers/mail agents/mail_loop.ts */
+/** @tier heavy @quarter 4 @covers engines/mail server/agents/mail/mail_loop.ts */
 // Postfix of Debian as the smarthost: what the platform hands over, and what comes back from it.
 import { createTransport } from 'nodemailer';
-import { freePort } from '../support/free_port';
-import { eventually, openMailBench, type MailBench } from '../support/mail';
-import { startMailReceiver, type MailReceiver } from '../support/mail_receiver';
-import { hasPostfix, startPostfix, type Postfix } from '../../bench/postfix';
+import { freePort } from '../../support/processes/free_port';
+import { eventually, openMailBench, type MailBench } from '../../support/email/mail';
+import { startMailReceiver, type MailReceiver } from '../../support/email/mail_receiver';
+import { hasPostfix, startPostfix, type Postfix } from '../../../tools/bench/email/postfix';
 
 jest.setTimeout(120_000);
 

@@ -1,14 +1,14 @@
-/** @tier heavy @quarter 1 @covers drivers/object_storage/embedded models/bucket_object */
+/** @tier heavy @quarter 1 @covers engines/object_storage models/object_storage/bucket_object */
 // A service that is killed while versions are written and locked: each lock that was acknowledged holds afterwards, and
 // no version is there without the retention that its bucket gives it.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { createTestDatabase, type TestDatabase } from '../support/database';
-import { freePort } from '../support/free_port';
-import { endPrograms, startProgram } from '../support/program';
-import { codeOf } from '../support/s3';
+import { createTestDatabase, type TestDatabase } from '../../support/databases/database';
+import { freePort } from '../../support/processes/free_port';
+import { endPrograms, startProgram } from '../../support/processes/program';
+import { codeOf } from '../../support/object_storage/s3';
 
 const ROUNDS = 3;
 const WRITERS = 4;

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 1 @covers drivers/object_storage models/bucket_object */
+/** @tier heavy @quarter 1 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // Programs of others against the S3 endpoint: s3cmd, rclone, the command line of AWS, curl, restic; forms of browsers,
 // and chunks that are not as they were signed.
 import { execFile, spawnSync } from 'node:child_process';
@@ -7,8 +7,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { amzDate, hmac, scopeText, signingKey } from '../../core/sigv4';
-import { startS3, type S3Service } from '../support/s3';
+import { amzDate, hmac, scopeText, signingKey } from '../../../core/protocols/sigv4';
+import { startS3, type S3Service } from '../../support/object_storage/s3';
 
 const run = promisify(execFile);
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers drivers/object_storage models/bucket_object */
+/** @tier heavy @quarter 4 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // A full disk, a database that goes away, every length of a key, and objects larger than memory.
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import * as s3 from '@aws-sdk/client-s3';
-import { UNSIGNED_PAYLOAD, signedHeaders } from '../../core/sigv4';
-import { createTestDatabase, type TestDatabase } from '../support/database';
-import { freePort } from '../support/free_port';
-import { eventually } from '../support/mail';
-import { endPrograms, startProgram } from '../support/program';
-import { codeOf, startS3, type S3Service } from '../support/s3';
+import { UNSIGNED_PAYLOAD, signedHeaders } from '../../../core/protocols/sigv4';
+import { createTestDatabase, type TestDatabase } from '../../support/databases/database';
+import { freePort } from '../../support/processes/free_port';
+import { eventually } from '../../support/email/mail';
+import { endPrograms, startProgram } from '../../support/processes/program';
+import { codeOf, startS3, type S3Service } from '../../support/object_storage/s3';
 
 const MIB = 2 ** 20;
 

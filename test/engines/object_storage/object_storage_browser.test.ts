@@ -1,12 +1,12 @@
-/** @tier heavy @quarter 1 @covers drivers/object_storage/embedded models/bucket_object */
+/** @tier heavy @quarter 1 @covers engines/object_storage models/object_storage/bucket_object */
 // A page in a real browser that uploads a file with a presigned form, across origins, and what its origin may not do.
 import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { amzDate, hmac, scopeText, signingKey } from '../../core/sigv4';
-import { eventually } from '../support/mail';
-import { startS3, type S3Service } from '../support/s3';
+import { amzDate, hmac, scopeText, signingKey } from '../../../core/protocols/sigv4';
+import { eventually } from '../../support/email/mail';
+import { startS3, type S3Service } from '../../support/object_storage/s3';
 
 interface Page {
   goto(url: string): Promise<unknown>;
@@ -17,7 +17,7 @@ interface Browser {
   close(): Promise<void>;
 }
 
-const PLAYWRIGHT = path.resolve(__dirname, '../../tools/node_modules/playwright-core');
+const PLAYWRIGHT = path.resolve(__dirname, '../../../tools/development/node_modules/playwright-core');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const isMissing = ![PLAYWRIGHT, CHROMIUM].every((file) => existsSync(file));
 

@@ -1,17 +1,17 @@
-/** @tier both @quarter 1 @covers drivers/object_storage */
+/** @tier both @quarter 1 @covers engines/object_storage/object_storage */
 // Engines of object storage by the rules of all drivers: the embedded one, and a Ceph RADOS Gateway. Killed at every
 // step.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { driverContext, type Desired } from '../../drivers/driver';
-import type { AccessKeySpec, BucketObserved, BucketSpec } from '../../drivers/object_storage';
-import { bucketDirectories } from '../../drivers/object_storage/embedded/directories';
-import { openRgwApi, type RgwApi } from '../../drivers/object_storage/rgw/api';
-import { openRgwBuckets, openRgwKeys } from '../../drivers/object_storage/rgw/driver';
-import { describeResourceDriver, type ResourceFixture } from '../conformance/resource_driver';
-import { hasCeph, startCeph, type Ceph } from '../support/ceph';
-import { isHeavyRun } from '../support/kills';
+import { driverContext, type Desired } from '../../../core/driver';
+import type { AccessKeySpec, BucketObserved, BucketSpec } from '../../../engines/object_storage/object_storage';
+import { bucketDirectories } from '../../../engines/object_storage/files/directories';
+import { openRgwApi, type RgwApi } from '../../../drivers/rgw/api';
+import { openRgwBuckets, openRgwKeys } from '../../../drivers/rgw/driver';
+import { describeResourceDriver, type ResourceFixture } from '../../conformance/resource_driver';
+import { hasCeph, startCeph, type Ceph } from '../../support/object_storage/ceph';
+import { isHeavyRun } from '../../support/processes/kills';
 
 type BucketFixture = ResourceFixture<BucketSpec, BucketObserved>;
 
@@ -65,7 +65,7 @@ describeResourceDriver<BucketSpec, BucketObserved>('embedded', async (): Promise
   const at = (...names: string[]): string => path.join(directory, ...names);
   return {
     driver: bucketDirectories(directory),
-    recipe: { module: 'drivers/object_storage/embedded/directories', factory: 'bucketDirectories', options: directory },
+    recipe: { module: 'engines/object_storage/files/directories', factory: 'bucketDirectories', options: directory },
     ...{ spec: SPEC, changed: CHANGED, specOf },
     async snapshot() {
       const files = readdirSync(directory, { recursive: true }) as string[];
@@ -134,7 +134,7 @@ described(`a RADOS Gateway (${needs})`, () => {
     };
     return {
       driver: openRgwBuckets(ceph.options),
-      recipe: { module: 'drivers/object_storage/rgw/driver', factory: 'openRgwBuckets', options: ceph.options },
+      recipe: { module: 'drivers/rgw/driver', factory: 'openRgwBuckets', options: ceph.options },
       ...{ spec: SPEC, changed: CHANGED, specOf, kills: { sample: 5, random: 1 } },
       async snapshot() {
         const names = (await api.admin<string[]>('GET', 'bucket', {}, ctx())) ?? [];
@@ -190,7 +190,7 @@ described(`a RADOS Gateway (${needs})`, () => {
     const specOfKey = (spec: AccessKeySpec, id: string): AccessKeySpec => ({ ...spec, access_key_id: accessKeyOf(id) });
     return {
       driver: openRgwKeys(ceph.options),
-      recipe: { module: 'drivers/object_storage/rgw/driver', factory: 'openRgwKeys', options: ceph.options },
+      recipe: { module: 'drivers/rgw/driver', factory: 'openRgwKeys', options: ceph.options },
       spec: { access_key_id: '', secret: 'one', enabled: true },
       changed: { access_key_id: '', secret: 'two', enabled: false },
       specOf: specOfKey,

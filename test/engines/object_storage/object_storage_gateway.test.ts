@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/object_storage/rgw */
+/** @tier heavy @quarter 2 @covers drivers/rgw */
 // A platform whose buckets are in a RADOS Gateway, beside one with the embedded endpoint: the API does the same with
 // both, and a few hundred requests over S3 are answered alike.
 import { randomBytes } from 'node:crypto';
@@ -6,17 +6,17 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { probeBackupStore } from '../../drivers/backup_store/probe';
-import { driverContext } from '../../drivers/driver';
-import { openRgwApi } from '../../drivers/object_storage/rgw/api';
-import { openStoreTrial } from '../support/backup_store';
-import { hasCeph, startCeph, type Ceph } from '../support/ceph';
-import { hasEngine } from '../support/database_hall';
-import { eventually } from '../support/mail';
-import { codeOf, startS3, type S3Service } from '../support/s3';
-import { tell, type Side, type Step, type Told } from '../support/s3_dialogue';
-import { dialogue } from '../support/s3_requests';
-import { restoreMariadbElsewhere } from '../support/stored_mariadb';
+import { probeBackupStore } from '../../../drivers/backup_store/probe';
+import { driverContext } from '../../../core/driver';
+import { openRgwApi } from '../../../drivers/rgw/api';
+import { openStoreTrial } from '../../support/databases/backup_store';
+import { hasCeph, startCeph, type Ceph } from '../../support/object_storage/ceph';
+import { hasEngine } from '../../support/databases/database_hall';
+import { eventually } from '../../support/email/mail';
+import { codeOf, startS3, type S3Service } from '../../support/object_storage/s3';
+import { tell, type Side, type Step, type Told } from '../../support/object_storage/s3_dialogue';
+import { dialogue } from '../../support/object_storage/s3_requests';
+import { restoreMariadbElsewhere } from '../../support/databases/stored_mariadb';
 
 jest.setTimeout(180_000);
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/object_storage models/bucket_object */
+/** @tier heavy @quarter 2 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // A service that is killed while clients write: what was acknowledged is there and whole, usage is exact, and of what
 // was not acknowledged no file stays.
 import { createHash, randomBytes } from 'node:crypto';
@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
 import pg from 'pg';
-import { removeOrphans } from '../../agents/object_storage';
-import { openControlDatabase } from '../../db/control_database';
-import { openBlobStore } from '../../drivers/object_storage/embedded/blobs';
-import { createTestDatabase, type TestDatabase } from '../support/database';
-import { freePort } from '../support/free_port';
-import { endPrograms, startProgram } from '../support/program';
+import { removeOrphans } from '../../../server/agents/object_storage';
+import { openControlDatabase } from '../../../db/control_database';
+import { openBlobStore } from '../../../engines/object_storage/files/blobs';
+import { createTestDatabase, type TestDatabase } from '../../support/databases/database';
+import { freePort } from '../../support/processes/free_port';
+import { endPrograms, startProgram } from '../../support/processes/program';
 
 /** The sweep reads no content. */
 const NO_SEALS = { seal: () => '', open: () => '' };

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/object_storage models/bucket_object */
+/** @tier heavy @quarter 2 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // SIGKILL within one PUT, one completion of an upload, one DELETE (of an object, of a version, of several keys at once)
 // and one pass of the lifecycle, at continuations of each. What was acknowledged stays, the rest is there as a whole or
 // not at all, usage is exact, and the sweep leaves no file without a row and no row without a file.
@@ -7,13 +7,13 @@ import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { removeOrphans } from '../../agents/object_storage';
-import { EMPTY_SHA256, signedHeaders } from '../../core/sigv4';
-import { named } from '../../db/statement';
-import { openBlobStore } from '../../drivers/object_storage/embedded/blobs';
-import { freePort } from '../support/free_port';
-import { startS3, type S3Service } from '../support/s3';
-import { killsAll } from '../support/kills';
+import { removeOrphans } from '../../../server/agents/object_storage';
+import { EMPTY_SHA256, signedHeaders } from '../../../core/protocols/sigv4';
+import { named } from '../../../db/statement';
+import { openBlobStore } from '../../../engines/object_storage/files/blobs';
+import { freePort } from '../../support/processes/free_port';
+import { startS3, type S3Service } from '../../support/object_storage/s3';
+import { killsAll } from '../../support/processes/kills';
 
 /** Of each step; CONFORMANCE_KILLS=all kills at every one. */
 const KILLS = 6;
@@ -52,7 +52,10 @@ async function run(bucketId: string, step: Step, killAt: number): Promise<number
     ...{ bucketId, killAt, step: { ...step, headers } },
     config: { ...config, s3Port: port, s3Listen: ['127.0.0.1'], databaseUrl },
   };
-  const child = spawn(process.execPath, [path.join(__dirname, '../support/s3_killed_child.js'), JSON.stringify(given)]);
+  const child = spawn(process.execPath, [
+    path.join(__dirname, '../../support/object_storage/s3_killed_child.js'),
+    JSON.stringify(given),
+  ]);
   let [out, err] = ['', ''];
   child.stdout.on('data', (text) => (out += String(text)));
   child.stderr.on('data', (text) => (err += String(text)));

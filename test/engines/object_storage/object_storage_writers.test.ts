@@ -1,13 +1,13 @@
-/** @tier heavy @quarter 3 @covers drivers/object_storage models/bucket_object */
+/** @tier heavy @quarter 3 @covers engines/object_storage/object_storage models/object_storage/bucket_object */
 // Many writers of one bucket at once, and clients that go away in the middle of what they write.
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { UNSIGNED_PAYLOAD, signedHeaders } from '../../core/sigv4';
-import { eventually } from '../support/mail';
-import { codeOf, startS3, type S3Service } from '../support/s3';
+import { UNSIGNED_PAYLOAD, signedHeaders } from '../../../core/protocols/sigv4';
+import { eventually } from '../../support/email/mail';
+import { codeOf, startS3, type S3Service } from '../../support/object_storage/s3';
 
 jest.setTimeout(120_000);
 

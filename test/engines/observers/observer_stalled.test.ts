@@ -1,14 +1,14 @@
-/** @tier heavy @quarter 1 @covers agents/check_loop.ts agents/observers.ts */
+/** @tier heavy @quarter 1 @covers server/agents/observers/check_loop.ts server/agents/observers/observers.ts */
 // A worker that stands still for longer than its checks may take, and goes on: what it missed is its own fault, not
 // that of every target.
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startTarget, type Target } from '../support/breakable_target';
-import { startObserverWorker } from '../support/observer_processes';
-import { observersOf } from '../support/observers';
-import { kill } from '../support/processes';
-import { until } from '../support/receivers';
-import { startService, type TestService } from '../support/service';
+import { startTarget, type Target } from '../../support/deployments/breakable_target';
+import { startObserverWorker } from '../../support/observers/observer_processes';
+import { observersOf } from '../../support/observers/observers';
+import { kill } from '../../support/processes/processes';
+import { until } from '../../support/email/receivers';
+import { startService, type TestService } from '../../support/service';
 
 const COUNT = 40;
 const TIMEOUT_SECONDS = 3;

@@ -1,17 +1,17 @@
-/** @tier heavy @quarter 2 @covers agents/check_loop.ts agents/check_store.ts agents/observers.ts */
+/** @tier heavy @quarter 2 @covers server/agents/observers */
 // Workers that are killed in the middle of a storm: every target fails at once, then every one recovers. Incidents and
 // messages are counted to the last one.
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { makeAuthority } from '../support/authority';
-import { startTarget, type Target } from '../support/breakable_target';
-import { startObserverWorker } from '../support/observer_processes';
-import { observersOf, type Observers } from '../support/observers';
-import { kill } from '../support/processes';
-import { startReceiver, until, type Receiver } from '../support/receivers';
-import { startService, type TestService } from '../support/service';
+import { makeAuthority } from '../../support/databases/authority';
+import { startTarget, type Target } from '../../support/deployments/breakable_target';
+import { startObserverWorker } from '../../support/observers/observer_processes';
+import { observersOf, type Observers } from '../../support/observers/observers';
+import { kill } from '../../support/processes/processes';
+import { startReceiver, until, type Receiver } from '../../support/email/receivers';
+import { startService, type TestService } from '../../support/service';
 
 const COUNT = 80;
 

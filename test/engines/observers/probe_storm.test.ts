@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 4 @covers agents/probe.ts agents/probe_store.ts server/probe.ts */
+/** @tier heavy @quarter 4 @covers server/agents/observers server/probe.ts */
 // Two regions over real processes: a worker here and a probe elsewhere, which is killed in the middle of a storm.
 // Incidents and messages are counted to the last one. Then it stays away, which is no outage of what it checked.
 // Workers that are killed: observer_storm.test.ts.
@@ -6,14 +6,14 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createProbe } from '../../models/probe';
-import { makeAuthority } from '../support/authority';
-import { startTarget, type Target } from '../support/breakable_target';
-import { startObserverWorker, startProbeProcess } from '../support/observer_processes';
-import { observersOf } from '../support/observers';
-import { kill } from '../support/processes';
-import { startReceiver, until, type Receiver } from '../support/receivers';
-import { startService, type TestService } from '../support/service';
+import { createProbe } from '../../../models/observers/probe';
+import { makeAuthority } from '../../support/databases/authority';
+import { startTarget, type Target } from '../../support/deployments/breakable_target';
+import { startObserverWorker, startProbeProcess } from '../../support/observers/observer_processes';
+import { observersOf } from '../../support/observers/observers';
+import { kill } from '../../support/processes/processes';
+import { startReceiver, until, type Receiver } from '../../support/email/receivers';
+import { startService, type TestService } from '../../support/service';
 
 const COUNT = 40;
 

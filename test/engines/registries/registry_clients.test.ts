@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers drivers/registry models/registry */
+/** @tier heavy @quarter 2 @covers engines/registry/registry models/registries/registry */
 // The container registry as skopeo sees it, and killed while layers come in.
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -11,10 +11,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { startPlant, type Plant } from '../support/bad_days_program';
-import { eventually } from '../support/deploy';
-import { freePort } from '../support/free_port';
-import { startRegistryClient, type RegistryClient } from '../support/registry_client';
+import { startPlant, type Plant } from '../../support/processes/bad_days_program';
+import { eventually } from '../../support/deployments/deploy';
+import { freePort } from '../../support/processes/free_port';
+import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
 
 const run = promisify(execFile);
 

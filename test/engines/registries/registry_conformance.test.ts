@@ -1,15 +1,20 @@
-/** @tier heavy @quarter 3 @covers drivers/registry models/registry */
+/** @tier heavy @quarter 3 @covers engines/registry/registry models/registries/registry */
 // What holds for every engine of container registries: the embedded one, and Debian's docker-registry with our tokens.
 import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { configuredApplication, eventually, startDeployService, type DeployService } from '../support/deploy';
-import { hasDistribution, openDistribution, type Distribution } from '../support/distribution';
-import { freePort } from '../support/free_port';
-import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../support/images';
-import { startRegistryClient, type RegistryClient } from '../support/registry_client';
-import type { Answer } from '../support/service';
+import {
+  configuredApplication,
+  eventually,
+  startDeployService,
+  type DeployService,
+} from '../../support/deployments/deploy';
+import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
+import { freePort } from '../../support/processes/free_port';
+import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../support/builds/images';
+import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
+import type { Answer } from '../../support/service';
 
 const ENGINES = ['embedded', ...(hasDistribution ? ['distribution'] : [])] as const;
 const runsImages = hasStaticBusybox() ? test : test.skip;
@@ -209,7 +214,7 @@ describe.each(ENGINES)('the registry engine %s', (engine) => {
 
   if (engine !== 'distribution') return;
 
-  // Of the embedded one: test/engines/dockerfile.test.ts.
+  // Of the embedded one: test/engines/deployments/dockerfile.test.ts.
   buildsImages(
     'the image of a Dockerfile is pushed to it, and runs from there',
     async () => {

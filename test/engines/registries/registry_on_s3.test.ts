@@ -1,13 +1,13 @@
-/** @tier heavy @quarter 4 @covers drivers/registry drivers/object_storage */
+/** @tier heavy @quarter 4 @covers engines/registry/registry engines/object_storage/object_storage */
 // Debian's docker-registry as the engine of container registries, with its layers in our own object storage.
 import { createHash, randomBytes } from 'node:crypto';
 import path from 'node:path';
 import * as s3 from '@aws-sdk/client-s3';
-import { eventually } from '../support/deploy';
-import { hasDistribution, openDistribution, type Distribution } from '../support/distribution';
-import { freePort } from '../support/free_port';
-import { startRegistryClient } from '../support/registry_client';
-import { startS3, type S3Service } from '../support/s3';
+import { eventually } from '../../support/deployments/deploy';
+import { hasDistribution, openDistribution, type Distribution } from '../../support/registries/distribution';
+import { freePort } from '../../support/processes/free_port';
+import { startRegistryClient } from '../../support/registries/registry_client';
+import { startS3, type S3Service } from '../../support/object_storage/s3';
 
 const describeOnS3 = hasDistribution ? describe : describe.skip;
 

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/registry models/registry */
+/** @tier heavy @quarter 3 @covers engines/registry/registry models/registries/registry */
 // SIGKILL within one push of a layer, one end of an upload in chunks, one push of a tag, one deletion and one garbage
 // collection of the embedded registry, at continuations of each. What was acknowledged stays, the rest is there as a
 // whole or not at all, the counts are exact, and the sweep leaves no file without a row.
@@ -6,15 +6,15 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { openUploadFiles } from '../../drivers/registry/embedded/uploads';
-import { openBlobFiles } from '../../drivers/registry/embedded/blob_files';
-import { registryContent } from '../../models/registry/content';
-import { unusedDigests } from '../../models/registry/collect';
-import { freePort } from '../support/free_port';
-import { sha256 } from '../support/images';
-import { startRegistryClient, type RegistryClient } from '../support/registry_client';
-import { startService, type TestService } from '../support/service';
-import { killsAll } from '../support/kills';
+import { openUploadFiles } from '../../../engines/registry/uploads';
+import { openBlobFiles } from '../../../engines/registry/blob_files';
+import { registryContent } from '../../../models/registries/registry/content';
+import { unusedDigests } from '../../../models/registries/registry/collect';
+import { freePort } from '../../support/processes/free_port';
+import { sha256 } from '../../support/builds/images';
+import { startRegistryClient, type RegistryClient } from '../../support/registries/registry_client';
+import { startService, type TestService } from '../../support/service';
+import { killsAll } from '../../support/processes/kills';
 
 /** Of each step; CONFORMANCE_KILLS=all kills at every one. */
 const KILLS = 10;
@@ -71,7 +71,7 @@ async function run(step: Step['step'], killAt: number): Promise<{ acknowledged: 
     ...{ killAt, step: await stepOf(step) },
     config: { ...config, registryPort: await freePort(), databaseUrl },
   };
-  const program = path.join(__dirname, '../support/registry_killed_child.js');
+  const program = path.join(__dirname, '../../support/registries/registry_killed_child.js');
   const child = spawn(process.execPath, [program, JSON.stringify(given)]);
   let [out, err] = ['', ''];
   child.stdout.on('data', (text) => (out += String(text)));

@@ -1,9 +1,9 @@
 /** @tier heavy @quarter 3 @covers drivers/git_provider drivers/source */
 // The token of a Git provider, and secrets that come of it: in nothing that the service prints or leaves on disk.
 import { execFileSync } from 'node:child_process';
-import { startPlant, type Plant } from '../support/bad_days_program';
-import { eventually } from '../support/deploy';
-import { startGitPeer, type GitPeer } from '../support/git_peer';
+import { startPlant, type Plant } from '../../support/processes/bad_days_program';
+import { eventually } from '../../support/deployments/deploy';
+import { startGitPeer, type GitPeer } from '../../support/git/git_peer';
 
 const TOKEN = 'token-that-no-log-may-hold';
 

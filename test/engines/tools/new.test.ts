@@ -1,11 +1,12 @@
-/** @tier heavy @quarter 1 @covers scripts/new scripts/new.mjs */
+/** @tier heavy @quarter 1 @covers tools/scripts/new tools/scripts/new.mjs */
 // npm run new: in a copy of the project, what it writes is compiled, started and called, and nothing else changes.
 import { spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { createEmptyDatabase, type TestDatabase } from '../support/database';
-import { followPage, pageCommands } from '../support/adding_a_kind_page';
-import { copyProject, hasTools, ROOT, type GeneratedProject, type Outcome } from '../support/generated_project';
+import { createEmptyDatabase, type TestDatabase } from '../../support/databases/database';
+import { followPage, pageCommands } from '../../support/runner/adding_a_kind_page';
+import { copyProject, hasTools, ROOT } from '../../support/runner/generated_project';
+import type { GeneratedProject, Outcome } from '../../support/runner/generated_project';
 
 let project: GeneratedProject;
 let copy = '';
@@ -37,7 +38,7 @@ beforeAll(() => {
   followPage(copy);
   if (!hasTools) return;
   project.linkTools();
-  expect(run('scripts/codegen.mjs')).toMatchObject({ status: 0 });
+  expect(run('tools/scripts/codegen.mjs')).toMatchObject({ status: 0 });
 });
 
 afterAll(() => project.remove());
@@ -48,7 +49,13 @@ test('it writes the five files of a kind and changes no other, the generated typ
   const migration = Object.keys(after).find((name) => /^migrations\/\d{4}_widgets\.ts$/.test(name));
   const written = Object.keys(after).filter((name) => !(name in before));
   expect(written.sort()).toEqual(
-    [migration, 'models/widget.ts', 'resolvers/widget.ts', 'schema/widget.graphql', 'test/widget.test.ts'].sort(),
+    [
+      migration,
+      'models/volumes/widget.ts',
+      'resolvers/volumes/widget.ts',
+      'schema/volumes/widget.graphql',
+      'test/volumes/widget.test.ts',
+    ].sort(),
   );
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
   expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);
@@ -59,10 +66,10 @@ test('with --parent it writes the five files of a child, in the group of its par
   const written = Object.keys(contents()).filter((name) => !(name in between) && /widget_part/.test(name));
   expect(written.map((name) => name.replace(/\d{4}/, 'NNNN')).sort()).toEqual([
     'migrations/NNNN_widget_parts.ts',
-    'models/widget_part.ts',
-    'resolvers/widget_part.ts',
-    'schema/widget_part.graphql',
-    'test/widget_part.test.ts',
+    'models/volumes/widget_part.ts',
+    'resolvers/volumes/widget_part.ts',
+    'schema/volumes/widget_part.graphql',
+    'test/volumes/widget_part.test.ts',
   ]);
 });
 
@@ -72,28 +79,28 @@ test('with --driver it writes a kind with a process and a log, and changes no ot
   const written = Object.keys(after).filter((name) => /engine_room(?!_pump)/.test(name) && !(name in before));
   expect(written.map((name) => name.replace(/\d{4}/, 'NNNN')).sort()).toEqual([
     'drivers/engine_room.ts',
-    'jobs/engine_room.ts',
+    'jobs/volumes/engine_room.ts',
     'migrations/NNNN_engine_rooms.ts',
-    'models/engine_room.ts',
-    'resolvers/engine_room.ts',
-    'schema/engine_room.graphql',
-    'test/engine_room.test.ts',
-    'test/engines/engine_room_conformance.test.ts',
+    'models/volumes/engine_room.ts',
+    'resolvers/volumes/engine_room.ts',
+    'schema/volumes/engine_room.graphql',
+    'test/engines/volumes/engine_room_conformance.test.ts',
+    'test/volumes/engine_room.test.ts',
   ]);
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
   expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);
 });
 
 test.each([
-  ['a parent that is no kind', ['gadget', '--parent', 'thing'], /no models\/thing\.ts/],
+  ['a parent that is no kind', ['gadget', '--parent', 'thing'], /no models\/<group>\/thing\.ts/],
   ['a parent that has no path of its own', ['gadget', '--parent', 'database_user'], /can be no parent/],
-  ['an existing kind', ['volume'], /exists already: schema\/volume\.graphql/],
+  ['an existing kind', ['volume'], /exists already: schema\/volumes\/volume\.graphql/],
   ['the kind that was just written', ['widget', '--group', 'Volumes'], /exists already/],
   ['a name in camel case', ['DnsZone'], /no name for a kind/],
   ['a name that leaves the folder', ['../widget'], /no name for a kind/],
   ['an unknown group', ['gadget', '--group', 'Gadgets'], /no group of core\/groups\.ts/],
   ['a kind whose group nobody can guess', ['gadget'], /give --group/],
-  ['a prefix that is taken', ['gadget', '--group', 'DNS', '--prefix', 'vol'], /taken by models\/volume\.ts/],
+  ['a prefix that is taken', ['gadget', '--group', 'DNS', '--prefix', 'vol'], /taken by models\/volumes\/volume\.ts/],
   ['a table that is taken', ['gadget', '--group', 'DNS', '--plural', 'volumes'], /already/],
   ['no name at all', [], /usage/],
 ])('it refuses %s and writes nothing', (_, words, complaint) => {
@@ -105,7 +112,7 @@ test.each([
 });
 
 (hasTools ? test : test.skip)(
-  'what it wrote type-checks (needs npm ci --prefix tools)',
+  'what it wrote type-checks (needs npm ci --prefix tools/development)',
   () => {
     const compiler = path.join(ROOT, 'node_modules/typescript/bin/tsc');
     // What was found of all other files is known from the last check of the sources.
@@ -119,11 +126,11 @@ test.each([
 test('the tests that it wrote pass but for those that say what to fill in', () => {
   const { status, output } = run(
     path.join(ROOT, 'node_modules/jest/bin/jest.js'),
-    'test/widget.test.ts',
-    'test/widget_part.test.ts',
-    'test/widget_gear.test.ts',
-    'test/engine_room.test.ts',
-    'test/engine_room_pump.test.ts',
+    'test/volumes/widget.test.ts',
+    'test/volumes/widget_part.test.ts',
+    'test/volumes/widget_gear.test.ts',
+    'test/volumes/engine_room.test.ts',
+    'test/volumes/engine_room_pump.test.ts',
     '--reporters',
     'default',
   );
@@ -149,7 +156,7 @@ describe('the service with the new kind', () => {
       INGRESS_PORT: '0',
       VOLUME_DRIVER: 'directory',
     };
-    service = spawn(process.execPath, ['--require', './test/support/typescript.js', 'server/main.ts'], {
+    service = spawn(process.execPath, ['--require', './test/support/runner/typescript.js', 'server/main.ts'], {
       cwd: copy,
       env,
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -4,15 +4,15 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { buildCore } from '../../resolvers';
-import { openapiDocument, renderOpenapi } from '../../rest/openapi';
+import { buildCore } from '../../../resolvers';
+import { openapiDocument, renderOpenapi } from '../../../rest/openapi';
 
-const checker = path.resolve(__dirname, '../../tools/check-openapi.mjs');
-const installed = existsSync(path.resolve(__dirname, '../../tools/node_modules/@redocly/cli'));
+const checker = path.resolve(__dirname, '../../../tools/development/check-openapi.mjs');
+const installed = existsSync(path.resolve(__dirname, '../../../tools/development/node_modules/@redocly/cli'));
 const outside = installed || process.env.CI ? test : test.skip;
 
 outside(
-  'linters find no error and no warning, generated clients compile (needs: npm ci --prefix tools)',
+  'linters find no error and no warning, generated clients compile (needs: npm ci --prefix tools/development)',
   async () => {
     const { table, schema, transitional } = buildCore();
     const described = { table, schema, transitional, baseUrl: 'http://127.0.0.1:8080', version: '0.1.0' };

@@ -1,6 +1,6 @@
 // What RFC 9700 (best current practice for OAuth security) says attackers try.
-import { OAUTH_PATHS } from '../../core/oauth';
-import { startService, type TestService } from '../support/service';
+import { OAUTH_PATHS } from '../../../core/accounts/oauth';
+import { startService, type TestService } from '../../support/service';
 import { openClient, REDIRECT, refusal, type Client } from './client';
 import { newPerson, type Person } from './person';
 

@@ -1,6 +1,6 @@
 // The authorisation code with PKCE, as an independent client and a browser without scripts do it.
-import { startService, type TestService } from '../support/service';
-import { browser, PASSWORD } from '../dashboard/browser';
+import { startService, type TestService } from '../../support/service';
+import { browser, PASSWORD } from '../browser';
 import { openClient, refusal, type Client } from './client';
 import { logIn, newPerson, visitor, type Person } from './person';
 

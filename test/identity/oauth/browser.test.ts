@@ -1,9 +1,9 @@
-/** @tier heavy @quarter 3 @covers server/oauth models/oauth */
+/** @tier heavy @quarter 3 @covers server/oauth models/identity/oauth */
 // The pages of the authorisation server in a real browser, and by the rules of axe (WCAG 2.2 AA).
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { newUser, PASSWORD } from '../dashboard/browser';
-import { startService, type TestService } from '../support/service';
+import { newUser, PASSWORD } from '../browser';
+import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
 import { openForeignProvider, type ForeignProvider } from './foreign_provider';
 
@@ -31,7 +31,7 @@ interface Browser {
   close(): Promise<void>;
 }
 
-const TOOLS = path.resolve(__dirname, '../../tools/node_modules');
+const TOOLS = path.resolve(__dirname, '../../../tools/development/node_modules');
 const [PLAYWRIGHT, AXE] = [path.join(TOOLS, 'playwright-core'), path.join(TOOLS, 'axe-core/axe.min.js')];
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const missing = [PLAYWRIGHT, AXE, CHROMIUM].filter((file) => !existsSync(file));

@@ -1,6 +1,6 @@
 // A client as an independent library (oauth4webapi) makes it.
 import type * as Oauth from 'oauth4webapi' with { 'resolution-mode': 'import' };
-import type { TestService } from '../support/service';
+import type { TestService } from '../../support/service';
 import { logIn, type Page, type Person } from './person';
 
 export const REDIRECT = 'http://127.0.0.1:49152/callback';

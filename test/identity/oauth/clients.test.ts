@@ -1,8 +1,13 @@
 // Clients that the operator registers, with openid-client as the program.
-import { isRedirectUri } from '../../core/oauth';
-import { createOauthClient, deleteOauthClient, listOauthClients, type OauthClient } from '../../models/oauth/client';
-import { makeContext } from '../../platform/context';
-import { startService, type TestService } from '../support/service';
+import { isRedirectUri } from '../../../core/accounts/oauth';
+import {
+  createOauthClient,
+  deleteOauthClient,
+  listOauthClients,
+  type OauthClient,
+} from '../../../models/identity/oauth/client';
+import { makeContext } from '../../../server/platform/context';
+import { startService, type TestService } from '../../support/service';
 import { logIn, newPerson, type Person } from './person';
 
 let service: TestService;

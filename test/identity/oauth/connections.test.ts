@@ -1,8 +1,8 @@
 // What a person allowed is among their keys: seen, used, revoked; with two processes, and with one that is killed.
-import { startService, type TestService } from '../support/service';
-import { openPlatform } from '../../platform/platform';
-import { startService as serve } from '../../server/service';
-import { browser, type Browser } from '../dashboard/browser';
+import { startService, type TestService } from '../../support/service';
+import { openPlatform } from '../../../server/platform/platform';
+import { startService as serve } from '../../../server/service';
+import { browser, type Browser } from '../browser';
 import { openClient, refusal, type Client } from './client';
 import { newPerson, type Person } from './person';
 

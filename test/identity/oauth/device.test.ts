@@ -1,8 +1,8 @@
 // The device grant (RFC 8628): a program without a browser, and a person with one.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { OAUTH_PATHS } from '../../core/oauth';
-import { startService, type TestService } from '../support/service';
+import { OAUTH_PATHS } from '../../../core/accounts/oauth';
+import { startService, type TestService } from '../../support/service';
 import { openClient, type Client } from './client';
 import { logIn, newPerson, visitor, type Page, type Person } from './person';
 

@@ -2,8 +2,8 @@
 // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { newUser } from '../dashboard/browser';
-import { startService, type TestService } from '../support/service';
+import { newUser } from '../browser';
+import { startService, type TestService } from '../../support/service';
 import { CLIENT_SECRET, pressProvider } from './foreign_provider';
 import { visitor, type Page, type Person } from './person';
 

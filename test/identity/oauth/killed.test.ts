@@ -1,9 +1,9 @@
-/** @tier heavy @quarter 3 @covers server/oauth models/oauth */
+/** @tier heavy @quarter 3 @covers server/oauth models/identity/oauth */
 // A process that is killed while it gives out tokens: in one transaction, so the client asks again.
-import { named } from '../../db/statement';
-import { freePort } from '../support/free_port';
-import { endPrograms, startProgram } from '../support/program';
-import { startService, type TestService } from '../support/service';
+import { named } from '../../../db/statement';
+import { freePort } from '../../support/processes/free_port';
+import { endPrograms, startProgram } from '../../support/processes/program';
+import { startService, type TestService } from '../../support/service';
 import { openClient, type Client } from './client';
 import { newPerson, type Person } from './person';
 

@@ -1,5 +1,5 @@
 // How clients find the authorisation server: RFC 8414, RFC 9728, and what every 401 says.
-import { startService, type TestService } from '../support/service';
+import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
 import { visitor } from './person';
 

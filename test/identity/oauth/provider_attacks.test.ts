@@ -2,9 +2,9 @@
 // that is gone. Nobody is logged in then.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ownPath } from '../../core/account_paths';
-import { newUser } from '../dashboard/browser';
-import { startService, type TestService } from '../support/service';
+import { ownPath } from '../../../core/mail/account_paths';
+import { newUser } from '../browser';
+import { startService, type TestService } from '../../support/service';
 import { CLIENT_SECRET, openForeignProvider, pressProvider, type ForeignProvider } from './foreign_provider';
 import { visitor, type Page, type Person } from './person';
 

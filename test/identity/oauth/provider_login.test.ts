@@ -1,8 +1,8 @@
 // Logins at another provider: whose they become, two-factor, linking and unlinking. The provider is oidc-provider.
 import { randomBytes } from 'node:crypto';
-import { loadConfig } from '../../core/config';
-import { newUser, PASSWORD } from '../dashboard/browser';
-import { startService, type TestService } from '../support/service';
+import { loadConfig } from '../../../core/config';
+import { newUser, PASSWORD } from '../browser';
+import { startService, type TestService } from '../../support/service';
 import { openForeignProvider, pressProvider, type ForeignProvider } from './foreign_provider';
 import { openClient } from './client';
 import { logIn, newPerson, visitor, type Page, type Person } from './person';

@@ -1,14 +1,17 @@
 // Clients that register themselves (RFC 7591), with oauth4webapi, openid-client and the MCP SDK as programs.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { sweepOauthRecords } from '../../models/schedule';
-import { makeContext } from '../../platform/context';
-import { isSelfRegistered } from '../../models/oauth/client';
-import { startService, type TestService } from '../support/service';
+import { sweepOauthRecords } from '../../../models/schedule';
+import { makeContext } from '../../../server/platform/context';
+import { isSelfRegistered } from '../../../models/identity/oauth/client';
+import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
 import { logIn, newPerson, type Person } from './person';
 
-const SDK = path.resolve(__dirname, '../../tools/node_modules/@modelcontextprotocol/sdk/dist/esm/client/auth.js');
+const SDK = path.resolve(
+  __dirname,
+  '../../../tools/development/node_modules/@modelcontextprotocol/sdk/dist/esm/client/auth.js',
+);
 const LOCAL = 'http://127.0.0.1:49152/callback';
 const HOSTED = 'https://agent.example.com/callback';
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { crc32 } from 'node:zlib';
-import { GO_MODULE, goModuleVersion } from '../../drivers/toolchain/go_release';
+import { GO_MODULE, goModuleVersion } from '../../../drivers/toolchain/go_release';
 
 export interface GoProxy {
   url: string;

@@ -1,8 +1,13 @@
 // A service that runs applications from images of its own registry.
-import { configuredApplication, startDeployService, type DeployService, type TestApplication } from './deploy';
-import { freePort } from './free_port';
+import {
+  configuredApplication,
+  startDeployService,
+  type DeployService,
+  type TestApplication,
+} from '../deployments/deploy';
+import { freePort } from '../processes/free_port';
 import { busyboxLayer, hasStaticBusybox } from './images';
-import { startRegistryClient, type RegistryClient } from './registry_client';
+import { startRegistryClient, type RegistryClient } from '../registries/registry_client';
 
 export type ImageApplication = Omit<TestApplication, 'push'>;
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { pack, type Header } from 'tar-stream';
-import type { RegistryClient } from './registry_client';
+import type { RegistryClient } from '../registries/registry_client';
 
 /** A file with its content, or any other entry. */
 export type Entry = Partial<Header> & { name: string; content?: string | Buffer };

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { zip } from './go_proxy';
-import { uvRelease, uvWheel, PUBLIC_PYTHON } from '../../drivers/toolchain/python_source';
+import { uvRelease, uvWheel, PUBLIC_PYTHON } from '../../../drivers/toolchain/python_source';
 
 export interface PythonIndex {
   url: string;

@@ -2,9 +2,9 @@
 import { mkdirSync, mkdtempSync, chmodSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext } from '../../drivers/driver';
-import type { Handle, RuntimeDriver, UnitSpec, UnitState } from '../../drivers/runtime';
-import { openLocalRuntime, type LocalRuntimeOptions } from '../../drivers/runtime/local';
+import { driverContext } from '../../../core/driver';
+import type { Handle, RuntimeDriver, UnitSpec, UnitState } from '../../../drivers/runtime';
+import { openLocalRuntime, type LocalRuntimeOptions } from '../../../drivers/runtime/local';
 
 export type Exited = Extract<UnitState, { state: 'exited' }>;
 export type Variant = Pick<LocalRuntimeOptions, 'sandbox' | 'limits' | 'networks' | 'disks'>;

@@ -2,10 +2,10 @@
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { driverContext, type DriverContext } from '../../drivers/driver';
-import { SourceError, type GitRemote, type SourceDriver, type SourceFailure } from '../../drivers/source';
-import { openSource, type SourceOptions } from '../../drivers/source/git';
-import { startGitServer, type GitServer } from './git_server';
+import { driverContext, type DriverContext } from '../../../core/driver';
+import { SourceError, type GitRemote, type SourceDriver, type SourceFailure } from '../../../drivers/source';
+import { openSource, type SourceOptions } from '../../../drivers/source/git';
+import { startGitServer, type GitServer } from '../git/git_server';
 
 export interface SourceBench {
   folder: string;

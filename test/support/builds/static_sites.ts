@@ -1,6 +1,6 @@
 // Sites that are built and served as a deployment would.
-import { openWorkshop, type Built } from './built';
-import { getAsWritten, type AnswerAsSent } from './get_as_written';
+import { openWorkshop, type Built } from '../runner/built';
+import { getAsWritten, type AnswerAsSent } from '../object_storage/get_as_written';
 
 export type Get = (target: string, headers?: Record<string, string>, method?: string) => Promise<AnswerAsSent>;
 

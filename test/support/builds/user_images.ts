@@ -1,7 +1,7 @@
 // Images with several users, and volumes for their applications.
 import { existsSync, lstatSync, readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from './deploy';
+import { eventually } from '../deployments/deploy';
 import { service, type ImageApplication } from './image_cases';
 import { tarOf } from './images';
 

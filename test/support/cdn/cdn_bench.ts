@@ -2,11 +2,11 @@
 import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CdnCacheRules, CdnZoneSpec } from '../../drivers/cdn';
-import type { CdnEngine, EdgeOptions } from '../../drivers/cdn/edge/edge';
-import { driverContext, DriverError } from '../../drivers/driver';
-import { openOutbound, type OutboundRules } from '../../drivers/outbound';
-import type { OriginAnswer } from '../conformance/cdn_rule';
+import type { CdnCacheRules, CdnZoneSpec } from '../../../engines/cdn/cdn';
+import type { CdnEngine, EdgeOptions } from '../../../engines/cdn/edge/edge';
+import { driverContext, DriverError } from '../../../core/driver';
+import { openOutbound, type OutboundRules } from '../../../core/outbound';
+import type { OriginAnswer } from '../../conformance/cdn_rule';
 
 export interface Seen {
   status: number;

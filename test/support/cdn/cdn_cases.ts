@@ -1,9 +1,9 @@
 // A service with the cache of CDN zones, an origin behind it and visitors in front of it.
 import { startCdnOrigin, type CdnOrigin, type Visited } from './cdn_origin';
-import { eventually } from './deploy';
-import { startDnsServer, type DnsServer } from './dns_server';
-import { freePort } from './free_port';
-import { startService, type Answer, type TestService } from './service';
+import { eventually } from '../deployments/deploy';
+import { startDnsServer, type DnsServer } from '../dns/dns_server';
+import { freePort } from '../processes/free_port';
+import { startService, type Answer, type TestService } from '../service';
 
 export type Body = Answer['body'];
 

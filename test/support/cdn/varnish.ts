@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from './free_port';
+import { freePort } from '../processes/free_port';
 
 const PROGRAM = '/usr/sbin/varnishd';
 const UP_WITHIN_MS = 30_000;

@@ -1,6 +1,6 @@
 // Everybody who may knock: keys of all sorts, as the access tests try them on each operation.
-import { scopes as allScopes } from '../../core/scopes';
-import type { TestService } from './service';
+import { scopes as allScopes } from '../../../core/accounts/scopes';
+import type { TestService } from '../service';
 
 /** What the rules need to know of a caller; the token itself apart. */
 export interface Actor {

@@ -1,11 +1,11 @@
 // What the OpenAPI document says of requests, read by a validator that knows nothing of ours.
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
-import type { Operation } from '../../contract/operations';
-import { memoize } from '../../core/memoize';
-import type { buildCore } from '../../resolvers';
-import { openapiDocument } from '../../rest/openapi';
-import type { OperationObject, Parameter, Ref, Schema } from '../../rest/openapi/document';
+import type { Operation } from '../../../contract/operations';
+import { memoize } from '../../../core/memoize';
+import type { buildCore } from '../../../resolvers';
+import { openapiDocument } from '../../../rest/openapi';
+import type { OperationObject, Parameter, Ref, Schema } from '../../../rest/openapi/document';
 
 export interface DocumentedRequests {
   described(operation: Operation): OperationObject;

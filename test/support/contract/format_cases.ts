@@ -1,6 +1,6 @@
 // Values of each format, with what is wrong with them; null where nothing is.
-import type { FormatName } from '../../core/formats';
-import { HOST_NAME_CASES } from './host_name_cases';
+import type { FormatName } from '../../../core/formats/formats';
+import { HOST_NAME_CASES } from '../dns/host_name_cases';
 
 const a = (count: number): string => 'a'.repeat(count);
 const kept = (text: string): [string, string] => [text, text];

@@ -1,5 +1,5 @@
 // A service, and requests to its GraphQL face.
-import { startService, type TestService } from './service';
+import { startService, type TestService } from '../service';
 
 export let service: TestService;
 

@@ -15,8 +15,8 @@ import {
   type GraphQLObjectType,
   type GraphQLOutputType,
 } from 'graphql';
-import type { RootField } from '../../contract/operations';
-import { core } from './world';
+import type { RootField } from '../../../contract/operations';
+import { core } from '../world';
 
 /** One root field with variables for the given arguments. */
 export function document(

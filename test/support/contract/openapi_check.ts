@@ -2,7 +2,7 @@
 // points: objects have no further members, times are UTC with milliseconds, authenticated answers show the rate limit.
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
-import type { Header, OpenApiDocument, OperationObject, Ref, Response, Schema } from '../../rest/openapi/document';
+import type { Header, OpenApiDocument, OperationObject, Ref, Response, Schema } from '../../../rest/openapi/document';
 
 export interface CheckedResponse {
   status: number;

@@ -2,7 +2,7 @@
 // are answers of the peer itself. Answers are filled up to what the document requires.
 import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
-import type { PeerRequest } from './git_peer';
+import type { PeerRequest } from '../git/git_peer';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- JSON Schema */
 

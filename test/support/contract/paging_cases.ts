@@ -1,11 +1,11 @@
 // Rows of every kind in one project, and its lists.
-import type { Operation } from '../../contract/operations';
-import { specOf } from '../../contract/spec';
-import { startDnsServer, type DnsServer } from './dns_server';
-import { SAMPLE_SETTINGS } from './sample_repository';
-import { startService, type Answer, type TestService } from './service';
-import { core, kindNames, openWorld, operations, typeName, type World } from './world';
-import { FROM_PROVIDERS } from './world_git';
+import type { Operation } from '../../../contract/operations';
+import { specOf } from '../../../contract/spec';
+import { startDnsServer, type DnsServer } from '../dns/dns_server';
+import { SAMPLE_SETTINGS } from '../builds/sample_repository';
+import { startService, type Answer, type TestService } from '../service';
+import { core, kindNames, openWorld, operations, typeName, type World } from '../world';
+import { FROM_PROVIDERS } from '../world_git';
 
 export let service: TestService;
 

@@ -2,11 +2,11 @@
 import { connect, type Socket } from 'node:net';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import { HOST_NETWORK } from '../../drivers/network';
-import { freePort } from './free_port';
-import { ask, hostServer, openNetworkTrial, type NetworkTrial } from './network_trial';
-import { eventually } from './deploy';
+import { driverContext } from '../../../core/driver';
+import { HOST_NETWORK } from '../../../core/outbound/network_location';
+import { freePort } from '../processes/free_port';
+import { ask, hostServer, openNetworkTrial, type NetworkTrial } from '../networks/network_trial';
+import { eventually } from '../deployments/deploy';
 
 export function publishedPortCases(): void {
   let one: NetworkTrial;

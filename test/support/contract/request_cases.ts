@@ -1,7 +1,7 @@
 // Requests as bytes, and the problem documents that answer them.
-import { errors, type ErrorCode } from '../../core/errors';
-import { rawRequest, type RawAnswer, type RawOptions } from './raw_http';
-import { startService, type TestService } from './service';
+import { errors, type ErrorCode } from '../../../core/errors';
+import { rawRequest, type RawAnswer, type RawOptions } from '../ingress/raw_http';
+import { startService, type TestService } from '../service';
 
 export let service: TestService;
 

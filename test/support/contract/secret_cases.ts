@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from './database';
-import { endPrograms, startProgram, type Program } from './program';
+import { createTestDatabase, type TestDatabase } from '../databases/database';
+import { endPrograms, startProgram, type Program } from '../processes/program';
 
 export const SEALING = Buffer.from('f00dfeedcafe00112233445566778899aabbccddeeff1029384756abcdef0123', 'hex');
 

@@ -1,9 +1,9 @@
 // Streams of both faces as a client reads them, until they end.
 import http from 'node:http';
-import { mintId } from '../../core/ids';
-import { sha256 } from '../../core/tokens';
-import { deployed } from './deployed';
-import type { KeyOptions, TestService } from './service';
+import { mintId } from '../../../core/ids';
+import { sha256 } from '../../../core/accounts/tokens';
+import { deployed } from '../deployments/deployed';
+import type { KeyOptions, TestService } from '../service';
 
 /** What is promised of a stream whose caller may no longer read. */
 export const ENDS_WITHIN_MS = 15_000;

@@ -28,7 +28,7 @@ export function publishedOperation(id: string): PublishedOperation {
 }
 
 function read(name: string): readonly PublishedOperation[] {
-  const text = readFileSync(path.resolve(__dirname, '../../docs/contract', name), 'utf8');
+  const text = readFileSync(path.resolve(__dirname, '../../../docs/contract', name), 'utf8');
   return text.trim().split('\n').slice(1).map(parse);
 }
 

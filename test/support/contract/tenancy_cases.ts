@@ -1,10 +1,10 @@
 // Rows of every kind in three projects of two accounts.
-import type { Operation } from '../../contract/operations';
-import { appendDatabaseLines, appendLogLines } from '../../models/log_line';
-import { startDnsServer, type DnsServer } from './dns_server';
-import { SAMPLE_SETTINGS } from './sample_repository';
-import { startService, type TestService } from './service';
-import { kindNames, kindOfParam, openWorld, type World } from './world';
+import type { Operation } from '../../../contract/operations';
+import { appendDatabaseLines, appendLogLines } from '../../../models/applications/log_line';
+import { startDnsServer, type DnsServer } from '../dns/dns_server';
+import { SAMPLE_SETTINGS } from '../builds/sample_repository';
+import { startService, type TestService } from '../service';
+import { kindNames, kindOfParam, openWorld, type World } from '../world';
 
 export let service: TestService;
 

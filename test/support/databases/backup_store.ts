@@ -2,10 +2,10 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as s3 from '@aws-sdk/client-s3';
-import type { BackupStore } from '../../drivers/backup_store';
-import { s3BackupStore } from '../../drivers/backup_store/s3';
-import type { S3Options } from '../../drivers/backup_store/s3_requests';
-import { startS3, type S3Service } from './s3';
+import type { BackupStore } from '../../../drivers/backup_store';
+import { s3BackupStore } from '../../../drivers/backup_store/s3';
+import type { S3Options } from '../../../drivers/backup_store/s3_requests';
+import { startS3, type S3Service } from '../object_storage/s3';
 
 export type StoreOptions = S3Options & { prefix: string };
 

@@ -5,10 +5,10 @@ import * as os from 'node:os';
 import * as path from 'node:path';
 import knex from 'knex';
 import pg from 'pg';
-import { migrate } from '../../db/migrate';
-import { openEmbedded } from '../../platform/embedded';
+import { migrate } from '../../../db/migrate';
+import { openEmbedded } from '../../../server/platform/embedded';
 
-const ROOT = path.resolve(__dirname, '../..');
+const ROOT = path.resolve(__dirname, '../../..');
 const MIGRATIONS = path.join(ROOT, 'migrations');
 /** What decides on the schema. */
 const SOURCES = [MIGRATIONS, path.join(ROOT, 'db/migrate.ts'), path.join(ROOT, 'db/columns.ts')];

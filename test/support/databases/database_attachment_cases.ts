@@ -1,7 +1,7 @@
 // Databases and applications to attach, as rows.
 import { application, childrenOf, type Children } from './database_children';
 import { database, describeHost } from './databases';
-import { startService, type TestService } from './service';
+import { startService, type TestService } from '../service';
 
 export const MISSING = 'app_01h455vb4pex5vsknk084sn02q';
 

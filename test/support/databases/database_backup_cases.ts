@@ -1,8 +1,8 @@
 // Databases with backups, as rows.
-import { mintId } from '../../core/ids';
+import { mintId } from '../../../core/ids';
 import { childrenOf, type Children } from './database_children';
 import { database, describeHost } from './databases';
-import { startService, type TestService } from './service';
+import { startService, type TestService } from '../service';
 
 export const MINUTE_MS = 60_000;
 

@@ -1,6 +1,6 @@
 // Databases as rows: a service without a loop.
 import { describeHost, newName } from './databases';
-import { startService, type Answer, type TestService } from './service';
+import { startService, type Answer, type TestService } from '../service';
 
 export const MISSING = 'db_01h455vb4pex5vsknk084sn02q';
 

@@ -1,5 +1,5 @@
 // Rows beside a database as its jobs leave them: replicas that follow, endpoints that take connections.
-import type { Answer, TestService } from './service';
+import type { Answer, TestService } from '../service';
 
 /** What stands by a database over HTTP, as its owner. */
 export interface Children {

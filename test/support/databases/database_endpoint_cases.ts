@@ -1,7 +1,7 @@
 // Databases with endpoints, as rows.
 import { childrenOf, type Children } from './database_children';
 import { database, describeHost } from './databases';
-import { startService, type Answer, type TestService } from './service';
+import { startService, type Answer, type TestService } from '../service';
 
 export let service: TestService;
 

@@ -4,12 +4,12 @@ import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { driverContext } from '../../drivers/driver';
-import { openLocalRuntime } from '../../drivers/runtime/local';
-import type { EngineId } from '../../drivers/database';
-import { from } from './engines';
-import { processesWith, signalAll } from './processes';
-import { startService, type Answer, type CallOptions, type TestService } from './service';
+import { driverContext } from '../../../core/driver';
+import { openLocalRuntime } from '../../../drivers/runtime/local';
+import type { EngineId } from '../../../drivers/database';
+import { from } from '../engines';
+import { processesWith, signalAll } from '../processes/processes';
+import { startService, type Answer, type CallOptions, type TestService } from '../service';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface Hall {

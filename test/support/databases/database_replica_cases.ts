@@ -1,7 +1,7 @@
 // Databases with replicas, as rows.
 import { childrenOf, type Children } from './database_children';
 import { database, describeHost } from './databases';
-import { startService, type TestService } from './service';
+import { startService, type TestService } from '../service';
 
 export let service: TestService;
 

@@ -4,9 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DatabaseServer, EngineId } from '../../drivers/database';
-import { driverContext } from '../../drivers/driver';
-import { openTrial, type Trial } from './runtime';
+import type { DatabaseServer, EngineId } from '../../../drivers/database';
+import { driverContext } from '../../../core/driver';
+import { openTrial, type Trial } from '../builds/runtime';
 import type { Servers, Seen } from './hosted_servers';
 
 export const withinMs = 30_000;

@@ -1,6 +1,6 @@
 // Databases as rows: a host that has every engine and plenty of room, and what their job would write.
-import type { HostFacts } from '../../core/host_facts';
-import type { Answer, TestService } from './service';
+import type { HostFacts } from '../../../core/catalog/host_facts';
+import type { Answer, TestService } from '../service';
 
 const GIGABYTE = 2 ** 30;
 const TOOLS = ['initdb', 'pg_ctl', 'pg_dump', 'pg_restore', 'pg_basebackup', 'psql'];

@@ -1,12 +1,12 @@
 // Database servers as tests call them: by a spec that carries the id of its server. `ensure` observes first, as the
 // loop does.
-import type { DatabaseServer, EngineDriver, ObservedServer, ServerSpec } from '../../drivers/database';
-import { openMariadb, type MariadbOptions } from '../../drivers/database/mariadb/driver';
-import { openPostgresql, type PostgresqlOptions } from '../../drivers/database/postgresql/driver';
-import { openRedis, type RedisOptions } from '../../drivers/database/redis/driver';
-import { driverContext } from '../../drivers/driver';
-import type { Desired, DriverContext } from '../../drivers/driver';
-import type { BackupMade, RestoreFrom, ServerMetrics } from '../../drivers/hosted_server';
+import type { DatabaseServer, EngineDriver, ObservedServer, ServerSpec } from '../../../drivers/database';
+import { openMariadb, type MariadbOptions } from '../../../drivers/database/mariadb/driver';
+import { openPostgresql, type PostgresqlOptions } from '../../../drivers/database/postgresql/driver';
+import { openRedis, type RedisOptions } from '../../../drivers/database/redis/driver';
+import { driverContext } from '../../../core/driver';
+import type { Desired, DriverContext } from '../../../core/driver';
+import type { BackupMade, RestoreFrom, ServerMetrics } from '../../../drivers/hosted_server';
 
 /** What a server is; `differs` is what `ensure` would still do. */
 export type Seen = Omit<ObservedServer, 'state'> & {

@@ -3,12 +3,11 @@ import { execFile } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { HOST_NETWORK } from '../../drivers/network';
-import { isPortTaken } from '../../drivers/network/connect';
-import { listNetworkDirectories } from '../../drivers/network/network_directory';
-import { locationOf } from '../../drivers/runtime/run_directory';
-import { processesWith, signalAll } from './processes';
-import type { Answer } from './service';
+import { HOST_NETWORK, isPortTaken } from '../../../core/outbound/network_location';
+import { listNetworkDirectories } from '../../../drivers/network/network_directory';
+import { locationOf } from '../../../drivers/runtime/run_directory';
+import { processesWith, signalAll } from '../processes/processes';
+import type { Answer } from '../service';
 import { connect, eventually, openHall, outsideAddress, verdict, type Hall } from './database_hall';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */

@@ -1,13 +1,13 @@
 // A driver of MariaDB in a directory of its own, and clients of its servers.
 import { spawnSync } from 'node:child_process';
 import { createConnection, type Connection } from 'mysql2/promise';
-import type { EngineFound } from '../../core/host_facts';
-import type { DatabaseServer } from '../../drivers/database';
-import { hostFacts } from '../../drivers/host';
+import type { EngineFound } from '../../../core/catalog/host_facts';
+import type { DatabaseServer } from '../../../drivers/database';
+import { hostFacts } from '../../../drivers/host';
 import { ctx, openServerTrial } from './database_server';
 import { mariadbServers, type Servers } from './hosted_servers';
-import { processesWith } from './processes';
-import type { Trial } from './runtime';
+import { processesWith } from '../processes/processes';
+import type { Trial } from '../builds/runtime';
 
 const there =
   spawnSync('mariadbd', ['--version'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).status === 0 ||

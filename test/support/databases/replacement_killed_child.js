@@ -1,14 +1,14 @@
 // Replaces the data of a server directory, and kills itself with SIGKILL at the n-th continuation of a promise.
 // Argument: {directory, id, outcome, killAt}; outcome `bad`: no server starts with the new data; `undo`: only puts the
 // old ones back. Prints the number of continuations, and how it ended.
-require('./typescript');
+require('../runner/typescript');
 const { readFileSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
-const { killSelfAt } = require('./kill_at');
+const { killSelfAt } = require('../processes/kill_at');
 
-const root = path.join(__dirname, '../..');
+const root = path.join(__dirname, '../../..');
 const { directory, id, outcome, killAt } = JSON.parse(process.argv[2]);
-const { driverContext } = require(path.join(root, 'drivers/driver.ts'));
+const { driverContext } = require(path.join(root, 'core/driver.ts'));
 const { requireServerDirectory } = require(path.join(root, 'drivers/hosted_server/server_directory.ts'));
 const { isReplacing, replaceData, restorePreviousData } = require(
   path.join(root, 'drivers/hosted_server/replacement.ts'),

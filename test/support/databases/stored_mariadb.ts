@@ -1,10 +1,10 @@
 // A MariaDB whose backup goes to a store, and comes back from it on a machine that has nothing else.
 import { rmSync } from 'node:fs';
-import type { BackupStore } from '../../drivers/backup_store';
-import { hostFacts } from '../../drivers/host';
-import { claimPorts } from './claimed_ports';
+import type { BackupStore } from '../../../drivers/backup_store';
+import { hostFacts } from '../../../drivers/host';
+import { claimPorts } from '../processes/claimed_ports';
 import { ctx, openServerTrial, settle, specOf } from './database_server';
-import { untilDone } from './engines';
+import { untilDone } from '../engines';
 import { mariadbServers } from './hosted_servers';
 import { answersFor } from './mariadb_trial';
 

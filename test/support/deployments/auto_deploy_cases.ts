@@ -1,6 +1,6 @@
 // A service and a Git server, and applications that may watch a repository of it.
-import { startGitServer, type GitServer } from './git_server';
-import { startService, type Answer, type CallOptions, type TestService } from './service';
+import { startGitServer, type GitServer } from '../git/git_server';
+import { startService, type Answer, type CallOptions, type TestService } from '../service';
 
 export const SETTINGS = { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1', GIT_POLL_SECONDS: '1' };
 

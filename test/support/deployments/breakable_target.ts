@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTls } from 'node:https';
 import { connect, createServer as createTcp, type AddressInfo, type Socket } from 'node:net';
-import type { Leaf } from './authority';
+import type { Leaf } from '../databases/authority';
 
 export interface Target {
   port: number;

@@ -3,10 +3,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverContext } from '../../drivers/driver';
-import { openLocalRuntime } from '../../drivers/runtime/local';
-import { startGitServer, type GitFiles, type GitServer } from './git_server';
-import { startService, type TestService } from './service';
+import { driverContext } from '../../../core/driver';
+import { openLocalRuntime } from '../../../drivers/runtime/local';
+import { startGitServer, type GitFiles, type GitServer } from '../git/git_server';
+import { startService, type TestService } from '../service';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- the OpenAPI check types what the service sends */
 export interface DeployService extends TestService {

@@ -1,6 +1,6 @@
 // An application as its jobs leave it, without a worker: rows of a deployment, its release and its instances.
-import { mintId } from '../../core/ids';
-import type { TestService } from './service';
+import { mintId } from '../../../core/ids';
+import type { TestService } from '../service';
 
 export interface DeployedApplication {
   id: string;

@@ -1,7 +1,7 @@
 // Deployments as rows and requests, for tests that run no job: a service, a Git server, and an application for each
 // test.
-import { startGitServer, type GitServer } from './git_server';
-import { startService, type Answer, type CallOptions, type TestService } from './service';
+import { startGitServer, type GitServer } from '../git/git_server';
+import { startService, type Answer, type CallOptions, type TestService } from '../service';
 
 const ROOMY = { ALLOW_HTTP_GIT: '1', ALLOW_LOCAL_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1' };
 

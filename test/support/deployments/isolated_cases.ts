@@ -1,8 +1,8 @@
 // Whole projects on networks of their own: built, released with a database, served under all of their host names, with
 // a preview and a bucket, and what another project reaches of that.
 import { connect } from 'node:net';
-import { hasWayOut } from '../../drivers/network/open';
-import { openDatabaseWorkshop, postgresqlVersions, type DatabaseWorkshop } from './database_hall';
+import { hasWayOut } from '../../../drivers/network/open';
+import { openDatabaseWorkshop, postgresqlVersions, type DatabaseWorkshop } from '../databases/database_hall';
 import {
   eventually,
   makeApplication,
@@ -11,11 +11,11 @@ import {
   type DeployService,
   type TestApplication,
 } from './deploy';
-import { startDnsServer, type DnsServer } from './dns_server';
-import { domainsOf, INGRESS } from './domains';
-import { freePort } from './free_port';
-import { HOSTILE_CALLS, HOSTILE_CALLS_ANSWERED } from './hostile_calls';
-import { lock, webCommand } from './repositories';
+import { startDnsServer, type DnsServer } from '../dns/dns_server';
+import { domainsOf, INGRESS } from '../dns/domains';
+import { freePort } from '../processes/free_port';
+import { HOSTILE_CALLS, HOSTILE_CALLS_ANSWERED } from '../contract/hostile_calls';
+import { lock, webCommand } from '../git/repositories';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 

@@ -1,8 +1,8 @@
 // A loop over volumes with a job of the test.
-import { defineStates } from '../../core/states';
-import { settled, type Job, type LoopRow } from '../../jobs/job';
-import { startLoop, type Loop, type LoopOptions } from '../../jobs/loop';
-import { openWorkshop, type Workshop } from './workshop';
+import { defineStates } from '../../../core/states';
+import { settled, type Job, type LoopRow } from '../../../jobs/job';
+import { startLoop, type Loop, type LoopOptions } from '../../../jobs/loop';
+import { openWorkshop, type Workshop } from '../runner/workshop';
 
 export const states = defineStates({
   initial: ['provisioning'],

@@ -2,12 +2,12 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { HostFacts } from '../../core/host_facts';
-import { BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../../drivers/builder';
-import { openBuilder } from '../../drivers/builder/buildpack';
-import { driverContext } from '../../drivers/driver';
-import { openToolchains } from '../../drivers/toolchain/store';
-import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from './npm_registry';
+import type { HostFacts } from '../../../core/catalog/host_facts';
+import { BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../../../drivers/builder';
+import { openBuilder } from '../../../drivers/builder/buildpack';
+import { driverContext } from '../../../core/driver';
+import { openToolchains } from '../../../drivers/toolchain/store';
+import { managerPackage, nodePackage, startNpmRegistry, type NpmRegistry } from '../builds/npm_registry';
 
 /** With the Node.js of the host wherever it fits; the other with the newest long-term line. */
 export let builder: BuildDriver;

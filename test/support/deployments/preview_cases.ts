@@ -1,6 +1,6 @@
 // A service, a Git server, and an application with branches for each test.
-import { startGitServer, type GitServer } from './git_server';
-import { startService, type Answer, type CallOptions, type TestService } from './service';
+import { startGitServer, type GitServer } from '../git/git_server';
+import { startService, type Answer, type CallOptions, type TestService } from '../service';
 
 export let git: GitServer;
 

@@ -1,5 +1,5 @@
 // A service without a loop, and process types in it.
-import { startService, type Answer, type TestService } from './service';
+import { startService, type Answer, type TestService } from '../service';
 
 export let service: TestService;
 

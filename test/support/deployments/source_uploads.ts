@@ -1,8 +1,8 @@
 // Source uploads over HTTP, for tests that run no job.
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { tarOf } from './archives';
-import { startService, type Answer, type TestService } from './service';
+import { tarOf } from '../builds/archives';
+import { startService, type Answer, type TestService } from '../service';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- bodies of answers */
 export const MIB = 2 ** 20;

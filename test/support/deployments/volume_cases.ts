@@ -1,5 +1,5 @@
 // A service with a loop and directories as volumes.
-import { startService, type Answer, type TestService } from './service';
+import { startService, type Answer, type TestService } from '../service';
 
 export let service: TestService;
 

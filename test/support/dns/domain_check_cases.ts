@@ -1,7 +1,7 @@
 // A service whose DNS is a server of the test.
 import { startDnsServer, type DnsServer } from './dns_server';
 import { domainsOf, INGRESS, IPV4, IPV6, type Domains } from './domains';
-import { startService, type TestService } from './service';
+import { startService, type TestService } from '../service';
 
 export let dns: DnsServer;
 

@@ -1,6 +1,6 @@
 // Custom domains in tests: added, proven and looked at over HTTP.
 import type { DnsServer } from './dns_server';
-import type { Answer, CallOptions, TestService } from './service';
+import type { Answer, CallOptions, TestService } from '../service';
 
 export const INGRESS = { APPS_DOMAIN: 'apps.example.net', INGRESS_HOST: 'ingress.example.net' };
 export const IPV4 = '192.0.2.10';

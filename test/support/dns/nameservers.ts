@@ -1,8 +1,8 @@
 // The embedded name server as one driver over a directory of zones, for tests of conformance: each call opens it, so
 // that what one process has written another one serves.
-import type { NameserverDriver } from '../../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../drivers/nameserver/embedded/driver';
-import { freePort } from './free_port';
+import type { NameserverDriver } from '../../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
+import { freePort } from '../processes/free_port';
 
 interface Options {
   directory: string;

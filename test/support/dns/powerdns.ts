@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from './free_port';
-import type { Answer } from './service';
+import { freePort } from '../processes/free_port';
+import type { Answer } from '../service';
 
 const PROGRAM = '/usr/sbin/pdns_server';
 const SCHEMA = '/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql';

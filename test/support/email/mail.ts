@@ -1,6 +1,6 @@
 // What tests of mail share: a service, a DNS server that it asks, and sending domains that are verified.
-import { startDnsServer, type DnsServer } from './dns_server';
-import { startService, type Answer, type TestService } from './service';
+import { startDnsServer, type DnsServer } from '../dns/dns_server';
+import { startService, type Answer, type TestService } from '../service';
 
 export interface Instruction {
   purpose: string;

@@ -1,7 +1,7 @@
 // Receivers of notifications: an HTTPS server that keeps what it got, and a mail server.
 import { createServer } from 'node:https';
 import { createServer as createTcp, type AddressInfo } from 'node:net';
-import type { Leaf } from './authority';
+import type { Leaf } from '../databases/authority';
 
 export interface Received {
   path: string;

@@ -2,7 +2,7 @@
 // that the published description does not have, and serves repositories with a real git behind the same tokens.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { GitProviderName } from '../../core/git_provider';
+import type { GitProviderName } from '../../../core/protocols/git_provider';
 import { startGitServer, type GitServer } from './git_server';
 import { bitbucketRoutes } from './git_peer_bitbucket';
 import { giteaRoutes } from './git_peer_gitea';

@@ -3,7 +3,7 @@
 import type { GitPeer, PeerAnswer, PeerPull, PeerRepository, PeerRequest, Route } from './git_peer';
 import { pageOf } from './git_peer_values';
 import published from './github_openapi.json';
-import { publishedOperations, type OpenapiDocument, type PublishedOperation } from './openapi_peer';
+import { publishedOperations, type OpenapiDocument, type PublishedOperation } from '../contract/openapi_peer';
 
 type Handler = (asked: PeerRequest, params: string[]) => unknown;
 

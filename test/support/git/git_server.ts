@@ -5,7 +5,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { answerLfs, type LfsStore } from './lfs_server';
+import { answerLfs, type LfsStore } from '../builds/lfs_server';
 
 /**
  * Text of a plain file, null takes the file away; else with its mode: 100755, 120000 (link), 160000 (submodule, content

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { Server, utils, type ParsedKey, type ServerChannel } from 'ssh2';
-import { keyFingerprint } from '../../models/shared_repository/deploy_key';
+import { keyFingerprint } from '../../../models/integrations/shared_repository/deploy_key';
 import type { GitServer } from './git_server';
 
 export interface SshGitServer {

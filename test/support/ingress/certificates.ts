@@ -1,18 +1,18 @@
 // Domains that want certificates, the loop that gets them, and the ingress that answers challenges and serves them.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type PeerCertificate } from 'node:tls';
-import { createLog } from '../../core/log';
-import { openCertificates } from '../../drivers/certificates';
-import { openIngress } from '../../drivers/ingress/http';
-import type { IngressDriver } from '../../drivers/ingress';
-import { job as certificateJob } from '../../jobs/certificate';
-import { job as domainJob } from '../../jobs/domain';
-import { startLoop, type Loop } from '../../jobs/loop';
-import { findServedCertificate, findChallenge, type ServedCertificate } from '../../models/certificate';
-import { listen } from '../../platform/listener';
-import { startDnsServer, type DnsServer } from './dns_server';
-import { domainsOf, INGRESS, type DomainBody, type Domains } from './domains';
-import { startService, type TestService } from './service';
+import { createLog } from '../../../core/log/log';
+import { openCertificates } from '../../../drivers/certificates';
+import { openIngress } from '../../../engines/ingress/http/http';
+import type { IngressDriver } from '../../../engines/ingress/ingress';
+import { job as certificateJob } from '../../../jobs/domains/certificate';
+import { job as domainJob } from '../../../jobs/domains/domain';
+import { startLoop, type Loop } from '../../../jobs/loop';
+import { findServedCertificate, findChallenge, type ServedCertificate } from '../../../models/domains/certificate';
+import { listen } from '../../../server/platform/listener';
+import { startDnsServer, type DnsServer } from '../dns/dns_server';
+import { domainsOf, INGRESS, type DomainBody, type Domains } from '../dns/domains';
+import { startService, type TestService } from '../service';
 
 export interface ShownCertificate {
   status: string;

@@ -3,14 +3,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { run } from '../../drivers/command';
-import { driverContext } from '../../drivers/driver';
-import { HOST_NETWORK } from '../../drivers/network';
-import { freePort } from './free_port';
-import { ask, openNetworkTrial, output, type NetworkTrial } from './network_trial';
-import { makePair } from './outside_host';
-import { kill } from './processes';
-import { until } from './runtime';
+import { run } from '../../../core/process/command';
+import { driverContext } from '../../../core/driver';
+import { HOST_NETWORK } from '../../../core/outbound/network_location';
+import { freePort } from '../processes/free_port';
+import { ask, openNetworkTrial, output, type NetworkTrial } from '../networks/network_trial';
+import { makePair } from '../processes/outside_host';
+import { kill } from '../processes/processes';
+import { until } from '../builds/runtime';
 
 const VISITOR = {
   name: `platform-test-${process.pid}-v`,

@@ -1,8 +1,8 @@
 // An ingress and applications behind it, for tests: everything real, on free ports of the loopback interface.
 import http, { type IncomingHttpHeaders, type IncomingMessage, type RequestListener } from 'node:http';
 import { connect, type AddressInfo, type Server, type Socket } from 'node:net';
-import type { AccessLine, Certificate, IngressDriver, Route, Target } from '../../drivers/ingress';
-import { openIngress, type IngressOptions } from '../../drivers/ingress/http';
+import type { AccessLine, Certificate, IngressDriver, Route, Target } from '../../../engines/ingress/ingress';
+import { openIngress, type IngressOptions } from '../../../engines/ingress/http/http';
 
 export interface App extends Target {
   server: http.Server;

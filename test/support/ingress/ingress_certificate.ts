@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Certificate } from '../../drivers/ingress';
+import type { Certificate } from '../../../engines/ingress/ingress';
 
 export function makeCertificate(...names: [string, ...string[]]): Certificate {
   const folder = mkdtempSync(path.join(tmpdir(), 'ingress-tls-'));

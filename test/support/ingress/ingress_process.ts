@@ -2,15 +2,19 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { connectControl } from '../../drivers/ingress/process/control_socket';
-import { openChannel } from '../../drivers/ingress/process/channel';
-import { openRemoteIngress, type RemoteIngress, type RemoteIngressOptions } from '../../drivers/ingress/process/remote';
+import { connectControl } from '../../../engines/ingress/process/control_socket';
+import { openChannel } from '../../../engines/ingress/process/channel';
+import {
+  openRemoteIngress,
+  type RemoteIngress,
+  type RemoteIngressOptions,
+} from '../../../engines/ingress/process/remote';
 
-const ROOT = path.resolve(__dirname, '../..');
+const ROOT = path.resolve(__dirname, '../../..');
 const program = {
   execPath: process.execPath,
-  execArgv: ['--require', path.join(ROOT, 'test/support/typescript.js')],
-  script: path.join(ROOT, 'drivers/ingress/process/main.ts'),
+  execArgv: ['--require', path.join(ROOT, 'test/support/runner/typescript.js')],
+  script: path.join(ROOT, 'engines/ingress/process/main.ts'),
   cwd: ROOT,
 };
 

@@ -5,7 +5,7 @@ import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from './free_port';
+import { freePort } from '../processes/free_port';
 
 export const hasPebble = ['pebble -h', 'openssl version'].every(
   (line) => spawnSync('sh', ['-c', `command -v ${line.split(' ')[0]}`]).status === 0,

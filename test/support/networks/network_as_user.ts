@@ -4,11 +4,11 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { NetworkTrial } from './network_trial';
-import { kill } from './processes';
+import { kill } from '../processes/processes';
 
 /** It has no name on this host, as in many containers. */
 const USER = '64321';
-const ROOT = path.resolve(__dirname, '../..');
+const ROOT = path.resolve(__dirname, '../../..');
 
 export interface UserTrial extends Pick<NetworkTrial, 'reach' | 'shell' | 'close'> {
   /** A server of the host, for strangers to say that they reached it. @returns its port */
@@ -25,10 +25,10 @@ mount --bind "$1/tun" /dev/net/tun
 mkdir "$1/sources"
 mount --bind "$2" "$1/sources"
 cd "$1/sources"
-exec setpriv --reuid ${USER} --regid ${USER} --clear-groups "$3" --require ./test/support/typescript.js -e "$4"`;
+exec setpriv --reuid ${USER} --regid ${USER} --clear-groups "$3" --require ./test/support/runner/typescript.js -e "$4"`;
 
 const PROGRAM = `
-const { hostServer, openNetworkTrial } = require('./test/support/network_trial');
+const { hostServer, openNetworkTrial } = require('./test/support/networks/network_trial');
 let one;
 const calls = {
   open: async (openings) => void (one = await openNetworkTrial(openings)),

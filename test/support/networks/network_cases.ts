@@ -1,11 +1,11 @@
 // What a hostile project tries, and what it must be able to do, on networks of root and of an ordinary user.
 import os from 'node:os';
-import { driverContext } from '../../drivers/driver';
-import { listNetworkDirectories } from '../../drivers/network/network_directory';
-import { hasWayOut } from '../../drivers/network/open';
-import { networkObstacle } from '../../drivers/runtime/network_obstacle';
+import { driverContext } from '../../../core/driver';
+import { listNetworkDirectories } from '../../../drivers/network/network_directory';
+import { hasWayOut } from '../../../drivers/network/open';
+import { networkObstacle } from '../../../drivers/runtime/network_obstacle';
 import { ask, hostServer, useNetworkTrial, type NetworkTrial } from './network_trial';
-import { until } from './runtime';
+import { until } from '../builds/runtime';
 
 const UNREACHED = /^E(CONNREFUSED|HOSTUNREACH|NETUNREACH|ACCES|PERM)$/;
 

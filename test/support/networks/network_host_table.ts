@@ -1,11 +1,11 @@
 // The rules of the host for networks of root: other programs remove them, and killed services leave them.
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import { openNetworks, type NetworkOptions } from '../../drivers/network/open';
+import { driverContext } from '../../../core/driver';
+import { openNetworks, type NetworkOptions } from '../../../drivers/network/open';
 import { ask, openNetworkTrial, output, type NetworkTrial } from './network_trial';
-import { firstOutput, kill, spawnProgram } from './processes';
-import { until } from './runtime';
+import { firstOutput, kill, spawnProgram } from '../processes/processes';
+import { until } from '../builds/runtime';
 
 // It has no network when it is killed.
 const LEAVE = `

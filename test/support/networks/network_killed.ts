@@ -3,12 +3,12 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import { isAnswering } from '../../drivers/network/connect';
-import { openNetworks, type NetworkOptions } from '../../drivers/network/open';
+import { driverContext } from '../../../core/driver';
+import { isAnswering } from '../../../core/outbound/network_location';
+import { openNetworks, type NetworkOptions } from '../../../drivers/network/open';
 import { hostServer, leftOversOf, output } from './network_trial';
-import { processesWith, spawnProgram } from './processes';
-import { until } from './runtime';
+import { processesWith, spawnProgram } from '../processes/processes';
+import { until } from '../builds/runtime';
 
 const PROGRAMS = ['ip', 'nft', 'unshare', 'pasta'];
 const NAME = 'prj_killed';
@@ -22,7 +22,7 @@ const MS = 20_000;
 const CHILD = `
 const { writeFileSync } = require('node:fs');
 const { openNetworks } = require('./drivers/network/open');
-const { driverContext } = require('./drivers/driver');
+const { driverContext } = require('./core/driver');
 const [options, victim, group] = process.argv.slice(1);
 writeFileSync(victim, (group ? '-' : '') + process.pid);
 async function work() {

@@ -1,6 +1,6 @@
 // Units with a network of their own within that of their project: each has every port, also those below 1024.
 import { ask, REACH, useNetworkTrial, type NetworkTrial } from './network_trial';
-import { until } from './runtime';
+import { until } from '../builds/runtime';
 
 const EXPOSED = 80;
 /** Of DATABASE_PORTS in the trial. */

@@ -2,12 +2,12 @@
 // metadata service, private addresses and a resolver.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { run } from '../../drivers/command';
-import { driverContext } from '../../drivers/driver';
+import { run } from '../../../core/process/command';
+import { driverContext } from '../../../core/driver';
 import { openUserTrial, type UserTrial } from './network_as_user';
 import { openNetworkTrial, output, type NetworkTrial } from './network_trial';
-import { makePair } from './outside_host';
-import { firstOutput, kill } from './processes';
+import { makePair } from '../processes/outside_host';
+import { firstOutput, kill } from '../processes/processes';
 
 /** Once the anycast address of relays, today nobody's. */
 const PUBLIC = '192.88.99.2';

@@ -2,13 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { driverContext } from '../../drivers/driver';
-import { connectInto } from '../../drivers/network/connect';
-import type { NetworkDriver, NetworkLocation } from '../../drivers/network';
-import { openNetworks, type NetworkOptions } from '../../drivers/network/open';
-import { memberOfNetwork } from '../../drivers/runtime/network_members';
-import type { UnitSpec } from '../../drivers/runtime';
-import { openTrial, until, withinMs, type Trial } from './runtime';
+import { driverContext } from '../../../core/driver';
+import { connectInto, type NetworkLocation } from '../../../core/outbound/network_location';
+import type { NetworkDriver } from '../../../drivers/network';
+import { openNetworks, type NetworkOptions } from '../../../drivers/network/open';
+import { memberOfNetwork } from '../../../drivers/runtime/network_members';
+import type { UnitSpec } from '../../../drivers/runtime';
+import { openTrial, until, withinMs, type Trial } from '../builds/runtime';
 
 export interface NetworkTrial {
   trial: Trial;

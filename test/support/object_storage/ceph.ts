@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { RgwOptions } from '../../drivers/object_storage/rgw/api';
-import { freePort } from './free_port';
+import type { RgwOptions } from '../../../drivers/rgw/api';
+import { freePort } from '../processes/free_port';
 
 const run = promisify(execFile);
 const PROGRAMS = ['ceph', 'ceph-mon', 'ceph-osd', 'monmaptool', 'radosgw', 'radosgw-admin'];

@@ -1,7 +1,7 @@
 // A service with the S3 endpoint, and clients of it.
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
-import { freePort } from './free_port';
-import { startService, type TestService } from './service';
+import { freePort } from '../processes/free_port';
+import { startService, type TestService } from '../service';
 
 export interface S3Service {
   service: TestService;

@@ -1,6 +1,6 @@
 // The same requests to two S3 endpoints, and what of their answers must be the same.
-import { EMPTY_SHA256, sha256Hex, signedHeaders, type Credentials } from '../../core/sigv4';
-import { parseXml, type XmlNode } from '../../drivers/object_storage/embedded/xml';
+import { EMPTY_SHA256, sha256Hex, signedHeaders, type Credentials } from '../../../core/protocols/sigv4';
+import { parseXml, type XmlNode } from '../../../engines/object_storage/xml';
 
 export interface Side {
   endpoint: string;

@@ -1,10 +1,10 @@
 // An S3 endpoint in a process of its own that gets one request and kills itself with SIGKILL at the n-th continuation
 // of a promise from then on. Argument: {config, step, bucketId, killAt}. Prints the number of continuations.
-require('./typescript');
+require('../runner/typescript');
 const path = require('node:path');
-const { killSelfAt } = require('./kill_at');
+const { killSelfAt } = require('../processes/kill_at');
 
-const root = path.join(__dirname, '../..');
+const root = path.join(__dirname, '../../..');
 const load = (file) => require(path.join(root, file));
 const { config, step, bucketId, killAt } = JSON.parse(process.argv[2]);
 const { openObjectStorageAgent } = load('agents/object_storage.ts');

@@ -1,6 +1,6 @@
 // Requests that every S3 endpoint answers alike. `known`: how the gateway differs, and why that stays.
 import { createHash } from 'node:crypto';
-import { uriEncodePath } from '../../core/sigv4';
+import { uriEncodePath } from '../../../core/protocols/sigv4';
 import type { Step } from './s3_dialogue';
 
 export type Asked = Step & { known?: string };

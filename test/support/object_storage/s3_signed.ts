@@ -1,5 +1,5 @@
 // Requests to the S3 endpoint with any header, signed.
-import { sha256Hex, signedHeaders, type Credentials } from '../../core/sigv4';
+import { sha256Hex, signedHeaders, type Credentials } from '../../../core/protocols/sigv4';
 import { startS3, type S3Service } from './s3';
 
 /** Path and query, from the root of the endpoint. */

@@ -5,10 +5,10 @@ import { writeFileSync } from 'node:fs';
 import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EMPTY_SHA256, signedHeaders } from '../../core/sigv4';
+import { EMPTY_SHA256, signedHeaders } from '../../../core/protocols/sigv4';
 import type { S3Service } from './s3';
-import type { TestService } from './service';
-import { judge, knownFailures, type Outcome } from './suites';
+import type { TestService } from '../service';
+import { judge, knownFailures, type Outcome } from '../runner/suites';
 
 const FILES = ['s3tests/functional/test_s3.py', 's3tests/functional/test_headers.py'];
 

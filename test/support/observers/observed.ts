@@ -1,16 +1,16 @@
 // A deployed application on a database of its own, with units of a real runtime: what the shipper and the sampler see.
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { mintId } from '../../core/ids';
-import { createLog } from '../../core/log';
-import { openLogBudget } from '../../core/log_budget';
-import { openLocalRuntime, type LocalRuntimeOptions } from '../../drivers/runtime/local';
-import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
-import { named } from '../../db/statement';
-import { startShipper } from '../../agents/shipper';
-import { createTestDatabase } from './database';
-import { deployed, instanceOf, type DeployedApplication } from './deployed';
-import { openTrial, type Trial } from './runtime';
+import { mintId } from '../../../core/ids';
+import { createLog } from '../../../core/log/log';
+import { openLogBudget } from '../../../core/log/log_budget';
+import { openLocalRuntime, type LocalRuntimeOptions } from '../../../drivers/runtime/local';
+import { describeTables, openControlDatabase, type ControlDatabase } from '../../../db/control_database';
+import { named } from '../../../db/statement';
+import { startShipper } from '../../../server/agents/shipper';
+import { createTestDatabase } from '../databases/database';
+import { deployed, instanceOf, type DeployedApplication } from '../deployments/deployed';
+import { openTrial, type Trial } from '../builds/runtime';
 
 export interface Observed {
   url: string;
@@ -73,9 +73,13 @@ export interface ShipperProcess {
 /** A shipper in a process of its own; resolves when it works. */
 export async function startShipperProcess({ url, trial }: Observed): Promise<ShipperProcess> {
   const argument = JSON.stringify({ url, runtime: { ...trial.options, log: undefined } });
-  const child = spawn(process.execPath, ['--require', path.join(__dirname, 'typescript.js'), __filename, argument], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--require', path.join(__dirname, '../runner/typescript.js'), __filename, argument],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
   await new Promise<void>((resolve) => child.stdout.on('data', () => resolve()));
   return { kill: async () => void (child.kill('SIGKILL'), await ended) };

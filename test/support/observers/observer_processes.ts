@@ -1,10 +1,14 @@
 // Workers and probes as processes of their own, to be stopped and killed.
 import { spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
-import type { TestService } from './service';
+import type { TestService } from '../service';
 
 function start(entry: string, settings: Record<string, string>): ChildProcess {
-  const args = ['--require', path.join(__dirname, 'typescript.js'), path.join(__dirname, '../../server', entry)];
+  const args = [
+    '--require',
+    path.join(__dirname, '../runner/typescript.js'),
+    path.join(__dirname, '../../../server', entry),
+  ];
   return spawn(process.execPath, args, {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, LOG_LEVEL: 'error', ...settings },
     stdio: 'ignore',

@@ -1,5 +1,5 @@
 // Observers and notifiers over HTTP, as tests use them.
-import type { Answer, TestService } from './service';
+import type { Answer, TestService } from '../service';
 
 export interface Observers {
   create(changes?: Record<string, unknown>): Promise<Answer>;

@@ -1,10 +1,10 @@
 // Probes as tests play them: with keys of their own, over the two requests of probes.
-import type { LeasedCheck, ResultsAnswer } from '../../core/probe_protocol';
-import { createProbe } from '../../models/probe';
-import { claimChecks } from '../../models/observer/claim';
-import { applyFindings } from '../../models/observer/results';
+import type { LeasedCheck, ResultsAnswer } from '../../../core/protocols/probe_protocol';
+import { createProbe } from '../../../models/observers/probe';
+import { claimChecks } from '../../../models/observers/observer/claim';
+import { applyFindings } from '../../../models/observers/observer/results';
 import { observersOf } from './observers';
-import type { TestService } from './service';
+import type { TestService } from '../service';
 
 export interface Posted<Body> {
   status: number;

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { eventually } from './deploy';
+import { eventually } from '../deployments/deploy';
 import { processesWith } from './processes';
 
 /** The parts of a service that are looked at; it may be in another process. */

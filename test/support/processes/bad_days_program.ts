@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import type { Patient } from './bad_days';
-import { createTestDatabase } from './database';
-import { eventually, makeApplication, type TestApplication, type Workplace } from './deploy';
+import { createTestDatabase } from '../databases/database';
+import { eventually, makeApplication, type TestApplication, type Workplace } from '../deployments/deploy';
 import { freePort } from './free_port';
-import { startGitServer, type GitFiles } from './git_server';
+import { startGitServer, type GitFiles } from '../git/git_server';
 import { startProgram, type Program } from './program';
-import type { CallOptions } from './service';
+import type { CallOptions } from '../service';
 
 export interface Plant extends Workplace, Patient {
   application(files: GitFiles, settings?: object): Promise<TestApplication>;

@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fastDirectory } from './database';
+import { fastDirectory } from '../databases/database';
 import { kill } from './processes';
 
-const ROOT = path.resolve(__dirname, '../..');
-const HOOK = path.join(ROOT, 'test/support/typescript.js');
+const ROOT = path.resolve(__dirname, '../../..');
+const HOOK = path.join(ROOT, 'test/support/runner/typescript.js');
 const START_LIMIT_MS = 60_000;
 
 interface Result {
@@ -73,7 +73,7 @@ export function run(
   args: string[],
   options: { input?: string; settings?: Record<string, string> } = {},
 ): Promise<Result> {
-  const child = start('cli/main.ts', args, options.settings);
+  const child = start('server/operator/main.ts', args, options.settings);
   const result: Result = { code: null, out: '', err: '' };
   child.stdout?.on('data', (chunk: Buffer) => (result.out += chunk));
   child.stderr?.on('data', (chunk: Buffer) => (result.err += chunk));

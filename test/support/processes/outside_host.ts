@@ -1,6 +1,6 @@
 // A machine beside this host: a network namespace that a pair of interfaces leads to.
-import { run } from '../../drivers/command';
-import { driverContext } from '../../drivers/driver';
+import { run } from '../../../core/process/command';
+import { driverContext } from '../../../core/driver';
 
 export interface Pair {
   name: string;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-const ROOT = path.resolve(__dirname, '../..');
+const ROOT = path.resolve(__dirname, '../../..');
 const NOBODY = 65534;
 
 export interface ProcessRow {
@@ -19,7 +19,7 @@ export function spawnProgram(
   args: string[],
   options: Pick<SpawnOptions, 'uid' | 'gid' | 'env' | 'detached'> = {},
 ): ChildProcess {
-  const hook = path.join(ROOT, 'test/support/typescript.js');
+  const hook = path.join(ROOT, 'test/support/runner/typescript.js');
   return spawn(process.execPath, ['--require', hook, '-e', program, ...args], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 
-const ROOT = path.resolve(__dirname, '../..');
-const HOOK = path.join(ROOT, 'test/support/typescript.js');
+const ROOT = path.resolve(__dirname, '../../..');
+const HOOK = path.join(ROOT, 'test/support/runner/typescript.js');
 
 export interface Program {
   pid: number;

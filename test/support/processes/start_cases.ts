@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from './database';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../databases/database';
 import { processesWith, signalAll } from './processes';
 import { endPrograms } from './program';
 

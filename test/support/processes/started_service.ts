@@ -16,7 +16,7 @@ export interface StartedService {
   close(): Promise<void>;
 }
 
-const ROOT = path.resolve(__dirname, '../..');
+const ROOT = path.resolve(__dirname, '../../..');
 const START_MS = 120_000;
 
 export async function startService(settings: Record<string, string> = {}): Promise<StartedService> {
@@ -27,7 +27,7 @@ export async function startService(settings: Record<string, string> = {}): Promi
   const places = { PORT: String(port), ADMIN_PORT: '0', INGRESS_PORT: String(ingressPort), PLATFORM_DATA_DIR: data };
   // Registries may be at private addresses where the tests run.
   const shared = { NETWORK: 'shared', VOLUME_DRIVER: 'directory', PREFERRED_NODE: 'host', PREFERRED_PYTHON: 'host' };
-  const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], {
+  const child = spawn(process.execPath, ['tools/scripts/start.mjs', 'server/main.js'], {
     cwd: ROOT,
     env: { ...process.env, NODE_ENV: 'production', ...shared, ...places, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -6,7 +6,7 @@ import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './free_port';
 
-const ROOT = path.resolve(__dirname, '../..');
+const ROOT = path.resolve(__dirname, '../../..');
 const UNITS_GONE_MS = 20_000;
 
 export interface Tour {
@@ -53,7 +53,7 @@ async function untilUnitsGone(units: string): Promise<void> {
 }
 
 function start(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['scripts/start.mjs', 'server/main.js'], {
+  const child = spawn(process.execPath, ['tools/scripts/start.mjs', 'server/main.js'], {
     cwd: ROOT,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -2,10 +2,10 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { settled, type Job } from '../../jobs/job';
-import { startLoop, type LoopOptions } from '../../jobs/loop';
-import { allJobs } from '../../jobs/all_jobs';
-import { openParts } from './workshop';
+import { settled, type Job } from '../../../jobs/job';
+import { startLoop, type LoopOptions } from '../../../jobs/loop';
+import { allJobs } from '../../../jobs/all_jobs';
+import { openParts } from '../runner/workshop';
 
 export interface WorkerOptions {
   url: string;
@@ -29,7 +29,7 @@ export interface WorkerProcess {
 
 /** Resolves when the worker's loop runs. */
 export async function startWorkerProcess(options: WorkerOptions): Promise<WorkerProcess> {
-  const register = path.join(__dirname, 'typescript.js');
+  const register = path.join(__dirname, '../runner/typescript.js');
   const child = spawn(process.execPath, ['--require', register, __filename, JSON.stringify(options)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });

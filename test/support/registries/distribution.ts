@@ -3,8 +3,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { eventually } from './deploy';
-import { freePort } from './free_port';
+import { eventually } from '../deployments/deploy';
+import { freePort } from '../processes/free_port';
 
 const PROGRAM = '/usr/bin/docker-registry';
 const UP_WITHIN_MS = 30_000;

@@ -1,7 +1,7 @@
 // A service with a container registry.
-import { freePort } from './free_port';
+import { freePort } from '../processes/free_port';
 import { startRegistryClient, type RegistryClient } from './registry_client';
-import { startService, type Answer, type TestService } from './service';
+import { startService, type Answer, type TestService } from '../service';
 
 export type Body = Answer['body'];
 

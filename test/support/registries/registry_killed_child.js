@@ -1,12 +1,12 @@
 // A container registry in a process of its own that gets one request, or collects its garbage once, and kills itself
 // with SIGKILL at the n-th continuation of a promise from then on. Argument: {config, step, killAt}. Prints `done` once
 // the step was acknowledged, and the number of continuations.
-require('./typescript');
+require('../runner/typescript');
 const { writeSync } = require('node:fs');
 const path = require('node:path');
-const { killSelfAt } = require('./kill_at');
+const { killSelfAt } = require('../processes/kill_at');
 
-const root = path.join(__dirname, '../..');
+const root = path.join(__dirname, '../../..');
 const load = (file) => require(path.join(root, file));
 const { config, step, killAt } = JSON.parse(process.argv[2]);
 const { openRegistry } = load('agents/registry.ts');

@@ -1,7 +1,7 @@
 // Images of registries without their content, for tests of lists.
 import { randomBytes } from 'node:crypto';
-import { mintId } from '../../core/ids';
-import type { TestService } from './service';
+import { mintId } from '../../../core/ids';
+import type { TestService } from '../service';
 
 /** A tag and its manifest. @returns the id of the row */
 export async function insertRegistryImage(

@@ -3,7 +3,9 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { ROOT } from './generated_project';
 
-const IMPORTS = `import type { Context } from '../core/context';\nimport { Application } from './application';\n`;
+const IMPORTS = `import type { Context } from '../../core/context';
+import { Application } from '../applications/application';
+`;
 const BOOKMARK = /^(?:\d{4}_)?bookmarks?\.\w+$/;
 const PAGE = fs.readFileSync(path.join(ROOT, 'docs/adding-a-kind.md'), 'utf8');
 
@@ -13,7 +15,7 @@ export const pageCommands = (): string[][] =>
 
 /** Changes the files of the bookmark that was generated in a copy of the project as the page says. */
 export function followPage(copy: string): void {
-  for (const folder of ['schema', 'models', 'resolvers', 'migrations'])
+  for (const folder of ['schema/projects', 'models/projects', 'resolvers/projects', 'migrations'])
     for (const name of fs.readdirSync(path.join(copy, folder)).filter((one) => BOOKMARK.test(one))) {
       const file = path.join(copy, folder, name);
       fs.writeFileSync(file, withPage(`${folder}/${name}`, fs.readFileSync(file, 'utf8')));

@@ -5,12 +5,12 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { BuildPlan, BuildSettings } from '../../drivers/builder';
-import { openBuilder } from '../../drivers/builder/buildpack';
-import { driverContext } from '../../drivers/driver';
-import { hostFacts } from '../../drivers/host';
-import { openToolchains } from '../../drivers/toolchain/store';
-import { freePort } from './free_port';
+import type { BuildPlan, BuildSettings } from '../../../drivers/builder';
+import { openBuilder } from '../../../drivers/builder/buildpack';
+import { driverContext } from '../../../core/driver';
+import { hostFacts } from '../../../drivers/host';
+import { openToolchains } from '../../../drivers/toolchain/store';
+import { freePort } from '../processes/free_port';
 
 export interface Built {
   plan: BuildPlan;

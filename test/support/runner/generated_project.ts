@@ -3,16 +3,16 @@ import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 
-export const ROOT = path.resolve(__dirname, '../..');
+export const ROOT = path.resolve(__dirname, '../../..');
 const SOURCES = [
-  ...['schema', 'resolvers', 'models', 'jobs', 'drivers', 'rest', 'graphql', 'agents', 'platform', 'contract', 'db'],
-  ...['core', 'server', 'migrations', 'cli', 'bench', 'demo', 'scripts', 'test/support', 'test/conformance'],
-  'tools/package.json',
+  ...['schema', 'resolvers', 'models', 'jobs', 'engines', 'drivers', 'rest', 'contract', 'db', 'core', 'server'],
+  ...['migrations', 'tools/bench', 'tools/demo', 'tools/scripts', 'tools/development/package.json'],
+  ...['test/support', 'test/conformance'],
 ];
 const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js', '.gitignore'];
 
 /** The generator of resolver types is a development tool of its own; the service and its tests do without it. */
-export const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/node_modules'));
+export const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/development/node_modules'));
 
 export interface Outcome {
   status: number | null;
@@ -41,8 +41,7 @@ export function copyProject(): GeneratedProject {
     if (fs.existsSync(path.join(ROOT, name)))
       fs.cpSync(path.join(ROOT, name), path.join(directory, name), { recursive: true });
   }
-  fs.mkdirSync(path.join(directory, 'test/engines'));
-  const tools = path.join(directory, 'tools/node_modules');
+  const tools = path.join(directory, 'tools/development/node_modules');
   const run = (...words: string[]): Outcome => {
     // Its tests are named, whichever run this is a part of.
     const env = { ...process.env, TEST_TIER: 'every' };
@@ -52,8 +51,8 @@ export function copyProject(): GeneratedProject {
   return {
     directory,
     run,
-    generate: (...words) => run('scripts/new.mjs', ...words),
-    linkTools: () => fs.symlinkSync(path.join(ROOT, 'tools/node_modules'), tools),
+    generate: (...words) => run('tools/scripts/new.mjs', ...words),
+    linkTools: () => fs.symlinkSync(path.join(ROOT, 'tools/development/node_modules'), tools),
     unlinkTools: () => fs.rmSync(tools, { force: true }),
     contents: () => contentsOf(directory),
     remove: () => fs.rmSync(directory, { recursive: true, force: true }),

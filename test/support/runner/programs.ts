@@ -1,4 +1,5 @@
-// Programs that tests call, and that a machine need not have (core/optional_programs.json names their packages).
+// Programs that tests call, and that a machine need not have (core/catalog/optional_programs.json names their
+// packages).
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 

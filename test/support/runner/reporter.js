@@ -3,7 +3,7 @@
 const { writeSync } = require('node:fs');
 const path = require('node:path');
 
-const ROOT = path.join(__dirname, '../..');
+const ROOT = path.join(__dirname, '../../..');
 const SLOWEST = 20;
 
 module.exports = function closingReporter() {

@@ -1,6 +1,6 @@
 // Chance that repeats itself, for tests that make up hostile input.
 import { randomInt } from 'node:crypto';
-import { isHeavyRun } from './kills';
+import { isHeavyRun } from '../processes/kills';
 
 export type Random = () => number;
 

@@ -1,6 +1,6 @@
 // The test files of a run, by TEST_TIER, and what git knows of the change. As a program it prints the files of a tier,
 // the quarter, or the commit that the change is compared with:
-//   node --require ./test/support/typescript.js test/support/selection.ts turn
+//   node --require ./test/support/runner/typescript.js test/support/runner/selection.ts turn
 import { execFileSync } from 'node:child_process';
 import {
   bareFiles,

@@ -5,7 +5,7 @@ const path = require('node:path');
 const { selectedFiles } = require('./selection.ts');
 const { testFiles } = require('./tiers.ts');
 
-const ROOT = path.join(__dirname, '../..');
+const ROOT = path.join(__dirname, '../../..');
 const WITH_VALUE = /^(-t|-c|-w|--(testNamePattern|config|maxWorkers|reporters|shard|seed|testTimeout|outputFile))$/;
 const words = process.argv.slice(2).filter((word, index, all) => !/^-/.test(word) && !WITH_VALUE.test(all[index - 1]));
 const isNamed = (file) => words.some((word) => file.includes(word.replace(/^\.\//, '')));

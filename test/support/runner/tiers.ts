@@ -1,7 +1,7 @@
 // Which test files a run takes: docs/decisions/0160. A file that is too slow for every run says so in its first line:
-//   /** @tier heavy @quarter 2 @covers drivers/database jobs/database */
+//   /** @tier heavy @quarter 2 @covers drivers/database jobs/databases/database */
 import path from 'node:path';
-import { optionalPrograms } from '../../core/missing_programs';
+import { optionalPrograms } from '../../../core/catalog/missing_programs';
 import { importsOf, resolveImport } from './imports';
 import { readSource, repositoryFiles } from './repository';
 
@@ -22,14 +22,20 @@ export interface Marks {
 /** What differs for an ordinary user: users of tenants, sandboxes, mounts, networks, low ports, and a whole start. */
 export const USER_ROOMS = [
   ...['drivers/runtime', 'drivers/network', 'drivers/volume', 'drivers/database', 'drivers/hosted_server'],
-  ...['drivers/endpoint', 'drivers/builder', 'drivers/toolchain', 'platform/embedded/', 'server/main.ts'],
-  ...['scripts/start.mjs', 'scripts/setup.mjs', 'cli/main.ts', 'cli/doctor.ts', 'core/directory.ts'],
+  ...['drivers/endpoint', 'drivers/builder', 'drivers/toolchain', 'server/platform/embedded/', 'server/main.ts'],
+  ...[
+    'tools/scripts/start.mjs',
+    'tools/scripts/setup.mjs',
+    'server/operator/main.ts',
+    'server/operator/doctor.ts',
+    'core/directory.ts',
+  ],
 ];
 
 const files = repositoryFiles();
 const known = new Set(files);
 /** Run by the first user only: engines and programs of others, and what looks at the sources. */
-const isOfOneUser = (file: string): boolean => /^test\/(clients|contract|engines|starters|suites)\//.test(file);
+const isOfOneUser = (file: string): boolean => /^test\/(clients|contract|engines|sources|starters|suites)\//.test(file);
 
 /** All test files, but those inside of the starters' applications. */
 export const testFiles: readonly string[] = files.filter(
@@ -70,7 +76,7 @@ export function bareFiles(): string[] {
       .map(({ target }) => resolveImport(file, target, known))
       .filter((target) => known.has(target) && target.startsWith('test/'));
     const callsOne = [file, ...imported].some((one) => call.test(readSource(one)));
-    return !isOfOneUser(file) && (callsOne || /^test\/(npm_)?start/.test(file));
+    return !isOfOneUser(file) && (callsOne || /^test\/server\/(npm_)?start/.test(file));
   });
 }
 

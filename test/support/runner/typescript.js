@@ -1,11 +1,11 @@
 // Lets Node run the sources, in jest's own processes and in children of a test:
-// node --require test/support/typescript.js -e "require('./platform/embedded')".
+// node --require test/support/runner/typescript.js -e "require('./server/platform/embedded')".
 // What was translated once is kept beside the sources, named after what it was made of.
 const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
 
-const kept = path.join(__dirname, '../../.cache/typescript');
+const kept = path.join(__dirname, '../../../.cache/typescript');
 /** Where the source map of each file that was loaded is. */
 const sourceMaps = new Map();
 

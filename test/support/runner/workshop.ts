@@ -3,17 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadConfig } from '../../core/config';
-import { mintId } from '../../core/ids';
-import { createLog, type LogLevel } from '../../core/log';
-import { secretBox } from '../../core/secrets';
-import { directoryVolumes } from '../../drivers/volume/directory';
-import { loopImageVolumes } from '../../drivers/volume/loop_image';
-import type { LoopParts, Values } from '../../jobs/job';
-import { describeTables, openControlDatabase, type ControlDatabase } from '../../db/control_database';
-import { listen } from '../../platform/listener';
-import { openProbes } from '../../platform/probes';
-import { createTestDatabase } from './database';
+import { loadConfig } from '../../../core/config';
+import { mintId } from '../../../core/ids';
+import { createLog, type LogLevel } from '../../../core/log/log';
+import { secretBox } from '../../../core/secrets';
+import { directoryVolumes } from '../../../drivers/volume/directory';
+import { loopImageVolumes } from '../../../drivers/volume/loop_image';
+import type { LoopParts, Values } from '../../../jobs/job';
+import { describeTables, openControlDatabase, type ControlDatabase } from '../../../db/control_database';
+import { listen } from '../../../server/platform/listener';
+import { openProbes } from '../../../server/platform/probes';
+import { createTestDatabase } from '../databases/database';
 
 /** What one GB of a volume counts in these tests. */
 export const UNIT_BYTES = 1 << 20;

@@ -1,15 +1,15 @@
-// What the processes of bench/cdn do.
+// What the processes of tools/bench/cdn do.
 import { createReadStream, statSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { openEmbeddedCdn } from '../../drivers/cdn/embedded/driver';
-import type { CdnZoneSpec } from '../../drivers/cdn';
-import type { CdnEngine } from '../../drivers/cdn/edge/edge';
-import { openVarnish } from '../../drivers/cdn/varnish/driver';
-import { driverContext } from '../../drivers/driver';
-import type { Route } from '../../drivers/ingress';
-import { openIngress } from '../../drivers/ingress/http';
-import { openOutbound } from '../../drivers/outbound';
+import { openEmbeddedCdn } from '../../../engines/cdn/cache/driver';
+import type { CdnZoneSpec } from '../../../engines/cdn/cdn';
+import type { CdnEngine } from '../../../engines/cdn/edge/edge';
+import { openVarnish } from '../../../drivers/varnish/driver';
+import { driverContext } from '../../../core/driver';
+import type { Route } from '../../../engines/ingress/ingress';
+import { openIngress } from '../../../engines/ingress/http/http';
+import { openOutbound } from '../../../core/outbound';
 import { serveBench } from './parts';
 
 export const APP_HOST = 'app.example.com';

@@ -1,6 +1,6 @@
 // Many small objects: what the index takes of memory, and how long a start takes.
 import path from 'node:path';
-import { openObjectStore, type Description, type ObjectStore } from '../../drivers/cdn/embedded/store';
+import { openObjectStore, type Description, type ObjectStore } from '../../../engines/cdn/cache/store';
 import { printLine } from '../run';
 import { serveBench, startPart } from './parts';
 

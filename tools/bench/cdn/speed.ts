@@ -8,7 +8,7 @@ import { printLine } from '../run';
 import { startPart, type Part } from './parts';
 import { APP_HOST, LARGE_BYTES, ZONE_HOST } from './roles';
 import { visitFor, type Visits } from './visitors';
-import { freePort } from '../../test/support/free_port';
+import { freePort } from '../../../test/support/processes/free_port';
 
 const VARNISHD = '/usr/sbin/varnishd';
 const CONNECTIONS = 32;

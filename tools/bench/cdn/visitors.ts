@@ -1,4 +1,4 @@
-// Visitors of bench/cdn: raw connections that count bytes, because they share the machine with what they measure.
+// Visitors of tools/bench/cdn: raw connections that count bytes, because they share the machine with what they measure.
 import { connect, type Socket } from 'node:net';
 
 export interface Visits {

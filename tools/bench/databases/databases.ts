@@ -11,14 +11,14 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import type { Stage } from '../demo/stage';
-import { processesWith } from '../demo/traces';
-import { hostFacts } from '../drivers/host';
+import type { Stage } from '../../demo/stage';
+import { processesWith } from '../../demo/traces';
+import { hostFacts } from '../../../drivers/host';
 import { backupTable } from './databases_backups';
 import { idleDatabases } from './databases_idle';
 import { queryTable } from './databases_queries';
 import { memoryOf, openDatabases, sizeOf, type EngineName } from './databases_server';
-import { printLine, runBench } from './run';
+import { printLine, runBench } from '../run';
 
 const POLL_MS = 20;
 const REST_MS = 5_000;

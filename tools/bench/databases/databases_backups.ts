@@ -1,12 +1,12 @@
 // How fast databases are backed up and restored through the API, beside the bare programs of their engines on the same
 // data in the same run. Both write compressed where the platform does, to the same disk.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Resource } from '../demo/api';
-import type { Stage } from '../demo/stage';
+import type { Resource } from '../../demo/api';
+import type { Stage } from '../../demo/stage';
 import { bareOf } from './databases_bare';
 import { fill } from './databases_fill';
 import { secondsOf, type EngineName, type Login } from './databases_server';
-import { median } from './measure';
+import { median } from '../measure';
 
 const ROUNDS = 3;
 const POLL_MS = 20;

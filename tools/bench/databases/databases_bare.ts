@@ -3,8 +3,8 @@ import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Stage } from '../demo/stage';
-import { hostFacts } from '../drivers/host';
+import type { Stage } from '../../demo/stage';
+import { hostFacts } from '../../../drivers/host';
 import { secondsOf, type EngineName, type Login } from './databases_server';
 
 /** Both answer seconds. `backup` comes after `restore`. */

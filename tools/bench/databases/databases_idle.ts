@@ -1,9 +1,9 @@
 // What databases cost that do nothing: memory and processor time of the service and of its own database, before and
 // after.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Stage } from '../demo/stage';
+import type { Stage } from '../../demo/stage';
 import { memoryOf, type EngineName } from './databases_server';
-import { cpuUsage } from './idle';
+import { cpuUsage } from '../idle';
 
 /** A tenth of them. */
 const POSTGRESQL_SHARE = 0.1;

@@ -5,10 +5,10 @@ import { readlinkSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { Stage } from '../demo/stage';
-import { processesWith } from '../demo/traces';
+import type { Stage } from '../../demo/stage';
+import { processesWith } from '../../demo/traces';
 import type { EngineName, Login } from './databases_server';
-import { median } from './measure';
+import { median } from '../measure';
 
 const ROUNDS = 8;
 const CLIENTS = 16;

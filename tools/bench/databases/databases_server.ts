@@ -1,8 +1,8 @@
 // A service that has nothing but databases, and what a bench sees of their servers from outside.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { openStage, type Stage } from '../demo/stage';
-import { processesWith } from '../demo/traces';
+import { openStage, type Stage } from '../../demo/stage';
+import { processesWith } from '../../demo/traces';
 
 export type EngineName = 'postgresql' | 'redis' | 'mariadb';
 

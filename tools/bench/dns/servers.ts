@@ -6,12 +6,12 @@ import { createServer, type AddressInfo } from 'node:net';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { SigningKey } from '../../core/dnssec';
-import { driverContext } from '../../drivers/driver';
-import type { ZoneRecord, ZoneSpec } from '../../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserverOptions } from '../../drivers/nameserver/embedded/driver';
-import { openZoneStore } from '../../drivers/nameserver/embedded/store';
-import { openPowerdns } from '../../drivers/nameserver/powerdns/driver';
+import type { SigningKey } from '../../../core/protocols/dnssec';
+import { driverContext } from '../../../core/driver';
+import type { ZoneRecord, ZoneSpec } from '../../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserverOptions } from '../../../engines/dns/driver';
+import { openZoneStore } from '../../../engines/dns/store';
+import { openPowerdns } from '../../../drivers/powerdns/driver';
 
 export const run = promisify(execFile);
 

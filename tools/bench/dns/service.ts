@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { startApi, type Server } from '../processes';
 import { printLine } from '../run';
 import { OPEN, withClient } from '../stage';
-import { openEmbedded } from '../../platform/embedded';
+import { openEmbedded } from '../../../server/platform/embedded';
 import { freePort } from './servers';
 
 const RECORDS_EACH = 20;

@@ -2,9 +2,9 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as path from 'node:path';
-import { driverContext } from '../../drivers/driver';
-import type { NameserverDriver } from '../../drivers/nameserver';
-import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../drivers/nameserver/embedded/driver';
+import { driverContext } from '../../../core/driver';
+import type { NameserverDriver } from '../../../engines/dns/nameserver';
+import { openEmbeddedNameserver, type EmbeddedNameserver } from '../../../engines/dns/driver';
 import { printLine } from '../run';
 import { answers, embeddedOptions, freePort, idOf, zone } from './servers';
 

@@ -2,7 +2,7 @@
 // each question, which it hardly changes.
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as path from 'node:path';
-import type { SigningKey } from '../../core/dnssec';
+import type { SigningKey } from '../../../core/protocols/dnssec';
 import { printLine } from '../run';
 import { NAMES, newKey, run, startEmbedded, startPowerdns, ZONES, type Running } from './servers';
 

@@ -7,14 +7,14 @@ import { writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeRepository, type Repository } from '../demo/repository';
-import { openStage, type Stage } from '../demo/stage';
-import { processesWith } from '../demo/traces';
-import { visit } from '../demo/visitors';
-import { idleCost, cpuUsage } from './idle';
-import { load, type Shot } from './load';
-import { median } from './measure';
-import { printLine, runBench } from './run';
+import { makeRepository, type Repository } from '../../demo/repository';
+import { openStage, type Stage } from '../../demo/stage';
+import { processesWith } from '../../demo/traces';
+import { visit } from '../../demo/visitors';
+import { idleCost, cpuUsage } from '../idle';
+import { load, type Shot } from '../load';
+import { median } from '../measure';
+import { printLine, runBench } from '../run';
 
 const OPEN = {
   NETWORK: process.env.NETWORK ?? 'shared',

@@ -8,14 +8,14 @@ import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { processesWith } from '../demo/traces';
-import { visit } from '../demo/visitors';
-import { openEmbedded } from '../platform/embedded';
-import { freePort } from '../test/support/free_port';
-import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../test/support/images';
-import { startRegistryClient } from '../test/support/registry_client';
-import { median } from './measure';
-import { startApi, type Server } from './processes';
+import { processesWith } from '../../demo/traces';
+import { visit } from '../../demo/visitors';
+import { openEmbedded } from '../../../server/platform/embedded';
+import { freePort } from '../../../test/support/processes/free_port';
+import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../../test/support/builds/images';
+import { startRegistryClient } from '../../../test/support/registries/registry_client';
+import { median } from '../measure';
+import { startApi, type Server } from '../processes';
 
 const run = promisify(execFile);
 const MB = 1_000_000;

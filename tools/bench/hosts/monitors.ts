@@ -11,11 +11,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type pg from 'pg';
-import { openEmbedded } from '../platform/embedded';
-import { nextObserverCheckMs } from '../models/observer/schedule';
-import { startApi, type Server } from './processes';
-import { printLine } from './run';
-import { OPEN, withClient } from './stage';
+import { openEmbedded } from '../../../server/platform/embedded';
+import { nextObserverCheckMs } from '../../../models/observers/observer/schedule';
+import { startApi, type Server } from '../processes';
+import { printLine } from '../run';
+import { OPEN, withClient } from '../stage';
 
 const INTERVAL_SECONDS = 30;
 const INTERVAL_MS = INTERVAL_SECONDS * 1000;

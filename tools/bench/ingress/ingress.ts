@@ -11,14 +11,14 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { driverContext } from '../drivers/driver';
-import type { Route } from '../drivers/ingress';
-import { openIngress } from '../drivers/ingress/http';
-import type { NetworkLocation } from '../drivers/network';
-import { openNetworks } from '../drivers/network/open';
+import { driverContext } from '../../../core/driver';
+import type { Route } from '../../../engines/ingress/ingress';
+import { openIngress } from '../../../engines/ingress/http/http';
+import type { NetworkLocation } from '../../../core/outbound/network_location';
+import { openNetworks } from '../../../drivers/network/open';
 import { startHaproxy } from './ingress_haproxy';
-import { load, type Shot } from './load';
-import { printLine } from './run';
+import { load, type Shot } from '../load';
+import { printLine } from '../run';
 
 const TARGET = 0.5;
 /** Of the processor time of the ingress for a request: either is enough. */

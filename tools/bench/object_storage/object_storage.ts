@@ -8,10 +8,10 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { signedHeaders, UNSIGNED_PAYLOAD } from '../core/sigv4';
-import { median } from './measure';
+import { signedHeaders, UNSIGNED_PAYLOAD } from '../../../core/protocols/sigv4';
+import { median } from '../measure';
 import { startWorld, type World } from './object_storage_world';
-import { ratioOf, verdictOf } from './report';
+import { ratioOf, verdictOf } from '../report';
 
 const MIB = 2 ** 20;
 const SMALL_ROWS = 10_000;

@@ -1,12 +1,13 @@
-// What bench/object_storage.ts measures: a service with its database and a bucket, and the bare server beside it.
+// What tools/bench/object_storage/object_storage.ts measures: a service with its database and a bucket, and the bare
+// server beside it.
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import type { Credentials } from '../core/sigv4';
-import { openEmbedded } from '../platform/embedded';
-import { startApi, startReference, type Server } from './processes';
-import { freePort } from '../test/support/free_port';
+import type { Credentials } from '../../../core/protocols/sigv4';
+import { openEmbedded } from '../../../server/platform/embedded';
+import { startApi, startReference, type Server } from '../processes';
+import { freePort } from '../../../test/support/processes/free_port';
 
 export interface World {
   service: Server;

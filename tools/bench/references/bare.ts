@@ -1,6 +1,6 @@
 // The reference: what a hand-written server costs that does the same work on the same tables and checks nothing.
 // Plain node http and pg with named statements; the key is looked up in a Map.
-//   node bench/references/bare.js <address of the database> <key>     prints its port
+//   node tools/bench/references/bare.js <address of the database> <key>     prints its port
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { announce, insertVolume, getVolume, listVolumes, openPool, renameVolume, setVariable, usage } from './tables';
 

@@ -1,5 +1,5 @@
 // Fastify 5 and pg as one would write it by hand: a bearer check, answers printed by functions made from their schemas.
-//   node bench/references/fastify.js <address of the database> <key>     prints its port
+//   node tools/bench/references/fastify.js <address of the database> <key>     prints its port
 import type { Server } from 'node:http';
 import { loadPackage } from './packages';
 import { announce, getVolume, listVolumes, openPool, usage } from './tables';

@@ -1,19 +1,19 @@
-// Packages that only the benchmark needs. They are no dependencies of the product: tools/bench has a package.json of
-// its own.
+// Packages that only the benchmark needs. They are no dependencies of the product: tools/development/bench has a
+// package.json of its own.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
-const FOLDER = path.resolve(__dirname, '../../../tools/bench');
+const FOLDER = path.resolve(__dirname, '../../../../tools/development/bench');
 
-/** A package of tools/bench. */
+/** A package of tools/development/bench. */
 export const loadPackage = createRequire(path.join(FOLDER, 'package.json'));
 
 /** Installs them where they are missing; says whether they are there. */
 export function installPackages(say: (line: string) => void): boolean {
   if (isThere()) return true;
-  say('Installing what the API is compared with (once): npm ci --prefix tools/bench --ignore-scripts');
+  say('Installing what the API is compared with (once): npm ci --prefix tools/development/bench --ignore-scripts');
   const { status } = spawnSync(
     'npm',
     ['ci', '--prefix', FOLDER, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'],

@@ -1,5 +1,5 @@
 // PostGraphile 5 on the same tables, as its manual sets it up (the Amber preset), on plain node http.
-//   node bench/references/postgraphile.js <address of the database>     prints its port
+//   node tools/bench/references/postgraphile.js <address of the database>     prints its port
 import { createServer, type Server } from 'node:http';
 import { loadPackage } from './packages';
 import { announce, usage } from './tables';

@@ -3,15 +3,15 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import express from 'express';
 import { useSofa } from 'sofa-api';
-import { loadConfig } from '../../core/config';
-import type { Context } from '../../core/context';
-import { mintRequestId } from '../../core/ids';
-import type { Operation } from '../../contract/operations';
-import { buildCore } from '../../resolvers';
-import { facadeSchema } from '../../rest/facade';
-import { authenticate } from '../../platform/authenticate';
-import { requestContext } from '../../platform/context';
-import { openPlatform, type Platform } from '../../platform/platform';
+import { loadConfig } from '../../../core/config';
+import type { Context } from '../../../core/context';
+import { mintRequestId } from '../../../core/ids';
+import type { Operation } from '../../../contract/operations';
+import { buildCore } from '../../../resolvers';
+import { facadeSchema } from '../../../rest/facade';
+import { authenticate } from '../../../server/platform/authenticate';
+import { requestContext } from '../../../server/platform/context';
+import { openPlatform, type Platform } from '../../../server/platform/platform';
 import { announce, usage } from './tables';
 
 async function main(): Promise<void> {

@@ -2,7 +2,7 @@
 // the benchmark.
 import type { Server } from 'node:http';
 import pg from 'pg';
-import { mintId } from '../../core/ids';
+import { mintId } from '../../../core/ids';
 
 const INT8 = 20;
 pg.types.setTypeParser(INT8, Number);

@@ -3,12 +3,12 @@
 // as before: they have the log that they need with them.
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { DriverContext } from '../../driver';
-import { absentIsNull } from '../../files';
+import type { DriverContext } from '../../../../core/driver';
+import { absentIsNull } from '../../../../core/files';
 import { archivedSince, leadingOn, noteArchivedSince } from './archiving';
-import { archiveDirectory, systemIdentifierOf, type Cluster } from './cluster';
+import { archiveDirectory, systemIdentifierOf, type Cluster } from '../cluster';
 import { backupsHere, isLogFile, orderOf, type Manifest } from './known_backups';
-import { bytesBelow } from './storage';
+import { bytesBelow } from '../storage';
 
 /** In storages of the server. */
 const ARCHIVE_STORAGES = 8;

@@ -1,8 +1,8 @@
 // Since when the archive of a server has its log without a gap. Only backups from then on lead to a point in time: what
 // was written while nothing was kept is missing behind the older ones.
-import { readNote, removeNote, writeNote, type ServerDirectory } from '../../hosted_server/server_directory';
+import { readNote, removeNote, writeNote, type ServerDirectory } from '../../../hosted_server/server_directory';
 import type { Manifest } from './known_backups';
-import type { Cluster } from './cluster';
+import type { Cluster } from '../cluster';
 
 const noteName = 'archiving';
 

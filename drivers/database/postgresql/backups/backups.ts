@@ -7,31 +7,31 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../files';
-import type { BackupMade } from '../../database';
-import { DriverError, driverContext } from '../../driver';
-import type { DriverContext } from '../../driver';
-import { DOWNLOAD_WITHIN_MS } from '../../hosted_server/backups';
+import { absentIsNull } from '../../../../core/files';
+import type { BackupMade } from '../../../database';
+import { DriverError, driverContext } from '../../../../core/driver';
+import type { DriverContext } from '../../../../core/driver';
+import { DOWNLOAD_WITHIN_MS } from '../../../hosted_server/backups';
 import {
   exists,
   removeServerTree,
   openServerDirectory,
   requireName,
   type ServerDirectory,
-} from '../../hosted_server/server_directory';
+} from '../../../hosted_server/server_directory';
 import {
   importBackup,
   isStored,
   openStoredFile,
   removeStoredBackup,
   storeBackup,
-} from '../../hosted_server/stored_backups';
-import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
-import { connectionOf } from './data';
-import { clearStaleLock, runInBackground } from './background_work';
-import { requireTools, runTool } from './programs';
+} from '../../../hosted_server/stored_backups';
+import { archiveDirectory, backupsOf, systemIdentifierOf, type Cluster, type PostgresqlContext } from '../cluster';
+import { connectionOf } from '../data';
+import { clearStaleLock, runInBackground } from '../background_work';
+import { requireTools, runTool } from '../programs';
 import { backupMissing, backupsHere, isLogFile, manifestOf, orderOf, type Manifest } from './known_backups';
-import { inSession } from './session';
+import { inSession } from '../session';
 import { pruneStored } from './stored_archive';
 
 /** @throws DriverError unsupported, with what to install */

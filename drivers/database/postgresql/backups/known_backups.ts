@@ -1,11 +1,11 @@
 // The backups of a server that are known: by the manifests that this host has, and those that the store has.
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../files';
-import { DriverError, type DriverContext } from '../../driver';
-import { exists } from '../../hosted_server/server_directory';
-import { importBackups } from '../../hosted_server/stored_backups';
-import { backupsOf, type PostgresqlContext } from './cluster';
+import { absentIsNull } from '../../../../core/files';
+import { DriverError, type DriverContext } from '../../../../core/driver';
+import { exists } from '../../../hosted_server/server_directory';
+import { importBackups } from '../../../hosted_server/stored_backups';
+import { backupsOf, type PostgresqlContext } from '../cluster';
 
 /**
  * `wal_file`: the first file of the log that a recovery from it needs. `taken_at`: the earliest time that it can be

@@ -4,10 +4,10 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { run } from '../../command';
-import type { RestoreFrom } from '../../database';
-import { DriverError, checkpoint, driverContext } from '../../driver';
-import type { DriverContext } from '../../driver';
+import { run } from '../../../../core/process/command';
+import type { RestoreFrom } from '../../../database';
+import { DriverError, checkpoint, driverContext } from '../../../../core/driver';
+import type { DriverContext } from '../../../../core/driver';
 import {
   exists,
   removeServerTree,
@@ -16,20 +16,20 @@ import {
   writeNote,
   writeFileFor,
   type ServerDirectory,
-} from '../../hosted_server/server_directory';
-import { isReplacing, replaceData } from '../../hosted_server/replacement';
-import { fetchFiles } from '../../hosted_server/stored_backups';
+} from '../../../hosted_server/server_directory';
+import { isReplacing, replaceData } from '../../../hosted_server/replacement';
+import { fetchFiles } from '../../../hosted_server/stored_backups';
 import { noteArchivedSince } from './archiving';
 import { baseFiles } from './backups';
-import { backupsOf, dataMajorOf, systemIdentifierOf, type Cluster } from './cluster';
-import { configure } from './configuration';
-import { makeDirectories } from './data';
-import { ensureServer, ensureContent } from './ensure';
-import { readLog } from './log';
+import { backupsOf, dataMajorOf, systemIdentifierOf, type Cluster } from '../cluster';
+import { configure } from '../configuration';
+import { makeDirectories } from '../data';
+import { ensureServer, ensureContent } from '../ensure';
+import { readLog } from '../log';
 import { completeArchive, fetchArchive, type RestorePlan } from './restore_archive';
-import { endOf, assignOwner, stopPostgres, startPostgres } from './server';
-import { inSession, isUnavailable } from './session';
-import { nextDisk } from '../disk_size';
+import { endOf, assignOwner, stopPostgres, startPostgres } from '../server';
+import { inSession, isUnavailable } from '../session';
+import { nextDisk } from '../../disk_size';
 import { planOf } from './restore_plan';
 import { noteTimeline } from './timelines';
 

@@ -1,11 +1,11 @@
 // What a restore begins with and plays: the backup, and the timeline of the log. A host that has lost the data of a
 // server, or never had them, reads in the store how they came about.
-import type { RestoreFrom } from '../../database';
-import { DriverError, type DriverContext } from '../../driver';
-import { serverDirectoryOf, type ServerDirectory } from '../../hosted_server/server_directory';
+import type { RestoreFrom } from '../../../database';
+import { DriverError, type DriverContext } from '../../../../core/driver';
+import { serverDirectoryOf, type ServerDirectory } from '../../../hosted_server/server_directory';
 import { archivedSince, leadingOn } from './archiving';
 import { backupMissing, backupsFound, type Manifest } from './known_backups';
-import { systemIdentifierOf, type Cluster, type PostgresqlContext } from './cluster';
+import { systemIdentifierOf, type Cluster, type PostgresqlContext } from '../cluster';
 import type { RestorePlan } from './restore_archive';
 import { storedHistory } from './stored_archive';
 import { backupFor, timelineAt, timelinesOf } from './timelines';

@@ -3,12 +3,16 @@
 // store has it, so what lies here is what waits. Only what a backup leads to is brought there.
 import { lstat, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../files';
-import { checkpoint, type DriverContext } from '../../driver';
-import { openServerDirectory, listServerDirectories, type ServerDirectory } from '../../hosted_server/server_directory';
+import { absentIsNull } from '../../../../core/files';
+import { checkpoint, type DriverContext } from '../../../../core/driver';
+import {
+  openServerDirectory,
+  listServerDirectories,
+  type ServerDirectory,
+} from '../../../hosted_server/server_directory';
 import { archivedSince } from './archiving';
 import { backupsFound, isLogFile, orderOf, type Manifest } from './known_backups';
-import { archiveDirectory, systemIdentifierOf, type PostgresqlContext } from './cluster';
+import { archiveDirectory, systemIdentifierOf, type PostgresqlContext } from '../cluster';
 import { timelinesOf, type Timeline } from './timelines';
 
 const FILES_AT_ONCE = 4;

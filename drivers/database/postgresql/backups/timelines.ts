@@ -1,7 +1,7 @@
 // A restore begins a new timeline of the log (PostgreSQL, "Timelines"): what came after the point that was restored
 // stays in the archive under the old number. A point in time means the timeline that the server was on at that time, so
 // a restore that was a mistake can be undone by a second one.
-import { readNote, writeNote, type ServerDirectory } from '../../hosted_server/server_directory';
+import { readNote, writeNote, type ServerDirectory } from '../../../hosted_server/server_directory';
 import type { Manifest } from './known_backups';
 
 /**

@@ -1,12 +1,12 @@
 // The points in time that a restore can reach.
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { driverContext, type DriverContext } from '../../driver';
-import { openServerDirectory, serverDirectoryOf, type ServerDirectory } from '../../hosted_server/server_directory';
-import { stateOf } from '../../hosted_server/unit';
+import { driverContext, type DriverContext } from '../../../../core/driver';
+import { openServerDirectory, serverDirectoryOf, type ServerDirectory } from '../../../hosted_server/server_directory';
+import { stateOf } from '../../../hosted_server/unit';
 import { archivedSince, leadingOn } from './archiving';
 import { backupsFound, backupsHere, type Manifest } from './known_backups';
-import { dataMajorOf, systemIdentifierOf, type PostgresqlContext } from './cluster';
+import { dataMajorOf, systemIdentifierOf, type PostgresqlContext } from '../cluster';
 import { storedHistory, storedUntil } from './stored_archive';
 
 /** The archive is behind when a file of the log waits longer. */
