@@ -4,7 +4,7 @@
 import type { Context } from '../core/context';
 import type { FieldValidator } from './field_validator';
 import { readDryRun, rehearse } from './dry_run';
-import { requireAllowed, requireStillAllowed } from './guard';
+import { requireAllowed, requireStillAllowed, type ProjectPlace } from './guard';
 import type { RootField } from './operations';
 import { requireRunningInputs } from './running_inputs';
 
@@ -31,9 +31,7 @@ export interface RootOperation {
   confirm?: Confirm;
 }
 
-interface CallRequest {
-  /** The project that the call names in its path or arguments, if the operation takes it from there. */
-  projectId: string | undefined;
+interface CallRequest extends ProjectPlace {
   /** The arguments as they were sent. Called once the caller is admitted, since a stranger's body is not read. */
   readArguments(): Promise<Arguments>;
 }
@@ -48,7 +46,7 @@ export async function admit(
   { field, validate }: RootOperation,
   request: CallRequest,
 ): Promise<Arguments> {
-  await requireAllowed(ctx, field, request.projectId);
+  await requireAllowed(ctx, field, request);
   ctx.dry_run = field.kind === 'mutation' && readDryRun(ctx, field);
   const args = validate(await request.readArguments());
   if (field.body && ctx.identity) requireRunningInputs(ctx.identity, field.runs, args[field.body.argument]);
@@ -87,7 +85,8 @@ export async function execute<Result>(
   return result;
 }
 
-/** The value of a field's project argument, where GraphQL arguments have it. */
-export function projectArgumentOf({ projectArgument }: RootField, args: Arguments): string | undefined {
-  return projectArgument ? (args[projectArgument] as string | undefined) : undefined;
+/** What the arguments of GraphQL say of the project. A page of many projects need not name that of each field. */
+export function projectPlaceOf({ projectArgument }: RootField, args: Arguments): ProjectPlace {
+  const projectId = projectArgument ? (args[projectArgument] as string | undefined) : undefined;
+  return { projectId, resourceId: typeof args.id === 'string' ? args.id : undefined };
 }

@@ -5,19 +5,26 @@ import { problem } from '../core/errors';
 import { revealsSecrets } from '../core/accounts/scopes';
 import type { RootField } from './operations';
 
+/** What a call says of its project, beside the header. */
+export interface ProjectPlace {
+  /** Value of the field's project argument (path on REST), if it has one and it was sent. */
+  projectId: string | undefined;
+  /** Id of the resource that the call is about, where the project is found by it if nothing else names one. */
+  resourceId?: string | undefined;
+}
+
 /**
  * Lets the caller in, or throws the problem that refuses it. Sets the rate-limit headers of the reply and the context's
  * project, null where the operation acts on none.
- * @param projectId value of the field's project argument (path on REST), if it has one and it was sent
  */
-export async function requireAllowed(ctx: Context, field: RootField, projectId: string | undefined): Promise<void> {
+export async function requireAllowed(ctx: Context, field: RootField, place: ProjectPlace): Promise<void> {
   ctx.project = null;
   if (field.session) return requireSession(ctx, field);
   if (field.scope === 'none') return;
   const { identity } = ctx;
   if (!identity) throw problem('token_missing');
   await requireBudget(ctx, identity, field.budget);
-  await requireRights(ctx, identity, field, projectId);
+  await requireRights(ctx, identity, field, place);
 }
 
 /**
@@ -34,18 +41,13 @@ export async function requireStillAllowed(
   if (!identity) throw problem('token_missing');
   ctx.identity = identity;
   if (identity.account_status === 'suspended') throw problem('account_suspended');
-  if (!field.session) await requireRights(ctx, identity, field, projectId);
+  if (!field.session) await requireRights(ctx, identity, field, { projectId });
 }
 
-async function requireRights(
-  ctx: Context,
-  identity: Identity,
-  field: RootField,
-  projectId: string | undefined,
-): Promise<void> {
+async function requireRights(ctx: Context, identity: Identity, field: RootField, place: ProjectPlace): Promise<void> {
   for (const scope of [field.scope, ...field.alsoScopes]) requireScope(identity, scope);
   // Before the last check: a call refused there is counted in the project's activity.
-  if (!field.global) ctx.project = await selectProject(ctx, identity, projectId);
+  if (!field.global) ctx.project = await selectProject(ctx, identity, place);
   requireAccess(field, identity, ctx.project);
 }
 
@@ -92,14 +94,23 @@ export async function requireBudget(ctx: Context, identity: Identity, budget: Bu
 async function selectProject(
   ctx: Context,
   identity: Identity,
-  fromArgument: string | undefined,
+  { projectId, resourceId }: ProjectPlace,
 ): Promise<ProjectAccess> {
-  const id = fromArgument ?? ctx.project_header ?? identity.project_id;
+  const id = projectId ?? ctx.project_header ?? identity.project_id;
+  if (id === null && resourceId !== undefined && !identity.project_ids) return projectOfResource(ctx, resourceId);
   if (id === null) throw problem('project_header_missing');
   const allowed = identity.project_id ? [identity.project_id] : identity.project_ids;
   if (allowed && !allowed.includes(id)) throw problem('project_not_allowed');
   const project = await ctx.access(id);
   if (!project) throw problem('project_not_found');
+  return project;
+}
+
+/** A resource of a project of others is one that does not exist. */
+async function projectOfResource(ctx: Context, resourceId: string): Promise<ProjectAccess> {
+  const id = await ctx.projectOf(resourceId);
+  const project = id && (await ctx.access(id));
+  if (!project) throw problem('not_found');
   return project;
 }
 

@@ -10,7 +10,7 @@ import {
   type GraphQLFieldConfig,
 } from 'graphql';
 import type { Context, Topic } from '../core/context';
-import { admit, readmission, projectArgumentOf, type RootOperation } from './admission';
+import { admit, readmission, projectPlaceOf, type RootOperation } from './admission';
 import { limits } from '../core/limits';
 import type { RootField } from './operations';
 
@@ -103,7 +103,7 @@ function subscription(
     async subscribe(_, given: Record<string, unknown>, ctx) {
       const inner: Context = { ...ctx };
       const valid = await admit(inner, operation, {
-        projectId: projectArgumentOf(field, given),
+        ...projectPlaceOf(field, given),
         readArguments: async () => given,
       });
       const readmit = readmission(inner, operation);

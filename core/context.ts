@@ -236,6 +236,8 @@ export interface Context {
   currentIdentity(this: Context): Promise<Identity | null>;
   /** The caller's access to a project, null where it has none (cached for at most two seconds). */
   access(this: Context, project_id: string): Promise<ProjectAccess | null>;
+  /** The project of a resource, null where there is no resource of that id. Says nothing of the caller's rights. */
+  projectOf(this: Context, resource_id: string): Promise<string | null>;
   /** Runs in one transaction; joins the one that is open. */
   transact<T>(this: Context, run: (ctx: Context) => Promise<T>): Promise<T>;
   /** At commit: forget cached identities and accesses, here at once and on the other replicas. */

@@ -8,14 +8,7 @@ import { getDirective, mapSchema, MapperKind, type IResolvers } from '@graphql-t
 import { mergeResolvers, mergeTypeDefs } from '@graphql-tools/merge';
 import { defaultFieldResolver, type GraphQLFieldConfig, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
 import type { Context } from '../core/context';
-import {
-  admit,
-  execute,
-  projectArgumentOf,
-  type Confirm,
-  type Prepare,
-  type RootOperation,
-} from '../contract/admission';
+import { admit, execute, projectPlaceOf, type Confirm, type Prepare, type RootOperation } from '../contract/admission';
 import { compileField } from '../contract/field_validator';
 import { requireScope } from '../contract/guard';
 import { withSubscriptions, type LiveReader } from '../contract/live';
@@ -143,7 +136,7 @@ function admitRoot(config: FieldConfig, operation: RootOperation): FieldConfig {
       const inner: Context = { ...ctx };
       try {
         const args = await admit(inner, operation, {
-          projectId: projectArgumentOf(operation.field, given),
+          ...projectPlaceOf(operation.field, given),
           readArguments: async () => given,
         });
         // What relations of an earlier mutation of the request have read may be changed now.

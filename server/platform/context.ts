@@ -5,6 +5,7 @@ import type { Context, Sql } from '../../core/context';
 import type { Session } from '../../db/control_database';
 import { isDeadlock } from '../../db/errors';
 import { named } from '../../db/statement';
+import { projectOfResource } from '../../models/base/project_of';
 import type { Platform } from './platform';
 
 const NOTIFY = named(`select pg_notify('forget', $1)`);
@@ -24,14 +25,14 @@ export function requestContext(platform: Platform, request: IncomingMessage, req
 
 type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_header'> &
   Partial<Pick<Context, 'dry_run_header'>>;
-type Verbs = Pick<Context, 'currentIdentity' | 'access' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
+type Verbs = Pick<Context, 'currentIdentity' | 'access' | 'projectOf' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
 /**
  * A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing
  * spread.
  */
 export function makeContext(platform: Platform, origin: Origin): Context {
-  const { currentIdentity, access, transact, forget, attempt, catalogs } = verbsOf(platform);
+  const { currentIdentity, access, projectOf, transact, forget, attempt, catalogs } = verbsOf(platform);
   return {
     request_id: origin.request_id,
     address: origin.address,
@@ -59,6 +60,7 @@ export function makeContext(platform: Platform, origin: Origin): Context {
     readmit: null,
     currentIdentity,
     access,
+    projectOf,
     transact,
     forget,
     attempt,
@@ -86,6 +88,9 @@ function verbsOf(platform: Platform): Verbs {
     },
     access(this: Context, id) {
       return this.identity ? identities.access(this.identity, id) : Promise.resolve(null);
+    },
+    projectOf(this: Context, id) {
+      return projectOfResource(this, id);
     },
     transact(this: Context, run) {
       return transact(platform, this, run);
