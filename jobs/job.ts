@@ -104,6 +104,8 @@ export interface Job<Row extends LoopRow = LoopRow> {
   host?: true;
   /** Its moves are no events in the activity of the project: there are too many of them. */
   quiet?: true;
+  /** Others move it too, and tell it where they do: of a step, only the move that it decided is an event. */
+  movedElsewhere?: true;
   /** States of the kind. Without them, or without `failed` among them, a row is tried for ever. */
   states?: StateMachine;
   /** How long transient failures are retried before the row is `failed`. Default 10 minutes. */

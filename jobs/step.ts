@@ -174,7 +174,8 @@ async function settleAndRecord(
   job: Job,
 ): ReturnType<typeof settleRow> {
   const written = await settleRow(session, claim.lease, back, job.states ?? null);
-  if (written?.status && written.status !== claim.row.status && !job.quiet)
+  const isOwn = !written?.changed && written?.status === back.columns.status;
+  if (written?.status && written.status !== claim.row.status && !job.quiet && (isOwn || !job.movedElsewhere))
     await recordEvent(session, claim.lease.table, claim.row, written.status);
   return written;
 }

@@ -40,6 +40,7 @@ export const job: Job<ApplicationRow> = {
   table: Application.table,
   leftovers: [cacheLeftovers, mirrorLeftovers, uploadLeftovers],
   host: true,
+  movedElsewhere: true,
   prepare: (sql) => releaseAllLeases(sql, Application.table),
   states: Application.states,
   reconcile: (row, ctx) => (row.deleted_at ? tearDown(row, ctx) : reconcileApplication(row, ctx)),

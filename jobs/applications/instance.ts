@@ -14,7 +14,6 @@ import { progressing, type Job, type JobContext, type Outcome, requireHost } fro
 export const job: Job<InstanceRow> = {
   table: Instance.table,
   host: true,
-  quiet: true,
   units: { prefixes: ['ins'], column: 'id' },
   states: Instance.states,
   // The files of a large application are copied in one step.

@@ -2,8 +2,10 @@
 // that bring the one to the other.
 import { mintId, timeOfId } from '../../core/ids';
 import type { Sql } from '../../core/context';
+import type { Session } from '../../db/control_database';
 import { changeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
+import { recordEvents } from '../projects/activity';
 import type { ApplicationStatus, InstanceStatus, ProcessStatus } from '../../schema/types';
 
 export interface StackKey {
@@ -140,7 +142,10 @@ export async function addInstances(sql: Sql, place: StackKey, want: DesiredProce
 /** Instances that are drained and stopped; their rows go at the end of it. */
 async function retire(sql: Sql, where: string, values: readonly unknown[]): Promise<void> {
   const set = `status = 'stopping', status_reason = null, observed_generation = observed_generation + 1`;
-  await changeRows(sql, { table: 'instances', set, where: `${where} and status <> 'stopping'`, values });
+  await (sql as Session).transaction(async (session) => {
+    const rows = { table: 'instances', set, where: `${where} and status <> 'stopping'`, values };
+    await recordEvents(session, 'instances', await changeRows(session, rows), 'stopping');
+  });
 }
 
 export async function retireInstances(sql: Sql, ids: readonly string[]): Promise<void> {

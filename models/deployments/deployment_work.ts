@@ -5,6 +5,7 @@ import { mintId, timeOfId } from '../../core/ids';
 import type { Session } from '../../db/control_database';
 import { wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
+import { recordEvent } from '../projects/activity';
 
 export interface DeploymentKey {
   id: string;
@@ -28,7 +29,7 @@ const BEGIN =
   where id = $1 and fence = $3 and status = 'queued' and deleted_at is null returning id`);
 const FIRST = named(
   `update applications set status = 'deploying', status_reason = null, observed_generation = observed_generation + 1
-    where id = $1 and status = 'new'`,
+    where id = $1 and status = 'new' returning id, project_id, name`,
 );
 
 /**
@@ -47,7 +48,10 @@ export function beginDeployment(
     const [earlier] = await session.query(EARLIER, [row.application_id, row.preview_id, row.number]);
     const [others] = await session.query<{ count: number }>(BUILDING, []);
     if (!held || earlier || (to === 'building' && Number(others?.count) >= atOnce)) return 'wait';
-    if (row.preview_id === null) await session.query(FIRST, [row.application_id]);
+    if (row.preview_id === null) {
+      const [first] = await session.query<{ id: string }>(FIRST, [row.application_id]);
+      if (first) await recordEvent(session, 'applications', first, 'deploying');
+    }
     const [begun] = await session.query(BEGIN, [row.id, to, row.fence]);
     if (begun && row.preview_id !== null) await wakeStack(session, row);
     return begun ? 'begun' : 'wait';
@@ -104,10 +108,18 @@ const SUPERSEDE = named(
     where id = $1 and status = 'active'`,
 );
 // A stop that was asked for later than the deployment holds.
-const SWITCH = named(`update applications set current_deployment_id = $2, status_reason = null,
+const SWITCH = named(`update applications a set current_deployment_id = $2, status_reason = null,
     observed_generation = observed_generation + 1,
   status = case when status in ('new', 'deploying', 'crashed') then 'running'
-    when status = 'stopped' then 'starting' else status end where id = $1`);
+    when status = 'stopped' then 'starting' else status end
+  from (select status as before from applications where id = $1) b where id = $1
+  returning id, project_id, name, status, before`);
+interface Moved {
+  id: string;
+  status: string;
+  before: string;
+}
+
 const TARGET = named(
   `update processes set release_id = $2, observed_generation = observed_generation + 1 where application_id = $1`,
 );
@@ -137,7 +149,8 @@ export function activate(
     if (!held || !done) return false;
     if (held.current_deployment_id) await session.query(SUPERSEDE, [held.current_deployment_id]);
     if (preview_id === null) {
-      await session.query(SWITCH, [application_id, row.id]);
+      const [moved] = await session.query<Moved>(SWITCH, [application_id, row.id]);
+      if (moved && moved.status !== moved.before) await recordEvent(session, 'applications', moved, moved.status);
       await session.query(TARGET, [application_id, releaseId]);
     } else await session.query(SWITCH_PREVIEW, [preview_id, row.id, releaseId]);
     await wakeStack(session, row);

@@ -92,6 +92,21 @@ export async function recordEvent(sql: Sql, table: string, row: { id: string }, 
   await recordProjectEvent(sql, { project_id, action: `${kind}.${event}`, actor: PLATFORM, key_id: null, resource });
 }
 
+/** The same for rows without names, all of one kind. */
+export async function recordEvents(sql: Sql, table: string, rowIds: readonly string[], event: string): Promise<void> {
+  const kind = allKinds().find((candidate) => candidate.table === table)?.kind;
+  if (!kind || !rowIds.length) return;
+  const ids = rowIds.map(() => mintId('act'));
+  const text = `insert into activity (id, project_id, account_id, action, actor, actor_id, resource_type, resource_id,
+      created_at)
+    select e.id, p.id, p.account_id, $4, $5, $6, $7, r.id, e.created_at::timestamptz
+    from unnest($1::text[], $2::text[], $3::text[]) as e(id, row_id, created_at)
+    join ${table} r on r.id = e.row_id join projects p on p.id = r.project_id`;
+  const times = ids.map((id) => timeOfId(id).toISOString());
+  const values = [ids, rowIds, times, `${kind}.${event}`, JSON.stringify(PLATFORM), PLATFORM.id, kind];
+  await sql.query(named(text), values);
+}
+
 type ProjectEvent = Pick<Activity, 'action' | 'actor' | 'key_id' | 'resource'> & { project_id: string };
 
 /** Something that did not come as a request to the API. In the transaction that did it. */

@@ -207,3 +207,23 @@ test('an app that ignores SIGTERM is ended after its grace time', async () => {
   await stubborn.post('/stop');
   await eventually('stopped', async () => (await stubborn.get()).status === 'stopped');
 }, 60_000);
+
+test('what the platform does to an application is in its activity, with the instances', async () => {
+  const application = await service.application(nodeApp('v1'));
+  expect((await application.deploy()).status).toBe('active');
+  await running(application);
+  const [{ id }] = (await application.get('/instances')).data;
+  await application.post('/stop');
+  await eventually('it is stopped', async () => (await application.get()).status === 'stopped');
+  const actions = async (resource: string): Promise<string[]> =>
+    (
+      await service.sql<{ action: string }>('select action from activity where resource_id = $1 order by id', [
+        resource,
+      ])
+    ).map(({ action }) => action);
+  expect(await actions(id)).toEqual(['instance.running', 'instance.stopping']);
+  // The first `stopped` is what was asked for.
+  expect((await actions(application.id)).slice(-4)).toEqual(
+    ['deploying', 'running', 'stopped', 'stopped'].map((event) => `application.${event}`),
+  );
+}, 60_000);
