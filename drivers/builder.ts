@@ -17,6 +17,9 @@ export interface BuildSettings {
   build_command: string | null;
 }
 
+/** Name of the step that `build_command` of the settings is. */
+export const BUILD_COMMAND = 'Build command';
+
 export interface BuildPlan {
   kind: PlanKind;
   /** One line for the build log: `Node.js, npm ci, build script`. */

@@ -24,6 +24,8 @@ export function buildScript(
     '}',
   ]);
   return [
+    // One stream, in which what went wrong stands behind what was done.
+    'exec 2>&1',
     'mkdir -p -- "$HOME" || exit 1',
     ...Object.entries(files).map(([name, text]) => `printf '%s\\n' ${text.map(shellWord).join(' ')} > "$HOME/${name}"`),
     ...(tools.length ? [`PATH=${shellWord(tools.join(':'))}":$PATH"; export PATH`] : []),

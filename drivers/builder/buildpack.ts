@@ -1,7 +1,7 @@
 // Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
+import { BUILD_COMMAND, BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
 import type { ToolchainDriver } from '../toolchain';
 import { buildEnvironment, buildScript } from './build_script';
 import { canBuildImages, planDockerfile } from './dockerfile/dockerfile';
@@ -116,7 +116,7 @@ async function planCustomBuild(
   files: SourceFiles,
   host: BuildHost,
 ): Promise<BuildPlan> {
-  const step: Step = { name: 'Build command', command };
+  const step: Step = { name: BUILD_COMMAND, command };
   if (procfile !== null) return { ...(await planProcfile(procfile, files, host, [step])), kind: 'custom' };
   const parts = await detectUntilStart(files, host);
   const found = mergePlans(parts);

@@ -44,7 +44,7 @@ async function ensureRunning(row: InstanceRow, ctx: JobContext): Promise<Outcome
       row,
       launch,
       handle,
-      { reason: exitReasonOf(row, launch, state, requireHost(ctx).runtime) },
+      { reason: (output) => exitReasonOf(row, launch, state, requireHost(ctx).runtime, output) },
       ctx,
     );
   return row.status === 'running' ? checkRunning(row, launch, handle, ctx) : checkStarting(row, launch, handle, ctx);

@@ -13,29 +13,29 @@ afterEach(() => service?.close(), 60_000);
 const greedy: [string, RegExp][] = [
   [
     'head -c 1000000000 /dev/zero | tr "\\0" x | fold -w 100',
-    /^The build was ended because it printed more than 2 MB\. See the last lines of the deployment log/,
+    // The line that names the step is no longer there.
+    /^The build( step `npm run build`)? was ended because it printed more than 2 MB\. Make it print less/,
   ],
   [
     'head -c 2000000000 /dev/zero > big; sleep 60',
-    /^The build was ended because its files and its cache grew beyond 64 MB or 8192 files\./,
+    /^The build step `npm run build` was ended because its files and its cache grew beyond 64 MB or 8192 files\./,
   ],
   [
     'node --max-old-space-size=4000 -e "const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))"',
-    /^The build was ended because it used more than 256 MB of memory\./,
+    /^The build step `npm run build` was ended because it used more than 256 MB of memory\. Make it use less/,
   ],
 ];
 
 const IN_TIME = new RegExp(
-  `^(The build was ended because the deployment took longer than|The deployment did not finish within) ` +
-    `${SECONDS} seconds[.,]`,
+  `^The build step \`npm run build\` was ended because the deployment took longer than ${SECONDS} seconds\\.`,
 );
 const endless: [string, RegExp][] = [
-  ['sleep 1000 & sleep 1000', IN_TIME],
+  ['echo the last words; sleep 1000 & sleep 1000', new RegExp(`${IN_TIME.source} Its last output: the last words\\.$`)],
   // Up to the number of processes that a build may have; none of them is busy, and each has left the session of the
   // build.
   [
     'while :; do (setsid sleep 600 &) || sleep 1; done',
-    new RegExp(`${IN_TIME.source}|^The build (failed with|was ended because it used more)`),
+    new RegExp(`${IN_TIME.source}|^The build step .npm run build. (ended with|was ended because it used more)`),
   ],
 ];
 

@@ -137,13 +137,13 @@ test('what can not work ends with a reason that says why, and leaves nothing run
   );
   // There is no version before.
   for (const reason of [exits, release]) expect(reason).not.toContain('previous version');
-  expect(build).toContain('The build failed with exit code 7.');
-  expect(exits).toContain('Process type web: The app exited with code 9 right after its start.');
+  expect(build).toBe('The build step `npm run build` ended with exit code 7: about to fail.');
+  expect(exits).toContain('Process type web: The app exited with code 9 right after its start: goodbye.');
   expect(silent).toMatch(/The app did not listen on PORT \d+ within 8 seconds/);
   expect(port).toMatch(
     /The app did not listen on PORT \d+ within 8 seconds; it listens on 18231 of 127\.0\.0\.1 alone\. Use the PORT/,
   );
-  expect(release).toContain('The release command failed with exit code 4.');
+  expect(release).toBe('The release command `sh -c "echo no database; exit 4"` ended with exit code 4: no database.');
   expect(unknown).toMatch(/\w/);
   expect(unreadable).toMatch(/dist\/private.*Set the permissions in the build, for example with chmod -R u\+rwX\./);
   expect((await all[0]!.log(ends[0].id)).join('\n')).toContain('about to fail');

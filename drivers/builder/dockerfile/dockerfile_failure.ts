@@ -1,24 +1,32 @@
 // Why a build of a Dockerfile failed: a sentence with the line, from what the build printed. Programs of the build may
 // print what looks alike; all that they reach is the reason of their own failure.
+import {
+  FAILURE_EXCERPT_MAX,
+  cutText,
+  describeEnd,
+  endSentence,
+  failureExcerpt,
+  signalOf,
+  type Hide,
+} from '../../../core/log/failure_excerpt';
+import { keepTail, type FailureReader } from '../command_failure';
 
-/** Reads the output of a build line by line. */
-export interface FailureReader {
-  add(line: string): void;
-  /** null where the output says nothing. */
-  reason(): string | null;
-}
-
-const TEXT_MAX = 300;
 /** What buildah says of the processes around a RUN. */
-const NOISE =
-  /^(subprocess exited with status \d+|-->.*|time="[^"]*" level=.*|\s*|Error: .*|Build the image failed.*)$/;
+const NOISE = /^(subprocess exited (with status \d+|on .*)|-->.*|time="[^"]*" level=.*|\s*|Build the image failed.*)$/;
+const ERROR = 'Error: ';
 /** Added where a build has one user id (dockerfile_script.ts). */
 const ADDED = 'ARG APT_CONFIG=';
 
 /** @param lines line of each step in the source, by stage */
-export function readFailure({ name, lines }: { name: string; lines: number[][] }): FailureReader {
+export function readFailure({ name, lines }: { name: string; lines: number[][] }, hide: Hide): FailureReader {
+  const tail = keepTail();
   let step: { line: number | null; text: string } | null = null;
-  let [added, last, error] = [0, '', ''];
+  let [added, error, signal] = [0, '', ''];
+  const excerpt = (): string => failureExcerpt(tail.lines(), hide);
+  const place = (): string => {
+    if (step === null) return name;
+    return step.line === null ? `\`${cut(hide(step.text))}\`` : `Line ${step.line} of ${name}`;
+  };
   return {
     add(line) {
       const [, stage = '1', number = '', text = ''] = /^(?:\[(\d+)\/\d+\] )?STEP (\d+)\/\d+: (.*)$/.exec(line) ?? [];
@@ -26,16 +34,19 @@ export function readFailure({ name, lines }: { name: string; lines: number[][] }
         if (number === '1') added = 0;
         step = { line: lines[Number(stage) - 1]?.[Number(number) - 1 - added] ?? null, text };
         if (text.startsWith(ADDED)) added += 1;
-        [last, error] = ['', ''];
-      } else if (line.startsWith('Error: ')) error = line.slice('Error: '.length);
-      else if (!NOISE.test(line)) last = line.trim();
+        [error, signal] = ['', ''];
+        tail.clear();
+      } else if (line.startsWith(ERROR)) {
+        // What buildah says comes last; those before it are of the program.
+        if (error !== '') tail.add(`${ERROR}${error}`);
+        error = line.slice(ERROR.length);
+      } else if (!NOISE.test(line)) tail.add(line);
+      else signal = /^subprocess exited on (.*)$/.exec(line)?.[1] ?? signal;
     },
-    reason() {
-      if (error === '') return null;
-      const place =
-        step === null ? name : step.line === null ? `\`${cut(step.text)}\`` : `Line ${step.line} of ${name}`;
-      return `${place}: ${explain(error, step?.text ?? '', last)}`;
-    },
+    subject: () => (step === null ? 'The build' : place()),
+    excerpt,
+    reason: () =>
+      error === '' ? null : `${place()}: ${explain(hide(error), hide(step?.text ?? ''), excerpt(), signal)}`,
   };
 }
 
@@ -67,15 +78,21 @@ const CAUSES: [pattern: RegExp, explanation: (...found: string[]) => string][] =
   [/no space left on device|disk quota exceeded/, () => 'the disk of the build is full.'],
 ];
 
-function explain(error: string, step: string, last: string): string {
+function explain(error: string, step: string, last: string, signal: string): string {
   const code = /: exit status (\d+)$/.exec(error)?.[1];
   if (code !== undefined && /^RUN\b/.test(step))
-    return `\`${cut(step, 100)}\` ended with exit code ${code}${last === '' ? '.' : `: ${sentence(last)}`}`;
+    return `\`${cut(step, 100)}\` ${endOf(Number(code), signal)}${last === '' ? '.' : `: ${endSentence(last)}`}`;
   for (const [pattern, explanation] of CAUSES) {
     const found = pattern.exec(error);
-    if (found) return sentence(explanation(...found.slice(1)));
+    if (found) return endSentence(cut(explanation(...found.slice(1))));
   }
-  return sentence(causeOf(error));
+  return endSentence(cut(causeOf(error)));
+}
+
+/** @param signal in words: `killed`, `segmentation fault`; buildah then says that the code is 1 */
+function endOf(code: number, signal: string): string {
+  if (signal === 'killed') return describeEnd({ code: null, signal: 'SIGKILL' });
+  return signal === '' ? describeEnd(signalOf(code)) : `was ended by a signal (${signal})`;
 }
 
 /** Without what buildah was doing, its dumps of values of Go, and where its files are on the host. */
@@ -93,12 +110,7 @@ function lastPart(text: string): string {
   return text.split(': ').slice(-2).join(': ');
 }
 
-function sentence(text: string): string {
-  const whole = cut(text);
-  return /[.!?]$/.test(whole) ? whole : `${whole}.`;
-}
-
-function cut(text: string, max: number = TEXT_MAX): string {
+function cut(text: string, max: number = FAILURE_EXCERPT_MAX): string {
   const plain = text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ').trim();
-  return plain.length > max ? `${plain.slice(0, max - 1)}…` : plain;
+  return cutText(plain, max);
 }

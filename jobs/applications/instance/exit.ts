@@ -1,15 +1,17 @@
 // An instance has ended, or is ended because it is not healthy: it starts again after a while.
+import { describeEnd, endSentence } from '../../../core/log/failure_excerpt';
 import { FILES_PER_MB, type Handle, type RuntimeDriver, type UnitState } from '../../../drivers/runtime';
 import { forgetFoundPort, type Launch } from '../../../models/applications/instance_work';
 import { progressing, type JobContext, type Outcome, requireHost } from '../../job';
 import { shipLastLines } from '../../unit_log';
 import { isCrashed, restartDelayMs, appendExit } from './backoff';
 import { exposedPortOf, sharedPortAdvice } from './image';
+import { lastOutputOf } from './last_output';
 import { appendInstanceLog, restartStop, type InstanceRow } from './row';
 
 interface ExitCause {
-  /** A sentence for users. */
-  reason: string;
+  /** Sentences for users. @param output what it printed last, '' where that is nothing */
+  reason(output: string): string;
   /** It was not the app that ended: it is to be stopped. */
   fault?: 'health';
 }
@@ -23,17 +25,20 @@ export async function restartAfterEnd(
 ): Promise<Outcome> {
   const { runtime } = requireHost(ctx);
   // No new requests from now on; open ones continue until it stops.
-  if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason });
+  if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason('') });
+  // Before it says that it stops.
+  const before = fault && (await lastOutputOf(row, launch, ctx));
   if (fault) await runtime.stop(handle, restartStop(launch), ctx);
   if (row.status === 'starting' && launch.own_found_port) await forgetFoundPort(ctx.sql, launch.deployment_id);
   await shipLastLines(requireHost(ctx), row.id);
   await runtime.destroy(row.id, ctx);
+  const text = reason(before ?? (await lastOutputOf(row, launch, ctx)));
   const exits = appendExit(row.exits, new Date());
   const status = isCrashed(exits) || row.status === 'crashed' ? 'crashed' : 'starting';
   await appendInstanceLog(
     row,
     ctx,
-    `${reason}${status === 'crashed' ? ' It keeps ending; the platform restarts it once a minute.' : ''}`,
+    `${text}${status === 'crashed' ? ' It keeps ending; the platform restarts it once a minute.' : ''}`,
     'error',
   );
   const columns = {
@@ -43,7 +48,7 @@ export async function restartAfterEnd(
     exits,
     misses: 0,
     restart_count: row.restart_count + 1,
-    status_reason: reason,
+    status_reason: text,
     observed: fault ? { fault } : null,
   };
   return progressing(restartDelayMs({ exits, status }), { ...columns, status });
@@ -66,12 +71,13 @@ type Exited = Extract<UnitState, { state: 'exited' }>;
 
 const SOON_MS = 5_000;
 
-/** `The app exited with code 1 right after its start.` */
+/** `The app exited with code 1 right after its start: Error: no database.` */
 export function exitReasonOf(
   row: InstanceRow,
   { process, settings }: Launch,
   { code, signal, killed, at }: Exited,
   { exposesPorts }: Pick<RuntimeDriver, 'exposesPorts'>,
+  output: string,
 ): string {
   const diskMb = process?.disk_mb ?? 0;
   if (killed === 'memory')
@@ -85,13 +91,21 @@ export function exitReasonOf(
       'Keep lasting files on a volume, choose a larger size, or delete files that are not needed.'
     );
   if (killed !== null) return `The app was ended by the platform (${killed}).`;
-  if (code === null) return `The app was ended by ${signal ?? 'a signal'}${sinceStart(row, at)}.`;
+  const since = sinceStart(row, at);
+  if (code === 0)
+    return `The app exited with code 0${since}. Its command must run until it is stopped.${withOutput(output)}`;
+  const cause = output === '' ? '.' : `: ${endSentence(output)}`;
+  if (code === null) return `The app ${describeEnd({ code, signal })}${since}${cause}`;
   const hint = code === 127 ? ' A program in its command was not found.' : '';
   const exposed = exposesPorts ? null : exposedPortOf(row, settings);
   // It may have been refused the port that it chose.
-  const advice =
-    code !== 0 && exposed !== null && row.status === 'starting' ? ` ${sharedPortAdvice(exposed, settings)}` : '';
-  return `The app exited with code ${code}${sinceStart(row, at)}.${hint}${advice}`;
+  const advice = exposed !== null && row.status === 'starting' ? ` ${sharedPortAdvice(exposed, settings)}` : '';
+  return `The app exited with code ${code}${since}${cause}${hint}${advice}`;
+}
+
+/** Behind a reason that says something else. */
+export function withOutput(output: string): string {
+  return output === '' ? '' : ` Its last output: ${endSentence(output)}`;
 }
 
 function sinceStart({ started_at }: InstanceRow, at: string): string {

@@ -40,7 +40,7 @@ export async function checkRunning(
     row,
     launch,
     handle,
-    { reason: `The app failed its health check${times}: it ${failure}.`, fault: 'health' },
+    { reason: () => `The app failed its health check${times}: it ${failure}.`, fault: 'health' },
     ctx,
   );
 }
@@ -56,5 +56,5 @@ async function checkByImage(
   const { failure, isOver } = await findImageHealth(check, handle, ctx);
   if (failure === null || !isOver) return settled({}, jittered(readIntervalMs(check)));
   const reason = `The app failed the health check of its image: it ${failure}.`;
-  return restartAfterEnd(row, launch, handle, { reason, fault: 'health' }, ctx);
+  return restartAfterEnd(row, launch, handle, { reason: () => reason, fault: 'health' }, ctx);
 }

@@ -10,7 +10,7 @@ import { jittered, progressing, settled, type JobContext, type Outcome, requireH
 import { rangeDirectory } from '../../deployments/deployment/row';
 import { instanceArtifactDirectory } from './artifact';
 import { restartDelayMs } from './backoff';
-import { restartAfterEnd } from './exit';
+import { restartAfterEnd, withOutput } from './exit';
 import { probeHealth, CONNECTION_REFUSED } from './health';
 import { exposedPortOf, imageHealthCheckOf, unitImageOf } from './image';
 import { allowedSecondsOf, findImageHealth } from './image_health';
@@ -78,7 +78,8 @@ export async function checkStarting(
     await appendInstanceLog(row, ctx, fault.early, 'warning');
     return progressing(nextMs, { status_reason: fault.early });
   }
-  return restartAfterEnd(row, launch, handle, { reason: `The app ${fault.after(allowed)}`, fault: 'health' }, ctx);
+  const reason = (output: string): string => `The app ${fault.after(allowed)}${withOutput(output)}`;
+  return restartAfterEnd(row, launch, handle, { reason, fault: 'health' }, ctx);
 }
 
 /** null when it is healthy. */

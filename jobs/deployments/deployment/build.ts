@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { limits as platformLimits } from '../../../core/limits';
 import { hasBuild } from '../../../drivers/builder';
+import { readStepFailure } from '../../../drivers/builder/command_failure';
 import { readFailure } from '../../../drivers/builder/dockerfile/dockerfile_failure';
 import { DriverError, asDriverErrors } from '../../../core/driver';
 import type { UnitLimits } from '../../../drivers/runtime';
@@ -38,7 +39,9 @@ const ATTEMPTS_MAX = 8;
 const PROCESSES_MAX = 1024;
 
 export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
-  requireTimeLeft(row, ctx);
+  const isBuilding = row.observed?.equipped && !row.observed.built;
+  // Of a command that takes too long its task says more.
+  if (!isBuilding) requireTimeLeft(row, ctx);
   if (!row.observed?.fetched || !row.plan) return prepare(row, ctx);
   if (!row.observed.equipped) {
     await ensureTools(row, row.plan, ctx);
@@ -181,8 +184,9 @@ function buildTask(row: DeploymentRow, plan: StoredPlan, ctx: JobContext): Task 
   const place = { directory: artifactDirectory(row, ctx), cache: cacheDirectory(row, ctx) };
   return {
     step: 'build',
-    name: 'The build',
-    ...(plan.dockerfile && { failure: readFailure(plan.dockerfile) }),
+    variables: async () =>
+      (await findPlanning(ctx.sql, row.application_id))?.variables(ctx.secrets, 'build', row.preview_id) ?? {},
+    failure: (hide) => (plan.dockerfile ? readFailure(plan.dockerfile, hide) : readStepFailure(plan.steps, hide)),
     async spec() {
       const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');

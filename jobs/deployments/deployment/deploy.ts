@@ -2,6 +2,7 @@
 import { databaseTrust } from '../../databases/database/trust';
 import { stat } from 'node:fs/promises';
 import type { Sql } from '../../../core/context';
+import { readCommandFailure } from '../../../drivers/builder/command_failure';
 import { DriverError } from '../../../core/driver';
 import {
   activate,
@@ -41,7 +42,9 @@ const POLL_MS = 500;
 const RECHECK_MS = 1_000;
 
 export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
-  requireTimeLeft(row, ctx);
+  const isReleasing = row.observed?.releasing && !row.observed.released;
+  // Of a command that takes too long its task says more.
+  if (!isReleasing) requireTimeLeft(row, ctx);
   if (row.plan === null && row.source.type === 'image') return pullSource(row, ctx);
   if (row.release_id === null) return progressing(0, { release_id: await makeRelease(row, ctx) });
   if (!row.observed?.released) return runReleaseCommand(row, row.release_id, ctx);
@@ -87,7 +90,8 @@ async function runReleaseCommand(row: DeploymentRow, releaseId: string, ctx: Job
 function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext): Task {
   return {
     step: 'release',
-    name: 'The release command',
+    variables: async () => found.variables,
+    failure: (hide) => readCommandFailure('The release command', found.command, hide),
     async spec() {
       const planning = await findPlanning(ctx.sql, row.application_id);
       if (!planning) throw new DriverError('transient', 'The application was deleted.');

@@ -104,10 +104,16 @@ export function appendDeploymentLog(
 
 /** Milliseconds that the deployment may still take. @throws DeploymentFailure when there are none */
 export function requireTimeLeft(row: DeploymentRow, ctx: JobContext): number {
-  const seconds = ctx.config.buildTimeoutSeconds;
-  const left = Date.parse(row.started_at ?? new Date().toISOString()) + seconds * 1000 - Date.now();
+  const left = timeLeftMs(row, ctx);
   if (left > 0) return left;
-  throw new DeploymentFailure(`The deployment did not finish within ${formatDuration(seconds)}, so it was stopped.`);
+  const allowed = formatDuration(ctx.config.buildTimeoutSeconds);
+  throw new DeploymentFailure(`The deployment did not finish within ${allowed}, so it was stopped.`);
+}
+
+/** Negative where it has taken too long. */
+export function timeLeftMs(row: Pick<DeploymentRow, 'started_at'>, ctx: JobContext): number {
+  const startedAt = row.started_at === null ? Date.now() : Date.parse(row.started_at);
+  return startedAt + ctx.config.buildTimeoutSeconds * 1000 - Date.now();
 }
 
 /** `90 seconds`, `30 minutes`. */

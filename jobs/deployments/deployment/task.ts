@@ -1,14 +1,17 @@
 // The commands of a deployment, which run as units: the build and the release command. Started once, looked at until
 // they have ended, and found again after a crash.
-import type { FailureReader } from '../../../drivers/builder/dockerfile/dockerfile_failure';
-import { FILES_PER_MB, type LogChunk, type UnitSpec, type UnitState } from '../../../drivers/runtime';
+import path from 'node:path';
+import { describeEnd, endSentence, valuesHider, type Hide } from '../../../core/log/failure_excerpt';
+import type { FailureReader } from '../../../drivers/builder/command_failure';
+import { FILES_PER_MB, type Killed, type LogChunk, type UnitSpec, type UnitState } from '../../../drivers/runtime';
 import { hasVersionInService } from '../../../models/deployments/deployment_work';
 import { type JobContext, requireHost } from '../../job';
 import { shipLastLines } from '../../unit_log';
 import {
+  artifactDirectory,
   DeploymentFailure,
   formatDuration,
-  requireTimeLeft,
+  timeLeftMs,
   taskUnitId,
   abortWhenCanceled,
   type DeploymentRow,
@@ -16,14 +19,14 @@ import {
 
 export interface Task {
   step: 'build' | 'release';
-  /** As a user calls it: `The build`. */
-  name: string;
   spec(): Promise<Omit<UnitSpec, 'id' | 'kind'>>;
-  /** Finds in what it printed why it failed. */
-  failure?: FailureReader;
+  /** What it printed may hold their values. */
+  variables(): Promise<Record<string, string>>;
+  /** Finds in what it printed what failed, and why. */
+  failure(hide: Hide): FailureReader;
 }
 
-type Exited = Extract<UnitState, { state: 'exited' }>;
+type Ended = Pick<Extract<UnitState, { state: 'exited' }>, 'code' | 'signal' | 'killed'>;
 
 /** @throws DeploymentFailure where the command failed */
 export async function runDeploymentTask(
@@ -40,32 +43,32 @@ export async function runDeploymentTask(
     return 'running';
   }
   const state = await runtime.inspect(handle);
-  if (state.state !== 'exited') {
-    requireTimeLeft(row, ctx);
-    return 'running';
-  }
+  if (state.state !== 'exited' && timeLeftMs(row, ctx) > 0) return 'running';
   await shipLastLines(requireHost(ctx), id);
-  if (state.code === 0 && state.killed === null) return 'succeeded';
-  const printed = state.killed === null && task.failure ? await printedReason(id, task.failure, ctx) : null;
-  throw new DeploymentFailure(
-    printed ?? `${taskFailureReason(task, state, ctx)} ${await hintFor(row, task.step, ctx)}`,
-  );
+  const end: Ended = state.state === 'exited' ? state : { code: null, signal: null, killed: 'time' };
+  if (end.code === 0 && end.killed === null) return 'succeeded';
+  const failure = await readFailure(row, task, id, ctx);
+  const printed = end.killed === null ? failure.reason() : null;
+  const reason = printed ?? taskFailureReason(task, end, failure, ctx);
+  throw new DeploymentFailure(`${reason}${await consequence(row, task, ctx)}`);
 }
 
-async function printedReason(id: string, failure: FailureReader, ctx: JobContext): Promise<string | null> {
+async function readFailure(row: DeploymentRow, task: Task, id: string, ctx: JobContext): Promise<FailureReader> {
   const { runtime } = requireHost(ctx);
+  const hideValues = valuesHider(await task.variables());
+  const directory = `${path.resolve(artifactDirectory(row, ctx))}/`;
+  const failure = task.failure((text) => hideValues(text.replaceAll(directory, '')));
   for (let position: string | null = null, more = true; more;) {
     const chunk: LogChunk = await runtime.readLog(id, position);
     chunk.lines.forEach(({ text }) => failure.add(text));
     ({ position, more } = chunk);
   }
-  return failure.reason();
+  return failure;
 }
 
-async function hintFor(row: DeploymentRow, step: Task['step'], ctx: JobContext): Promise<string> {
-  if (step === 'build') return 'See the last lines of the deployment log.';
-  const consequence = (await hasVersionInService(ctx.sql, row)) ? 'The previous version stays in service. ' : '';
-  return `${consequence}See the deployment log.`;
+async function consequence(row: DeploymentRow, { step }: Task, ctx: JobContext): Promise<string> {
+  const isBehind = step === 'release' && (await hasVersionInService(ctx.sql, row));
+  return isBehind ? ' The previous version stays in service.' : '';
 }
 
 /** Takes a unit away with all that it left. */
@@ -80,22 +83,26 @@ export async function removeTask(row: DeploymentRow, step: Task['step'], ctx: Jo
   await runtime.destroy(id, ctx);
 }
 
-function taskFailureReason(task: Task, { code, signal, killed }: Exited, ctx: JobContext): string {
+function taskFailureReason({ step }: Task, end: Ended, failure: FailureReader, ctx: JobContext): string {
+  const [subject, output] = [failure.subject(), failure.excerpt()];
+  if (end.killed !== null) return `${subject} was ended because ${limitReason(step, end.killed, output, ctx)}`;
+  const cause = output === '' ? ' and printed nothing that says why.' : `: ${endSentence(output)}`;
+  return `${subject} ${describeEnd(end)}${cause}`;
+}
+
+function limitReason(step: Task['step'], killed: Killed, output: string, ctx: JobContext): string {
   const { buildTimeoutSeconds, buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
-  if (killed === 'time')
-    return `${task.name} was ended because the deployment took longer than ${formatDuration(buildTimeoutSeconds)}.`;
-  if (killed === 'memory')
-    return (
-      `${task.name} was ended because it used more than ` +
-      `${task.step === 'build' ? `${buildMemoryMb} MB of memory` : 'the memory of its size'}.`
-    );
-  if (killed === 'output') return `${task.name} was ended because it printed more than ${buildOutputMb} MB.`;
-  if (killed === 'disk') {
-    const grown = `files${task.step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB`;
-    const advice = task.step === 'build' ? ' Deploy with clear_cache to empty the cache.' : '';
-    return `${task.name} was ended because its ${grown} or ${buildDiskMb * FILES_PER_MB} files.${advice}`;
+  if (killed === 'time') {
+    const last = output === '' ? '' : ` Its last output: ${endSentence(output)}`;
+    return `the deployment took longer than ${formatDuration(buildTimeoutSeconds)}.${last}`;
   }
-  return code === null
-    ? `${task.name} was ended by ${signal ?? 'a signal'}.`
-    : `${task.name} failed with exit code ${code}.`;
+  if (killed === 'memory')
+    return step === 'build'
+      ? `it used more than ${buildMemoryMb} MB of memory. Make it use less, or ask the operator for a higher limit.`
+      : 'it used more than the memory of its size. Choose a larger size, or reduce the memory that it uses.';
+  if (killed === 'output')
+    return `it printed more than ${buildOutputMb} MB. Make it print less, or ask the operator for a higher limit.`;
+  const grown = `its files${step === 'build' ? ' and its cache' : ''} grew beyond ${buildDiskMb} MB`;
+  const advice = step === 'build' ? ' Deploy with clear_cache to empty the cache.' : '';
+  return `${grown} or ${buildDiskMb * FILES_PER_MB} files.${advice}`;
 }

@@ -125,6 +125,14 @@ describeBuilds(`Dockerfiles with several users${obstacle === null ? '' : ` (skip
       ['', '# of course', 'RUN echo before && \\', '  cat /nowhere'],
       /^Line 4 of Dockerfile: `RUN echo before && .*` ended with exit code 1: cat: \/nowhere: No such file/,
     ],
+    [
+      ['RUN printf "reading\\nError: no package \\033[31mvite\\033[0m\\n    at load (a.js:1)\\n" && exit 2'],
+      /^Line 2 of Dockerfile: `RUN printf .*` ended with exit code 2: Error: no package vite\.$/,
+    ],
+    [
+      ['RUN echo starting; kill -9 $$'],
+      /^Line 2 of Dockerfile: `RUN echo .*` was ended by signal 9 \(SIGKILL\): starting\.$/,
+    ],
     [['RUN true', 'COPY missing.txt /'], /^Line 3 of Dockerfile: there is no `missing.txt` to copy\./],
     [['COPY --chown=nobody-here page.txt /'], /^Line 2 of Dockerfile: the image has no user nobody-here\./],
     [['FROM localhost:1/none:1'], /^Line 2 of Dockerfile: the base image localhost:1\/none:1 could not be pulled: /],
