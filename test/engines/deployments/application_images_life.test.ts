@@ -119,6 +119,42 @@ describeImages('the life of an application from an image', () => {
   );
 
   test(
+    'STOPSIGNAL SIGQUIT, as nginx has it, at a replacement and at the restart after a failed health check',
+    async () => {
+      // Nothing ends the server in time but SIGQUIT: 131 is 128 and its number.
+      const command =
+        'mkdir /www/cgi-bin; printf "#!/bin/sh\\nrm /www/healthy\\necho\\n" > /www/cgi-bin/break; ' +
+        'chmod 755 /www/cgi-bin/break; trap "" TERM; busybox httpd -f -p "$PORT" -h /www; ' +
+        'echo "$SVC_INSTANCE_ID ended with $?"';
+      await pushImage(registry, 'acme/life', 'quit', {
+        layers: [base, await siteLayer({ 'index.html': 'quit', healthy: 'yes' })],
+        config: { Cmd: ['/bin/sh', '-c', command], Env: ['PATH=/bin'], StopSignal: 'SIGQUIT' },
+      });
+      const application = await imageApplication(imageName('life:quit'), {
+        health_check: { type: 'http', path: '/healthy', interval_seconds: 5, timeout_seconds: 4, failure_threshold: 1 },
+        run: { shutdown_grace_seconds: 300 },
+      });
+      const ends = async (): Promise<string[]> => {
+        const { data } = await application.get('/logs?source=app&search=ended%20with&order=asc');
+        return (data as { message: string }[]).map(({ message }) => message);
+      };
+      expect((await application.deploy()).status_reason).toBe(null);
+      const [first] = (await application.get('/instances')).data;
+      expect((await application.deploy()).status_reason).toBe(null);
+      await eventually('the end of the first instance', async () => (await ends()).length === 1, 60_000);
+      const [second] = (await application.get('/instances')).data;
+      await application.visit('/cgi-bin/break');
+      await eventually('the end of the second start', async () => (await ends()).length === 2, 60_000);
+      expect(await ends()).toEqual([`${first.id} ended with 131`, `${second.id} ended with 131`]);
+      await eventually('its restart', async () => {
+        const [again] = (await application.get('/instances')).data;
+        return again?.id === second.id && again.status === 'running' && again.restart_count === 1;
+      });
+    },
+    WITHIN_MS,
+  );
+
+  test(
     'more memory than the size of the instances has ends it, with the reason',
     async () => {
       await pushImageThat('greedy', 'exec busybox tail /dev/zero');
