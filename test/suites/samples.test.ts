@@ -18,6 +18,7 @@ const AS_IT_COMES: Record<string, string> = {
   ...(JSON.parse(process.env.SUITES_SETTINGS ?? '{}') as Record<string, string>),
 };
 const DEPLOYED_WITHIN_MS = 900_000;
+const CLEARED_WITHIN_MS = 300_000;
 
 interface Sample {
   /** The folder below `samples`: owner and name, with a plus between them. */
@@ -53,7 +54,7 @@ describeSuite('samples', [], (place) => {
   const seen = new Map<string, Promise<Seen>>();
 
   beforeAll(async () => {
-    service = await startDeployService(AS_IT_COMES);
+    service = await startDeployService(AS_IT_COMES, CLEARED_WITHIN_MS);
     const waiting = samples.filter(there);
     const turns = waiting.map((_, turn) => turn);
     const lanes: Promise<unknown>[] = Array.from({ length: LANES }, () => Promise.resolve());
@@ -64,7 +65,7 @@ describeSuite('samples', [], (place) => {
       seen.set(nameOf(sample), result);
     }
   }, 120_000);
-  afterAll(() => service?.close(), 120_000);
+  afterAll(() => service?.close(), 2 * CLEARED_WITHIN_MS);
 
   async function deploy({ repository, branch, root, settings }: Sample, turn: number): Promise<Seen> {
     const name = `sample-${turn}`;

@@ -60,7 +60,13 @@ export const GIVEN_UP_SOON = { health_check: { interval_seconds: 5, timeout_seco
 
 const ENDED = new Set(['active', 'superseded', 'failed', 'canceled']);
 
-export async function startDeployService(settings: Record<string, string> = {}): Promise<DeployService> {
+/** How long the end of all applications may take: their files are removed, of some a hundred thousand. */
+const CLEARED_WITHIN_MS = 40_000;
+
+export async function startDeployService(
+  settings: Record<string, string> = {},
+  clearedWithinMs = CLEARED_WITHIN_MS,
+): Promise<DeployService> {
   const git = await startGitServer();
   const service = await startService({
     worker: true,
@@ -72,9 +78,9 @@ export async function startDeployService(settings: Record<string, string> = {}):
     git,
     runtimeDir,
     application: (files, wanted = {}) => makeApplication(self, files, wanted),
-    clear: () => clear(self),
+    clear: () => clear(self, clearedWithinMs),
     async close() {
-      await clear(self).finally(async () => {
+      await self.clear().finally(async () => {
         await service.close();
         await destroyUnits(runtimeDir);
         await git.close();
@@ -194,13 +200,13 @@ export async function eventually<T>(
   }
 }
 
-async function clear(service: DeployService): Promise<void> {
+async function clear(service: DeployService, withinMs: number): Promise<void> {
   const rows = await service.sql<{ id: string }>('select id from applications where deleted_at is null');
   await Promise.all(rows.map(({ id }) => service.call('DELETE', `/v2/applications/${id}`)));
   await eventually(
     'the end of all applications',
     async () => (await service.sql('select 1 from applications')).length === 0,
-    40_000,
+    withinMs,
   );
 }
 
