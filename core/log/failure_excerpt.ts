@@ -37,6 +37,7 @@ const COMPLAINT =
   /\b(error|errors|failed|failure|cannot|can't|could not|unable|not found|no such|denied|refused|missing|invalid)\b/i;
 /** The text is on the lines behind. */
 const HEADING = /:$|^Failed to compile\.$/;
+const CAUSE = /^\s*(cause|caused by): /i;
 const FILE = /^\.{0,2}\/?[\w@[\]()./-]+\.\w+(:\d+)*$/;
 
 /** Takes out of a text what is not to be shown. */
@@ -99,7 +100,7 @@ function excerptOf(all: readonly string[]): string[] {
   if (at === undefined) return [];
   const [before = '', line = '', ...behind] = ['', ...lines].slice(at);
   const heading = HEADING.test(before) ? [before] : FILE.test(before) ? [before] : [];
-  return [...heading, line, ...(HEADING.test(line) ? behind : [])];
+  return [...heading, line, ...(HEADING.test(line) || CAUSE.test(behind[0] ?? '') ? behind : [])];
 }
 
 /** The line behind the frames of the last traceback, as far in as its first line. */

@@ -152,6 +152,14 @@ Using Python 3.11.7 environment at: .platform/venv
       'flask==99.1, we can conclude that your requirements are unsatisfiable.',
   ],
   [
+    'uv of 2026',
+    `
+error: No solution found when resolving dependencies
+  cause: Because there is no version of flask==99.1 and you require flask==99.1, we can conclude that they differ.`,
+    'error: No solution found when resolving dependencies cause: Because there is no version of flask==99.1 and you ' +
+      'require flask==99.1, we can conclude that they differ.',
+  ],
+  [
     'a compiler: its first error',
     '# example.com/x\n./main.go:3:15: undefined: one\n./main.go:3:30: undefined: other',
     './main.go:3:15: undefined: one',
