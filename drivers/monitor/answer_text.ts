@@ -1,6 +1,6 @@
 // The text of an answer: unpacked and decoded as its headers, or else the page itself, say.
 import type { Transform } from 'node:stream';
-import { constants, createBrotliDecompress, createUnzip } from 'node:zlib';
+import { constants, createBrotliDecompress, createInflateRaw, createUnzip } from 'node:zlib';
 import type { Answered } from '../../core/outbound/exchange';
 import { OutboundError } from '../../core/outbound/trace';
 
@@ -10,7 +10,12 @@ const PRESCAN_BYTES = 1024;
 // What was cut off at the bound is unpacked as far as it goes.
 const unzip = (): Transform => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH });
 const unbrotli = (): Transform => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH });
-const UNPACKERS: Record<string, () => Transform> = { gzip: unzip, 'x-gzip': unzip, deflate: unzip, br: unbrotli };
+// Some servers send deflate without the zlib header (RFC 9110 §8.4.1.2), and browsers read it.
+const inflate = (packed: Buffer): Transform =>
+  hasZlibHeader(packed) ? unzip() : createInflateRaw({ finishFlush: constants.Z_SYNC_FLUSH });
+const UNPACKERS: Record<string, (packed: Buffer) => Transform> = {
+  ...{ gzip: unzip, 'x-gzip': unzip, deflate: inflate, br: unbrotli },
+};
 
 /**
  * At most `max` bytes of it are read.
@@ -29,7 +34,7 @@ export async function answerText({ headers, body }: Pick<Answered, 'headers' | '
 }
 
 async function unpack(coding: string, packed: Buffer, max: number): Promise<Buffer> {
-  const unpacker = UNPACKERS[coding]?.();
+  const unpacker = UNPACKERS[coding]?.(packed);
   if (!unpacker) throw new OutboundError('body', `The answer is packed as ${shown(coding)}, which is not read.`, false);
   const chunks: Buffer[] = [];
   let size = 0;
@@ -43,6 +48,12 @@ async function unpack(coding: string, packed: Buffer, max: number): Promise<Buff
     throw new OutboundError('body', `The answer says that it is packed as ${coding}, and is not.`, false);
   }
   return Buffer.concat(chunks).subarray(0, max);
+}
+
+/** The method is deflate, and the two bytes are a multiple of 31 (RFC 1950 §2.2). */
+function hasZlibHeader(packed: Buffer): boolean {
+  const [method = 0, flags = 0] = packed;
+  return (method & 0x0f) === 8 && (method * 256 + flags) % 31 === 0;
 }
 
 function charsetOf(type: string, bytes: Buffer): string {

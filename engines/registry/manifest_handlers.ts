@@ -46,7 +46,9 @@ function tagsOf(query: URLSearchParams, reference: string): string[] {
     throw new RegistryError('MANIFEST_INVALID', '`tag` is for manifests that are pushed by their digest.');
   if (!tags.every(isTag)) throw new RegistryError('MANIFEST_INVALID', '`tag` must be a tag.');
   if (tags.length > TAGS_OF_PUSH_MAX)
-    throw new RegistryError('MANIFEST_INVALID', `At most ${TAGS_OF_PUSH_MAX} tags can be pushed at once.`);
+    throw new RegistryError('MANIFEST_INVALID', `At most ${TAGS_OF_PUSH_MAX} tags can be pushed at once.`, {
+      status: 414,
+    });
   return tags;
 }
 

@@ -203,13 +203,13 @@ describe('images', () => {
       expect((await client.pull(`${String(name)}/many`, tag)).headers.get('docker-content-digest')).toBe(image.digest);
     expect((await service.call('GET', `/v2/registries/${String(id)}`)).body.image_count).toBe(3);
     const tooMany = Array.from({ length: 101 }, (_, index) => `tag=t${index}`).join('&');
-    for (const [reference, query] of [
-      [image.digest, 'tag=../evil'],
-      [image.digest, 'tag='],
-      [image.digest, tooMany],
-      ['2.0', 'tag=2.1'],
+    for (const [reference, query, status] of [
+      [image.digest, 'tag=../evil', 400],
+      [image.digest, 'tag=', 400],
+      [image.digest, tooMany, 414],
+      ['2.0', 'tag=2.1', 400],
     ] as const)
-      expect((await put(reference, query)).code).toBe('MANIFEST_INVALID');
+      expect(await put(reference, query)).toMatchObject({ status, code: 'MANIFEST_INVALID' });
     expect((await client.call('GET', `/v2/${String(name)}/many/tags/list`)).body.toString()).toContain(
       '["1","1.2","1.2.3"]',
     );

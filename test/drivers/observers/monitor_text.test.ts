@@ -1,7 +1,7 @@
 // What a check reads of a page: packed though nobody asked for it, in other encodings than UTF-8, behind a cookie.
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import type { CheckOutcome } from '../../../core/protocols/checks';
 import { openMonitor } from '../../../drivers/monitor';
 import { openOutbound } from '../../../core/outbound';
@@ -31,6 +31,7 @@ test.each<[string, Record<string, string>, Buffer, string]>([
   ['gzip', { 'Content-Encoding': 'gzip' }, gzipSync(page), 'täglich'],
   ['br', { 'Content-Encoding': 'BR' }, brotliCompressSync(page), 'täglich'],
   ['deflate', { 'Content-Encoding': 'deflate' }, deflateSync(page), 'täglich'],
+  ['deflate without the zlib header', { 'Content-Encoding': 'deflate' }, deflateRawSync(page), 'täglich'],
   ['two codings', { 'Content-Encoding': 'gzip, br' }, brotliCompressSync(gzipSync(page)), 'täglich'],
   ['identity', { 'Content-Encoding': 'identity' }, page, 'täglich'],
   ['Latin-1', { 'Content-Type': 'text/html; charset=ISO-8859-1' }, Buffer.from(`${page}`, 'latin1'), 'täglich'],
@@ -47,6 +48,7 @@ test.each<[string, Record<string, string>, Buffer, string]>([
 
 test.each<[Record<string, string>, Buffer, string]>([
   [{ 'Content-Encoding': 'gzip' }, page, 'The answer says that it is packed as gzip, and is not.'],
+  [{ 'Content-Encoding': 'deflate' }, page, 'The answer says that it is packed as deflate, and is not.'],
   [{ 'Content-Encoding': 'dcb' }, page, 'The answer is packed as "dcb", which is not read.'],
   [
     { 'Content-Type': 'text/plain; charset=klingon' },
