@@ -43,7 +43,7 @@ function memberSchema(builder: DocumentBuilder, owner: string, node: Node): Sche
   const nullable = !isNonNullType(node.type) && !spec.notNull;
   const base = baseSchema(builder, owner, node, spec);
   const { fallback, note } = readDefault(node, spec, base);
-  const example = exampleIn(spec) ?? (isObvious(base) ? undefined : leafExample(builder, owner, node));
+  const example = exampleIn(spec) ?? (isObvious(base) ? undefined : exampleOf(builder, owner, node, fallback));
   return withoutUndefined({
     ...(nullable ? orNull(base) : base),
     description: [node.description, note].filter(Boolean).join(' ') || undefined,
@@ -51,6 +51,12 @@ function memberSchema(builder: DocumentBuilder, owner: string, node: Node): Sche
     examples: example === undefined ? undefined : [example],
     deprecated: node.deprecationReason ? true : undefined,
   });
+}
+
+/** The default is an example too, unless it is empty. */
+function exampleOf(builder: DocumentBuilder, owner: string, node: Node, fallback: unknown): unknown {
+  const isShown = fallback !== undefined && fallback !== '' && !Array.isArray(fallback);
+  return isShown ? fallback : leafExample(builder, owner, node);
 }
 
 /** The component of an input type. */

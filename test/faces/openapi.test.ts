@@ -160,6 +160,9 @@ describe('the OpenAPI document', () => {
           expect({ name, field, example, fits: fits(example) }).toEqual({ name, field, example, fits: true });
       }
     }
+    // Bounds do not say all that this field takes: its default is an example that fits.
+    const { interval_seconds } = document.components.schemas.CreateObserverInput?.properties ?? {};
+    expect(interval_seconds).toMatchObject({ default: 60, examples: [60] });
   });
 
   it('closes every input and has no free-form object', () => {
