@@ -97,7 +97,10 @@ async function askApi(
     if (id === undefined) return 'to the endpoint';
     request.resume();
     const { status, body } = await service.call('DELETE', `/v2/buckets/${id}`, as);
-    if (status === 204) return succeed(204);
+    if (status === 204) {
+      await bucketAnswers(404, target, owner, name);
+      return succeed(204);
+    }
     return fail(409, body.code === 'bucket_not_empty' ? 'BucketNotEmpty' : 'OperationAborted');
   }
   const acl = headers['x-amz-acl'] ?? 'private';
@@ -111,7 +114,7 @@ async function askApi(
   };
   const made = await service.call('POST', '/v2/buckets', { ...as, body });
   if (made.status === 201) {
-    await answering(target, owner, name);
+    await bucketAnswers(200, target, owner, name);
     return succeed(200, { location: `/${name}` });
   }
   if (made.body.code === 'engine_unavailable') return fail(501, 'NotImplemented');
@@ -120,13 +123,14 @@ async function askApi(
   return fail(409, own.body.data.length ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists');
 }
 
-/** The loop of the platform makes a bucket at a gateway, and its rights, a moment after it is created. */
-async function answering(target: string, { accessKeyId, secretAccessKey }: Owner, name: string): Promise<void> {
+/** The loop of the platform makes a bucket at a gateway, and its rights, and removes it, a moment after the API. */
+async function bucketAnswers(status: number, target: string, owner: Owner, name: string): Promise<void> {
+  const { accessKeyId, secretAccessKey } = owner;
   const url = new URL(`${target}/${name}`);
   for (const end = Date.now() + 20_000; Date.now() < end; await sleep(50)) {
     const credentials = { accessKeyId, secretAccessKey };
     const headers = signedHeaders({ method: 'HEAD', url, payloadHash: EMPTY_SHA256, region: 'local', credentials });
-    if ((await fetch(url, { method: 'HEAD', headers })).status === 200) return;
+    if ((await fetch(url, { method: 'HEAD', headers })).status === status) return;
   }
 }
 
