@@ -262,8 +262,8 @@ export interface Topic {
 /** Wakes those who wait for a notification. */
 export interface Notifications {
   /**
-   * Resolves when the topic was notified since sequence number `seen`, after at most `ms`, or when aborted; answers the
-   * new number.
+   * Resolves when one of the topics was notified since sequence number `seen`, after at most `ms`, or when aborted;
+   * answers the new number.
    */
-  wait(topic: Topic, seen: number, ms: number, signal: AbortSignal): Promise<number>;
+  wait(topics: readonly Topic[], seen: number, ms: number, signal: AbortSignal): Promise<number>;
 }

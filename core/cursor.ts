@@ -18,10 +18,10 @@ export interface CursorCodec {
   encode(cursor: Cursor): string;
   /** @throws invalid_cursor if it was altered, is of another version, or belongs to another sort or other filters */
   decode(text: string, expect: { sort: string; filters: string }): Cursor;
-  /** The same for the position of a reader in a list that is followed. */
-  conceal(position: string): string;
-  /** @throws invalid_cursor */
-  reveal(text: string): string;
+  /** The same for the position of a reader in a list that is followed. @param list from hashFilters */
+  conceal(list: string, position: string): string;
+  /** @throws invalid_cursor if it was altered or belongs to another list */
+  reveal(list: string, text: string): string;
 }
 
 const VERSION = 1;
@@ -38,17 +38,17 @@ export function cursorCodec(sealing: KeyObject): CursorCodec {
       if (!cursor || cursor.sort !== expect.sort || cursor.filters !== expect.filters) throw problem('invalid_cursor');
       return cursor;
     },
-    conceal: (position) => box.close(POSITION + position),
-    reveal(text) {
+    conceal: (list, position) => box.close(beginningOf(list) + position),
+    reveal(list, text) {
       const content = box.open(text);
-      if (!content?.startsWith(POSITION)) throw problem('invalid_cursor');
-      return content.slice(POSITION.length);
+      if (!content?.startsWith(beginningOf(list))) throw problem('invalid_cursor');
+      return content.slice(beginningOf(list).length);
     },
   };
 }
 
-/** Begins what is no cursor: those are JSON lists. */
-const POSITION = 'at ';
+/** Of a position. It is no cursor: those are JSON lists. */
+const beginningOf = (list: string): string => `at ${list} `;
 
 /**
  * A short hash of everything that selects the rows of a list (project, parent, filters). Absent and undefined are the

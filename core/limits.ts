@@ -35,7 +35,8 @@ export const limits = {
   pageSizeMax: 100,
   logPageSizeDefault: 100,
   logPageSizeMax: 1000,
-  cursorCharactersMax: 4096,
+  /** A position in two lists has four snapshots, with room for 150 open transactions each. */
+  cursorCharactersMax: 8192,
 
   // AI usage
   aiUsageDaysMax: 366,

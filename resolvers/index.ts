@@ -11,8 +11,9 @@ import type { Context } from '../core/context';
 import { admit, execute, projectPlaceOf, type Confirm, type Prepare, type RootOperation } from '../contract/admission';
 import { compileField } from '../contract/field_validator';
 import { requireScope } from '../contract/guard';
-import { withSubscriptions, type LiveReader } from '../contract/live';
+import type { LiveReader } from '../contract/live';
 import { readOperations, type OperationTable, type RootField } from '../contract/operations';
+import { withSubscriptions, type Combination } from '../contract/subscriptions';
 import { problem } from '../core/errors';
 import { registeredFiles } from '../core/folder_registry';
 import { memoize } from '../core/memoize';
@@ -69,7 +70,9 @@ export function buildCore(): Core {
     [MapperKind.COMPOSITE_FIELD]: (config, name, type) => guardRelation(raw, config as FieldConfig, `${type}.${name}`),
   });
   // Most starts are not for GraphQL.
-  const admitting = memoize(() => admittingSchema(schema, operations, live));
+  const admitting = memoize(() =>
+    withSubscriptions(admittingSchema(schema, operations), operations, live, exported(modules, 'combined')),
+  );
   return {
     schema,
     get graphqlSchema() {
@@ -82,15 +85,10 @@ export function buildCore(): Core {
   };
 }
 
-function admittingSchema(
-  schema: GraphQLSchema,
-  operations: ReadonlyMap<string, RootOperation>,
-  live: ReadonlyMap<string, LiveReader>,
-): GraphQLSchema {
-  const admitting = mapSchema(schema, {
+function admittingSchema(schema: GraphQLSchema, operations: ReadonlyMap<string, RootOperation>): GraphQLSchema {
+  return mapSchema(schema, {
     [MapperKind.ROOT_FIELD]: (config, name) => admitRoot(config as FieldConfig, operations.get(name) as RootOperation),
   });
-  return withSubscriptions(admitting, operations.values(), live);
 }
 
 interface ResolverModule {
@@ -98,9 +96,10 @@ interface ResolverModule {
   prepare?: Record<string, Prepare>;
   confirm?: Record<string, Confirm>;
   live?: Record<string, LiveReader>;
+  combined?: Record<string, Combination>;
 }
 
-function exported<Name extends 'prepare' | 'confirm' | 'live'>(
+function exported<Name extends 'prepare' | 'confirm' | 'live' | 'combined'>(
   modules: ResolverModule[],
   name: Name,
 ): Map<string, NonNullable<ResolverModule[Name]>[string]> {

@@ -2,7 +2,7 @@
 // read first.
 import { admit, readmission } from '../contract/admission';
 import type { RootOperation } from '../contract/admission';
-import type { LiveReader } from '../contract/live';
+import { listIdentity, type LiveReader } from '../contract/live';
 import { readersOf } from '../contract/readers';
 import { readArguments } from './arguments';
 import { prefersEvents } from './conditional';
@@ -73,8 +73,9 @@ function follow(exchange: Exchange, called: RootOperation, args: Record<string, 
   ctx.signal = abortOnDisconnect(response, ctx.signal);
   ctx.readmit = readmission(ctx, called);
   return sendEventStream(response, {
-    ...{ ctx, args, reader: parts.live.get(called.field.name) as LiveReader },
-    after: typeof after === 'string' && after !== '' ? ctx.cursors.reveal(after) : null,
+    ...{ ctx, args, list: listIdentity(called.field, args) },
+    reader: parts.live.get(called.field.name) as LiveReader,
+    after: typeof after === 'string' && after !== '' ? after : null,
     signal: ctx.signal,
   });
 }

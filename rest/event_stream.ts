@@ -3,7 +3,7 @@
 // from. The last one says why the stream ended.
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { follow, type FollowOptions, type LiveEvent } from '../contract/live';
+import { startFollowing, type FollowOptions, type LiveEvent } from '../contract/live';
 import type { Context } from '../core/context';
 import { problem, toDocument, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
@@ -37,11 +37,11 @@ export async function sendEventStream(response: ServerResponse, given: FollowOpt
   const leave = countStream(ctx);
   try {
     // Whatever is wrong with the request shows before the first byte.
-    await given.reader.read(given.args, ctx, given.after);
+    const batches = await startFollowing(given);
     const stream = openEventStream(response, ctx, signal);
     // As the stream would begin; it has no end that HEAD could wait for.
     if (response.req.method === 'HEAD') return stream.end('');
-    await sendEvents(stream, given).catch((error: unknown) => {
+    await sendEvents(stream, batches).catch((error: unknown) => {
       stream.end(formatEnd(response, ctx, asProblem(error)));
       throw error;
     });
@@ -120,13 +120,13 @@ export function countStream({ identity }: Context): () => void {
   };
 }
 
-async function sendEvents(stream: EventStream, given: FollowOptions): Promise<void> {
+async function sendEvents(stream: EventStream, batches: AsyncGenerator<LiveEvent[], void>): Promise<void> {
   await stream.write('retry: 1000\n\n');
-  for await (const events of follow(given)) await stream.write(formatEvents(given.ctx, events));
+  for await (const events of batches) await stream.write(formatEvents(events));
 }
 
-function formatEvents({ cursors }: Context, events: LiveEvent[]): string {
-  return events.map(({ id, data }) => `id: ${cursors.conceal(id)}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+function formatEvents(events: LiveEvent[]): string {
+  return events.map(({ id, data }) => `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`).join('');
 }
 
 /** A client that connects again gets the same problem as the answer, where it lasts. */

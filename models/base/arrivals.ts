@@ -13,10 +13,19 @@ import {
 } from '../../core/snapshot';
 import { named } from '../../db/statement';
 
-interface Arrival<Row> {
+export interface Arrival<Row> {
   /** The place behind the row. */
   id: string;
   row: Row;
+}
+
+/** What one reading found. */
+export interface Arrivals<Row> {
+  /** The place before the first row. */
+  from: string;
+  rows: Arrival<Row>[];
+  /** The place behind the last row, and behind what passed no filter. */
+  to: string;
 }
 
 /** What is followed. */
@@ -28,76 +37,88 @@ interface ArrivalSource {
   newest: number;
   /** How many at a time later. */
   batch: number;
-  /** Conditions on rows; `arriving`: of those that come, rather than those that are there. */
-  conditions(values: unknown[], arriving: boolean): string[];
+  /** Conditions on rows. @param seenAt since when they have been arriving; null = they may be of any age */
+  conditions(values: unknown[], seenAt: number | null): string[];
 }
-
-/**
- * How far a reader has looked behind a place although nothing passed its filters: asked again, it goes on from there.
- */
-const looked = new WeakMap<Context, { after: string | null; place: string }>();
 
 /**
  * Rows that arrived after a place; null = the newest ones first of all. In the order of the transactions that wrote
- * them. A context is one reader: what it looked through in vain is not looked through again.
+ * them.
  * @throws invalid_cursor for a place that is none
  */
-export async function arrivalsAfter<Row extends object>(
+export function arrivalsAfter<Row extends object>(
   ctx: Context,
   source: ArrivalSource,
   after: string | null,
-): Promise<Arrival<Row>[]> {
-  const known = looked.get(ctx);
-  const from = known?.after === after ? known.place : after;
-  const { rows, until } =
-    from === null ? await newest<Row>(ctx, source) : await arrived<Row>(ctx, source, positionOf(from));
-  if (rows.length) looked.delete(ctx);
-  else looked.set(ctx, { after, place: until });
-  return rows;
+): Promise<Arrivals<Row>> {
+  return after === null ? newest<Row>(ctx, source) : arrived<Row>(ctx, source, parsePlace(after));
 }
 
-interface Read<Row> {
-  rows: Arrival<Row>[];
-  /** Snapshot of the look. */
-  until: string;
+/** A position, and beside its snapshot, which has no time, when that was taken: what arrives is hardly older. */
+interface Place extends ReadPosition {
+  /** Of `seen`; null = rows of any age may come. */
+  seenAt: number | null;
 }
 
-async function newest<Row>(ctx: Context, source: ArrivalSource): Promise<Read<Row>> {
-  const { rows, now } = await select<Row>(ctx, source, { order: 'desc', limit: source.newest });
-  return { rows: placed(rows.reverse(), EMPTY_SNAPSHOT, now, now), until: now };
-}
-
-async function arrived<Row>(ctx: Context, source: ArrivalSource, place: ReadPosition): Promise<Read<Row>> {
-  const first = await arrivedOnce<Row>(ctx, source, place);
-  if (!place.partly || first.rows.length === source.batch) return first;
-  // The rest of a batch that was broken off, and what came behind it.
-  const { rows, until } = await arrivedOnce<Row>(ctx, source, { seen: first.until, partly: null });
-  return { rows: [...first.rows, ...rows], until };
-}
-
-async function arrivedOnce<Row>(ctx: Context, source: ArrivalSource, place: ReadPosition): Promise<Read<Row>> {
-  const limit = source.batch;
-  const { rows, now } = await select<Row>(ctx, source, { order: 'asc', limit, place });
-  const until = place.partly?.until ?? now;
-  return { rows: placed(rows, place.seen, until, rows.length < limit ? until : null), until };
-}
-
-/** @param last place of the last row; null = there may be more up to `until` */
-function placed<Row>(rows: readonly Found<Row>[], seen: string, until: string, last: string | null): Arrival<Row>[] {
-  return rows.map(({ now: _, tx, seq, ...row }, index) => {
-    const isLast = index === rows.length - 1 && last !== null;
-    return {
-      id: isLast ? last : formatReadPosition({ seen, partly: { until, tx: String(tx), seq: String(seq) } }),
-      row: row as Row,
-    };
-  });
-}
+const formatPlace = ({ seenAt, ...position }: Place): string =>
+  formatReadPosition(position) + (seenAt === null ? '' : `@${seenAt}`);
 
 /** @throws invalid_cursor */
-function positionOf(text: string): ReadPosition {
-  const place = parseReadPosition(text);
+function parsePlace(text: string): Place {
+  const [, position, at] = /^([^@]*)(?:@(\d{1,15}))?$/.exec(text) ?? [];
+  const place = parseReadPosition(position ?? '');
   if (!place) throw problem('invalid_cursor');
-  return place;
+  return { ...place, seenAt: at === undefined ? null : Number(at) };
+}
+
+/** Before everything. */
+const BEGINNING = { seen: EMPTY_SNAPSHOT, seenAt: null };
+
+async function newest<Row>(ctx: Context, source: ArrivalSource): Promise<Arrivals<Row>> {
+  const { rows, now } = await select<Row>(ctx, source, { order: 'desc', limit: source.newest });
+  rows.reverse();
+  const end = { seen: now, partly: null, seenAt: Date.now() };
+  const [first] = rows;
+  // What comes before the first of them is no part of the newest.
+  const partly = first && { until: now, tx: String(first.tx), seq: String(first.seq - 1) };
+  const from = formatPlace(partly ? { ...BEGINNING, partly } : end);
+  return { from, rows: placed(rows, BEGINNING, now, end), to: formatPlace(end) };
+}
+
+async function arrived<Row>(ctx: Context, source: ArrivalSource, place: Place): Promise<Arrivals<Row>> {
+  const first = await arrivedOnce<Row>(ctx, source, place);
+  if (!first.end || !place.partly) return first;
+  // The rest of a batch that was broken off, and what came behind it.
+  const { rows, to } = await arrivedOnce<Row>(ctx, source, first.end);
+  return { from: first.from, rows: [...first.rows, ...rows], to };
+}
+
+/** @returns end null where there may be more up to it */
+async function arrivedOnce<Row>(
+  ctx: Context,
+  source: ArrivalSource,
+  place: Place,
+): Promise<Arrivals<Row> & { end: Place | null }> {
+  const limit = source.batch;
+  const seenAt = place.partly ? place.seenAt : Date.now();
+  const found = await select<Row>(ctx, source, { order: 'asc', limit, place });
+  const until = place.partly?.until ?? found.now;
+  const end = found.rows.length < limit ? { seen: until, partly: null, seenAt } : null;
+  const rows = placed(found.rows, place, until, end);
+  return { from: formatPlace(place), rows, end, to: end ? formatPlace(end) : (rows.at(-1)?.id as string) };
+}
+
+/** @param end place of the last row; null = there may be more up to `until` */
+function placed<Row>(
+  rows: readonly Found<Row>[],
+  { seen, seenAt }: Pick<Place, 'seen' | 'seenAt'>,
+  until: string,
+  end: Place | null,
+): Arrival<Row>[] {
+  return rows.map(({ now: _, tx, seq, ...row }, index) => {
+    const own = { seen, seenAt, partly: { until, tx: String(tx), seq: String(seq) } };
+    return { id: formatPlace(index === rows.length - 1 && end ? end : own), row: row as Row };
+  });
 }
 
 type Found<Row> = Row & {
@@ -110,7 +131,7 @@ type Found<Row> = Row & {
 interface Selection {
   order: 'asc' | 'desc';
   limit: number;
-  place?: ReadPosition;
+  place?: Place;
 }
 
 /** One statement: its rows are those of exactly the snapshot that it tells. */
@@ -120,7 +141,7 @@ async function select<Row>(
   { order, limit, place }: Selection,
 ): Promise<{ rows: Found<Row>[]; now: string }> {
   const values: unknown[] = [];
-  const conditions = source.conditions(values, place !== undefined);
+  const conditions = source.conditions(values, place?.seenAt ?? null);
   if (place) conditions.push(...arrivedConditions(place, values));
   const { table, columns } = source;
   const text = `select pg_current_snapshot()::text as now, found.* from (select) as always

@@ -4,7 +4,7 @@ import { firstIdAt } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { Activity as ActivityEntry, QueryListProjectActivityArgs } from '../../schema/types';
 import { Activity } from './activity';
-import { arrivalsAfter } from '../base/arrivals';
+import { arrivalsAfter, type Arrivals } from '../base/arrivals';
 
 const COLUMNS = `id, project_id, action, outcome, actor, key_id,
   jsonb_build_object('type', resource_type, 'id', resource_id, 'name', resource_name) as resource, changed_fields,
@@ -15,16 +15,16 @@ const COLUMNS = `id, project_id, action, outcome, actor, key_id,
  * all.
  * @throws invalid_cursor for a place that is none
  */
-export async function activityAfter(
+export function activityAfter(
   ctx: Context,
   args: QueryListProjectActivityArgs,
   after: string | null,
-): Promise<{ id: string; data: ActivityEntry }[]> {
+): Promise<Arrivals<ActivityEntry>> {
   const { action, actor_id, resource_type, resource_id } = args;
   const since = args.since && firstIdAt(Activity.idPrefix, args.since);
   const until = args.until && firstIdAt(Activity.idPrefix, args.until);
   const given = Object.entries({ action, actor_id, resource_type, resource_id, since, until });
-  const found = await arrivalsAfter<ActivityEntry>(
+  return arrivalsAfter<ActivityEntry>(
     ctx,
     {
       table: 'activity',
@@ -42,5 +42,4 @@ export async function activityAfter(
     },
     after,
   );
-  return found.map(({ id, row }) => ({ id, data: row }));
 }

@@ -2,7 +2,7 @@ import { logPage, type LogLine, type StepLine } from '../../models/applications/
 import { applicationLog, deploymentLog } from '../../models/applications/log_line/scope';
 import { linesAfter } from '../../models/applications/log_line/tail';
 import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs, Resolvers } from '../../schema/types';
-import type { LiveReader } from '../../contract/live';
+import { batchOf, type LiveReader } from '../../contract/live';
 
 export const resolvers: Resolvers = {
   Query: {
@@ -15,21 +15,24 @@ export const resolvers: Resolvers = {
 
 export const live: Record<string, LiveReader> = {
   listApplicationLogs: {
-    topic: ({ id }) => ({ channel: 'logs', key: String(id) }),
+    topics: ({ id }) => [{ channel: 'logs', key: String(id) }],
     async read(given, ctx, after) {
       const { id, preview_id, ...args } = given as QueryListApplicationLogsArgs;
-      const lines = await linesAfter(ctx, await applicationLog(ctx, { id, preview_id }), args, after);
-      return lines.map(({ id: position, line: { step: _, ...data } }) => ({ id: position, data }));
+      const found = await linesAfter(ctx, await applicationLog(ctx, { id, preview_id }), args, after);
+      return batchOf(found, ({ step: _, ...line }) => line);
     },
   },
   listDeploymentLogs: {
-    topic: ({ id }) => ({ channel: 'logs', key: String(id) }),
+    topics: ({ id }) => [{ channel: 'logs', key: String(id) }],
     async read(given, ctx, after) {
       const { id, deployment_id, ...args } = given as QueryListDeploymentLogsArgs;
-      const lines = await linesAfter(ctx, await deploymentLog(ctx, { id, deployment_id }), args, after);
-      return lines.map(({ id: position, line: { timestamp, source, level, message, step } }) => ({
-        id: position,
-        data: { timestamp, source, level, message, step },
+      const found = await linesAfter(ctx, await deploymentLog(ctx, { id, deployment_id }), args, after);
+      return batchOf(found, ({ timestamp, source, level, message, step }) => ({
+        timestamp,
+        source,
+        level,
+        message,
+        step,
       }));
     },
   },

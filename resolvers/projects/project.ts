@@ -1,4 +1,5 @@
-import type { LiveReader } from '../../contract/live';
+import { batchOf, type LiveReader } from '../../contract/live';
+import type { Combination } from '../../contract/subscriptions';
 import { Activity } from '../../models/projects/activity';
 import { activityAfter } from '../../models/projects/activity_tail';
 import { Project } from '../../models/projects/project';
@@ -25,7 +26,32 @@ export const resolvers: Resolvers = {
 
 export const live: Record<string, LiveReader> = {
   listProjectActivity: {
-    topic: ({ id }) => ({ channel: 'activity', key: String(id) }),
-    read: (args, ctx, after) => activityAfter(ctx, args as unknown as QueryListProjectActivityArgs, after),
+    topics: ({ id }) => [{ channel: 'activity', key: String(id) }],
+    read: async (args, ctx, after) =>
+      batchOf(await activityAfter(ctx, args as unknown as QueryListProjectActivityArgs, after), (entry) => entry),
+  },
+};
+
+export const combined: Record<string, Combination> = {
+  followProject: {
+    description: [
+      'Follows the activity of a project and the log lines of one of its applications in one stream: the newest rows',
+      'of both, then each one as it comes. It needs the scopes `read` and `logs:read`. Sent over server-sent events.',
+    ].join(' '),
+    event: 'ProjectEvent',
+    project: 'id',
+    argumentDescriptions: {
+      id: 'Id of the project.',
+      application_id: 'Id of the application whose log lines are sent.',
+      action: 'Returns only activity entries with this action.',
+      actor_id: 'Returns only activity entries of this user or key.',
+      resource_type: 'Returns only activity entries about resources of this type.',
+      resource_id: 'Returns only activity entries about this resource.',
+      since: 'Returns only rows written at or after this time.',
+    },
+    parts: [
+      { list: 'listProjectActivity', time: 'created_at', renamed: {} },
+      { list: 'listApplicationLogs', time: 'timestamp', renamed: { id: 'application_id' } },
+    ],
   },
 };

@@ -14,6 +14,8 @@ const SEQUENCES_MAX = 10_000;
 export function openNotificationHub(): NotificationHub {
   const emitter = new EventEmitter().setMaxListeners(0);
   const sequences = new Map<string, number>();
+  // Of several topics: it rises with each of them.
+  const sum = (names: readonly string[]): number => names.reduce((all, name) => all + (sequences.get(name) ?? 0), 0);
   return {
     publish(channel, key) {
       const name = `${channel}:${key}`;
@@ -23,25 +25,24 @@ export function openNotificationHub(): NotificationHub {
       if (sequences.size > SEQUENCES_MAX) sequences.delete(sequences.keys().next().value as string);
       emitter.emit(name);
     },
-    async wait({ channel, key }, seen, ms, signal) {
-      const name = `${channel}:${key}`;
-      if ((sequences.get(name) ?? 0) === seen && !signal.aborted)
-        await waitForEvent(emitter, name, Math.min(ms, POLL_MS), signal);
-      return sequences.get(name) ?? 0;
+    async wait(topics, seen, ms, signal) {
+      const names = topics.map(({ channel, key }) => `${channel}:${key}`);
+      if (sum(names) === seen && !signal.aborted) await waitForEvent(emitter, names, Math.min(ms, POLL_MS), signal);
+      return sum(names);
     },
   };
 }
 
-function waitForEvent(emitter: EventEmitter, name: string, ms: number, signal: AbortSignal): Promise<void> {
+function waitForEvent(emitter: EventEmitter, names: readonly string[], ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
-      emitter.off(name, end);
+      for (const name of names) emitter.off(name, end);
       signal.removeEventListener('abort', end);
       resolve();
     };
     const timer = setTimeout(end, ms);
-    emitter.on(name, end);
+    for (const name of names) emitter.on(name, end);
     signal.addEventListener('abort', end);
   });
 }

@@ -3,8 +3,9 @@ import { Client } from 'pg';
 import type { Context } from '../../core/context';
 import { appendLogLines, type LogLineInput } from '../../models/applications/log_line';
 import type { LogScope } from '../../models/applications/log_line/conditions';
-import { logPage, type LogPageArguments } from '../../models/applications/log_line/page';
-import { linesAfter, type TailLine } from '../../models/applications/log_line/tail';
+import { logPage, type LogLine, type LogPageArguments } from '../../models/applications/log_line/page';
+import { linesAfter } from '../../models/applications/log_line/tail';
+import type { Arrival } from '../../models/base/arrivals';
 import { makeContext } from '../../server/platform/context';
 import { deployed, type DeployedApplication } from '../support/deployments/deployed';
 import { startService, type TestService } from '../support/service';
@@ -50,12 +51,12 @@ const scopeOf = (one: DeployedApplication): LogScope => ({
 });
 
 describe('following', () => {
-  const follow = (
+  const follow = async (
     ctx: Context,
     one: DeployedApplication,
     after: string | null,
     args: LogPageArguments = {},
-  ): Promise<TailLine[]> => linesAfter(ctx, scopeOf(one), args, after);
+  ): Promise<Arrival<LogLine>[]> => (await linesAfter(ctx, scopeOf(one), args, after)).rows;
 
   it('begins with the newest lines and goes on behind any of them', async () => {
     const one = await fresh('follow');
@@ -64,12 +65,12 @@ describe('following', () => {
       one,
     );
     const first = await follow(reader(), one, null, { limit: 2 });
-    expect(first.map(({ line }) => line.message)).toEqual(['b', 'c']);
+    expect(first.map(({ row }) => row.message)).toEqual(['b', 'c']);
     await write([{ message: 'd' }, { message: 'debug', level: 'debug' }], one);
     const ids = (await follow(reader(), one, first[0]!.id)).map(({ id }) => id);
-    expect((await follow(reader(), one, first[0]!.id)).map(({ line }) => line.message)).toEqual(['c', 'd', 'debug']);
-    expect((await follow(reader(), one, ids[1]!)).map(({ line }) => line.message)).toEqual(['debug']);
-    expect((await follow(reader(), one, first[0]!.id, { level: 'debug' })).map(({ line }) => line.message)).toEqual([
+    expect((await follow(reader(), one, first[0]!.id)).map(({ row }) => row.message)).toEqual(['c', 'd', 'debug']);
+    expect((await follow(reader(), one, ids[1]!)).map(({ row }) => row.message)).toEqual(['debug']);
+    expect((await follow(reader(), one, first[0]!.id, { level: 'debug' })).map(({ row }) => row.message)).toEqual([
       'debug',
     ]);
     await expect(follow(reader(), one, '1;2')).rejects.toMatchObject({ code: 'invalid_cursor' });
@@ -87,7 +88,7 @@ describe('following', () => {
     const poll = async (): Promise<void> => {
       const lines = await follow(ctx, one, after);
       after = lines.at(-1)?.id ?? after;
-      seen.push(...lines.map(({ line }) => line.message));
+      seen.push(...lines.map(({ row }) => row.message));
     };
     await database.transaction(async (sql) => {
       await appendLogLines(sql, [
@@ -103,7 +104,7 @@ describe('following', () => {
     await poll();
     expect(seen).toHaveLength(2);
     // Another reader that goes on where this one was.
-    expect((await follow(reader(), one, lost)).map(({ line }) => line.message)).toEqual(['late']);
+    expect((await follow(reader(), one, lost)).map(({ row }) => row.message)).toEqual(['late']);
   });
 
   it('goes on in the middle of what came at once, also from another process', async () => {
@@ -115,12 +116,12 @@ describe('following', () => {
       one,
     );
     const first = await follow(reader(), one, start);
-    expect([first.length, first[0]!.line.message, first.at(-1)!.line.message]).toEqual([1000, '0', '999']);
+    expect([first.length, first[0]!.row.message, first.at(-1)!.row.message]).toEqual([1000, '0', '999']);
     await write([{ message: 'after' }], one);
     const second = await follow(reader(), one, first[499]!.id);
-    expect([second.length, second[0]!.line.message, second.at(-1)!.line.message]).toEqual([1000, '500', '1499']);
-    expect((await follow(reader(), one, second.at(-1)!.id)).map(({ line }) => line.message)).toEqual(['after']);
-    expect((await follow(reader(), one, first[999]!.id)).map(({ line }) => line.message).slice(-2)).toEqual([
+    expect([second.length, second[0]!.row.message, second.at(-1)!.row.message]).toEqual([1000, '500', '1499']);
+    expect((await follow(reader(), one, second.at(-1)!.id)).map(({ row }) => row.message)).toEqual(['after']);
+    expect((await follow(reader(), one, first[999]!.id)).map(({ row }) => row.message).slice(-2)).toEqual([
       '1499',
       'after',
     ]);
@@ -136,7 +137,7 @@ describe('following', () => {
     const [first] = await follow(ctx, one, null);
     await write([{ message: 'new' }], one);
     const next = await follow(ctx, one, first!.id);
-    expect(next.map(({ line }) => line.message)).toEqual(['new']);
+    expect(next.map(({ row }) => row.message)).toEqual(['new']);
     expect(await follow(ctx, one, next[0]!.id)).toEqual([]);
     await other.end();
   });
@@ -156,7 +157,7 @@ describe('following', () => {
     while (writing || seen.length < 320) {
       const lines = await follow(ctx, one, after);
       after = lines.at(-1)?.id ?? after;
-      seen.push(...lines.map(({ line }) => line.message));
+      seen.push(...lines.map(({ row }) => row.message));
     }
     expect(seen).toHaveLength(320);
     expect(new Set(seen).size).toBe(320);

@@ -71,3 +71,20 @@ test('the hash of filters depends on names and values, not on their order', () =
   ];
   expect(new Set(different.map(hashFilters)).size).toBe(different.length);
 });
+
+describe('a position', () => {
+  const list = hashFilters({ list: 'listVolumes', id: 'prj_1' });
+
+  test.each(['1:1:', `5:9:${'6,'.repeat(2_500)}7|5:9:|5.1`])('comes back in its list as it was (%#)', (position) => {
+    expect(codec.reveal(list, codec.conceal(list, position))).toBe(position);
+  });
+
+  test('is refused in another list, and cursors and positions are not one another', () => {
+    const refused = expect.objectContaining({ code: 'invalid_cursor' }) as Error;
+    const other = hashFilters({ list: 'listVolumes', id: 'prj_2' });
+    expect(() => codec.reveal(other, codec.conceal(list, '1:1:'))).toThrow(refused);
+    expect(() => codec.reveal('', codec.conceal(list, '1:1:'))).toThrow(refused);
+    expect(() => codec.reveal(list, codec.encode(cursorWith(1)))).toThrow(refused);
+    expect(() => codec.decode(codec.conceal(list, '1:1:'), expected)).toThrow(refused);
+  });
+});

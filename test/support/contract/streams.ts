@@ -85,6 +85,10 @@ export const faces: Face[] = [
   rest('activity', ({ project }) => `/v2/projects/${project}/activity`),
   graphql('log of an application', ({ application }) => `followApplicationLogs(id: "${application}") { message }`),
   graphql('activity', ({ project }) => `followProjectActivity(id: "${project}") { action }`),
+  graphql(
+    'activity and log of an application',
+    ({ project, application }) => `followProject(id: "${project}", application_id: "${application}") { __typename }`,
+  ),
 ];
 
 interface Asked {
