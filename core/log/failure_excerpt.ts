@@ -28,7 +28,7 @@ const NOISE = [
 const NPM = /^npm (?:error|ERR!) ?/;
 const NPM_NOISE =
   /^(code|errno|syscall|path|dest|command|signal|workspace|location) |^Lifecycle script |^\d+$|A complete log/;
-/** `src/a.ts(3,7): error TS2322`, `./main.go:3:15: undefined`, `error[E0425]`: the first one is the cause. */
+/** `a.ts(3,7): error TS2322`, `./main.go:3:15: undefined`, `error[E0425]`: the first one is the cause. */
 const COMPILER = /^\S+[:(]\d+[:,]\d+\)?:? \S|^\S+\.\w+:\d+: error|^error\[\w+\]/;
 const EXCEPTION =
   /(^|[\s([])([\w.:]*(Error|Exception|Failure)( \[\w+\])?|error|ERROR|fatal|FATAL( ERROR)?|panic|Panic): \S/;
