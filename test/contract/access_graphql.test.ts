@@ -71,11 +71,15 @@ function behindTheDoor({ id, field, path }: Operation): string | null {
   return /\{\w+\}/.test(path.replace('/projects/{id}', '')) ? 'not_found' : null;
 }
 
-/** A bad token refuses the whole request, public fields included: several fields may share it. */
-function expectation(row: PublishedOperation, actor: Actor, behind: string | null): string | null {
+/**
+ * A bad token refuses the whole request, public fields included: several fields may share it. Where nothing else names
+ * the project, it is looked for by the id, of which there is no resource.
+ */
+function expectation(row: PublishedOperation, actor: Actor, behind: string | null, byId: boolean): string | null {
   const bad = actor.token !== null && actor.refused && actor.refused !== 'account_suspended';
   if (bad) return actor.refused as string;
-  return refusal(row, actor, service.project) ?? behind;
+  const code = refusal(row, actor, service.project) ?? behind;
+  return code === 'project_header_missing' && byId && !actor.projects ? 'not_found' : code;
 }
 
 async function expectEveryActor(
@@ -93,7 +97,7 @@ async function expectEveryActor(
   );
   expect(seen).toEqual(
     actors.map((actor) => {
-      const code = expectation(row, actor, behind);
+      const code = expectation(row, actor, behind, 'id' in variables);
       return [actor.name, code && errors[code as ErrorCode].status, code];
     }),
   );
