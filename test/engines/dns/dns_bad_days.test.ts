@@ -108,7 +108,7 @@ async function addressOf(name: string): Promise<string | null> {
 
 /** The one that holds the port, and those that answer. */
 function processes(): { holder: ProcessRow; answerers: ProcessRow[] } {
-  const found = processesWith('nameserver/embedded/process');
+  const found = processesWith('engines/dns/process/process');
   const holder = found.find(({ parent }) => parent === program.pid) as ProcessRow;
   return { holder, answerers: found.filter(({ parent }) => parent === holder?.pid) };
 }

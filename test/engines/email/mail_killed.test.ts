@@ -98,7 +98,7 @@ test('nothing that was acknowledged is lost when the process is killed', async (
 test('swaks, msmtp and smtplib of Python hand mail in, and it is signed', async () => {
   await run('swaks', [
     ...['--server', '127.0.0.1', '--port', String(port), '--tls', '--auth', 'LOGIN', '--timeout', '20'],
-    ...['--auth-user', zone.smtp_username, '--auth-password', zone.smtp_password],
+    ...['--auth-user', zone.smtp_username, `--auth-password=${zone.smtp_password}`],
     ...['--from', 'a@killed.example', '--to', 'swaks@receiver.example'],
   ]);
   const script = `import smtplib, ssl, sys

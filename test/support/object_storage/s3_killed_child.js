@@ -7,10 +7,10 @@ const { killSelfAt } = require('../processes/kill_at');
 const root = path.join(__dirname, '../../..');
 const load = (file) => require(path.join(root, file));
 const { config, step, bucketId, killAt } = JSON.parse(process.argv[2]);
-const { openObjectStorageAgent } = load('agents/object_storage.ts');
+const { openObjectStorageAgent } = load('server/agents/object_storage.ts');
 const { loadKeyRing, secretBox } = load('core/secrets.ts');
 const { openControlDatabase } = load('db/control_database.ts');
-const { applyLifecycle, LIFECYCLE_START } = load('models/bucket/lifecycle.ts');
+const { applyLifecycle, LIFECYCLE_START } = load('models/object_storage/bucket/lifecycle.ts');
 const { databaseUrl } = config;
 
 const killing = killSelfAt(killAt);

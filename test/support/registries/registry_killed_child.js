@@ -9,10 +9,10 @@ const { killSelfAt } = require('../processes/kill_at');
 const root = path.join(__dirname, '../../..');
 const load = (file) => require(path.join(root, file));
 const { config, step, killAt } = JSON.parse(process.argv[2]);
-const { openRegistry } = load('agents/registry.ts');
+const { openRegistry } = load('server/agents/registry.ts');
 const { loadKeyRing, secretBox } = load('core/secrets.ts');
 const { openControlDatabase } = load('db/control_database.ts');
-const { job } = load('jobs/registry.ts');
+const { job } = load('jobs/registries/registry.ts');
 
 const STDOUT = 1;
 const killing = killSelfAt(killAt);
