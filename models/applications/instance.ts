@@ -45,13 +45,14 @@ export class Instance extends Resource {
    */
   static list(ctx: Context, { id, ...args }: QueryListApplicationInstancesArgs): Promise<Page<Instance>> {
     const whose = args.preview_id ? '' : ' and preview_id is null';
-    const from = `instances where project_id = $1 and deleted_at is null${whose}`;
+    const where = `project_id = :project_id and deleted_at is null${whose}`;
+    const columns = columnsOf(tableOf(ctx, Instance.table));
     return page(
       Instance,
       ctx,
       args,
       { application_id: id },
-      { from, columns: columnsOf(tableOf(ctx, Instance.table)), values: [ctx.project?.id] },
+      { from: Instance.table, where, columns, values: { project_id: ctx.project?.id } },
     );
   }
 }

@@ -1,10 +1,11 @@
 // Keyset pages: flat however far a client has walked.
+import type { Model, QueryBuilder } from 'objection';
 import type { Context } from '../../core/context';
 import { hashFilters } from '../../core/cursor';
 import { limits } from '../../core/limits';
-import type { Resource, ResourceClass } from './resource';
+import { compiledQuery, marksOf, parametersOf, type StatementBuilder } from '../../db/compiled_query';
 import { listColumnsOf, tableOf, type Values } from '../../db/table';
-import { quick } from '../../db/statement';
+import { modelOf, type Resource, type ResourceClass } from './resource';
 
 export interface Page<R> {
   data: R[];
@@ -20,10 +21,13 @@ export interface PageArguments {
 
 /** Where rows come from when it isn't simply the kind's table in the selected project. */
 export interface Source {
-  /** Table or subquery, then `where` and a condition that authorises the rows; its parameters are $1 ... */
+  /** Table, or subquery with its name. */
   from: string;
+  /** Condition that authorises the rows. */
+  where?: string;
   columns: string;
-  values: unknown[];
+  /** Parameters of both texts, where `:user` is the value of `user`. */
+  values: Values;
 }
 
 interface Plan {
@@ -46,26 +50,65 @@ export async function page<R extends Resource>(
 ): Promise<Page<R>> {
   const sort = args.sort ?? kind.defaultSort;
   const filters = filterValues(kind, args as unknown as Values);
-  const values = [...source.values];
-  const expect = { sort, filters: hashFilters({ ...filters, ...fixed, source: values, of: kind.table }) };
+  const expect = {
+    sort,
+    filters: hashFilters({ ...filters, ...fixed, source: Object.values(source.values), of: kind.table }),
+  };
   const plan = planOf(kind, ctx, sort);
   const after = args.cursor != null ? ctx.cursors.decode(args.cursor, expect) : null;
   const limit = args.limit ?? limits.pageSizeDefault;
-  const conditions = conditionsOf(kind, filters, fixed, values);
-  if (after) conditions.push(keyset(plan, after.key, after.id, values));
-  const where = conditions.map((condition) => ` and ${condition}`).join('');
-  const text = `select ${source.columns} from ${source.from}${where} ${orderOf(plan)} limit $${values.push(limit + 1)}`;
-  const rows = await ctx.sql.query<R>(quick(text, kind), values);
+  const shape = { fixed: Object.keys(fixed), filters: Object.keys(filters), after: after && keysetOf(plan, after.key) };
+  const key = ['page', source.from, source.where, sort, ...shape.fixed, 'by', ...shape.filters, shape.after].join(' ');
+  const query = compiledQuery(key, (builder) => pageQuery(builder, kind, source, plan, shape), {
+    quick: true,
+    makes: kind,
+  });
+  const values = {
+    ...source.values,
+    ...fixed,
+    ...filters,
+    after_key: after?.key,
+    after_id: after?.id,
+    limit: limit + 1,
+  };
+  const rows = await ctx.sql.query<R>(query.statement, parametersOf(query, values));
   return envelope(ctx, rows, limit, plan, expect);
+}
+
+interface Shape {
+  fixed: string[];
+  filters: string[];
+  /** Condition for the rows behind the cursor; null for the first page. */
+  after: string | null;
+}
+
+function pageQuery(
+  builder: StatementBuilder,
+  kind: ResourceClass,
+  source: Source,
+  plan: Plan,
+  shape: Shape,
+): QueryBuilder<Model> {
+  const marks = marksOf(Object.keys(source.values));
+  const query = modelOf(kind)
+    .query(builder)
+    .select(builder.raw(source.columns))
+    .from(builder.raw(source.from, marks))
+    .where(marksOf(shape.fixed));
+  if (source.where) query.whereRaw(source.where, marks);
+  for (const name of shape.filters) query.whereRaw(kind.filters[name] as string, [name]);
+  if (shape.after) query.whereRaw(shape.after, marksOf(['after_key', 'after_id']));
+  // Knex takes a limit as a number only, and makes no parameter of it that has a name.
+  return query.orderByRaw(`${orderOf(plan)} limit ?`, ['limit']);
 }
 
 function tenantSource(kind: ResourceClass, ctx: Context): Source {
   const info = tableOf(ctx, kind.table);
-  const alive = info.columns.includes('deleted_at') ? ' and deleted_at is null' : '';
   return {
-    from: `${kind.table} where project_id = $1${alive}`,
+    from: kind.table,
+    where: `project_id = :project_id${info.columns.includes('deleted_at') ? ' and deleted_at is null' : ''}`,
     columns: listColumnsOf(info),
-    values: [ctx.project?.id],
+    values: { project_id: ctx.project?.id },
   };
 }
 
@@ -91,15 +134,6 @@ function filterValues(kind: ResourceClass, args: Values): Values {
   return result;
 }
 
-function conditionsOf(kind: ResourceClass, filters: Values, fixed: Values, values: unknown[]): string[] {
-  const conditions: string[] = [];
-  for (const [name, value] of Object.entries(fixed)) conditions.push(`${name} = $${values.push(value)}`);
-  for (const [name, value] of Object.entries(filters)) {
-    conditions.push((kind.filters[name] as string).replace('?', `$${values.push(value)}`));
-  }
-  return conditions;
-}
-
 // The id is time-ordered and created_at is its clock: sorting by creation is sorting by id.
 function planOf(kind: ResourceClass, ctx: Context, sort: string): Plan {
   const name = sort.replace(/^-/, '');
@@ -114,19 +148,14 @@ function planOf(kind: ResourceClass, ctx: Context, sort: string): Plan {
 
 function orderOf({ column, descending, nullable }: Plan): string {
   const direction = descending ? 'desc' : 'asc';
-  if (column === 'id') return `order by id ${direction}`;
-  return `order by ${column} ${direction}${nullable && descending ? ' nulls last' : ''}, id ${direction}`;
+  if (column === 'id') return `id ${direction}`;
+  return `${column} ${direction}${nullable && descending ? ' nulls last' : ''}, id ${direction}`;
 }
 
-function keyset(
-  { column, descending, nullable }: Plan,
-  key: string | number | null,
-  id: string,
-  values: unknown[],
-): string {
+function keysetOf({ column, descending, nullable }: Plan, key: string | number | null): string {
   const than = descending ? '<' : '>';
-  if (column === 'id') return `id ${than} $${values.push(id)}`;
-  if (key === null) return `${column} is null and id ${than} $${values.push(id)}`;
-  const tuple = `(${column}, id) ${than} ($${values.push(key)}, $${values.push(id)})`;
+  if (column === 'id') return `id ${than} :after_id`;
+  if (key === null) return `${column} is null and id ${than} :after_id`;
+  const tuple = `(${column}, id) ${than} (:after_key, :after_id)`;
   return nullable ? `(${tuple} or ${column} is null)` : tuple;
 }

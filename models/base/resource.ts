@@ -1,10 +1,11 @@
 // Resource: what every kind inherits. The one tenancy filter, keyset pages, optimistic versions, quotas.
+import { Model, type ModelClass, type QueryBuilder } from 'objection';
 import type { Context } from '../../core/context';
 import { isId, mintId, timeOfId } from '../../core/ids';
 import { problem } from '../../core/errors';
 import type { StateMachine } from '../../core/states';
 import { meter } from '../projects/billing';
-import { named } from '../../db/statement';
+import { compiledQuery, marksOf, parametersOf, type StatementBuilder } from '../../db/compiled_query';
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';
 import { checkQuotas, requireParentRoom, type ParentLimit, type Quota } from './quota';
@@ -37,7 +38,18 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly projectChild: string | null;
 }
 
-export abstract class Resource {
+/** With Objection's own types, which hold the class of each row, `Application` would be no `Resource` to TypeScript. */
+const UntypedModel = Model as unknown as new () => object;
+
+/** The kind as a model whose builder makes statements. */
+export const modelOf = (kind: ResourceClass): ModelClass<Model> => kind as unknown as ModelClass<Model>;
+
+export abstract class Resource extends UntypedModel {
+  /** Of Objection. */
+  static get tableName(): string {
+    return (this as unknown as ResourceClass).table;
+  }
+
   static readonly storedIn: string | null = null;
   static readonly filters: Record<string, string> = {};
   static readonly sorts: readonly string[] = [];
@@ -68,7 +80,7 @@ export abstract class Resource {
     id: string,
     fixed: Values = {},
   ): Promise<R> {
-    return (await select(this, ctx, { id, ...fixed }, '')) ?? notFound();
+    return (await select(this, ctx, { id, ...fixed })) ?? notFound();
   }
 
   /** As get, locked for the rest of the transaction. Checks If-Match: for the row that the request addresses. */
@@ -78,22 +90,22 @@ export abstract class Resource {
     id: string,
     fixed: Values = {},
   ): Promise<R> {
-    return ((await select(this, ctx, { id, ...fixed }, 'for update')) ?? notFound()).requireMatch(ctx);
+    return ((await select(this, ctx, { id, ...fixed }, 'forUpdate')) ?? notFound()).requireMatch(ctx);
   }
 
   /** As get, held against changes for the rest of the transaction: for a row whose child the request addresses. */
   static async held<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string): Promise<R> {
-    return (await select(this, ctx, { id }, 'for no key update')) ?? notFound();
+    return (await select(this, ctx, { id }, 'forNoKeyUpdate')) ?? notFound();
   }
 
   /** As held, where nothing of the row needs to be known but that it is there. @throws not_found */
   static async hold<R extends Resource>(this: ResourceClass<R>, ctx: Context, id: string): Promise<{ id: string }> {
-    return (await select(this, ctx, { id }, 'for no key update', 'id')) ?? notFound();
+    return (await select(this, ctx, { id }, 'forNoKeyUpdate', 'id')) ?? notFound();
   }
 
   /** As forUpdate, for a row that other columns name; null where there is none. */
   static async forUpdateBy<R extends Resource>(this: ResourceClass<R>, ctx: Context, fixed: Values): Promise<R | null> {
-    return (await select(this, ctx, fixed, 'for update'))?.requireMatch(ctx) ?? null;
+    return (await select(this, ctx, fixed, 'forUpdate'))?.requireMatch(ctx) ?? null;
   }
 
   /**
@@ -106,7 +118,7 @@ export abstract class Resource {
     id: string,
     field: string,
   ): Promise<R> {
-    const found = await select(this, ctx, { id }, 'for share');
+    const found = await select(this, ctx, { id }, 'forShare');
     if (!found) throw problem('reference_not_found', `${field} names nothing usable in this project.`, { field });
     return found;
   }
@@ -123,7 +135,7 @@ export abstract class Resource {
       checkQuotas(ctx, this, project_id, values),
       parentId && requireParentRoom(ctx, this, parentId),
     ]);
-    const inserted = insertRow(ctx, this.table, { id, project_id, created_at, updated_at: created_at, ...values });
+    const inserted = insertRow(ctx, modelOf(this), { id, project_id, created_at, updated_at: created_at, ...values });
     await Promise.allSettled([allowed, inserted]);
     await allowed;
     const made = hydrate(this, await inserted);
@@ -134,23 +146,28 @@ export abstract class Resource {
 
   /** Writes desired fields: a new version, and due for the loop where the kind has one. Returns this. */
   async update(ctx: Context, changes: Values): Promise<this> {
-    const { table, kind } = this.constructor as unknown as ResourceClass;
-    const row = await updateRow(ctx, table, this.id, changes);
-    Object.assign(this, row);
-    touch(ctx, kind, this);
+    const kind = this.constructor as unknown as ResourceClass;
+    Object.assign(this, await updateRow(ctx, modelOf(kind), this.id, changes));
+    touch(ctx, kind.kind, this);
     meter(ctx, this, changes);
     return this;
   }
 
   /** Takes the row out of all reads. Kinds with a loop are torn down behind it, others are gone. */
   async remove(ctx: Context): Promise<void> {
-    const { table, kind } = this.constructor as unknown as ResourceClass;
-    touch(ctx, kind, this);
+    const kind = this.constructor as unknown as ResourceClass;
+    touch(ctx, kind.kind, this);
     meter(ctx, this, null);
-    const info = tableOf(ctx, table);
-    if (info.columns.includes('deleted_at'))
-      await updateRow(ctx, table, this.id, { deleted_at: new Date().toISOString() });
-    else await ctx.sql.query(named(`delete from ${table} where id = $1`), [this.id]);
+    const { id } = this;
+    if (tableOf(ctx, kind.table).columns.includes('deleted_at'))
+      return void (await updateRow(ctx, modelOf(kind), id, { deleted_at: new Date().toISOString() }));
+    const query = compiledQuery(`delete ${kind.table}`, (builder) =>
+      modelOf(kind)
+        .query(builder)
+        .delete()
+        .where(marksOf(['id'])),
+    );
+    await ctx.sql.query(query.statement, parametersOf(query, { id }));
   }
 
   /**
@@ -194,23 +211,30 @@ export function hydrate<R extends Resource>(kind: ResourceClass<R>, row: object)
   return Object.setPrototypeOf(row, kind.prototype as object) as R;
 }
 
+type Lock = 'forUpdate' | 'forNoKeyUpdate' | 'forShare';
+
 /** @param fixed columns and what they must be; an id among them may be anything that a client sent */
 async function select<R extends Resource>(
   kind: ResourceClass<R>,
   ctx: Context,
   fixed: Values,
-  lock: string,
+  lock?: Lock,
   only?: string,
 ): Promise<R | null> {
   if ('id' in fixed && !isId(kind.idPrefix, fixed.id as string)) return null;
-  const info = tableOf(ctx, kind.table);
-  const conditions = ['project_id = $1', ...Object.keys(fixed).map((name, index) => `${name} = $${index + 2}`)];
-  if (info.columns.includes('deleted_at')) conditions.push('deleted_at is null');
-  const text = `select ${only ?? columnsOf(info)} from ${kind.table} where ${conditions.join(' and ')} ${lock}`;
-  const [row] = await ctx.sql.query<R>(named(text, { makes: kind, quick: !lock }), [
-    ctx.project?.id,
-    ...Object.values(fixed),
-  ]);
+  const names = Object.keys(fixed);
+  const key = `select ${kind.table} ${names.join()} ${lock} ${only}`;
+  const build = (builder: StatementBuilder): QueryBuilder<Model> => {
+    const info = tableOf(ctx, kind.table);
+    const found = modelOf(kind)
+      .query(builder)
+      .select((only ?? columnsOf(info)).split(', '))
+      .where(marksOf(['project_id', ...names]));
+    if (info.columns.includes('deleted_at')) found.whereNull('deleted_at');
+    return lock ? found[lock]() : found;
+  };
+  const query = compiledQuery(key, build, { makes: kind, quick: !lock });
+  const [row] = await ctx.sql.query<R>(query.statement, parametersOf(query, { project_id: ctx.project?.id, ...fixed }));
   return row ?? null;
 }
 

@@ -80,7 +80,7 @@ export class DatabaseUser extends Resource {
   /** The server has the password of this version of the row. */
   declare applied_version: number;
   /** The password in plain, where this answer shows it. */
-  shown: string | null = null;
+  declare shown?: string;
 
   /** The user that every database has. */
   static addDefault(ctx: Context, database: Parent): Promise<DatabaseUser> {

@@ -41,7 +41,7 @@ export class SourceUpload extends Resource {
   declare bytes_max: number;
   declare expires_at: string;
   /** Known to the response that creates it alone: with it whoever reads could write. */
-  upload_url?: string;
+  declare upload_url?: string;
 
   /** One page of an application. @throws not_found, invalid_cursor */
   static async list(ctx: Context, { id, ...args }: QueryListSourceUploadsArgs): Promise<Page<SourceUpload>> {

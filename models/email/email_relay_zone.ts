@@ -33,7 +33,7 @@ export class EmailRelayZone extends Resource {
   declare status_reason: string | null;
   declare suspended_at: string | null;
   /** The password in plain, where this answer shows it. */
-  shown: string | null = null;
+  declare shown?: string;
 
   /** @throws reference_not_found, domain_not_verified, name_taken, quota_exceeded, engine_unavailable */
   static async create(ctx: Context, input: CreateEmailRelayZoneInput): Promise<EmailRelayZone> {

@@ -44,7 +44,13 @@ export class SharedRepository extends Resource {
 
   /** One page of those that the selected project may use. */
   static list(ctx: Context, args: PageArguments): Promise<Page<SharedRepository>> {
-    return page(SharedRepository, ctx, args, {}, { from: VISIBLE, columns: '*', values: [ctx.project?.id] });
+    return page(
+      SharedRepository,
+      ctx,
+      args,
+      {},
+      { from: VISIBLE, columns: '*', values: { project_id: ctx.project?.id } },
+    );
   }
 
   /** One that the selected project may use. @throws not_found */
@@ -154,11 +160,13 @@ export class SharedRepository extends Resource {
 const COLUMNS = `s.id, s.project_id, s.name, s.url, s.access, s.git_integration_id, s.default_branch, s.deploy_key,
   s.sealed_key, s.host_key, s.sealed_hook, s.status, s.status_reason, s.last_verified_at, s.version,
   s.observed_generation, s.created_at, s.updated_at`;
-const VISIBLE = `(select ${COLUMNS}, 'owner' as access_level from shared_repositories s where s.project_id = $1
+const visibleTo = (project: string): string => `(select ${COLUMNS}, 'owner' as access_level
+    from shared_repositories s where s.project_id = ${project}
   union all
   select ${COLUMNS}, 'shared' from shared_repositories s join shared_repository_projects p
-    on p.shared_repository_id = s.id where p.project_id = $1) as visible where true`;
-const GET = named(`select * from ${VISIBLE} and id = $2`, { makes: SharedRepository, quick: true });
+    on p.shared_repository_id = s.id where p.project_id = ${project}) as visible`;
+const VISIBLE = visibleTo(':project_id');
+const GET = named(`select * from ${visibleTo('$1')} where id = $2`, { makes: SharedRepository, quick: true });
 
 const LOCK = named('select 1 from shared_repositories where id = $1 for update');
 

@@ -46,7 +46,7 @@ export class BucketAccessKey extends Resource {
   declare last_used_at: string | null;
   declare status: Status;
   /** The secret in plain, where this answer shows it. */
-  shown: string | null = null;
+  declare shown?: string;
 
   /** @throws engine_unavailable, validation_failed, reference_not_found, quota_exceeded */
   static async create(ctx: Context, input: CreateBucketAccessKeyInput): Promise<BucketAccessKey> {

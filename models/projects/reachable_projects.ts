@@ -13,11 +13,10 @@ const COLUMNS = 'id, account_id, name, description, default_region, role, versio
 function sourceOf({ user, project_id, project_ids }: Identity): Source {
   if (!user) {
     const from =
-      '(select p.*, null::text as role from projects p where p.id = $1 and p.deleted_at is null) as reachable ' +
-      'where true';
-    return { from, columns: COLUMNS, values: [project_id] };
+      '(select p.*, null::text as role from projects p where p.id = :id and p.deleted_at is null) as reachable';
+    return { from, columns: COLUMNS, values: { id: project_id } };
   }
   const from = `(select p.*, m.role from projects p join members m on m.project_id = p.id
-    where m.user_id = $1 and p.deleted_at is null and ($2::text[] is null or p.id = any($2))) as reachable where true`;
-  return { from, columns: COLUMNS, values: [user.id, project_ids] };
+    where m.user_id = :user and p.deleted_at is null and (:ids::text[] is null or p.id = any(:ids))) as reachable`;
+  return { from, columns: COLUMNS, values: { user: user.id, ids: project_ids } };
 }

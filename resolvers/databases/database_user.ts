@@ -33,7 +33,7 @@ export const resolvers: Resolvers = {
       (await ManagedDatabase.forUpdate(ctx, id)).rotate(ctx, input ?? {}),
   },
   DatabaseUser: {
-    password: (user) => user.shown,
+    password: (user) => user.shown ?? null,
     previous_password_valid_until: (user) => user.previous_until,
     database: (user, _, ctx, info) => loadOne(ManagedDatabase, ctx, user.project_id, user.database_id, info),
   },

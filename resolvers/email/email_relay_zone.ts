@@ -22,6 +22,6 @@ export const resolvers: Resolvers = {
     smtp_host: (_zone, _, ctx) => ctx.config.smtpHost,
     smtp_ports: (_zone, _, ctx) => ctx.config.smtpPorts.map(({ port }) => port),
     smtp_username: (zone) => zone.id,
-    smtp_password: (zone) => zone.shown,
+    smtp_password: (zone) => zone.shown ?? null,
   },
 };

@@ -18,7 +18,7 @@ export const resolvers: Resolvers = {
     rotateBucketAccessKey: async (_, { id }, ctx) => (await BucketAccessKey.forUpdate(ctx, id)).rotate(ctx),
   },
   BucketAccessKey: {
-    secret_access_key: (key) => key.shown,
+    secret_access_key: (key) => key.shown ?? null,
     status: (key) => key.currentStatus,
   },
 };

@@ -51,7 +51,7 @@ const PACKAGES: Record<string, string[]> = {
   'graphql-jit': ['rest', 'server/graphql'],
   'find-my-way': ['rest'],
   knex: ['db', 'migrations'],
-  objection: ['db'],
+  objection: ['db', 'models'],
   // The driver of PostgreSQL servers speaks to them.
   pg: ['db', 'server/platform', 'drivers'],
   graphql: ['core', 'contract', 'resolvers', 'rest', 'server/graphql', 'server/platform'],

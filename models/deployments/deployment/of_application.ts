@@ -8,8 +8,9 @@ export const OWN = 'preview_id is null and deleted_at is null';
 /** Where a list of them reads. */
 export function ownDeployments(ctx: Context): Source {
   return {
-    from: `deployments where project_id = $1 and ${OWN}`,
+    from: 'deployments',
+    where: `project_id = :project_id and ${OWN}`,
     columns: columnsOf(tableOf(ctx, 'deployments')),
-    values: [ctx.project?.id],
+    values: { project_id: ctx.project?.id },
   };
 }

@@ -89,7 +89,10 @@ interface Site {
 
 /** An archive whose last file tells whether all of it was unpacked. */
 async function siteOf(marker: string): Promise<Site> {
-  const files = Array.from({ length: FILES }, (_, at) => ({ name: `file-${at}.txt`, body: randomBytes(MIB / 4).toString('hex') }));
+  const files = Array.from({ length: FILES }, (_, at) => ({
+    name: `file-${at}.txt`,
+    body: randomBytes(MIB / 4).toString('hex'),
+  }));
   const last = files.at(-1)?.body as string;
   return { archive: await tarOf({ name: 'index.html', body: marker }, ...files), marker, last };
 }
