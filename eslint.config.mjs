@@ -8,6 +8,7 @@ export default tseslint.config(
       'node_modules/',
       'tools/',
       'schema/types.ts',
+      'resolvers/types.ts',
       'data/',
       'test/starters/*/',
       '**/*.js',

@@ -1,5 +1,5 @@
 import { getAiModel, listAiModels } from '../../models/ai/ai_model';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

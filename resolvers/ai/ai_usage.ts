@@ -1,5 +1,5 @@
 import { listAiUsage } from '../../models/ai/ai_usage';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -9,7 +9,8 @@ import { loadOne } from '../../models/base/load';
 import { page } from '../../models/base/page';
 import { Volume } from '../../models/volumes/volume';
 import { probeRepository } from '../../models/applications/application/repository';
-import type { CreateApplicationInput, Resolvers, UpdateApplicationInput } from '../../schema/types';
+import type { CreateApplicationInput, UpdateApplicationInput } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

@@ -1,6 +1,6 @@
 import { Application } from '../../models/applications/application';
 import { restartApplication, startApplication, stopApplication } from '../../models/applications/application/run';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Mutation: {

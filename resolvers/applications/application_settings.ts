@@ -1,6 +1,6 @@
 import { Application } from '../../models/applications/application';
 import { changeSettings, settingsOf } from '../../models/applications/application_settings';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -3,7 +3,7 @@ import { childrenOf } from '../../models/applications/application/children';
 import { Instance } from '../../models/applications/instance';
 import { loadOne } from '../../models/base/load';
 import { Process } from '../../models/processes/process';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,8 @@
 import { logPage, type LogLine, type StepLine } from '../../models/applications/log_line/page';
 import { applicationLog, deploymentLog } from '../../models/applications/log_line/scope';
 import { linesAfter } from '../../models/applications/log_line/tail';
-import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs, Resolvers } from '../../schema/types';
+import type { QueryListApplicationLogsArgs, QueryListDeploymentLogsArgs } from '../../schema/types';
+import type { Resolvers } from '../types';
 import { batchOf, type LiveReader } from '../../contract/live';
 
 export const resolvers: Resolvers = {

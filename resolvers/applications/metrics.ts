@@ -1,5 +1,5 @@
 import { metricsOfApplication } from '../../models/applications/metric_point/application';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -2,7 +2,7 @@ import { page } from '../../models/base/page';
 import { CdnDomain } from '../../models/cdn/cdn_domain';
 import { CdnZone } from '../../models/cdn/cdn_zone';
 import type { Findings } from '../../models/domains/domain/instructions';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

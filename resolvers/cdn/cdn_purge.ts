@@ -1,7 +1,7 @@
 import { page } from '../../models/base/page';
 import { CdnPurge } from '../../models/cdn/cdn_purge';
 import { CdnZone } from '../../models/cdn/cdn_zone';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,7 @@
 import { page } from '../../models/base/page';
 import { CdnZone } from '../../models/cdn/cdn_zone';
 import { metricsOfCdnZone } from '../../models/applications/metric_point/cdn_zone';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

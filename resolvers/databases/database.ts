@@ -1,6 +1,6 @@
 import { ManagedDatabase } from '../../models/databases/database';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

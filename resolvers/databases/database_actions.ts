@@ -1,5 +1,5 @@
 import { ManagedDatabase } from '../../models/databases/database';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Mutation: {

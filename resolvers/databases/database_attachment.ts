@@ -5,7 +5,7 @@ import { variableNames } from '../../models/databases/database_attachment/variab
 import { loadOne } from '../../models/base/load';
 import { ManagedDatabase } from '../../models/databases/database';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,7 @@
 import { DatabaseBackup } from '../../models/databases/database_backup';
 import { loadOne } from '../../models/base/load';
 import { ManagedDatabase } from '../../models/databases/database';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

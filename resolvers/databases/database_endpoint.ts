@@ -2,7 +2,7 @@ import { DatabaseEndpoint } from '../../models/databases/database_endpoint';
 import { loadOne } from '../../models/base/load';
 import { ManagedDatabase } from '../../models/databases/database';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,8 @@
 import { logPage, type DatabaseLine } from '../../models/applications/log_line/page';
 import { databaseLog } from '../../models/applications/log_line/scope';
 import { linesAfter } from '../../models/applications/log_line/tail';
-import type { QueryListDatabaseLogsArgs, Resolvers } from '../../schema/types';
+import type { QueryListDatabaseLogsArgs } from '../../schema/types';
+import type { Resolvers } from '../types';
 import { batchOf, type LiveReader } from '../../contract/live';
 
 export const resolvers: Resolvers = {

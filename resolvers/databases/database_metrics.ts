@@ -1,5 +1,5 @@
 import { metricsOfDatabase } from '../../models/applications/metric_point/database';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

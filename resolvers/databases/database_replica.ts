@@ -3,7 +3,7 @@ import { promoteReplica } from '../../models/databases/database_replica/promote'
 import { loadOne } from '../../models/base/load';
 import { ManagedDatabase } from '../../models/databases/database';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -2,7 +2,7 @@ import { DatabaseUser } from '../../models/databases/database_user';
 import { loadOne } from '../../models/base/load';
 import { ManagedDatabase } from '../../models/databases/database';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Confirm } from '../index';
 
 export const resolvers: Resolvers = {

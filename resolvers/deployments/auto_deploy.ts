@@ -5,7 +5,8 @@ import {
   probeHeadAtStart,
   type HeadAtStart,
 } from '../../models/deployments/auto_deploy';
-import type { Resolvers, UpdateAutoDeployInput } from '../../schema/types';
+import type { UpdateAutoDeployInput } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

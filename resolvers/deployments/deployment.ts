@@ -3,7 +3,8 @@ import { Application } from '../../models/applications/application';
 import { Deployment } from '../../models/deployments/deployment';
 import type { ProbedSource } from '../../models/deployments/deployment/source_probe';
 import { loadOne } from '../../models/base/load';
-import type { CreateDeploymentInput, Resolvers } from '../../schema/types';
+import type { CreateDeploymentInput } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,7 @@
 import { Application } from '../../models/applications/application';
 import { loadOne } from '../../models/base/load';
 import { SourceUpload } from '../../models/deployments/source_upload';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -8,7 +8,7 @@ import {
   updateRecord,
 } from '../../models/dns/dns_record/verbs';
 import { DnsZone } from '../../models/dns/dns_zone';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

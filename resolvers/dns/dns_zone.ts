@@ -3,7 +3,7 @@ import { page } from '../../models/base/page';
 import type { DelegationFindings } from '../../models/dns/dns_zone/delegation';
 import { exportZone, importZone } from '../../models/dns/dns_zone/import';
 import { addScanned, scanZone, type Scanned } from '../../models/dns/dns_zone/scan';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

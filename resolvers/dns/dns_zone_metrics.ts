@@ -1,5 +1,5 @@
 import { metricsOfDnsZone } from '../../models/applications/metric_point/dns_zone';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

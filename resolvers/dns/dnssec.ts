@@ -1,6 +1,6 @@
 import { DnsZone } from '../../models/dns/dns_zone';
 import { disableDnssec, dnssecOf, enableDnssec, rotateKey } from '../../models/dns/dns_zone/dnssec';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -4,7 +4,7 @@ import { Domain } from '../../models/domains/domain';
 import type { Findings } from '../../models/domains/domain/instructions';
 import { loadOne } from '../../models/base/load';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

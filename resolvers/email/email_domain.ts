@@ -2,7 +2,7 @@ import { newDkimKeys, type DkimKey } from '../../core/protocols/dkim';
 import { page } from '../../models/base/page';
 import { EmailDomain } from '../../models/email/email_domain';
 import type { EmailFindings } from '../../models/email/email_domain/instructions';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

@@ -1,7 +1,7 @@
 import { page } from '../../models/base/page';
 import { EmailRelayZone } from '../../models/email/email_relay_zone';
 import { metricsOfEmailRelayZone } from '../../models/applications/metric_point/email_relay_zone';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -2,7 +2,7 @@ import { normalizeMailbox } from '../../core/protocols/mailbox';
 import { page } from '../../models/base/page';
 import { EmailRelayZone } from '../../models/email/email_relay_zone';
 import { EmailSuppression } from '../../models/email/email_suppression';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

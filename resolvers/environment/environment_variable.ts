@@ -2,7 +2,7 @@ import { Application } from '../../models/applications/application';
 import { EnvironmentVariable } from '../../models/environment/environment_variable';
 import { setVariables } from '../../models/environment/environment_variable/batch';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -9,7 +9,8 @@ import {
   wrongField,
   type UserRow,
 } from '../../models/identity/user';
-import type { ChangePasswordInput, LoginInput, MutationDisableTwoFactorArgs, Resolvers } from '../../schema/types';
+import type { ChangePasswordInput, LoginInput, MutationDisableTwoFactorArgs } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../../resolvers';
 
 export const resolvers: Resolvers = {

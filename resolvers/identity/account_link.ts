@@ -1,5 +1,6 @@
 import * as links from '../../models/identity/account_link';
-import type { RequestPasswordResetInput, ResetPasswordInput, Resolvers } from '../../schema/types';
+import type { RequestPasswordResetInput, ResetPasswordInput } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../../resolvers';
 
 export const resolvers: Resolvers = {

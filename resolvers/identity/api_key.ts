@@ -1,5 +1,5 @@
 import * as keys from '../../models/identity/api_key';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -3,7 +3,8 @@ import { errors, problem, type ErrorCode } from '../../core/errors';
 import { listing } from '../../models/base/listing';
 import { reachableProjects } from '../../models/projects/reachable_projects';
 import { projectAccess } from '../../models/identity/identity';
-import type { Error as ErrorRow, Me, Resolvers } from '../../schema/types';
+import type { Error as ErrorRow, Me } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

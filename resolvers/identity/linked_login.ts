@@ -1,5 +1,5 @@
 import * as logins from '../../models/identity/login/linked_login';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -2,7 +2,8 @@ import { page } from '../../models/base/page';
 import { GitIntegration, type TokenAnswer } from '../../models/integrations/git_integration';
 import { authorizationUrlOf } from '../../models/integrations/git_integration/oauth';
 import type { GitAccount } from '../../core/protocols/git_provider';
-import type { CreateGitIntegrationInput, Resolvers, UpdateGitIntegrationInput } from '../../schema/types';
+import type { CreateGitIntegrationInput, UpdateGitIntegrationInput } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

@@ -4,7 +4,7 @@ import {
   listRepositories,
   readRepository,
 } from '../../models/integrations/git_integration/repositories';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

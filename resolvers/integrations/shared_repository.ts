@@ -4,7 +4,7 @@ import { SharedRepository } from '../../models/integrations/shared_repository';
 import { listSharedBranches } from '../../models/integrations/shared_repository/branches';
 import { hostKeyFingerprint } from '../../models/integrations/shared_repository/deploy_key';
 import { addShare, listShares, removeShare } from '../../models/integrations/shared_repository/shares';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

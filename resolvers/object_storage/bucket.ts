@@ -1,7 +1,7 @@
 import { Bucket } from '../../models/object_storage/bucket';
 import { endpointOf } from '../../models/object_storage/bucket/endpoint';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

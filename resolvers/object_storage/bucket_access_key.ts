@@ -1,6 +1,6 @@
 import { BucketAccessKey } from '../../models/object_storage/bucket_access_key';
 import { page } from '../../models/base/page';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,7 @@
 import { Bucket } from '../../models/object_storage/bucket';
 import { setCors, setLifecycle, setPolicy } from '../../models/object_storage/bucket/documents';
 import type { Context } from '../../core/context';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

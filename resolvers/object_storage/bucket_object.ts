@@ -2,7 +2,7 @@ import { Bucket } from '../../models/object_storage/bucket';
 import { pageOfObjects } from '../../models/object_storage/bucket/objects';
 import { presign } from '../../models/object_storage/bucket/presign';
 import { bucketUsage } from '../../models/object_storage/bucket/usage';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,6 +1,6 @@
 import { CheckResult } from '../../models/observers/check_result';
 import { Observer, type CheckedNow } from '../../models/observers/observer';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

@@ -1,6 +1,6 @@
 import { Incident } from '../../models/observers/incident';
 import { Observer } from '../../models/observers/observer';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

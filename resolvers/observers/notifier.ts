@@ -1,6 +1,7 @@
 import { page } from '../../models/base/page';
 import { Notifier } from '../../models/observers/notifier';
-import type { NotifierTest, Resolvers } from '../../schema/types';
+import type { NotifierTest } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../index';
 
 export const resolvers: Resolvers = {

@@ -1,7 +1,7 @@
 import { page } from '../../models/base/page';
 import { Observer } from '../../models/observers/observer';
 import { uptimePercent } from '../../models/observers/observer/uptime_percent';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

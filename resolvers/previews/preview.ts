@@ -7,7 +7,8 @@ import { page } from '../../models/base/page';
 import { Preview } from '../../models/previews/preview';
 import type { ProbedHead } from '../../models/previews/preview/head';
 import { probeNew, probePresent } from '../../models/previews/preview/probe';
-import type { CreatePreviewInput, Resolvers } from '../../schema/types';
+import type { CreatePreviewInput } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

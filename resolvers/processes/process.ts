@@ -4,7 +4,7 @@ import { loadOne } from '../../models/base/load';
 import { page } from '../../models/base/page';
 import { Process } from '../../models/processes/process';
 import { startCommand } from '../../models/processes/process/start_command';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,5 +1,5 @@
 import { billingSummary } from '../../models/projects/billing';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

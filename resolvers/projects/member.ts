@@ -1,5 +1,6 @@
 import * as members from '../../models/projects/member';
-import type { AcceptInvitationInput, Resolvers } from '../../schema/types';
+import type { AcceptInvitationInput } from '../../schema/types';
+import type { Resolvers } from '../types';
 import type { Prepare } from '../../resolvers';
 
 export const resolvers: Resolvers = {

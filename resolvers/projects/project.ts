@@ -5,7 +5,8 @@ import { activityAfter } from '../../models/projects/activity_tail';
 import { Project } from '../../models/projects/project';
 import { reachableProjects } from '../../models/projects/reachable_projects';
 import { projectUsage } from '../../models/projects/usage';
-import type { QueryListProjectActivityArgs, Resolvers } from '../../schema/types';
+import type { QueryListProjectActivityArgs } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,5 +1,5 @@
 import * as catalog from '../../models/reference/catalog';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,7 +1,7 @@
 import { page } from '../../models/base/page';
 import { Registry } from '../../models/registries/registry';
 import { RegistryImage } from '../../models/registries/registry_image';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -1,6 +1,6 @@
 import { page } from '../../models/base/page';
 import { RobotAccount } from '../../models/registries/robot_account';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

@@ -3,7 +3,7 @@ import { page } from '../../models/base/page';
 import { loadOne } from '../../models/base/load';
 import { Application } from '../../models/applications/application';
 import { volumeSizeLimits } from '../../models/reference/catalog';
-import type { Resolvers } from '../../schema/types';
+import type { Resolvers } from '../types';
 
 export const resolvers: Resolvers = {
   Query: {

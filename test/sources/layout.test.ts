@@ -136,6 +136,7 @@ describe('imports', () => {
   it('take the schema types only as types', () => {
     const wrong = sources.filter((file) => /import \{[^}]*\} from '[./]*schema\/types'/.test(read(file)));
     expect(wrong).toEqual([]);
+    expect(importsOf('schema/types.ts')).toEqual([]);
   });
 
   it('resolvers write no SQL', () => {

@@ -174,7 +174,7 @@ function generateTypes() {
   const generator = join(ROOT, 'tools/scripts/codegen.mjs');
   const { status } = spawnSync(process.execPath, [generator], { cwd: ROOT, stdio: 'inherit' });
   if (status !== 0) fail('npm run codegen failed');
-  console.log('wrote schema/types.ts');
+  console.log('wrote schema/types.ts and resolvers/types.ts');
 }
 
 /**

@@ -58,7 +58,7 @@ test('it writes the five files of a kind and changes no other, the generated typ
     ].sort(),
   );
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
-  expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);
+  expect(changed).toEqual(hasTools ? ['resolvers/types.ts', 'schema/types.ts'] : []);
 });
 
 test('with --parent it writes the five files of a child, in the group of its parent', () => {
@@ -88,7 +88,7 @@ test('with --driver it writes a kind with a process and a log, and changes no ot
     'test/volumes/engine_room.test.ts',
   ]);
   const changed = Object.keys(before).filter((name) => after[name] !== before[name]);
-  expect(changed).toEqual(hasTools ? ['schema/types.ts'] : []);
+  expect(changed).toEqual(hasTools ? ['resolvers/types.ts', 'schema/types.ts'] : []);
 });
 
 test.each([

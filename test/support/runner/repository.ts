@@ -35,7 +35,7 @@ export function anchorsOf(page: string): string[] {
 /** Written by a program, or by somebody else. */
 export function isForeign(file: string): boolean {
   return (
-    file === 'schema/types.ts' ||
+    /^(schema|resolvers)\/types\.ts$/.test(file) ||
     /\.min\.(js|css)$/.test(file) ||
     file.endsWith('package-lock.json') ||
     file.startsWith('test/golden/') ||
