@@ -6,6 +6,7 @@ import { limits as bounds } from '../../core/limits';
 import type { GitService } from '../git_provider';
 import type { Outbound } from '../../core/outbound';
 import { exchange, type Answered } from '../../core/outbound/exchange';
+import { followRedirects, type Hop, type RedirectPolicy } from '../../core/outbound/follow_redirects';
 import { newTrace, OutboundError, timeoutError } from '../../core/outbound/trace';
 import { errorOf, rateLimited } from './errors';
 
@@ -44,9 +45,8 @@ interface Opened {
 const BODY_BYTES_MAX = 16 * 2 ** 20;
 const REDIRECTS_MAX = 3;
 const LIMITS_MAX = 10_000;
-const REDIRECTS = new Set([301, 302, 307, 308]);
-/** After these a write is sent again as it is (RFC 9110 §15.4). */
-const KEEPING_METHOD = new Set([307, 308]);
+
+type Headers = { name: string; value: string }[];
 
 export function openApi(opened: Opened): Api {
   const { access, service } = opened;
@@ -55,17 +55,22 @@ export function openApi(opened: Opened): Api {
 
 async function call(opened: Opened, request: ApiRequest): Promise<ApiResponse> {
   requireUnlimited(opened);
-  let url = urlOf(opened.service, request);
-  for (let hop = 0; ; hop += 1) {
-    const answer = await send(opened, url, request);
-    const next = redirectOf(answer, url);
-    if (next === null) return readAnswer(opened, answer);
-    // A renamed repository is redirected within the API; anything else could carry the token away.
-    const keepsMethod = (request.method ?? 'GET') === 'GET' || KEEPING_METHOD.has(answer.status);
-    if (next.origin !== url.origin || !keepsMethod || hop === REDIRECTS_MAX)
-      throw new GitProviderError('failed', `${titleOf(opened)} redirected the request to another address.`);
-    url = next;
-  }
+  const { method = 'GET', body } = request;
+  const headers = [...headersOf(opened.access), ...(body ? [{ name: 'Content-Type', value: 'application/json' }] : [])];
+  // A renamed repository is redirected within the API; anything else could carry the token away.
+  const policy: RedirectPolicy<Headers, Answered> = {
+    redirectsMax: REDIRECTS_MAX,
+    writes: 'refused',
+    allows: (to, from) => to.origin === from.origin,
+    headersElsewhere: () => [],
+    refusal: () => new GitProviderError('failed', `${titleOf(opened)} redirected the request to another address.`),
+  };
+  const first = { url: urlOf(opened.service, request), method, headers };
+  const answer = await followRedirects(first, policy, async (hop) => {
+    const got = await send(opened, hop, body);
+    return { answer: got, status: got.status, location: got.headers.location };
+  });
+  return readAnswer(opened, answer);
 }
 
 function urlOf({ api }: GitService, { path, query = {} }: ApiRequest): URL {
@@ -74,15 +79,14 @@ function urlOf({ api }: GitService, { path, query = {} }: ApiRequest): URL {
   return url;
 }
 
-async function send(opened: Opened, url: URL, { method = 'GET', body }: ApiRequest): Promise<Answered> {
-  const { outbound, access, signal } = opened;
+async function send(opened: Opened, hop: Hop<Headers>, body: object | undefined): Promise<Answered> {
+  const { outbound, signal } = opened;
   const trace = newTrace();
   const end = AbortSignal.timeout(bounds.probeTimeoutMs);
   const either = signal ? AbortSignal.any([end, signal]) : end;
   const sent = body && Buffer.from(JSON.stringify(body));
-  const headers = [...headersOf(access), ...(sent ? [{ name: 'Content-Type', value: 'application/json' }] : [])];
   try {
-    const asked = { url, method, headers, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
+    const asked = { ...hop, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
     return await exchange(outbound, asked, trace, either);
   } catch (error) {
     const told = either.aborted ? timeoutError(trace, bounds.probeTimeoutMs / 1000) : error;
@@ -97,7 +101,7 @@ const COMMON = [
   { name: 'Accept-Encoding', value: 'identity' },
 ];
 
-function headersOf({ provider, token, auth_type }: GitAccess): { name: string; value: string }[] {
+function headersOf({ provider, token, auth_type }: GitAccess): Headers {
   if (provider === 'github')
     return [
       ...COMMON,
@@ -113,11 +117,6 @@ function headersOf({ provider, token, auth_type }: GitAccess): { name: string; v
         ? `token ${token}`
         : `Bearer ${token}`;
   return [...COMMON, accept, { name: 'Authorization', value: authorization }];
-}
-
-function redirectOf({ status, headers: { location } }: Answered, from: URL): URL | null {
-  if (!REDIRECTS.has(status) || !location || !URL.canParse(location, from.href)) return null;
-  return new URL(location, from.href);
 }
 
 function readAnswer(opened: Opened, answer: Answered): ApiResponse {

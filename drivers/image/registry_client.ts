@@ -6,6 +6,7 @@ import { DriverError, type DriverContext } from '../../core/driver';
 import { ImageError, type ImageAccess } from '../image';
 import type { Outbound } from '../../core/outbound';
 import { openExchange, type OpenAnswer } from '../../core/outbound/exchange';
+import { followRedirects, type RedirectPolicy } from '../../core/outbound/follow_redirects';
 import { newTrace, OutboundError } from '../../core/outbound/trace';
 import { readJson, requestToken } from './registry_token';
 
@@ -87,33 +88,30 @@ async function get(
   }
 }
 
-async function follow(
-  { outbound, access, base, authorization }: Session,
+const REDIRECTS: RedirectPolicy<Record<string, string>, OpenAnswer> = {
+  redirectsMax: REDIRECTS_MAX,
+  writes: 'refused',
+  allows: (to, from) => to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:'),
+  headersElsewhere: ({ Authorization: _, ...others }) => others,
+  refusal: (_why, _answer, from) =>
+    new ImageError('broken', `The registry ${from.host} redirects to an address that cannot be used.`),
+};
+
+function follow(
+  { outbound, access, authorization }: Session,
   url: URL,
   headers: Record<string, string>,
   ctx: DriverContext,
 ): Promise<OpenAnswer> {
-  let at = url;
-  for (let redirects = 0; ; redirects += 1) {
-    const own = at.origin === base.origin && authorization !== null ? { Authorization: authorization } : {};
-    const sent = { ...headers, ...own, 'User-Agent': 'platform-api' };
-    const list = Object.entries(sent).map(([name, value]) => ({ name, value }));
-    const asked = { url: at, method: 'GET', headers: list, verifyTls: access.local === null };
-    const answer = await asTransient(at.host, () => openExchange(outbound, asked, newTrace(), ctx.signal));
-    const { statusCode = 0, headers: got } = answer.response;
-    if (![301, 302, 303, 307, 308].includes(statusCode) || got.location === undefined) return answer;
-    answer.close();
-    at = redirectTarget(got.location, at, redirects);
-  }
-}
-
-function redirectTarget(location: string, from: URL, redirects: number): URL {
-  const isValid = URL.canParse(location, from.href);
-  const to = isValid ? new URL(location, from) : null;
-  const isDowngrade = from.protocol === 'https:' && to?.protocol !== 'https:';
-  if (!to || isDowngrade || !/^https?:$/.test(to.protocol) || redirects >= REDIRECTS_MAX)
-    throw new ImageError('broken', `The registry ${from.host} redirects to an address that cannot be used.`);
-  return to;
+  const own: Record<string, string> = authorization === null ? {} : { Authorization: authorization };
+  const first = { url, method: 'GET', headers: { ...headers, ...own, 'User-Agent': 'platform-api' } };
+  return followRedirects(first, REDIRECTS, async (hop) => {
+    const list = Object.entries(hop.headers).map(([name, value]) => ({ name, value }));
+    const asked = { ...hop, headers: list, verifyTls: access.local === null };
+    const answer = await asTransient(hop.url.host, () => openExchange(outbound, asked, newTrace(), ctx.signal));
+    const { statusCode: status = 0, headers: got } = answer.response;
+    return { answer, status, location: got.location, close: answer.close };
+  });
 }
 
 /** The header to come back with; null where the registry names no way that is known. */
@@ -128,7 +126,7 @@ async function authorize(session: Session, challenge: string, ctx: DriverContext
   if (url === null) return null;
   const headers = basic === null ? {} : { Authorization: basic };
   // The token server is another host than the registry at some providers: the challenge of the registry vouches for it.
-  const answer = await follow({ ...session, base: url, authorization: headers.Authorization ?? null }, url, {}, ctx);
+  const answer = await follow({ ...session, authorization: headers.Authorization ?? null }, url, {}, ctx);
   try {
     if (answer.response.statusCode !== 200) throw failureOf(session, answer.response.statusCode ?? 0);
     const { token, access_token } = readJson(await readAll(answer.response, 1024 * 1024));

@@ -8,15 +8,32 @@ import { answerText } from './answer_text';
 import type { Outbound } from '../../core/outbound';
 import { OutboundError, type Trace } from '../../core/outbound/trace';
 import { exchange, type Answered } from '../../core/outbound/exchange';
+import { followRedirects, type RedirectPolicy } from '../../core/outbound/follow_redirects';
 
 const HOPS_MAX = 5;
 const BODY_BYTES_MAX = 1024 * 1024;
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const OURS = [
   { name: 'User-Agent', value: 'platform-api-check/1' },
   { name: 'Accept', value: '*/*' },
   { name: 'Accept-Encoding', value: 'identity' },
 ];
+
+type Headers = UptimeCheck['headers'];
+
+const REDIRECTS: RedirectPolicy<Headers, Answered> = {
+  redirectsMax: HOPS_MAX,
+  writes: 'rewritten',
+  allows: ({ href }) => formats.url(href) !== null,
+  // Values of headers are secrets of the first host.
+  headersElsewhere: () => OURS,
+  refusal(why) {
+    const message =
+      why === 'count'
+        ? `It was redirected more than ${HOPS_MAX} times.`
+        : 'It was redirected to something that is no web address.';
+    return new OutboundError('body', message, false);
+  },
+};
 
 export async function checkHttp(
   outbound: Outbound,
@@ -24,30 +41,24 @@ export async function checkHttp(
   trace: Trace,
   signal: AbortSignal,
 ): Promise<ProbeResponse> {
-  let [url, method, headers] = [new URL(check.target), check.method as string, headersOf(check)];
   const cookies = new CookieJar();
-  for (let hop = 0; ; hop += 1) {
+  const first = { url: new URL(check.target), method: check.method as string, headers: headersOf(check) };
+  const answer = await followRedirects(first, REDIRECTS, async ({ url, method, headers }) => {
     const asked = { url, method, headers: withCookies(headers, cookies, url) };
     const bounds = { verifyTls: check.verify_tls, bodyBytesMax: BODY_BYTES_MAX };
-    const answer = await exchange(outbound, { ...asked, ...bounds }, trace, signal);
-    for (const cookie of answer.headers['set-cookie'] ?? [])
+    const got = await exchange(outbound, { ...asked, ...bounds }, trace, signal);
+    for (const cookie of got.headers['set-cookie'] ?? [])
       cookies.setCookieSync(cookie, url.href, { ignoreError: true });
-    const next = check.follow_redirects ? redirectOf(answer, url) : null;
-    if (!next) return evaluateAnswer(check, answer);
-    if (hop === HOPS_MAX) throw new OutboundError('body', `It was redirected more than ${HOPS_MAX} times.`, false);
-    // Values of headers are secrets of the first host.
-    if (next.origin !== url.origin) headers = OURS;
-    if (method === 'POST' && answer.status < 307) method = 'GET';
-    url = next;
-  }
+    const location = check.follow_redirects ? got.headers.location : undefined;
+    return { answer: got, status: got.status, location };
+  });
+  return evaluateAnswer(check, answer);
 }
 
 function headersOf({ headers }: UptimeCheck): Headers {
   const given = new Set(headers.map(({ name }) => name.toLowerCase()));
   return [...OURS.filter(({ name }) => !given.has(name.toLowerCase())), ...headers];
 }
-
-type Headers = UptimeCheck['headers'];
 
 /** Cookies of the check itself come first: one header has all of them (RFC 6265 section 5.4). */
 function withCookies(headers: Headers, jar: CookieJar, url: URL): Headers {
@@ -56,15 +67,6 @@ function withCookies(headers: Headers, jar: CookieJar, url: URL): Headers {
   const isCookie = ({ name }: Headers[number]): boolean => name.toLowerCase() === 'cookie';
   const value = [...headers.filter(isCookie).map((header) => header.value), found].join('; ');
   return [...headers.filter((header) => !isCookie(header)), { name: 'Cookie', value }];
-}
-
-function redirectOf({ status, headers }: Answered, from: URL): URL | null {
-  if (!REDIRECTS.has(status) || headers.location === undefined) return null;
-  const refused = new OutboundError('body', 'It was redirected to something that is no web address.', false);
-  if (!URL.canParse(headers.location, from.href)) throw refused;
-  const url = new URL(headers.location, from.href);
-  if (!formats.url(url.href)) throw refused;
-  return url;
 }
 
 async function evaluateAnswer(

@@ -10,7 +10,7 @@ import type { DriverContext } from '../../core/driver';
 import { SourceError } from '../source';
 import type { RemoteEndpoint } from './address';
 
-interface WebRequest {
+export interface WebRequest {
   method?: 'GET' | 'POST';
   headers?: Record<string, string>;
   body?: Buffer;
@@ -45,15 +45,6 @@ export function requestPinned(
     );
     request.end(body);
   });
-}
-
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-
-/** Where an answer leads to; null where it is no redirect. */
-export function redirectOf({ status, response }: WebResponse, from: RemoteEndpoint): string | null {
-  const { location } = response.headers;
-  if (!REDIRECTS.has(status) || location === undefined || !URL.canParse(location, from.address)) return null;
-  return new URL(location, from.address).href;
 }
 
 function lookupOf({ ips }: RemoteEndpoint): http.RequestOptions['lookup'] {

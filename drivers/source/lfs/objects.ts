@@ -9,11 +9,10 @@ import type { DriverContext } from '../../../core/driver';
 import { SourceError } from '../../source';
 import { resolveWebEndpoint } from '../address';
 import { isDiskFull } from '../failure';
-import { redirectOf, requestPinned, type WebResponse } from '../web_request';
-import { refusalOf, type Download } from './batch';
+import type { WebResponse } from '../web_request';
+import type { Download } from './batch';
+import { requestLfs } from './request';
 import type { LfsServer } from './server';
-
-const REDIRECTS_MAX = 3;
 
 export function largeObjectPath(directory: string, oid: string): string {
   return path.join(directory, oid);
@@ -71,17 +70,10 @@ export async function pruneLargeObjects(directory: string, bytesMax: number): Pr
 async function openDownload(server: LfsServer, { href, headers }: Download, ctx: DriverContext): Promise<WebResponse> {
   const first = await resolveWebEndpoint(href, server.rules, ctx);
   const isSigned = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
-  let endpoint = first;
-  for (let redirects = 0; ; redirects += 1) {
-    const own = isSigned ? {} : server.authorizationFor(endpoint);
-    const sent = { 'Accept-Encoding': 'identity', ...own, ...(endpoint === first && headers) };
-    const answer = await requestPinned(endpoint, { headers: sent }, ctx);
-    if (answer.status === 200) return answer;
-    answer.response.destroy();
-    const next = redirectOf(answer, endpoint);
-    if (next === null || redirects === REDIRECTS_MAX) throw refusalOf(answer, endpoint.host);
-    endpoint = await resolveWebEndpoint(next, server.rules, ctx);
-  }
+  const hop = { url: new URL(first.address), method: 'GET' as const, headers };
+  return requestLfs(server.rules, hop, ctx, (endpoint, { headers: given }) => ({
+    headers: { 'Accept-Encoding': 'identity', ...(!isSigned && server.authorizationFor(endpoint)), ...given },
+  }));
 }
 
 /** Answers the digest. What is longer than was promised is not written. */
