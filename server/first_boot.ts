@@ -1,6 +1,7 @@
 // The first start on an empty database: an owner, a project, a key with every scope, shown once.
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { replaceFile } from '../core/files';
 import { makePassableDirectory } from '../core/directory';
 import type { EngineFacts } from '../core/catalog/host_facts';
 import { mintId } from '../core/ids';
@@ -63,9 +64,8 @@ async function writeFirstKey(dataDir: string, first: FirstKey): Promise<void> {
   const file = firstKeyFile(dataDir);
   makePassableDirectory(dataDir);
   try {
-    // A temporary file first: an existing one keeps its permissions when it is written.
-    await writeFile(`${file}.new`, `${JSON.stringify(first, null, 2)}\n`, { mode: 0o600 });
-    await rename(`${file}.new`, file);
+    // Replaced, since an existing one would keep its permissions.
+    await replaceFile(file, `${JSON.stringify(first, null, 2)}\n`);
   } catch (error) {
     throw new StartupError(`can't write ${file}: ${(error as NodeJS.ErrnoException).code}`);
   }

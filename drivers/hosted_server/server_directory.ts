@@ -5,10 +5,9 @@
 // A server directory is made under a temporary name and renamed when whole, and renamed away before it is taken apart.
 // Backups lie in <directory>/backups/<server id>/<backup id>/ and outlive the server.
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
-import { lstat, mkdir, open, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull } from '../../core/files';
+import { absentIsNull, replaceFile } from '../../core/files';
 import { run } from '../../core/process/command';
 import type { BackupStore } from '../backup_store';
 import { DriverError, checkpoint } from '../../core/driver';
@@ -180,22 +179,9 @@ export async function ownerOf(serverDirectory: ServerDirectory): Promise<Owner> 
   return { uid, gid };
 }
 
-/** Replaces a file in a directory that may belong to another user, for that user to read: no link there is followed. */
+/** Replaces a file in a directory that may belong to another user, for that user to read. */
 export async function writeFileFor(file: string, content: string, owner: Owner): Promise<void> {
-  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
-  const handle = await open(
-    temporary,
-    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-    0o600,
-  );
-  try {
-    await handle.writeFile(content);
-    if (process.getuid?.() === 0) await handle.chown(owner.uid, owner.gid);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, file);
+  await replaceFile(file, content, process.getuid?.() === 0 ? { owner } : {});
 }
 
 /** What we remember of a server; null where there is nothing yet. */
@@ -205,9 +191,7 @@ export async function readNote<T>(serverDirectory: ServerDirectory, name: string
 }
 
 export async function writeNote(serverDirectory: ServerDirectory, name: string, note: unknown): Promise<void> {
-  const temporary = path.join(serverDirectory.path, `.${name}.${randomBytes(6).toString('hex')}`);
-  await writeFile(temporary, JSON.stringify(note), { mode: 0o600, flush: true });
-  await rename(temporary, path.join(serverDirectory.path, `${name}.json`));
+  await replaceFile(path.join(serverDirectory.path, `${name}.json`), JSON.stringify(note));
 }
 
 export async function removeNote(serverDirectory: ServerDirectory, name: string): Promise<void> {

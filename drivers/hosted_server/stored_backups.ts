@@ -2,11 +2,10 @@
 // written last and removed first, so that nothing is a backup by half. What is stored leaves this host but for its
 // manifest; a host that has not even that takes it from there.
 //   beside a manifest here: stored.json   what is in the store, and the digests to verify it by
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { absentIsNull } from '../../core/files';
+import { absentIsNull, replaceFile, replaceFileDurably } from '../../core/files';
 import type { BackupStore, FileDigest } from '../backup_store';
 import { DriverError, checkpoint } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
@@ -71,7 +70,8 @@ export async function storeBackup(
     }
     const whole: StoredManifest = { manifest, files: stored };
     await store.write(nameInStore(id, manifestName), JSON.stringify(whole), ctx);
-    await writeWhole(path.join(directory, noteName), { address: store.address, files: stored });
+    // What it stands for is removed next.
+    await replaceFileDurably(path.join(directory, noteName), JSON.stringify({ address: store.address, files: stored }));
   }
   for (const name of files) await rm(path.join(directory, name), { force: true });
 }
@@ -86,8 +86,8 @@ export async function importBackup(engine: StoreEngine, id: BackupId, ctx: Drive
   const { manifest, files } = JSON.parse(text) as StoredManifest;
   await ensureDirectoryOfServers(engine);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await writeWhole(path.join(directory, noteName), { address: store.address, files });
-  await writeWhole(path.join(directory, manifestName), manifest);
+  await replaceFile(path.join(directory, noteName), JSON.stringify({ address: store.address, files }));
+  await replaceFile(path.join(directory, manifestName), JSON.stringify(manifest));
   return true;
 }
 
@@ -165,10 +165,4 @@ async function readStoredNote(directory: string): Promise<StoredNote | null> {
 
 function nameInStore({ serverId, backupId }: BackupId, name: string): string {
   return `${serverId}/backups/${backupId}/${name}`;
-}
-
-async function writeWhole(file: string, value: unknown): Promise<void> {
-  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
-  await writeFile(temporary, JSON.stringify(value), { mode: 0o600, flush: true });
-  await rename(temporary, file);
 }

@@ -2,9 +2,10 @@
 // network is, and goes last, so that a network of a killed process is found.
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
-import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError } from '../../core/driver';
+import { replaceFile } from '../../core/files';
 
 const TAG_LETTERS = 6;
 
@@ -33,9 +34,7 @@ export async function readNetworkNote(directory: string, note: string): Promise<
 
 export async function writeNetworkNote(directory: string, note: string, text: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const file = path.join(directory, note);
-  await writeFile(`${file}.new`, `${text}\n`, { mode: 0o600, flush: true });
-  await rename(`${file}.new`, file);
+  await replaceFile(path.join(directory, note), `${text}\n`);
 }
 
 export async function removeNetworkDirectory(directory: string): Promise<void> {

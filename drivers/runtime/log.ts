@@ -6,10 +6,11 @@
 import { statSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
 import path from 'node:path';
+import { replaceFile } from '../../core/files';
 import { run } from '../../core/process/command';
 import { driverContext } from '../../core/driver';
 import type { LogChunk } from '../runtime';
-import { readText, readUnit, replaceFile } from './run_directory';
+import { readText, readUnit } from './run_directory';
 
 type Stream = 'stdout' | 'stderr';
 

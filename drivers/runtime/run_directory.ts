@@ -9,7 +9,7 @@
 //   disk/      its disk, where it has one (disk.ext4): files and tmp are links into it
 import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { readFile, readdir, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { DriverError } from '../../core/driver';
@@ -108,13 +108,6 @@ export function hasEnded(runDirectory: string): boolean {
 /** Notes why it is about to be killed; the first reason stands. */
 export async function recordKilled(runDirectory: string, why: Killed): Promise<void> {
   await writeFile(path.join(runDirectory, 'killed'), why, { flag: 'wx' }).catch(() => undefined);
-}
-
-/** Replaces a file at once: there is never a half of it. */
-export async function replaceFile(file: string, text: string): Promise<void> {
-  const draft = `${file}.${randomBytes(4).toString('hex')}`;
-  await writeFile(draft, text, { mode: 0o600 });
-  await rename(draft, file);
 }
 
 export function readText(file: string): string {

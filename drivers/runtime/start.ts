@@ -4,6 +4,7 @@
 import { chmod, chown, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { replaceFile } from '../../core/files';
 import { isPassable } from '../../core/directory';
 import { CommandFailed, run } from '../../core/process/command';
 import { DriverError, unboundedContext } from '../../core/driver';
@@ -14,15 +15,7 @@ import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import type { RuntimeHost, User } from './host_probe';
 import { launch, type Surroundings } from './sandbox/launch';
-import {
-  entriesOf,
-  runDirectoryOf,
-  readHandle,
-  readUnit,
-  replaceFile,
-  temporaryName,
-  type Unit,
-} from './run_directory';
+import { entriesOf, runDirectoryOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox/sandbox';
 import { ownMounts } from './sandbox/mount_owners';
 import { findUserRange } from './sandbox/user_ranges';

@@ -2,9 +2,9 @@
 // under a temporary name and renamed when complete, and renamed away before it is taken apart, so whatever bears its
 // real name is whole.
 import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
-import { absentIsNull, syncDirectory } from '../../core/files';
+import { absentIsNull, syncDirectory, replaceFileDurably } from '../../core/files';
 import { run } from '../../core/process/command';
 import { DriverError, checkpoint } from '../../core/driver';
 import type { DriverContext, Owned } from '../../core/driver';
@@ -72,10 +72,7 @@ export async function createVolume(
 
 /** Replaces the mark of a volume at once: there is never a moment without one. */
 export async function writeMark(home: string, mark: Mark): Promise<void> {
-  const draft = path.join(home, `${markName}.${randomBytes(4).toString('hex')}`);
-  await writeFile(draft, JSON.stringify(mark), { mode: 0o600, flush: true });
-  await rename(draft, path.join(home, markName));
-  await syncDirectory(home);
+  await replaceFileDurably(path.join(home, markName), JSON.stringify(mark));
 }
 
 /** Removes a volume that is ours: renamed first, so that a half-deleted one is never met under its name. */

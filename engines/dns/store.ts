@@ -1,7 +1,7 @@
 // The zones on disk, one file each: what the server answers with after a restart, also while the database is away.
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../../core/files';
+import { REPLACEMENT_ENDING, replaceFileDurably, syncDirectory } from '../../core/files';
 import type { ZoneSpec } from './nameserver';
 
 export interface ZoneStore {
@@ -20,7 +20,6 @@ export interface KeySealer {
 }
 
 const ENDING = '.json';
-const TEMPORARY = '.new';
 
 interface Stored extends Omit<ZoneSpec, 'keys'> {
   keys: string | null;
@@ -30,17 +29,16 @@ interface Stored extends Omit<ZoneSpec, 'keys'> {
 export async function openZoneStore(directory: string, sealer: KeySealer): Promise<ZoneStore> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   // What a killed process has not finished.
-  for (const name of await readdir(directory)) if (name.endsWith(TEMPORARY)) await rm(join(directory, name));
+  for (const name of await readdir(directory)) if (name.endsWith(REPLACEMENT_ENDING)) await rm(join(directory, name));
   const pathOf = (id: string): string => join(directory, `${id}${ENDING}`);
   return {
     async save(id, spec) {
       const keys = spec.keys.length ? sealer.seal(JSON.stringify(spec.keys), id) : null;
       const stored: Stored = { ...spec, keys };
-      await replaceFile(directory, pathOf(id), JSON.stringify(stored));
+      await replaceFileDurably(pathOf(id), JSON.stringify(stored));
     },
     async remove(id) {
       await rm(pathOf(id), { force: true });
-      await rm(pathOf(id) + TEMPORARY, { force: true });
       await syncDirectory(directory);
     },
     read: (id) => readZone(pathOf(id), id, sealer),
@@ -63,17 +61,4 @@ async function readZone(path: string, id: string, sealer: KeySealer): Promise<Zo
   } catch {
     return null;
   }
-}
-
-/** Whole or not at all, and on disk before this resolves. */
-async function replaceFile(directory: string, path: string, text: string): Promise<void> {
-  const file = await open(path + TEMPORARY, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.datasync();
-  } finally {
-    await file.close();
-  }
-  await rename(path + TEMPORARY, path);
-  await syncDirectory(directory);
 }

@@ -1,9 +1,10 @@
 // The last routes of the ingress, in a file: after a restart they are served at once, before the database has answered.
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { replaceFile } from '../../core/files';
 import type { Logger } from '../../core/log/log';
 import type { Route, Target } from '../../engines/ingress/ingress';
 import { isUnitListening } from '../../drivers/runtime/listening';
-import { writeReplacedFile } from './replaced_file';
 
 export interface StoredRoutes {
   /** Those of the last run. Targets that have ended since are left out: their port may be another program's by now. */
@@ -28,7 +29,8 @@ export function openStoredRoutes({ file, units, log }: { file: string; units: st
     waiting = null;
     if (text === null || text === written) return;
     writing = writing
-      .then(() => writeReplacedFile(file, text))
+      .then(() => mkdir(path.dirname(file), { recursive: true }))
+      .then(() => replaceFile(file, text))
       .then(
         () => void (written = text),
         (error: unknown) => log.warn({ err: error }, 'The routes could not be stored for the next start.'),

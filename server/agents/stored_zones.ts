@@ -1,10 +1,12 @@
 // The last CDN zones, in a file, sealed since those of buckets hold a key: after a restart they are served at once,
 // before the loop has come to them.
 import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { replaceFile } from '../../core/files';
 import type { Logger } from '../../core/log/log';
 import type { SecretBox } from '../../core/secrets';
 import type { StoredZone, StoredZones } from '../../engines/cdn/edge/edge';
-import { writeReplacedFile } from './replaced_file';
 
 const CONTEXT = 'cdn zones of the last run';
 const WRITE_AFTER_MS = 500;
@@ -28,7 +30,8 @@ export function openStoredZones({
     waiting = null;
     if (zones)
       writing = writing
-        .then(() => writeReplacedFile(file, secrets.seal(JSON.stringify(zones), CONTEXT), 0o700))
+        .then(() => mkdir(path.dirname(file), { recursive: true, mode: 0o700 }))
+        .then(() => replaceFile(file, secrets.seal(JSON.stringify(zones), CONTEXT)))
         .catch((error: unknown) => log.warn({ err: error }, 'The CDN zones could not be stored for the next start.'));
     return writing;
   };

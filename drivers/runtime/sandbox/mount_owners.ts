@@ -5,13 +5,13 @@
 import type { Stats } from 'node:fs';
 import { chmod, chown, lstat, readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { replaceFile } from '../../../core/files';
 import { run } from '../../../core/process/command';
 import { DriverError, unboundedContext } from '../../../core/driver';
 import { hostIds, LAST_ID, rangeName, ROOT, type UserRange } from '../../image/owners';
 import { resolveInside } from '../../image/root';
 import type { UnitSpec } from '../../runtime';
 import type { RuntimeHost, User } from '../host_probe';
-import { replaceFile } from '../run_directory';
 import { sandboxed } from './sandbox';
 
 type Mount = UnitSpec['mounts'][number];

@@ -1,5 +1,5 @@
 // The directories of buckets. The rows of objects say which files there should be in them.
-import { lstat, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
   asDriverErrors,
@@ -9,7 +9,7 @@ import {
   type Fingerprint,
   type Observation,
 } from '../../../core/driver';
-import { syncDirectory } from '../../../core/files';
+import { syncDirectory, replaceFileDurably } from '../../../core/files';
 import type { BucketDriver, BucketObserved, BucketSpec } from '../object_storage';
 import { removeTree } from '../../../core/process/remove_tree';
 
@@ -84,10 +84,7 @@ function markOf({ id, spec }: Bucket): string {
 }
 
 async function writeMark(directory: string, r: Bucket): Promise<void> {
-  const temporary = path.join(directory, `.${MARK}`);
-  await writeFile(temporary, markOf(r), { mode: 0o600, flush: true });
-  await rename(temporary, path.join(directory, MARK));
-  await syncDirectory(directory);
+  await replaceFileDurably(path.join(directory, MARK), markOf(r));
 }
 
 function foreign(): DriverError {

@@ -1,10 +1,10 @@
 // How programs of an application verify the database servers that are attached to it. Their certificates are of the
 // installation's own authority, which no client knows by itself: it lies in files that sandboxes show, and variables
 // name these files to the clients that read them. What the user sets wins (docs/decisions/0031).
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { randomBytes } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
+import { replaceFile } from '../../../core/files';
 import { attachedDatabases, type AttachedDatabase } from '../../../models/databases/database_attachment/work';
 import type { JobContext } from '../../job';
 import { databaseAuthority } from './certificate';
@@ -46,8 +46,8 @@ export async function writeTrustFiles(directory: string, certificate: string): P
   const authority = path.join(directory, 'databases.pem');
   const bundle = path.join(directory, 'bundle.pem');
   await mkdir(directory, { recursive: true, mode: 0o755 });
-  await replaceFile(authority, `${certificate.trim()}\n`);
-  await replaceFile(bundle, `${(await systemAuthorities()).trim()}\n${certificate.trim()}\n`);
+  await ensureFile(authority, `${certificate.trim()}\n`);
+  await ensureFile(bundle, `${(await systemAuthorities()).trim()}\n${certificate.trim()}\n`);
   return { authority, bundle };
 }
 
@@ -82,9 +82,7 @@ async function systemAuthorities(): Promise<string> {
 }
 
 // Whole or not at all: programs read it at any time.
-async function replaceFile(file: string, text: string): Promise<void> {
+async function ensureFile(file: string, text: string): Promise<void> {
   if ((await readFile(file, 'utf8').catch(() => null)) === text) return;
-  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
-  await writeFile(temporary, text, { mode: 0o644 });
-  await rename(temporary, file);
+  await replaceFile(file, text, { mode: 0o644 });
 }
