@@ -1,18 +1,6 @@
 // Git providers: GitHub, GitLab, Bitbucket and Gitea, each at its public service or at an address of the user's own.
 // Every request goes through core/outbound/, which connects to the address that was checked.
-import {
-  type GitAccess,
-  type GitOauth,
-  type GitProviderClient,
-  type GitProviderName,
-} from '../core/protocols/git_provider';
-import { openApi, type RateLimits } from './git_provider/api';
-import { bitbucketClient } from './git_provider/bitbucket';
-import { giteaClient } from './git_provider/gitea';
-import { githubClient } from './git_provider/github';
-import { gitlabClient } from './git_provider/gitlab';
-import { openOauth } from './git_provider/oauth';
-import type { Outbound } from '../core/outbound';
+import type { GitAccess, GitOauth, GitProviderClient } from '../core/protocols/git_provider';
 
 /** Addresses of a provider. */
 export interface GitService {
@@ -23,34 +11,4 @@ export interface GitService {
 export interface GitProviders {
   client(access: GitAccess, signal?: AbortSignal): GitProviderClient;
   oauth: GitOauth;
-}
-
-/** The public services. Tests put peers of their own here. */
-const PUBLIC_SERVICES: Readonly<Record<GitProviderName, GitService>> = {
-  github: { web: 'https://github.com', api: 'https://api.github.com' },
-  gitlab: { web: 'https://gitlab.com', api: 'https://gitlab.com/api/v4' },
-  bitbucket: { web: 'https://bitbucket.org', api: 'https://api.bitbucket.org/2.0' },
-  gitea: { web: 'https://gitea.com', api: 'https://gitea.com/api/v1' },
-};
-
-const API_PATHS: Readonly<Record<GitProviderName, string>> = {
-  github: '/api/v3',
-  gitlab: '/api/v4',
-  bitbucket: '/2.0',
-  gitea: '/api/v1',
-};
-
-const CLIENTS = { github: githubClient, gitlab: gitlabClient, bitbucket: bitbucketClient, gitea: giteaClient };
-
-export function openGitProviders(outbound: Outbound, services = PUBLIC_SERVICES): GitProviders {
-  const limits: RateLimits = new Map();
-  const serviceOf = ({ provider, base_url }: Pick<GitAccess, 'provider' | 'base_url'>): GitService =>
-    base_url === null ? services[provider] : { web: base_url, api: base_url + API_PATHS[provider] };
-  return {
-    client(access, signal) {
-      const service = serviceOf(access);
-      return CLIENTS[access.provider](openApi({ outbound, access, service, limits, signal }));
-    },
-    oauth: openOauth(outbound, serviceOf),
-  };
 }

@@ -27,7 +27,7 @@ import { startBackupStore } from './backup_store';
 import { startCdnCounting } from './cdn';
 import { openIngressOf } from './ingress';
 import { openMailAgent } from './mail/mail';
-import { openGitProviders } from '../../drivers/git_provider';
+import { openGitProviders } from '../../drivers/git_provider/open';
 import { openNameserver } from './nameserver';
 import { reportIsolation } from './isolation';
 import { logNetworks, openNetworksOf } from './networks';

@@ -2,7 +2,7 @@
 // names that lead to private addresses, or do so only the second time.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { openGitProviders } from '../../drivers/git_provider';
+import { openGitProviders } from '../../drivers/git_provider/open';
 import { openOutbound } from '../../core/outbound';
 import { openPlatform } from '../../server/platform/platform';
 import { startService as serve } from '../../server/service';

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { GitProviderName } from '../../core/protocols/git_provider';
-import { openGitProviders } from '../../drivers/git_provider';
+import { openGitProviders } from '../../drivers/git_provider/open';
 import { openSource } from '../../drivers/source/git';
 import { job as autoDeployJob } from '../../jobs/deployments/auto_deploy';
 import { job as repositoryJob } from '../../jobs/integrations/git_repository';

@@ -2,7 +2,7 @@
 // address of one's own. Through the service: test/integrations/git_integration.test.ts (listGitRepositories,
 // getGitRepository, listGitBranches, listGitPullRequests).
 import type { GitProviderClient, GitProviderName } from '../../core/protocols/git_provider';
-import { openGitProviders } from '../../drivers/git_provider';
+import { openGitProviders } from '../../drivers/git_provider/open';
 import { openOutbound } from '../../core/outbound';
 import { bitbucketId } from '../support/git/git_peer_bitbucket';
 import { startGitPeer, type GitPeer } from '../support/git/git_peer';

@@ -133,6 +133,20 @@ describe('imports', () => {
     ]);
   });
 
+  it('of an interface of a driver are types alone: drivers/X/open.ts chooses the implementation', () => {
+    const interfaces = sources.filter(
+      (file) => /^drivers\/\w+\.ts$/.test(file) && sources.some((other) => other.startsWith(file.replace('.ts', '/'))),
+    );
+    expect(interfaces).toEqual(expect.arrayContaining(['drivers/runtime.ts', 'drivers/volume.ts']));
+    const wrong = interfaces.flatMap((file) =>
+      importsOf(file)
+        .filter(({ typeOnly }) => !typeOnly)
+        .map(({ target }) => `${file} imports ${target}`),
+    );
+    expect(wrong).toEqual([]);
+    expect(files).toContain('drivers/volume/open.ts');
+  });
+
   it('take the schema types only as types', () => {
     const wrong = sources.filter((file) => /import \{[^}]*\} from '[./]*schema\/types'/.test(read(file)));
     expect(wrong).toEqual([]);

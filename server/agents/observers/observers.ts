@@ -1,6 +1,7 @@
 // What every worker runs for observers: the checks of this installation's region, and the messages.
-import { openMonitor } from '../../../drivers/monitor';
-import { openSender, type Sender } from '../../../drivers/notifier';
+import { openMonitor } from '../../../drivers/monitor/open';
+import { openSender } from '../../../drivers/notifier/open';
+import type { Sender } from '../../../drivers/notifier';
 import { listen } from '../../platform/listener';
 import type { Platform } from '../../platform/platform';
 import { outboundOf } from '../../platform/probes';

@@ -4,7 +4,7 @@ import { CHECK_KINDS } from '../../../core/protocols/probe_protocol';
 import type { Logger } from '../../../core/log/log';
 import { run } from '../../../core/process/command';
 import { driverContext } from '../../../core/driver';
-import { openMonitor } from '../../../drivers/monitor';
+import { openMonitor } from '../../../drivers/monitor/open';
 import { openWakeSignal } from '../../../jobs/wake_signal';
 import { outboundOf } from '../../platform/probes';
 import { startCheckLoop } from './check_loop';

@@ -5,7 +5,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openCertificates } from '../../../drivers/certificates';
+import { openCertificates } from '../../../drivers/certificates/open';
 import { operatorCertificate, type OperatorCertificate } from '../../../drivers/certificates/operator';
 import { newPrivateKey } from '../../../drivers/certificates/private_key';
 import { toRefusal } from '../../../drivers/certificates/acme_problem';

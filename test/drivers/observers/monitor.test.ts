@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { CheckOutcome, UptimeCheck } from '../../../core/protocols/checks';
-import { openMonitor, type Monitor } from '../../../drivers/monitor';
+import { openMonitor } from '../../../drivers/monitor/open';
+import type { Monitor } from '../../../drivers/monitor';
 import { openOutbound } from '../../../core/outbound';
 import { makeAuthority, type Authority } from '../../support/databases/authority';
 import {

@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import type { CheckOutcome } from '../../../core/protocols/checks';
-import { openMonitor } from '../../../drivers/monitor';
+import { openMonitor } from '../../../drivers/monitor/open';
 import { openOutbound } from '../../../core/outbound';
 
 const isAllowed = (address: string): boolean => address === '127.0.0.1';

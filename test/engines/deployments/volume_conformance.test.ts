@@ -19,7 +19,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { driverContext } from '../../../core/driver';
-import { openVolumeDrivers } from '../../../drivers/volume';
+import { openVolumeDrivers } from '../../../drivers/volume/open';
 import type { VolumeDriver, VolumeDriverName, VolumeObserved, VolumeSpec } from '../../../drivers/volume';
 import { until } from '../../support/builds/runtime';
 import { loopDevices, snapshot } from '../../support/deployments/volume_snapshot';

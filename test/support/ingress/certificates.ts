@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type PeerCertificate } from 'node:tls';
 import { createLog } from '../../../core/log/log';
-import { openCertificates } from '../../../drivers/certificates';
+import { openCertificates } from '../../../drivers/certificates/open';
 import { openIngress } from '../../../engines/ingress/http/http';
 import type { IngressDriver } from '../../../engines/ingress/ingress';
 import { job as certificateJob } from '../../../jobs/domains/certificate';

@@ -1,10 +1,10 @@
 // Providers that people log in at: OpenID Connect by openid-client, and GitHub by its OAuth. Every request goes through
 // core/outbound/, which connects to the address that was checked.
-import type { LoginProviderClient, LoginProviderSetting } from '../core/accounts/login_provider';
-import { githubLogin } from './login_provider/github';
-import { guardedFetch } from './login_provider/guarded_fetch';
-import { oidcLogin } from './login_provider/oidc';
-import type { Outbound } from '../core/outbound';
+import type { LoginProviderClient, LoginProviderSetting } from '../../core/accounts/login_provider';
+import { githubLogin } from './github';
+import { guardedFetch } from './guarded_fetch';
+import { oidcLogin } from './oidc';
+import type { Outbound } from '../../core/outbound';
 
 /**
  * @param outbound for what a provider names, such as its address for tokens @param trusted for the host of the issuer,

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+import { StartupError } from '../../core/startup_error';
+import type { CertificateDriver } from '../certificates';
+import { acmeCertificates } from './acme';
+
+interface CertificateOptions {
+  /** Directory of the authority (RFC 8555 section 7.1.1). */
+  directory: string;
+  /** Where the authority writes to. */
+  email: string | null;
+  /** PEM file of roots to trust at the directory, besides the usual ones. */
+  caFile: string | null;
+}
+
+/** Asks nobody yet. @throws StartupError for a file that can't be read */
+export function openCertificates({ directory, email, caFile }: CertificateOptions): CertificateDriver {
+  return acmeCertificates({ directory, email, roots: caFile === null ? null : rootsIn(caFile) });
+}
+
+function rootsIn(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new StartupError(`ACME_CA_FILE cannot be read: ${(error as NodeJS.ErrnoException).code} ${file}`);
+  }
+}
