@@ -2,6 +2,7 @@
 // the next one to remove.
 import { mkdtempSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { isPidTaken } from '../core/process/processes';
 
 /** A new directory for a trial of this process, mode 0700. @throws Error of the file system */
 export function makeTrial(directory: string): string {
@@ -12,14 +13,6 @@ export function makeTrial(directory: string): string {
 export function abandonedTrials(directory: string): string[] {
   return readdirSync(directory).flatMap((entry) => {
     const pid = /^\.trial-(\d+)-/.exec(entry)?.[1];
-    return pid !== undefined && !isAlive(Number(pid)) ? [path.join(directory, entry)] : [];
+    return pid !== undefined && !isPidTaken(Number(pid)) ? [path.join(directory, entry)] : [];
   });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

@@ -12,8 +12,8 @@ import { DriverError, checkpoint } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
 import type { EnteredNetwork, NetworkDriver } from '../network';
 import { type NetworkLocation, isAnswering } from '../../core/outbound/network_location';
-import { argumentsOf, isAlive, signalProcess } from '../runtime/processes';
-import { bootId } from '../runtime/run_directory';
+import { readRunningProcess } from '../../core/process/process_note';
+import { argumentsOf, signalProcess } from '../../core/process/processes';
 import {
   installationTag,
   listNetworkDirectories,
@@ -91,12 +91,7 @@ async function runningHolder(directory: string, location: NetworkLocation): Prom
 }
 
 function holderIn(directory: string): number | null {
-  try {
-    const [pid = '', start = '', boot] = readFileSync(path.join(directory, 'holder'), 'utf8').trim().split(' ');
-    return boot === bootId() && isAlive(Number(pid), start) ? Number(pid) : null;
-  } catch {
-    return null;
-  }
+  return readRunningProcess(path.join(directory, 'holder'))?.pid ?? null;
 }
 
 async function startHolder(user: User, name: string, ctx: DriverContext): Promise<number> {

@@ -8,7 +8,7 @@ import { openQueue } from '../../core/in_turn';
 import { run } from '../../core/process/command';
 import { driverContext } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
-import { isAlive, processOf } from '../runtime/processes';
+import { isAlive, processOf } from '../../core/process/processes';
 import { hostRoutes, uplinksOf } from './host_routes';
 import { withForward, withPublished, withoutForward, type ForwardRule, type PublishedAddresses } from './forward_rules';
 import { withPeer, withoutPeer, type Peer } from './peer_rules';

@@ -11,8 +11,8 @@ import { openQueue, type InTurn } from '../../core/in_turn';
 import { commandEnvironment } from '../../core/process/command';
 import { DriverError, driverContext } from '../../core/driver';
 import type { NetworkDriver, PortForwards, PortLocations } from '../network';
-import { isAlive, signalProcess } from '../runtime/processes';
-import { bootId } from '../runtime/run_directory';
+import { readRunningProcess } from '../../core/process/process_note';
+import { signalProcess } from '../../core/process/processes';
 import { publishedProgram } from './programs';
 
 export interface PublishedPorts {
@@ -142,13 +142,8 @@ async function startProgram(directory: string): Promise<Socket> {
 
 /** Of a program that runs. */
 function noteOf(directory: string): { pid: number; digest: string } | null {
-  try {
-    const text = readFileSync(path.join(directory, 'process'), 'utf8').trim();
-    const [pid = '', start = '', boot, program = ''] = text.split(' ');
-    return boot === bootId() && isAlive(Number(pid), start) ? { pid: Number(pid), digest: program } : null;
-  } catch {
-    return null;
-  }
+  const note = readRunningProcess(path.join(directory, 'process'));
+  return note && { pid: note.pid, digest: note.others[0] ?? '' };
 }
 
 function connected(file: string): Promise<Socket | null> {

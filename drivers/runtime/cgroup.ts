@@ -6,7 +6,7 @@ import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UnitLimits } from '../runtime';
-import { signalProcess } from './processes';
+import { signalProcess } from '../../core/process/processes';
 
 export type Controller = 'memory' | 'cpu' | 'cpuacct' | 'pids' | 'freezer';
 

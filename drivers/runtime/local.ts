@@ -20,7 +20,7 @@ import { readHealth } from './sandbox/image_health';
 import { readLines, trimBefore } from './log';
 import { killUnit, stopUnit } from './units/unit_processes';
 import { startMonitor, type Monitor } from './monitor';
-import { allProcesses, type Proc } from './processes';
+import { allProcesses, type Proc } from '../../core/process/processes';
 import {
   entriesOf,
   exitOf,

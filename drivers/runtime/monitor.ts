@@ -10,7 +10,7 @@ import { openDiskMeter, type DiskMeter, type MeterTiming } from './disk_meter';
 import { printedBytes, trimToSize } from './log';
 import { residentBytes, unitMemory } from './units/unit_memory';
 import { killUnit, processesOfUnit } from './units/unit_processes';
-import { allProcesses, type Proc } from './processes';
+import { allProcesses, type Proc } from '../../core/process/processes';
 import { entriesOf, hasEnded, isRunning, recordKilled, readHandle, readUnit, type Unit } from './run_directory';
 
 interface MonitorOptions {

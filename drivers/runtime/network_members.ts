@@ -5,7 +5,7 @@ import type { PortLocations } from '../network';
 import type { NetworkLocation } from '../../core/outbound/network_location';
 import type { Handle } from '../runtime';
 import { entriesOf, isRunning, readHandle, readUnit, runDirectoryOf, type Unit } from './run_directory';
-import type { Proc } from './processes';
+import type { Proc } from '../../core/process/processes';
 import { processesOfUnit } from './units/unit_processes';
 
 /** Where the kernel tells of the network of the unit. */

@@ -16,7 +16,7 @@ import { DriverError } from '../../core/driver';
 import { HOST_NETWORK, type NetworkLocation } from '../../core/outbound/network_location';
 import type { Handle, Killed, UnitLimits, UnitSpec, UnitState } from '../runtime';
 import type { Group } from './cgroup';
-import { isAlive } from './processes';
+import { isRunningSince, parseProcessNote } from '../../core/process/process_note';
 
 /** unit.json. `directory`: where it works on the host. */
 export interface Unit {
@@ -73,15 +73,14 @@ export function locationOf(runDirectory: string): NetworkLocation {
 
 /** Of the shim; null where it was never started, or was killed before its first step. */
 export function readHandle(runDirectory: string, unitId: string): Handle | null {
-  const [pid = '', start = '', boot = ''] = readText(path.join(runDirectory, 'handle')).trim().split(' ');
-  if (!/^\d+$/.test(pid)) return null;
-  return { unit_id: unitId, pid: Number(pid), start_time: `${start}@${boot}` };
+  const note = parseProcessNote(readText(path.join(runDirectory, 'handle')));
+  return note && { unit_id: unitId, pid: note.pid, start_time: `${note.start}@${note.boot}` };
 }
 
 /** The shim of this handle runs, on this boot of the host. */
 export function isRunning(handle: Handle): boolean {
   const [start = '', boot = ''] = handle.start_time.split('@');
-  return boot === bootId() && isAlive(handle.pid, start);
+  return isRunningSince({ pid: handle.pid, start, boot });
 }
 
 /**
@@ -117,13 +116,6 @@ export function readText(file: string): string {
     return '';
   }
 }
-
-/** Changes with each start of the host; empty where it has none. */
-export function bootId(): string {
-  return (knownBoot ??= readText('/proc/sys/kernel/random/boot_id').trim());
-}
-
-let knownBoot: string | undefined;
 
 // Shells say 128 + number for a program that a signal ended. So do programs that end themselves in the name of a
 // signal.

@@ -9,7 +9,7 @@ import type { Handle, Listener, UnitUsage } from '../runtime';
 import { groupUsage } from './cgroup';
 import { unitMemory } from './units/unit_memory';
 import { processesOfUnit } from './units/unit_processes';
-import type { Proc } from './processes';
+import type { Proc } from '../../core/process/processes';
 import type { Unit } from './run_directory';
 
 /**

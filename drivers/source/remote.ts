@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import path from 'node:path';
+import { isPidTaken } from '../../core/process/processes';
 import type { DriverContext } from '../../core/driver';
 import { SourceError, type GitRemote } from '../source';
 import { resolveEndpoint, isSameOrigin, type AddressRules, type RemoteEndpoint } from './address';
@@ -71,17 +72,8 @@ export async function withTemporaryDirectory<T>(directory: string, work: (folder
 
 export async function sweepTemporaryDirectories(directory: string): Promise<void> {
   const names = await readdir(directory).catch(() => []);
-  const dead = names.filter((name) => name.startsWith('scratch-') && !isRunning(Number(name.split('-')[1])));
+  const dead = names.filter((name) => name.startsWith('scratch-') && !isPidTaken(Number(name.split('-')[1])));
   await Promise.all(dead.map((name) => rm(path.join(directory, name), { recursive: true, force: true })));
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }
 
 function attempt<T>(

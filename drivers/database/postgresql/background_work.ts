@@ -8,7 +8,7 @@ import path from 'node:path';
 import { absentIsNull } from '../../../core/files';
 import { DriverError, asDriverErrors, driverContext, untilAborted } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
-import { isAlive, processOf } from '../../runtime/processes';
+import { isAlive, processOf } from '../../../core/process/processes';
 import type { PostgresqlContext } from './cluster';
 
 const longestMs = 24 * 3_600_000;

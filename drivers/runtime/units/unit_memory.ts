@@ -1,7 +1,7 @@
 // What processes use together, where no control group counts it. Processes of one program share pages: in sixteen
 // connections of PostgreSQL, its shared buffers and its code are seen sixteen times.
 import { readFile } from 'node:fs/promises';
-import { processOf, type Proc } from '../processes';
+import { processOf, type Proc } from '../../../core/process/processes';
 
 /** Bytes; shared pages count for each process that has them. Never less than `unitMemory`, and costs nothing. */
 export function residentBytes(members: Proc[]): number {

@@ -7,7 +7,14 @@ import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
 import type { Handle, StopOptions } from '../../runtime';
 import { killControlGroup, processesIn } from '../cgroup';
-import { allProcesses, argumentsOf, descendants, environmentOf, signalProcess, type Proc } from '../processes';
+import {
+  allProcesses,
+  argumentsOf,
+  descendants,
+  environmentOf,
+  signalProcess,
+  type Proc,
+} from '../../../core/process/processes';
 import { isRunning, type Unit } from '../run_directory';
 
 const pollEveryMs = 50;

@@ -42,6 +42,19 @@ export function isAlive(pid: number, start: string): boolean {
   return found !== null && found.start === start && !found.zombie;
 }
 
+/**
+ * A process has this id now, maybe another one than the id was noted for: enough where all that follows is that
+ * something is left alone for longer.
+ */
+export function isPidTaken(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
 /** All below a process, itself not. */
 export function descendants(all: Map<number, Proc>, root: number): Proc[] {
   const children = new Map<number, Proc[]>();
