@@ -1,11 +1,10 @@
 // Networks made by an ordinary user: a user and a network namespace for each, held by a program that is also the way in
 // (gate.js). The way out is passt, attached to the namespace; without /dev/net/tun there is none. All steps may be
 // repeated: the note `holder` names the process of the namespace, as long as it lives.
-import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { constants, readFileSync } from 'node:fs';
 import { access, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { startDetached, logTail } from '../../core/process/detached';
 import { openQueues } from '../../core/in_turn';
 import { commandEnvironment, run } from '../../core/process/command';
 import { DriverError, checkpoint } from '../../core/driver';
@@ -37,7 +36,6 @@ interface User extends UserNetworkOptions {
 }
 
 const START_MS = 10_000;
-const POLL_MS = 10;
 /** Of a path of a socket, with its end. */
 const SOCKET_PATH_MAX = 107;
 const PASTA = ['--config-net', '--no-map-gw', '-4', '-q', '-t', 'none', '-u', 'none', '-T', 'none', '-U', 'none'];
@@ -108,31 +106,23 @@ async function startHolder(user: User, name: string, ctx: DriverContext): Promis
   const node = [process.execPath, '--max-old-space-size=48', path.join(directory, gateProgram.name), directory];
   const services = user.openings.services.map(String);
   const prepare = ['/bin/sh', '-c', PREPARE, 'platform-network', outboundRules(user.openings)];
-  const child = start([...enter, ...prepare, ...node, ...services], path.join(directory, 'log'));
-  let hasEnded = false;
-  child.once('close', () => (hasEnded = true));
-  for (const end = Date.now() + START_MS; Date.now() < end && !hasEnded; await sleep(POLL_MS)) {
+  const command = [...enter, ...prepare, ...node, ...services];
+  const log = path.join(directory, 'log');
+  const probe = async (): Promise<number | null> => {
     checkpoint(ctx);
-    const holder = await runningHolder(directory, locationOf(user, name));
-    if (holder === null) continue;
-    if (hung !== null) signalProcess(hung, 'SIGKILL');
-    return holder;
-  }
-  const said = readFileSync(path.join(directory, 'log'), 'utf8').slice(-1000);
-  throw Object.assign(new DriverError('transient', 'The network of the project did not start.'), { cause: said });
-}
-
-function start([program = '', ...args]: string[], log: string): ChildProcess {
-  const fd = openSync(log, 'w', 0o600);
-  try {
-    const stdio = ['ignore', fd, fd] as ['ignore', number, number];
-    const child = spawn(program, args, { cwd: '/', env: commandEnvironment, detached: true, stdio });
-    child.on('error', () => undefined); // the caller sees that nothing answers
-    child.unref();
-    return child;
-  } finally {
-    closeSync(fd);
-  }
+    return runningHolder(directory, locationOf(user, name));
+  };
+  const holder = await startDetached(
+    { command, cwd: '/', env: commandEnvironment, log: { file: log, mode: 'replace' } },
+    probe,
+    START_MS,
+  );
+  if (holder === null)
+    throw Object.assign(new DriverError('transient', 'The network of the project did not start.'), {
+      cause: logTail(log),
+    });
+  if (hung !== null) signalProcess(hung, 'SIGKILL');
+  return holder;
 }
 
 async function ensureWayOut(directory: string, holder: number, ctx: DriverContext): Promise<void> {

@@ -1,12 +1,11 @@
 // Ports of servers in networks of projects, at 127.0.0.1 of the host too: for psql, tools of the operator and whatever
 // else of the host uses a database. No project reaches the loopback interface of the host.
 import { createHash } from 'node:crypto';
-import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startDetached, logTail } from '../../core/process/detached';
 import { openQueue, type InTurn } from '../../core/in_turn';
 import { commandEnvironment } from '../../core/process/command';
 import { DriverError, driverContext } from '../../core/driver';
@@ -124,20 +123,20 @@ async function startProgram(directory: string): Promise<Socket> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await rm(path.join(directory, 'process'), { force: true });
   for (const { name, text } of publishedProgram) await writeFile(path.join(directory, name), text);
-  const fd = openSync(path.join(directory, 'log'), 'w', 0o600);
-  const node = ['--max-old-space-size=64', path.join(directory, publishedProgram[0].name), directory, digest];
-  const child = spawn(process.execPath, node, {
-    ...{ cwd: '/', env: commandEnvironment, detached: true, stdio: ['ignore', fd, fd] },
+  const log = path.join(directory, 'log');
+  const script = path.join(directory, publishedProgram[0].name);
+  const command = [process.execPath, '--max-old-space-size=64', script, directory, digest];
+  const probe = async (): Promise<Socket | null> =>
+    noteOf(directory) === null ? null : connected(path.join(directory, 'control'));
+  const control = await startDetached(
+    { command, cwd: '/', env: commandEnvironment, log: { file: log, mode: 'replace' } },
+    probe,
+    START_MS,
+  );
+  if (control !== null) return control;
+  throw Object.assign(new DriverError('transient', 'The program of published ports did not start.'), {
+    cause: logTail(log),
   });
-  closeSync(fd);
-  child.on('error', () => undefined); // nothing answers then
-  child.unref();
-  for (const end = Date.now() + START_MS; Date.now() < end; await sleep(POLL_MS)) {
-    const control = noteOf(directory) === null ? null : await connected(path.join(directory, 'control'));
-    if (control !== null) return control;
-  }
-  const said = readFileSync(path.join(directory, 'log'), 'utf8').slice(-1000);
-  throw Object.assign(new DriverError('transient', 'The program of published ports did not start.'), { cause: said });
 }
 
 /** Of a program that runs. */

@@ -1,6 +1,8 @@
 // Metrics of several processes as those of one.
 import { AggregatorRegistry, type Registry } from 'prom-client';
-import type { MetricList } from './messages';
+
+/** As prom-client writes them for others: values, and how they are summed up. */
+export type MetricList = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 interface MetricSum {
   /**

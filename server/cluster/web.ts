@@ -5,23 +5,34 @@ import '../heap';
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Config } from '../../core/config';
+import { openProcessChannel, type Handlers } from '../../core/process/channel';
 import { Problem } from '../../core/errors';
 import { createLog, sharedOutput, type Logger } from '../../core/log/log';
 import { StartupError } from '../../core/startup_error';
 import type { Attempts } from '../../rest/rate_limit';
 import { openMetrics, type Metrics } from '../http/admin';
-import type { FromWeb, ToWeb } from './messages';
+import type { MetricList } from './metrics';
 import { joinPlatform, type Platform } from '../platform/platform';
 import { exitOnSignal, stopOnSignal } from '../program';
 import { buildFaces, closable, openWeb } from '../service';
 
 const RETRY_MS = 1_000;
 
+/** Calls of the first process. */
+interface FirstCalls {
+  /** A failed authentication or log-in at another one: counted by all. */
+  attempt(bucket: string): void;
+  metrics(): Promise<MetricList>;
+}
+
+const handlers: Partial<FirstCalls> = {};
+const first = openProcessChannel(process, handlers as Handlers);
+
 run().catch((error: Error) => {
   if (!(error instanceof StartupError)) process.stderr.write(`platform-api: ${error.stack}\n`);
-  process.send?.({ kind: 'failed', reason: error.message.split('\n')[0] as string } satisfies FromWeb, () =>
-    process.exit(1),
-  );
+  // One line for the operator.
+  const told = first.call('failed', error.message.split('\n')[0]).catch(() => undefined);
+  void told.then(() => process.exit(1));
 });
 
 async function run(): Promise<void> {
@@ -31,10 +42,10 @@ async function run(): Promise<void> {
   const built = buildFaces();
   const platform = await waitForDatabase(config as Config & { databaseUrl: string }, log);
   const metrics = openMetrics();
-  platform.attempts = handleMessages(platform, metrics);
+  platform.attempts = answerFirst(platform, metrics);
   const service = await closable(async (opened) => ({ config: await openWeb(platform, built, metrics, opened) }));
   stopOnSignal(platform, service);
-  sendMessage({ kind: 'serving', port: service.config.port });
+  first.send('serving', service.config.port);
 }
 
 /**
@@ -56,25 +67,14 @@ async function waitForDatabase(config: Config & { databaseUrl: string }, log: Lo
 /**
  * Answers the first process. Attempts are broadcast to the others, so that an address has one budget in all of them.
  */
-function handleMessages(platform: Platform, metrics: Metrics): Attempts {
-  const { attempts } = platform;
-  process.on('message', (message: ToWeb) => {
-    if (message.kind === 'attempt') attempts.count(message.bucket);
-    else
-      void metrics.registry
-        .getMetricsAsJSON()
-        .then((list) => sendMessage({ kind: 'metrics', turn: message.turn, list }));
-  });
+function answerFirst({ attempts }: Platform, metrics: Metrics): Attempts {
+  handlers.attempt = (bucket) => attempts.count(bucket);
+  handlers.metrics = () => metrics.registry.getMetricsAsJSON();
   return {
     ...attempts,
     count(bucket) {
       attempts.count(bucket);
-      sendMessage({ kind: 'attempt', bucket });
+      first.send('attempt', bucket);
     },
   };
-}
-
-// A message to a process that has just gone fails: this one ends then, too.
-function sendMessage(message: FromWeb): void {
-  process.send?.(message, undefined, undefined, () => {});
 }

@@ -1,9 +1,12 @@
 // The processes that serve the API: started, restarted when they end, stopped together.
 import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { nextRestart, stopChild, type RestartPolicy } from '../../core/process/children';
+import { openProcessChannel, type Channel } from '../../core/process/channel';
 import type { Logger } from '../../core/log/log';
 import { StartupError } from '../../core/startup_error';
 import { watchHandover } from './handover';
-import type { FromWeb, MetricList, ToWeb } from './messages';
+import type { MetricList } from './metrics';
 
 interface WebProcesses {
   /** Of the API. */
@@ -28,11 +31,11 @@ interface WebProcessesOptions {
   ended(last: MetricList): void;
 }
 
-/** A process that ends sooner, and not in order, is started again more and more slowly, and at last no more. */
-const SHORT_LIFE_MS = 30_000;
-const SHORT_LIVES_MAX = 6;
-/** After a second short life; twice as long after each further one. */
-const BACKOFF_MS = 250;
+const RESTARTS: RestartPolicy = {
+  shortLifeMs: 30_000,
+  pausesMs: [0, 0, 250, 500, 1_000, 2_000],
+  then: 'give up',
+};
 const METRICS_TIMEOUT_MS = 2_000;
 /** Beyond the grace time, before a process that does not end is killed. */
 const KILL_AFTER_GRACE_MS = 5_000;
@@ -40,6 +43,7 @@ const HANDOVER_CHECK_MS = 250;
 
 interface WebProcess {
   worker: Worker;
+  channel: Channel;
   begun: number;
   /** Short lives in its place before this one. */
   shortLives: number;
@@ -55,7 +59,6 @@ interface WebProcess {
 interface State extends WebProcessesOptions {
   phase: 'starting' | 'running' | 'stopping';
   processes: Set<WebProcess>;
-  turn: number;
   /** Called when all serve, and when it can't go on. */
   settle(outcome: number | Error): void;
 }
@@ -65,10 +68,10 @@ export async function startWebProcesses(options: WebProcessesOptions): Promise<W
   // advanced: JSON has no NaN, which metrics may be.
   cluster.setupPrimary({ exec: require.resolve('./web'), args: [], serialization: 'advanced' });
   cluster.schedulingPolicy = cluster.SCHED_RR;
-  const state: State = { ...options, phase: 'starting', processes: new Set(), turn: 0, settle: () => {} };
+  const state: State = { ...options, phase: 'starting', processes: new Set(), settle: () => {} };
   const port = await new Promise<number | Error>((resolve) => {
     state.settle = resolve;
-    for (let turn = 0; turn < options.webConcurrency; turn += 1) start(state, 0);
+    for (let count = 0; count < options.webConcurrency; count += 1) start(state, 0);
   });
   if (port instanceof Error) {
     await stop(state);
@@ -90,8 +93,14 @@ export async function startWebProcesses(options: WebProcessesOptions): Promise<W
 
 function start(state: State, shortLives: number): void {
   const worker = cluster.fork(state.settings);
+  const handlers = {
+    serving: (port: number) => markServing(state, web, port),
+    failed: (reason: string) => void (web.reason = reason),
+    attempt: (bucket: string) => broadcastAttempt(state, web, bucket),
+  };
   const web: WebProcess = {
     worker,
+    channel: openProcessChannel(worker.process, handlers),
     begun: performance.now(),
     shortLives,
     port: null,
@@ -100,7 +109,6 @@ function start(state: State, shortLives: number): void {
     closeHanded: watchHandover(worker),
   };
   state.processes.add(web);
-  worker.on('message', (message: FromWeb) => handleMessage(state, web, message));
   worker.on('exit', (code, signal) => handleExit(state, web, code, signal));
   worker.on('error', (error) => {
     // Of a message to a process that has just died, too: its exit is reported besides.
@@ -108,15 +116,8 @@ function start(state: State, shortLives: number): void {
   });
 }
 
-function handleMessage(state: State, web: WebProcess, message: FromWeb): void {
-  if (message.kind === 'metrics') web.metrics = message.list;
-  else if (message.kind === 'failed') web.reason = message.reason;
-  else if (message.kind === 'attempt') broadcast(state, web, message);
-  else markServing(state, web, message.port);
-}
-
-function broadcast(state: State, web: WebProcess, message: ToWeb): void {
-  for (const other of state.processes) if (other !== web) sendMessage(other, message);
+function broadcastAttempt(state: State, web: WebProcess, bucket: string): void {
+  for (const other of state.processes) if (other !== web) other.channel.send('attempt', bucket);
 }
 
 function markServing(state: State, web: WebProcess, port: number): void {
@@ -133,60 +134,31 @@ function handleExit(state: State, web: WebProcess, code: number | null, signal: 
   const why = web.reason ?? signal ?? `exit code ${code}`;
   if (state.phase === 'starting')
     return state.settle(new StartupError(web.reason ?? `a web process ended while it started: ${why}`));
-  const short = code !== 0 && performance.now() - web.begun < SHORT_LIFE_MS;
-  const shortLives = short ? web.shortLives + 1 : 0;
-  if (shortLives === SHORT_LIVES_MAX)
-    return state.settle(new StartupError(`web processes end again and again: ${why}`));
-  setTimeout(
-    () => state.phase === 'running' && start(state, shortLives),
-    shortLives < 2 ? 0 : BACKOFF_MS * 2 ** (shortLives - 2),
-  );
+  const livedMs = code === 0 ? null : performance.now() - web.begun;
+  const { shortLives, pauseMs } = nextRestart(RESTARTS, web.shortLives, livedMs);
+  if (pauseMs === null) return state.settle(new StartupError(`web processes end again and again: ${why}`));
+  setTimeout(() => state.phase === 'running' && start(state, shortLives), pauseMs);
 }
 
 async function collectMetrics(state: State, processes: WebProcess[]): Promise<MetricList[]> {
-  const turn = (state.turn += 1);
-  await Promise.all(processes.map((web) => requestMetrics(web, turn)));
+  await Promise.all(processes.map(requestMetrics));
   // What an ended one counted is kept elsewhere.
   return processes.filter((web) => state.processes.has(web)).map((web) => web.metrics);
 }
 
-function requestMetrics(web: WebProcess, turn: number): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      web.worker.off('message', onAnswer).off('exit', done);
-      resolve();
-    };
-    const onAnswer = (message: FromWeb): void => {
-      if (message.kind === 'metrics' && message.turn === turn) done();
-    };
-    const timer = setTimeout(done, METRICS_TIMEOUT_MS);
-    web.worker.on('message', onAnswer).once('exit', done);
-    sendMessage(web, { kind: 'metrics', turn });
-  });
-}
-
-function sendMessage({ worker }: WebProcess, message: ToWeb): void {
-  if (worker.isConnected()) worker.send(message, undefined, () => {});
+async function requestMetrics(web: WebProcess): Promise<void> {
+  const late = sleep(METRICS_TIMEOUT_MS, null, { ref: false });
+  const list = await Promise.race([web.channel.call<MetricList>('metrics').catch(() => null), late]);
+  if (list !== null) web.metrics = list;
 }
 
 async function stop(state: State): Promise<void> {
   state.phase = 'stopping';
   const processes = [...state.processes];
+  const patienceMs = state.shutdownGraceSeconds * 1000 + KILL_AFTER_GRACE_MS;
   const timer = setInterval(() => processes.forEach((web) => web.closeHanded()), HANDOVER_CHECK_MS);
   await Promise.all(
-    processes.map(({ worker }) => stopWorker(worker, state.shutdownGraceSeconds * 1000 + KILL_AFTER_GRACE_MS)),
+    processes.map(({ worker }) => stopChild(worker.process, (child) => child.kill('SIGTERM'), patienceMs)),
   );
   clearInterval(timer);
-}
-
-function stopWorker({ process: child }: Worker, patienceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
-    child.once('exit', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-    child.kill('SIGTERM');
-  });
 }

@@ -3,7 +3,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { CountersByZone, ZoneCounters } from '../nameserver';
 import type { Answering, AnsweringOptions, ZoneText } from '../answering';
-import { openCaller, type Caller } from './ipc';
+import { openProcessChannel, type Channel } from '../../../core/process/channel';
 import { openSockets } from './sockets';
 
 export interface GroupOptions extends AnsweringOptions {
@@ -17,7 +17,7 @@ const RESTART_MS = 500;
 /** One that takes longer to take over a zone hangs, and is replaced. */
 const CALL_WITHIN_MS = 5_000;
 
-interface Answerer extends Caller {
+interface Answerer extends Pick<Channel, 'call'> {
   worker: Worker;
 }
 
@@ -104,7 +104,7 @@ async function callInTime<T>(answerer: Answerer, verb: string, argument: unknown
 async function start(group: Group): Promise<void> {
   const { options, zones, answerers } = group;
   const worker = cluster.fork();
-  const answerer: Answerer = { worker, ...openCaller(worker.process) };
+  const answerer: Answerer = { worker, call: openProcessChannel(worker.process, {}).call };
   // From here on, it is sent what changes.
   answerers.add(answerer);
   worker.on('exit', () => {

@@ -1,9 +1,10 @@
 // A process of the name server: it answers itself, or has others answer on the port that it holds.
 import cluster from 'node:cluster';
+import { openQueue } from '../../../core/in_turn';
+import { openProcessChannel } from '../../../core/process/channel';
 import { dnsQuestions } from '../../../core/protocols/dns';
 import { openAnswering, type Answering, type ZoneText } from '../answering';
 import { openGroup, type GroupOptions } from './group';
-import { answerCalls } from './ipc';
 
 let answering: Answering | null = null;
 
@@ -12,16 +13,20 @@ function opened(): Answering {
   return answering;
 }
 
-answerCalls({
-  async open(options: GroupOptions) {
-    const isAlone = cluster.isWorker || options.count === 1;
-    answering = isAlone ? openAnswering(options, dnsQuestions(options)) : await openGroup(options);
-  },
-  put: (zones: ZoneText[]) => opened().put(zones),
-  remove: (id: string) => opened().remove(id),
-  listen: (ports: number[]) => opened().listen(ports),
-  takeCounters: () => opened().takeCounters(),
+// Zones are taken over in the order in which they changed.
+const inTurn = openQueue();
+openProcessChannel(process, {
+  open: (options: GroupOptions) =>
+    inTurn(async () => {
+      const isAlone = cluster.isWorker || options.count === 1;
+      answering = isAlone ? openAnswering(options, dnsQuestions(options)) : await openGroup(options);
+    }),
+  put: (zones: ZoneText[]) => inTurn(async () => opened().put(zones)),
+  remove: (id: string) => inTurn(async () => opened().remove(id)),
+  listen: (ports: number[]) => inTurn(async () => opened().listen(ports)),
+  takeCounters: () => inTurn(async () => opened().takeCounters()),
 });
 // It ends with the process that started it: a terminal sends its signals to both.
+process.on('disconnect', () => process.exit());
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});

@@ -5,12 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CountersByZone } from '../nameserver';
 import type { Answering, ZoneText } from '../answering';
 import type { GroupOptions } from './group';
-import { openCaller, type Caller } from './ipc';
+import { nextRestart, stopChild, type RestartPolicy } from '../../../core/process/children';
+import { openProcessChannel, type Channel } from '../../../core/process/channel';
 
 const BATCH_ZONES = 200;
-const RESTART_MS = [100, 500, 1_000, 2_000, 5_000];
-/** One that lives longer was no failure of its start. */
-const SHORT_LIFE_MS = 30_000;
+const RESTARTS: RestartPolicy = {
+  shortLifeMs: 30_000,
+  pausesMs: [100, 500, 1_000, 2_000, 5_000],
+  then: 'last pause again',
+};
 const CLOSE_WITHIN_MS = 2_000;
 const LISTEN_AGAIN_MS = 1_000;
 
@@ -24,7 +27,7 @@ interface ProcessesOptions extends GroupOptions {
 interface State {
   options: ProcessesOptions;
   child: ChildProcess | null;
-  caller: Caller | null;
+  caller: Channel | null;
   /** Zones that have changed since the loading began: what is read from disk is older. */
   changed: Set<string>;
   /** The one to listen on, once it has been bound. */
@@ -71,15 +74,16 @@ async function start(state: State): Promise<void> {
   const { load, ended, ...options } = state.options;
   const begun = performance.now();
   const child = fork(require.resolve('./process'), [], { serialization: 'advanced', stdio: ['ignore', 2, 2, 'ipc'] });
-  const caller = openCaller(child);
+  const caller = openProcessChannel(child, {});
   Object.assign(state, { child, caller, changed: new Set() });
   child.once('exit', (code, signal) => {
     state.caller = null;
     state.isListening = false;
     if (state.isClosing || !state.isOpen) return;
     ended(signal ?? `exit code ${code}`);
-    state.shortLives = performance.now() - begun < SHORT_LIFE_MS ? state.shortLives + 1 : 0;
-    void restart(state);
+    const { shortLives, pauseMs } = nextRestart(RESTARTS, state.shortLives, performance.now() - begun);
+    state.shortLives = shortLives;
+    void restart(state, pauseMs as number);
   });
   await caller.call('open', options);
   for await (const zones of batchesOf(load()))
@@ -91,7 +95,7 @@ async function start(state: State): Promise<void> {
 }
 
 /** Somebody else may have taken the port meanwhile. */
-async function listenAgain(state: State, caller: Caller): Promise<void> {
+async function listenAgain(state: State, caller: Channel): Promise<void> {
   while (state.port !== null && !state.isClosing && state.caller === caller) {
     try {
       await caller.call('listen', [state.port]);
@@ -103,8 +107,8 @@ async function listenAgain(state: State, caller: Caller): Promise<void> {
   }
 }
 
-async function restart(state: State): Promise<void> {
-  await sleep(RESTART_MS[Math.min(state.shortLives, RESTART_MS.length - 1)]);
+async function restart(state: State, pauseMs: number): Promise<void> {
+  await sleep(pauseMs);
   if (state.isClosing) return;
   // What fails here ends the process, which starts the next one.
   await start(state).catch(() => state.child?.kill('SIGKILL'));
@@ -124,11 +128,5 @@ async function* batchesOf(zones: AsyncIterable<ZoneText>): AsyncIterable<ZoneTex
 /** It ends when the channel does. */
 async function close(state: State): Promise<void> {
   state.isClosing = true;
-  const { child } = state;
-  if (!child || child.exitCode !== null || child.signalCode !== null) return;
-  const exited = new Promise((resolve) => child.once('exit', resolve));
-  if (child.connected) child.disconnect();
-  const timer = setTimeout(() => child.kill('SIGKILL'), CLOSE_WITHIN_MS);
-  await exited;
-  clearTimeout(timer);
+  if (state.child) await stopChild(state.child, (child) => child.connected && child.disconnect(), CLOSE_WITHIN_MS);
 }

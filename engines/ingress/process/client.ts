@@ -1,12 +1,12 @@
 // The control plane's side of the ingress process: finds it or starts it, gives it what it serves, and starts it again
 // where it has ended.
-import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startDetached, type DetachedProgram } from '../../../core/process/detached';
 import type { IngressCallbacks, IngressDriver } from '../ingress';
-import { openChannel, type Channel, type Handlers } from './channel';
+import { openSocketChannel, type Channel, type Handlers } from '../../../core/process/channel';
 import { connectControl } from './control_socket';
 import type { Program } from './handover';
 import { programVersion, type Greeting, type IngressProcessSettings, type Report } from './settings';
@@ -141,19 +141,16 @@ async function reconnect(
 async function connectOrStart(options: IngressProcessOptions): Promise<Connection> {
   const running = await connected(options);
   if (running) return running;
-  start(options);
-  for (const until = Date.now() + START_MS; Date.now() < until;) {
-    const connection = await connected(options);
-    if (connection) return connection;
-    await sleep(20);
-  }
+  mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+  const connection = await startDetached(detachedProgram(options), () => connected(options), START_MS);
+  if (connection) return connection;
   throw new Error(`The ingress process did not start; ${logFile(options.directory)} says why.`);
 }
 
 async function connected(options: IngressProcessOptions): Promise<Connection | null> {
   const socket = await connectControl(options.directory);
   if (!socket) return null;
-  const channel = openChannel(socket, handlersOf(options));
+  const channel = openSocketChannel(socket, handlersOf(options));
   // It may end at this moment.
   const greeting = (await channel.call('hello').catch(() => null)) as Greeting | null;
   if (greeting?.isBusy) {
@@ -172,19 +169,15 @@ function handlersOf({ callbacks, onReport, log }: IngressProcessOptions): Handle
   };
 }
 
-function start(options: IngressProcessOptions): void {
+function detachedProgram(options: IngressProcessOptions): DetachedProgram {
   const { directory } = options;
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const log = openSync(logFile(directory), 'a', 0o600);
   const { execPath, execArgv, script, cwd } = programOf(options);
-  // Nothing of our environment: it has the settings, and so the secrets, of the control plane.
-  const env = { PATH: process.env.PATH, NODE_ENV: 'production' };
-  const child = spawn(execPath, [...execArgv, script, directory], {
-    ...{ cwd, env, detached: true, stdio: ['ignore', log, log] },
-  });
-  closeSync(log);
-  child.on('error', () => undefined); // the caller sees that nobody listens
-  child.unref();
+  return {
+    command: [execPath, ...execArgv, script, directory],
+    cwd,
+    env: { PATH: process.env.PATH, NODE_ENV: 'production' },
+    log: { file: logFile(directory), mode: 'append' },
+  };
 }
 
 function programOf({ program }: IngressProcessOptions): Program {

@@ -3,7 +3,7 @@
 // A control plane calls it over the socket in DIRECTORY. A successor gets its listeners from its parent.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { openChannel, type Channel, type Handlers } from './channel';
+import { openSocketChannel, type Channel, type Handlers } from '../../../core/process/channel';
 import { controlIdentity, listenControl } from './control_socket';
 import { predecessorOf, startSuccessor, type Program } from './handover';
 import { callbacksOf, closeServed, openServed, reportOf, type Served } from './served';
@@ -39,7 +39,7 @@ async function main(state: State): Promise<void> {
   for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.on('SIGTERM', () => void end(state, GRACE_MS));
   await listenControl(state.directory, (socket) => {
-    const channel: Channel = openChannel(
+    const channel: Channel = openSocketChannel(
       socket,
       handlersOf(state, () => channel),
     );

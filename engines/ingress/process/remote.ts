@@ -4,7 +4,7 @@ import type { AccessLine, IngressCallbacks, IngressDriver, Route, Traffic } from
 import type { CdnDriver, CdnTraffic, CdnZoneSpec } from '../../cdn/cdn';
 import { NODE } from '../../cdn/cache/driver';
 import type { StoredZones } from '../../cdn/edge/edge';
-import type { Channel } from './channel';
+import type { Channel } from '../../../core/process/channel';
 import { openIngressProcess, type IngressProcess, type IngressProcessOptions } from './client';
 import type { Report } from './settings';
 

@@ -8,7 +8,7 @@ import type { AccessLine, Certificate, IngressCallbacks, IngressDriver, Route, U
 import { openOutbound } from '../../../core/outbound';
 import { openIngressServer } from '../http/http';
 import type { Listeners, Predecessor } from '../listeners';
-import type { Channel } from './channel';
+import type { Channel } from '../../../core/process/channel';
 import type { IngressProcessSettings, Report } from './settings';
 
 export interface Served {

@@ -45,7 +45,7 @@ export interface Report {
 export const programVersion = memoize((): string => {
   const hash = createHash('sha256').update(process.version);
   const root = path.resolve(__dirname, '../../..');
-  for (const folder of ['engines/ingress', 'engines/cdn', 'core/outbound'])
+  for (const folder of ['engines/ingress', 'engines/cdn', 'core/outbound', 'core/process'])
     for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).sort())
       if (/\.[jt]s$/.test(file)) hash.update(file).update(readFileSync(path.join(root, folder, file)));
   return hash.digest('hex').slice(0, 16);

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { connectControl } from '../../../engines/ingress/process/control_socket';
-import { openChannel } from '../../../engines/ingress/process/channel';
+import { openSocketChannel } from '../../../core/process/channel';
 import {
   openRemoteIngress,
   type RemoteIngress,
@@ -79,7 +79,7 @@ export function startIngressProcessBench(): IngressProcessBench {
 async function pidOf(directory: string): Promise<number> {
   const socket = await connectControl(directory);
   if (!socket) throw new Error('no process listens');
-  const channel = openChannel(socket, {});
+  const channel = openSocketChannel(socket, {});
   const { pid } = (await channel.call('hello')) as { pid: number };
   channel.close();
   return pid;
