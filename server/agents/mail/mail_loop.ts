@@ -1,6 +1,5 @@
 // Works the queue of mail: claims recipients that are due, hands their messages on, and writes how that went. A process
 // that dies here leaves its claims to the next one, which tries again: at least once, with the same Message-ID.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../../core/config';
 import type { DkimKey } from '../../../core/protocols/dkim';
 import { returnPathLocal } from '../../../core/mail/mail_reference';
@@ -12,6 +11,7 @@ import { outgoingMessage } from '../../../engines/mail/outgoing';
 import type { Route } from '../../../engines/mail/route';
 import { isHardBounce } from '../../../engines/mail/hard_bounce';
 import type { HopResult, Outbound, Transport } from '../../../engines/mail/transport';
+import { startClaimLoop } from '../../../jobs/claim_loop';
 import { openWakeSignal, type WakeSignal } from '../../../jobs/wake_signal';
 import { isPublished, returnPathOf } from '../../../models/email/email_domain/instructions';
 import { openDkimKeys } from '../../../models/email/email_domain/keys';
@@ -83,67 +83,56 @@ export function startMailLoop(parts: MailLoopParts): MailLoop {
     end: async (end) => void (await ends.add(end)),
   };
   const signal = openWakeSignal();
+  const work: Work = { sending: 0, unwritten: 0, signal };
+  const loop = startClaimLoop<ClaimedDelivery>(
+    {
+      prepare: () => releaseDeliveries(database),
+      room: () => Math.min(CONCURRENCY - work.sending, UNWRITTEN_MAX - work.unwritten),
+      claim: (limit) => claimDeliveries(database, limit, state.destinations.room()),
+      start: (due, track) => due.forEach((delivery) => track(start(state, work, delivery))),
+      pauseAfter: (claimed) => (claimed === 0 ? 'poll' : claimed < CONCURRENCY / 2 ? CLAIM_PAUSE_MS : 0),
+      pollMs: POLL_MS,
+      failed: (error) => parts.log.warn({ err: error }, 'mail could not be claimed'),
+    },
+    signal,
+  );
   const listener = parts.listen({ due: (table) => (table === DELIVERIES ? signal.notify() : undefined) });
-  const work: Work = { running: new Set(), sending: 0, signal, stopping: false };
-  const ended = run(state, work);
   return {
     async stop() {
-      work.stopping = true;
-      signal.notify();
-      await ended;
+      await loop.stopClaiming();
       await listener.close();
-      await Promise.all(work.running);
+      await loop.stop();
     },
   };
 }
 
 interface Work {
-  /** Until their ends are written. */
-  running: Set<Promise<void>>;
-  /** Those of them that a server has not answered yet. */
+  /** Attempts that a server has not answered yet. */
   sending: number;
+  /** Attempts whose end is not written yet: those, and more. */
+  unwritten: number;
   signal: WakeSignal;
-  stopping: boolean;
 }
 
-async function run(state: State, work: Work): Promise<void> {
-  const { database, destinations, log } = state;
-  const { running, signal } = work;
-  let isReleased = false;
-  while (!work.stopping) {
-    try {
-      if (!isReleased) await releaseDeliveries(database);
-      isReleased = true;
-      const free = Math.min(CONCURRENCY - work.sending, UNWRITTEN_MAX - running.size);
-      const due = free > 0 ? await claimDeliveries(database, free, destinations.room()) : [];
-      for (const delivery of due) start(state, work, delivery);
-      if (!due.length) await signal.wait(POLL_MS);
-      else if (due.length < CONCURRENCY / 2) await sleep(CLAIM_PAUSE_MS);
-    } catch (error) {
-      log.warn({ err: error }, 'mail could not be claimed');
-      await signal.wait(POLL_MS);
-    }
-  }
-}
-
-function start(state: State, work: Work, delivery: ClaimedDelivery): void {
+async function start(state: State, work: Work, delivery: ClaimedDelivery): Promise<void> {
   work.sending += 1;
+  work.unwritten += 1;
   const notify = (): void => {
     // A slot is free; claims of one row at a time would cost more than a moment's wait.
     if (work.sending <= CONCURRENCY / 2) work.signal.notify();
   };
-  const attempt = deliver(state, delivery)
-    .finally(() => {
+  try {
+    const end = await deliver(state, delivery).finally(() => {
       work.sending -= 1;
       notify();
-    })
-    .then(state.end)
-    .catch((error: unknown) => state.log.error({ err: error, message: delivery.message_id }, 'a delivery has failed'))
-    .finally(() => {
-      work.running.delete(attempt);
-      notify();
     });
-  work.running.add(attempt);
+    await state.end(end);
+  } catch (error) {
+    state.log.error({ err: error, message: delivery.message_id }, 'a delivery has failed');
+  } finally {
+    work.unwritten -= 1;
+    notify();
+  }
 }
 
 async function deliver(state: State, delivery: ClaimedDelivery): Promise<AttemptEnd> {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CheckOutcome, MetricRule, UptimeCheck } from '../../../core/protocols/checks';
 import type { Logger } from '../../../core/log/log';
 import type { Monitor } from '../../../drivers/monitor';
+import { startClaimLoop, type ClaimLoop } from '../../../jobs/claim_loop';
 import type { WakeSignal } from '../../../jobs/wake_signal';
 import { hostOf } from '../../../models/observers/observer/fields';
 import type { Finding } from '../../../models/observers/observer/results';
@@ -77,7 +78,8 @@ const WARN_EVERY_MS = 60_000;
 type Found = Finding & { fence: number; outcome: CheckOutcome | null };
 
 interface State extends CheckLoopParts {
-  running: Set<Promise<void>>;
+  /** Checks under way. */
+  running: number;
   found: Found[];
   stopping: AbortController;
   counts: CheckCounts;
@@ -90,17 +92,17 @@ export function startCheckLoop(parts: CheckLoopParts): CheckLoop {
   const counts = { pass: 0, fail: 0, void_overloaded: 0, void_network: 0, lag_ms: 0 };
   const state: State = {
     ...parts,
-    ...{ running: new Set(), found: [], stopping: new AbortController(), counts },
+    ...{ running: 0, found: [], stopping: new AbortController(), counts },
     ...{ isSuspended: null, warnedAt: -Infinity },
   };
   const stalls = watchStalls();
-  const ended = Promise.all([claimAll(state, stalls), countAll(state)]);
+  const claims = startClaims(state, stalls);
+  const counted = countAll(state);
   return {
     counts: () => counts,
     async stop() {
       state.stopping.abort();
-      state.wakeSignal.notify();
-      await ended;
+      await Promise.all([claims.stop(), counted]);
       stalls.stop();
     },
   };
@@ -123,21 +125,21 @@ function watchStalls(): Stalls {
   return { total: () => total + Math.max(0, performance.now() - last - BEAT_MS * 2), stop: () => clearInterval(timer) };
 }
 
-async function claimAll(state: State, stalls: Stalls): Promise<void> {
-  const { signal } = state.stopping;
-  while (!signal.aborted) {
-    try {
-      const limit = Math.min(CLAIM_MAX, state.concurrency - state.running.size);
-      const claimed = limit > 0 ? await state.store.claim(limit) : [];
-      noteLag(state, claimed);
-      startChecks(state, claimed, stalls);
-      if (claimed.length < CLAIM_MAX) await state.wakeSignal.wait(state.pollMs);
-    } catch (error) {
-      state.log.warn({ err: error }, 'checks could not be claimed');
-      await sleep(OUTAGE_MS, undefined, { signal }).catch(() => {});
-    }
-  }
-  await Promise.all(state.running);
+function startClaims(state: State, stalls: Stalls): ClaimLoop {
+  return startClaimLoop<DueCheck>(
+    {
+      room: () => Math.min(CLAIM_MAX, state.concurrency - state.running),
+      claim: (limit) => state.store.claim(limit),
+      start(claimed, track) {
+        noteLag(state, claimed);
+        for (const work of begin(state, claimed, stalls)) track(checked(state, work));
+      },
+      pauseAfter: (claimed) => (claimed < CLAIM_MAX ? 'poll' : 0),
+      pollMs: state.pollMs,
+      failed: (error) => state.log.warn({ err: error }, 'checks could not be claimed'),
+    },
+    state.wakeSignal,
+  );
 }
 
 function noteLag(state: State, claimed: readonly DueCheck[]): void {
@@ -147,19 +149,24 @@ function noteLag(state: State, claimed: readonly DueCheck[]): void {
   state.log.warn({ lag_ms: Math.round(state.counts.lag_ms) }, 'checks of observers run late');
 }
 
-function startChecks(state: State, claimed: readonly DueCheck[], stalls: Stalls): void {
+function begin(state: State, claimed: readonly DueCheck[], stalls: Stalls): Promise<void>[] {
   const metrics = claimed.filter(({ metric }) => metric !== null);
-  if (metrics.length) track(state, checkMetrics(state, metrics));
-  for (const check of claimed) if (!check.metric) track(state, checkTarget(state, check, stalls));
+  const targets = claimed.filter(({ metric }) => metric === null);
+  return [
+    ...(metrics.length ? [checkMetrics(state, metrics)] : []),
+    ...targets.map((check) => checkTarget(state, check, stalls)),
+  ];
 }
 
-function track(state: State, work: Promise<void>): void {
-  const ended: Promise<void> = work
-    .catch((error: unknown) => {
-      if (!state.stopping.signal.aborted) state.log.error({ err: error }, 'a check met an unexpected error');
-    })
-    .finally(() => state.running.delete(ended));
-  state.running.add(ended);
+async function checked(state: State, work: Promise<void>): Promise<void> {
+  state.running += 1;
+  try {
+    await work;
+  } catch (error) {
+    if (!state.stopping.signal.aborted) state.log.error({ err: error }, 'a check met an unexpected error');
+  } finally {
+    state.running -= 1;
+  }
 }
 
 async function checkMetrics(state: State, checks: readonly DueCheck[]): Promise<void> {
@@ -187,7 +194,7 @@ async function checkTarget(state: State, check: DueCheck, stalls: Stalls): Promi
 
 async function countAll(state: State): Promise<void> {
   const { signal } = state.stopping;
-  while (!signal.aborted || state.found.length || state.running.size) {
+  while (!signal.aborted || state.found.length || state.running) {
     const batch = state.found.splice(0, BATCH_MAX);
     try {
       if (batch.length) await countBatch(state, batch);

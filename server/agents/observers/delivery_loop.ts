@@ -5,7 +5,8 @@ import type { Delivery, Outgoing } from '../../../core/notifications';
 import type { SecretBox } from '../../../core/secrets';
 import type { ControlDatabase } from '../../../db/control_database';
 import type { Sender } from '../../../drivers/notifier';
-import { openWakeSignal, type WakeSignal } from '../../../jobs/wake_signal';
+import { startClaimLoop } from '../../../jobs/claim_loop';
+import { openWakeSignal } from '../../../jobs/wake_signal';
 import { claimMessages, endAttempt, type ClaimedMessage } from '../../../models/observers/notification/delivery';
 import { NOTIFICATIONS } from '../../../models/observers/notification/outbox';
 import { openConfig } from '../../../models/observers/notifier';
@@ -28,66 +29,49 @@ export interface DeliveryParts {
 /** Attempts at a time. */
 const CONCURRENCY = 32;
 const POLL_MS = 1_000;
-const OUTAGE_MS = 1_000;
-
-interface State extends DeliveryParts {
-  running: Set<Promise<void>>;
-  wakeSignal: WakeSignal;
-  stopping: boolean;
-}
 
 export function startDeliveryLoop(parts: DeliveryParts): DeliveryLoop {
-  const state: State = { ...parts, running: new Set(), wakeSignal: openWakeSignal(), stopping: false };
-  const listener = parts.listen({ due: (table) => (table === NOTIFICATIONS ? state.wakeSignal.notify() : undefined) });
-  const ended = run(state);
+  const wakeSignal = openWakeSignal();
+  let underWay = 0;
+  const attempt = async (message: ClaimedMessage): Promise<void> => {
+    underWay += 1;
+    await deliver(parts, message);
+    underWay -= 1;
+    // The next one of its subject may go.
+    wakeSignal.notify();
+  };
+  const loop = startClaimLoop<ClaimedMessage>(
+    {
+      room: () => CONCURRENCY - underWay,
+      claim: (limit) => claimMessages(parts.database, limit),
+      start: (messages, track) => messages.forEach((message) => track(attempt(message))),
+      pauseAfter: (claimed) => (claimed === 0 ? 'poll' : 0),
+      pollMs: POLL_MS,
+      failed: (error) => parts.log.warn({ err: error }, 'messages could not be claimed'),
+    },
+    wakeSignal,
+  );
+  const listener = parts.listen({ due: (table) => (table === NOTIFICATIONS ? wakeSignal.notify() : undefined) });
   return {
     async stop() {
-      state.stopping = true;
-      state.wakeSignal.notify();
-      await ended;
+      await loop.stopClaiming();
       await listener.close();
-      await Promise.all(state.running);
+      await loop.stop();
     },
   };
 }
 
-async function run(state: State): Promise<void> {
-  while (!state.stopping) {
-    const free = CONCURRENCY - state.running.size;
-    try {
-      const messages = free > 0 ? await claimMessages(state.database, free) : [];
-      for (const message of messages) start(state, message);
-      if (!messages.length) await state.wakeSignal.wait(POLL_MS);
-    } catch (error) {
-      state.log.warn({ err: error }, 'messages could not be claimed');
-      await state.wakeSignal.wait(OUTAGE_MS);
-    }
+async function deliver(parts: DeliveryParts, message: ClaimedMessage): Promise<void> {
+  try {
+    const startedAt = performance.now();
+    const delivery = await send(parts, message);
+    await endAttempt(parts.database, message, delivery, performance.now() - startedAt);
+  } catch (error) {
+    parts.log.error({ err: error, message: message.message_id }, 'an attempt could not be recorded; it is made again');
   }
 }
 
-function start(state: State, message: ClaimedMessage): void {
-  const attempt = deliver(state, message)
-    .catch((error: unknown) =>
-      state.log.error(
-        { err: error, message: message.message_id },
-        'an attempt could not be recorded; it is made again',
-      ),
-    )
-    .finally(() => {
-      state.running.delete(attempt);
-      // The next one of its subject may go.
-      state.wakeSignal.notify();
-    });
-  state.running.add(attempt);
-}
-
-async function deliver(state: State, message: ClaimedMessage): Promise<void> {
-  const startedAt = performance.now();
-  const delivery = await send(state, message);
-  await endAttempt(state.database, message, delivery, performance.now() - startedAt);
-}
-
-async function send({ sender, secrets, baseUrl, log }: State, message: ClaimedMessage): Promise<Delivery> {
+async function send({ sender, secrets, baseUrl, log }: DeliveryParts, message: ClaimedMessage): Promise<Delivery> {
   const { notifier, notifier_id: id } = message;
   if (!notifier) return dropped('The notifier was deleted.');
   if (!notifier.enabled) return dropped('The notifier is switched off.');
