@@ -67,6 +67,11 @@ export interface BuildDriver {
   /** Gets the programs of the plan that this host does not have yet. @throws DriverError */
   ensureTools(plan: BuildPlan, ctx: DriverContext): Promise<void>;
   /**
+   * What the processes of a plan run beside its files, where they do not run on this host.
+   * @throws DriverError invalid where that is a program of this host alone
+   */
+  runTimeTools(plan: BuildPlan, commands: readonly string[], facts: HostFacts): Tool[];
+  /**
    * What a unit runs: a POSIX shell script that prints `-----> name` before each step and ends at the first failure,
    * and its variables beside those of the plan: `env` are ours (HOME, caches), `defaults` give way to those of the
    * user.

@@ -17,6 +17,7 @@ import type { ImageDriver } from '../drivers/image';
 import type { IngressDriver } from '../engines/ingress/ingress';
 import type { NameserverDriver } from '../engines/dns/nameserver';
 import type { Outbound } from '../core/outbound';
+import type { ReleaseImageDriver } from '../drivers/release_image';
 import type { RegistryDriver } from '../engines/registry/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
@@ -63,6 +64,8 @@ export interface HostDrivers {
   registry: RegistryDriver | null;
   /** What pulls the images that applications run. */
   images: ImageDriver;
+  /** Images of releases, in the registry of the platform of this name. */
+  openReleaseImages(registry: string): ReleaseImageDriver;
   /** Absolute paths. */
   directories: { releases: string; caches: string };
   shipper: {

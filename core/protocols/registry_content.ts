@@ -9,6 +9,8 @@ export interface ServedRegistry {
   id: string;
   project_id: string;
   size_bytes: number;
+  /** Of the platform itself: its size is not limited. */
+  is_own: boolean;
 }
 
 /** The name of a repository at the registry host: `acme/shop/web` is `shop/web` of the registry `acme`. */
@@ -121,6 +123,8 @@ export interface RegistryTokens {
   issueOwn(access: readonly RegistryAccess[]): string;
   /** Credentials of the platform that get tokens to pull from these registries. */
   issueLogin(registries: readonly string[]): { username: string; password: string };
+  /** Credentials of the platform that get tokens to pull from one repository, for so many seconds. */
+  issuePullLogin(repository: string, seconds: number): { username: string; password: string };
   /** How long tokens of others are good. */
   readonly lifetimeSeconds: number;
   /** Notes that the subject of a token used it, where it is a robot account. */

@@ -1,5 +1,5 @@
 // Settings of the container registry.
-import { authority, httpUrlSetting, integer, listenHost, path, text } from '../setting_types';
+import { authority, httpUrlSetting, integer, listenHost, oneOf, path, text } from '../setting_types';
 
 export const registrySettings = {
   REGISTRY_PORT: integer({
@@ -53,5 +53,17 @@ export const registrySettings = {
     min: 1,
     max: 3650,
     description: 'Days after which an image that has lost its last tag is removed.',
+  }),
+  RELEASE_IMAGES: oneOf(['needed', 'always'], {
+    default: 'needed',
+    description:
+      'When releases are put into the registry as images. needed: where something beyond this host runs them, which ' +
+      'nothing does yet. always: with every deployment, see docs/IMAGES.md.',
+  }),
+  RELEASE_BASE_IMAGE: text({
+    default: 'docker.io/library/debian:bookworm-slim',
+    description:
+      'Image that release images stand on, with a C library that is not older than that of this host. It is taken ' +
+      'over into the registry once; another name, tag or digest is taken over anew.',
   }),
 };

@@ -19,6 +19,7 @@ import {
 import { parseProcfile } from './procfile';
 import { detectPython } from './python/python';
 import { developmentNote } from './python/python_server';
+import { runTimeTools } from './run_time_tools';
 import { openFiles, type SourceFiles } from './source_files';
 import { findSiteDirectory, OUTPUT_DIRECTORIES, planSite, siteOfBuild, siteOfCustomBuild } from './static/static_site';
 import {
@@ -47,11 +48,13 @@ export function openBuilder(
   toolchains: ToolchainDriver,
   preferredNode: PreferredNode = 'long_term',
   preferredPython: PreferredPython = 'newest',
+  isPortable = false,
 ): BuildDriver {
-  const preferred = { preferredNode, preferredPython };
+  const preferred = { preferredNode, preferredPython, isPortable };
   return {
     detect: (directory, settings, facts, ctx) => detect(directory, settings, { facts, toolchains, ...preferred, ctx }),
     ensureTools: ({ tools = [] }, ctx) => toolchains.ensure(tools, ctx),
+    runTimeTools: (plan, commands, facts) => runTimeTools(plan, commands, facts, toolchains),
     async task(plan, directories, ctx) {
       const { files, env } = await toolchains.registry(ctx);
       const tools = (plan.tools ?? []).map((tool) => toolchains.binDirectory(tool));

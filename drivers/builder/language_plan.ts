@@ -43,6 +43,8 @@ export interface BuildHost {
   toolchains: ToolchainDriver;
   preferredNode: PreferredNode;
   preferredPython: PreferredPython;
+  /** What is built runs elsewhere too: with a Python of the host it could not, since environments link to theirs. */
+  isPortable: boolean;
   ctx: DriverContext;
 }
 

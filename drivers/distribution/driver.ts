@@ -40,6 +40,8 @@ export async function openDistribution(options: DistributionOptions): Promise<Re
     port: server.port,
     pullAccess: (name) => Promise.resolve({ url, token: access(name, ['pull']) }),
     pushAccess: (name) => Promise.resolve({ url, token: access(name, ['pull', 'push']) }),
+    ownAccess: (rights) => ({ url, token: tokens.issueOwn(rights) }),
+    pullLogin: (repository, seconds) => tokens.issuePullLogin(repository, seconds),
     loginFor: (registries) => tokens.issueLogin(registries),
     isPlain: url.startsWith('http:'),
     // Files of layers go when the operator collects the garbage of the server.

@@ -75,7 +75,7 @@ async function pull(client: RegistryClient, request: PullRequest, ctx: DriverCon
 }
 
 /** @returns `top`: the digest that the reference led to, of an index where it is one */
-async function findManifest(
+export async function findManifest(
   client: RegistryClient,
   wanted: string,
   ctx: DriverContext,
@@ -132,7 +132,7 @@ function formatSize(bytes: number): string {
  * Gets a blob into a file below its digest. What an interrupted download has left is gone on with; the content is
  * verified as a whole.
  */
-async function download(
+export async function download(
   client: RegistryClient,
   { digest, size }: Descriptor,
   store: string,

@@ -68,6 +68,8 @@ export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Pr
     port: server.port,
     pullAccess: (name) => Promise.resolve(access(name, ['pull'])),
     pushAccess: (name) => Promise.resolve(access(name, ['pull', 'push'])),
+    ownAccess: (rights) => ({ url: localUrl(options, server.port), token: tokens.issueOwn(rights) }),
+    pullLogin: (repository, seconds) => tokens.issuePullLogin(repository, seconds),
     loginFor: (registries) => tokens.issueLogin(registries),
     isPlain: url.startsWith('http:'),
     async removeUnused(digests) {
@@ -119,7 +121,8 @@ async function dispatch(parts: Parts, request: IncomingMessage, response: Server
   const name = parseRepositoryName(route.name);
   const subject = await authorise(parts, request, name, route);
   const registry = await findRegistry(parts, name);
-  const { content, blobs, uploads, sizeMax } = parts;
+  const { content, blobs, uploads } = parts;
+  const sizeMax = registry.is_own ? Number.MAX_SAFE_INTEGER : parts.sizeMax;
   const { repository } = name;
   const exchange = {
     request,

@@ -1,5 +1,6 @@
 // Servers of container registries.
 import type { DriverContext } from '../../core/driver';
+import type { RegistryAccess } from '../../core/protocols/registry_content';
 
 export interface RegistryDriver {
   readonly name: string;
@@ -9,6 +10,10 @@ export interface RegistryDriver {
   pullAccess(repository: string): Promise<{ url: string; token: string }>;
   /** How this host itself writes to a repository. */
   pushAccess(repository: string): Promise<{ url: string; token: string }>;
+  /** How this host itself does what these rights allow. */
+  ownAccess(rights: readonly RegistryAccess[]): { url: string; token: string };
+  /** With which a program elsewhere reads one repository, and nothing else, for so long. */
+  pullLogin(repository: string, seconds: number): { username: string; password: string };
   /** With which a program reads all images of these registries for an hour. */
   loginFor(registries: readonly string[]): { username: string; password: string };
   /** Whether clients on this host reach it without TLS. */

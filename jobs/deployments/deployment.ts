@@ -12,6 +12,7 @@ import { artifactLeftovers } from './deployment/leftovers';
 import { buildDeployment } from './deployment/build';
 import { deployRelease } from './deployment/deploy';
 import { cleanUpFailed, pruneOlderVersions, tearDownDeployment } from './deployment/cleanup';
+import { imageLeftovers } from './deployment/release_image';
 import { DeploymentFailure, appendDeploymentLog, type DeploymentRow } from './deployment/row';
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 
@@ -34,7 +35,7 @@ export const job: Job<DeploymentRow> = {
   table: Deployment.table,
   // `.build` and `.release`.
   units: { prefixes: ['dep'], column: 'id' },
-  leftovers: [artifactLeftovers],
+  leftovers: [artifactLeftovers, imageLeftovers],
   host: true,
   prepare: (sql) => releaseAllLeases(sql, Deployment.table),
   states: Deployment.states,

@@ -5,6 +5,7 @@ import { named } from '../../db/statement';
 import type { CreateRegistryInput, RegistryStatus } from '../../schema/types';
 import { Resource } from '../base/resource';
 import { requireRegion } from '../reference/region';
+import { PLATFORM_REGISTRY } from './registry/platform_name';
 
 /** A container registry: repositories of images below one name of the registry host. */
 export class Registry extends Resource {
@@ -34,6 +35,8 @@ export class Registry extends Resource {
       const detail = 'This installation has no container registry: the operator has set `REGISTRY_PORT` to `0`.';
       throw problem('engine_unavailable', detail);
     }
+    if (name === PLATFORM_REGISTRY)
+      throw problem('name_taken', 'The platform keeps images of releases under this name.', { field: 'name' });
     const region = chosen ?? ctx.project?.default_region ?? '';
     requireRegion(ctx, region, 'region');
     return Registry.insert(ctx, { name, region });

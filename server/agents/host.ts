@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { makePassableDirectory } from '../../core/directory';
 import { openLogBudget } from '../../core/log/log_budget';
+import type { BuildDriver } from '../../drivers/builder';
 import { openBuilder } from '../../drivers/builder/buildpack';
 import type { ImageDriver } from '../../drivers/image';
 import { openImages } from '../../drivers/image/pull';
@@ -21,7 +22,6 @@ import { warnOfClosedFolders } from './passable_directories';
 import { allLogs, openKindDrivers } from '../../jobs/all_jobs';
 import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import type { Platform } from '../platform/platform';
-import { openOutbound } from '../../core/outbound';
 import { outboundOf } from '../platform/probes';
 import { startBackupStore } from './backup_store';
 import { startCdnCounting } from './cdn';
@@ -33,6 +33,7 @@ import { reportIsolation } from './isolation';
 import { logNetworks, openNetworksOf } from './networks';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
+import { openUnchecked, releaseImagesOf, toolchainDirectory } from './release_images';
 import { startRouteFeed } from './route_feed';
 import { withLocations } from './route_locations';
 import { openRouterLines, startSampler } from './sampler';
@@ -77,7 +78,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   opened.push(() => stored.close());
   ingress.restoreRoutes(await stored.load());
   // Before the runtime, which shows the directory to its units.
-  const builder = openBuilder(await openToolchainsOf(config), config.preferredNode, config.preferredPython);
+  const toolchains = await openToolchainsOf(config);
+  const builder = openHostBuilder(toolchains, config);
   const [runtime, servers] = await together(openRuntime(platform, opened), openServers(platform, opened));
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log, budget });
@@ -94,7 +96,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const uploads = openSourceUploads(config.runtimeDir);
   await saveUploadsMark(database, await uploads.ensureMark());
   const programs = { source, uploads, builder, runtime, images: openHostImages(config) };
-  const own = { ...programs, ingress, ...served, directories, shipper, facts };
+  const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
+  const own = { ...programs, openReleaseImages, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = {
     ...own,
     ...(await openKindDrivers({ config, runtime, facts, engines: platform.engines })),
@@ -141,12 +144,14 @@ async function openServers(
   return { nameserver: dns?.driver ?? null, registry: images?.driver ?? null };
 }
 
-function openHostImages(config: Config): ImageDriver {
-  return openImages(outboundOf(config), openOutbound(UNCHECKED));
+function openHostBuilder(toolchains: ToolchainDriver, config: Config): BuildDriver {
+  const isPortable = config.releaseImages === 'always';
+  return openBuilder(toolchains, config.preferredNode, config.preferredPython, isPortable);
 }
 
-/** For servers of our own on this machine. */
-const UNCHECKED = { isAllowed: () => true, hostsFile: true, resolvers: [], caFile: null };
+function openHostImages(config: Config): ImageDriver {
+  return openImages(outboundOf(config), openUnchecked());
+}
 
 function sourceOptions({ allowHttpGit, allowLocalGit, allowPrivateAddresses, runtimeDir, sourceSizeMb }: Config) {
   return { directory: runtimeDir, sizeMb: sourceSizeMb, allowHttpGit, allowLocalGit, allowPrivateAddresses };
@@ -156,10 +161,6 @@ function openToolchainsOf(config: Config): Promise<ToolchainDriver> {
   const { goProxy, pythonIndex, pythonMirror, pythonBuilds } = config;
   const python = { uv: uvRelease, index: pythonIndex, mirror: pythonMirror, builds: pythonBuilds };
   return openToolchains(toolchainDirectory(config), { ...goRelease, proxy: goProxy }, python);
-}
-
-function toolchainDirectory({ runtimeDir }: Config): string {
-  return join(runtimeDir, 'toolchains');
 }
 
 async function openRuntime(platform: Platform, opened: Closing[]): Promise<RuntimeDriver> {

@@ -100,6 +100,7 @@ export async function openRegistryTokens(
       username: PLATFORM,
       password: signed(keys, claimsOf(service, PLATFORM, registries.map(pullAll), PLATFORM_LIFETIME_SECONDS)),
     }),
+    issuePullLogin: (name, seconds) => pullLogin(keys, service, name, seconds),
     lifetimeSeconds,
     recordUse,
     certificate: () => certificateFor('CN=platform registry tokens', keys.privateKey),
@@ -113,6 +114,25 @@ export async function openRegistryTokens(
   };
 }
 
+/** Credentials to pull from one repository, for a process that serves no registry. */
+export async function pullLoginOf(
+  { database, secrets, config }: Pick<Platform, 'database' | 'secrets' | 'config'>,
+  repository: string,
+  seconds: number,
+): Promise<{ username: string; password: string }> {
+  return pullLogin(await signingKeys(database, secrets), config.registryHost, repository, seconds);
+}
+
+function pullLogin(
+  keys: KeyPair,
+  service: string,
+  name: string,
+  seconds: number,
+): ReturnType<RegistryTokens['issueLogin']> {
+  const right: RegistryAccess = { type: 'repository', name, actions: ['pull'] };
+  return { username: PLATFORM, password: signed(keys, claimsOf(service, PLATFORM, [right], seconds)) };
+}
+
 function refusedLogin(attempts: Platform['attempts'], address: string): 'rate_limited' | null {
   if (attempts.refusal(address)) return 'rate_limited';
   attempts.count(address);
@@ -123,11 +143,12 @@ function pullAll(registry: string): RegistryAccess {
   return { type: 'repository', name: `${registry}/*`, actions: ['pull'] };
 }
 
-/** Of a login of the platform, whose access is to `acme/*`: the right to pull what was asked for. */
+/** Of a login of the platform, whose access is to `acme/*` or one repository: the right to pull what was asked for. */
 function accessWithin(access: readonly RegistryAccess[], wanted: readonly string[]): RegistryAccess[] {
   return wanted.flatMap((scope) => {
     const [, name = ''] = /^repository:([^:]+):[a-z,*]+$/.exec(scope) ?? [];
-    const isWithin = name.includes('/') && access.some((one) => one.name === `${name.slice(0, name.indexOf('/'))}/*`);
+    const whole = `${name.slice(0, name.indexOf('/'))}/*`;
+    const isWithin = name.includes('/') && access.some((one) => one.name === whole || one.name === name);
     return isWithin ? [{ type: 'repository' as const, name, actions: ['pull' as const] }] : [];
   });
 }

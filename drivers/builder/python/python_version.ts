@@ -39,7 +39,7 @@ export async function choosePython(files: SourceFiles, host: BuildHost): Promise
     return { ...usual, reason: reasonOf(usual.version, stated, host), note: null };
   const newest = ours.find(({ version }) => isNewest(version, stated));
   if (newest) return { ...newest, reason: reasonOf(newest.version, stated, host), note: null };
-  if (host.preferredPython === 'host') throw new BuildError(missing(stated, host, null));
+  if (host.preferredPython === 'host' && !host.isPortable) throw new BuildError(missing(stated, host, null));
   try {
     const version = await newestBuild(stated, host);
     // What the host has of the same line does as well.
@@ -71,7 +71,8 @@ export async function chooseUv(host: BuildHost): Promise<{ version: string; tool
 }
 
 /** The one that is called python3 first. */
-function pythonsOfHost({ facts: { programs, pythons = {} } }: BuildHost): Found[] {
+function pythonsOfHost({ facts: { programs, pythons = {} }, isPortable }: BuildHost): Found[] {
+  if (isPortable) return [];
   const usual = programs.python3;
   return [
     ...(usual ? [{ program: 'python3', version: usual.version, tools: [] }] : []),

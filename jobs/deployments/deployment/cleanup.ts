@@ -7,6 +7,7 @@ import { retireInstances } from '../../../models/applications/stack';
 import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../../job';
 import { artifactDirectory, removeDirectory, type DeploymentRow } from './row';
 import { pruneImageLayers } from './image';
+import { pruneReleaseImages } from './release_image';
 import { removeTask } from './task';
 
 const STILL_STOPPING_MS = 1_000;
@@ -20,6 +21,7 @@ export async function pruneOlderVersions(row: DeploymentRow, ctx: JobContext): P
   for (const id of await keepDeployments(ctx.sql, row))
     await removeDirectory(path.join(requireHost(ctx).directories.releases, id));
   await pruneImageLayers(row, ctx);
+  await pruneReleaseImages(row.application_id, ctx);
   await pruneReleases(ctx.sql, row.application_id);
   return settled();
 }
@@ -30,6 +32,7 @@ export async function cleanUpFailed(row: DeploymentRow, ctx: JobContext): Promis
   await removeTask(row, 'release', ctx);
   if (await retireInstancesOfDeployment(row, ctx)) return progressing(STILL_STOPPING_MS);
   await removeFiles(row, ctx);
+  await pruneReleaseImages(row.application_id, ctx);
   await wakeStackAndQueue(ctx.sql, row);
   return settled({ finished_at: row.finished_at ?? new Date().toISOString(), observed: null });
 }
@@ -40,6 +43,7 @@ export async function tearDownDeployment(row: DeploymentRow, ctx: JobContext): P
   await removeTask(row, 'release', ctx);
   if (await retireInstancesOfDeployment(row, ctx)) return progressing(STILL_STOPPING_MS);
   if (row.artifact_id === row.id) await removeDirectory(artifactDirectory(row, ctx));
+  await pruneReleaseImages(row.application_id, ctx);
   await wakeStackAndQueue(ctx.sql, row);
   return gone;
 }

@@ -34,6 +34,7 @@ import {
   type DeploymentRow,
 } from './row';
 import { pullSource } from './image';
+import { publishRelease, wantsImage } from './release_image';
 import { requireHealthy, warnOfWaiting } from './unhealthy';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
@@ -47,6 +48,7 @@ export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promis
   if (!isReleasing) requireTimeLeft(row, ctx);
   if (row.plan === null && row.source.type === 'image') return pullSource(row, ctx);
   if (row.release_id === null) return progressing(0, { release_id: await makeRelease(row, ctx) });
+  if (!row.observed?.released && wantsImage(row, ctx)) return publishRelease(row, row.release_id, ctx);
   if (!row.observed?.released) return runReleaseCommand(row, row.release_id, ctx);
   const desired = await desiredOfRelease(ctx.sql, row.release_id, row.preview_id);
   const candidates = (await presentInstances(ctx.sql, row)).filter(

@@ -47,6 +47,8 @@ export interface Progress {
   /** What was told of instances that are not healthy yet. */
   warning?: string;
   built?: boolean;
+  /** The release whose image is in the registry of the platform. */
+  published?: string;
   releasing?: boolean;
   released?: boolean;
 }

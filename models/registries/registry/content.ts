@@ -23,10 +23,14 @@ import {
   type LockedRegistry,
 } from './blobs';
 import { wakeFollowers } from './followers';
+import { PLATFORM_PROJECT } from './platform_name';
 import { RegistryImage } from '../registry_image';
 
 const UPLOAD_PREFIX = 'rup';
-const FIND = quick('select id, project_id, size_bytes from registries where name = $1 and deleted_at is null');
+const FIND = quick(
+  `select id, project_id, size_bytes, project_id = '${PLATFORM_PROJECT}' as is_own from registries
+    where name = $1 and deleted_at is null`,
+);
 const ADOPT_BLOBS = named(
   `insert into registry_blobs (registry_id, digest, size_bytes) select $1, digest, size_bytes
     from unnest($2::text[], $3::bigint[]) as given (digest, size_bytes)

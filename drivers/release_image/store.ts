@@ -1,0 +1,65 @@
+// What the parts of a publish share: the registry of the platform, and a directory for what is on its way there.
+import { createReadStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { RegistryAccess } from '../../core/protocols/registry_content';
+import type { DriverContext } from '../../core/driver';
+import type { Outbound } from '../../core/outbound';
+import type { ImageAccess } from '../image';
+import { openRepository, type Repository } from '../image/repository';
+import type { Tool } from '../toolchain';
+import type { Layer } from './layer';
+
+export interface ReleaseImageParts {
+  /** For what is on its way, and for what was found of the base and of the programs. */
+  directory: string;
+  /** Name of the registry of the platform. */
+  registry: string;
+  /** An address of the registry, with a token for these rights. @throws DriverError transient where it is not there */
+  access(rights: readonly RegistryAccess[]): { url: string; token: string };
+  /** The image that all others stand on. */
+  base: { reference: string; access(): Promise<ImageAccess> };
+  /** Where programs of builds are kept on this host. */
+  toolchains: { directory: string; ensure(tools: readonly Tool[], ctx: DriverContext): Promise<void> };
+  outbound: Outbound;
+  /** For the registry of this installation. */
+  unchecked: Outbound;
+}
+
+/** Repositories of the platform itself, beside those of the applications. No id of an application is such a word. */
+export const BASE_REPOSITORY = 'base';
+export const TOOLS_REPOSITORY = 'tools';
+
+/** @param also repositories of the platform of which layers are taken over */
+export function repositoryOf(parts: ReleaseImageParts, name: string, also: readonly string[] = []): Repository {
+  const right = (one: string, actions: RegistryAccess['actions']): RegistryAccess => ({
+    ...{ type: 'repository', name: `${parts.registry}/${one}`, actions },
+  });
+  const rights = [right(name, ['pull', 'push', 'delete']), ...also.map((one) => right(one, ['pull']))];
+  return openRepository(`${parts.registry}/${name}`, parts.access(rights));
+}
+
+/** Puts a layer that was written into a file into a repository, unless it is there. */
+export async function uploadLayer(
+  repository: Repository,
+  layer: Pick<Layer, 'digest'>,
+  file: string,
+  ctx: DriverContext,
+): Promise<void> {
+  if (await repository.hasBlob(layer.digest, ctx)) return;
+  await repository.upload(layer.digest, createReadStream(file, { highWaterMark: 256 * 1024 }), ctx);
+}
+
+/** A file for the time of some work. What a crash leaves of it goes with the next start. */
+export async function withStagedFile<T>(
+  { directory }: ReleaseImageParts,
+  name: string,
+  work: (file: string) => Promise<T>,
+): Promise<T> {
+  const file = path.join(directory, 'staging', name);
+  try {
+    return await work(file);
+  } finally {
+    await rm(file, { force: true });
+  }
+}

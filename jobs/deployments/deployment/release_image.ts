@@ -1,0 +1,151 @@
+// The image of a release in the registry of the platform, where the operator wants one with every deployment
+// (RELEASE_IMAGES): made before anything of the version runs, so that what is in it is what was built.
+import path from 'node:path';
+import { DriverError } from '../../../core/driver';
+import type { PublishedImage, ReleaseImageDriver, ReleasePlace } from '../../../drivers/release_image';
+import { BUILT_IMAGE } from '../../../drivers/builder/dockerfile/dockerfile_script';
+import { findPlanning } from '../../../models/deployments/deployment_plan';
+import {
+  findReleaseToPublish,
+  saveReleaseImage,
+  storedImages,
+  unneededImages,
+  type ReleaseToPublish,
+} from '../../../models/deployments/release_image';
+import { ensurePlatformRegistry } from '../../../models/registries/registry/platform_registry';
+import { allAtOnce, type Leftovers } from '../../declarations';
+import { progressing, requireHost, type JobContext, type Outcome } from '../../job';
+import { imageAccess } from './image_access';
+import {
+  abortWhenCanceled,
+  appendDeploymentLog,
+  artifactDirectory,
+  cacheDirectory,
+  DeploymentFailure,
+  type DeploymentRow,
+  type StoredPlan,
+} from './row';
+
+const ALL_IMAGES = 'all';
+/** A registry that does not answer is asked again about a minute long. */
+const ATTEMPTS_MAX = 8;
+
+/** Whether the release has no image yet and gets one. Its settings may have become another release meanwhile. */
+export function wantsImage({ release_id, observed }: DeploymentRow, { config }: JobContext): boolean {
+  return config.releaseImages === 'always' && observed?.published !== release_id;
+}
+
+export async function publishRelease(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
+  const release = await findReleaseToPublish(ctx.sql, releaseId);
+  if (!release || !row.plan) throw new DriverError('transient', 'The application was deleted.');
+  if (row.attempts === 0) await appendDeploymentLog(row, ctx, 'deploy', '-----> Publishing the release as an image');
+  const { repository, digest } = await withLimitedRetries(row, ctx, () =>
+    publish(row, row.plan as StoredPlan, { id: releaseId, ...release }, ctx),
+  );
+  await appendDeploymentLog(row, ctx, 'deploy', `Released as ${repository}@${digest}`);
+  return progressing(0, { observed: { ...row.observed, published: releaseId } });
+}
+
+async function publish(
+  row: DeploymentRow,
+  plan: StoredPlan,
+  release: ReleaseToPublish & { id: string },
+  ctx: JobContext,
+): Promise<PublishedImage> {
+  const { builder, facts } = requireHost(ctx);
+  const images = await openImages(ctx);
+  const place: ReleasePlace = {
+    ...{ repository: row.application_id, tag: release.id },
+    announce: ({ repository, digest }) => saveReleaseImage(ctx.sql, release.id, `${repository}@${digest}`),
+  };
+  if (plan.image) return copyOf(row, plan, place, images, ctx);
+  const processes = Object.fromEntries(
+    Object.entries(release.processes).map(([type, { command }]) => [type, command] as const),
+  );
+  const commands = [...Object.values(processes), release.settings.run.release_command ?? plan.release_command ?? ''];
+  const tools = builder.runTimeTools(plan, commands, await facts());
+  const request = {
+    ...{ ...place, processes, env: plan.env, tools },
+    directory: artifactDirectory(row, ctx),
+    root_directory: release.settings.root_directory,
+    labels: labelsOf(row),
+  };
+  return abortWhenCanceled(row, ctx, (inner) => images.publish(request, inner));
+}
+
+/** As it was pulled, or as its Dockerfile was built. */
+async function copyOf(
+  row: DeploymentRow,
+  { image, kind }: StoredPlan,
+  place: ReleasePlace,
+  images: ReleaseImageDriver,
+  ctx: JobContext,
+): Promise<PublishedImage> {
+  const { digest, reference } = image!;
+  const planning = await findPlanning(ctx.sql, row.application_id);
+  if (!planning) throw new DriverError('transient', 'The application was deleted.');
+  const from =
+    kind === 'dockerfile'
+      ? { layout: path.join(cacheDirectory(row, ctx), BUILT_IMAGE) }
+      : { reference, access: await imageAccess(row, reference, planning, ctx) };
+  return abortWhenCanceled(row, ctx, (inner) => images.copy({ ...place, from, digest }, inner));
+}
+
+function labelsOf({ source, commit_sha }: DeploymentRow): Record<string, string> {
+  const { repository_url: address = null } = source;
+  return {
+    ...(address !== null && { 'org.opencontainers.image.source': withoutUser(address) }),
+    ...(commit_sha !== null && { 'org.opencontainers.image.revision': commit_sha }),
+  };
+}
+
+/** Whatever stands before the host may be a password. */
+function withoutUser(address: string): string {
+  return address.replace(/^([a-z+]+:\/\/)[^/@]*@/i, '$1');
+}
+
+async function openImages(ctx: JobContext): Promise<ReleaseImageDriver> {
+  const { openReleaseImages, registry } = requireHost(ctx);
+  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  return openReleaseImages(await ensurePlatformRegistry(ctx.sql, ctx.config.regionId));
+}
+
+async function withLimitedRetries<T>(row: DeploymentRow, ctx: JobContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof DriverError) || ctx.signal.aborted) throw error;
+    if (error.reason === 'invalid') throw new DeploymentFailure(error.message);
+    if (error.reason !== 'transient' || row.attempts < ATTEMPTS_MAX) throw error;
+    throw new DeploymentFailure(`${error.message} Deploy again later.`);
+  }
+}
+
+/**
+ * Removes images of the application that no deployment needs any more. What a registry that is away keeps is removed by
+ * the sweep: nothing waits for it.
+ */
+export async function pruneReleaseImages(applicationId: string, ctx: JobContext): Promise<void> {
+  const stored = await storedImages(ctx.sql, applicationId);
+  if (stored.length === 0 || !requireHost(ctx).registry) return;
+  const images = await openImages(ctx);
+  for (const image of await unneededImages(ctx.sql, stored))
+    await images.remove(parseReleaseImage(image), ctx).catch((error: unknown) => {
+      if (!(error instanceof DriverError) || ctx.signal.aborted) throw error;
+      ctx.log.warn({ err: error, image }, 'an image of a release that nothing needs was not removed');
+    });
+}
+
+/** Images whose release is gone, also of applications that are. Which there are is told by rows of the registry. */
+export const imageLeftovers: Leftovers = {
+  kind: 'release image',
+  list: ({ host }) => allAtOnce(Promise.resolve(host?.registry ? [ALL_IMAGES] : [])),
+  withoutRow: async (sql) => unneededImages(sql, await storedImages(sql, null)),
+  remove: (image, { openReleaseImages }, ctx) =>
+    openReleaseImages(image.slice(0, image.indexOf('/'))).remove(parseReleaseImage(image), ctx),
+};
+
+export function parseReleaseImage(image: string): PublishedImage {
+  const at = image.indexOf('@');
+  return { repository: image.slice(0, at), digest: image.slice(at + 1) };
+}

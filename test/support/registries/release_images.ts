@@ -1,0 +1,156 @@
+// A service that publishes releases as images, a base for them made of programs of this host, and programs of others
+// that read and run what was published.
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { pullLoginOf } from '../../../server/platform/registry_tokens';
+import { tarOf, pushImage } from '../builds/images';
+import { eventually, startDeployService, type DeployService } from '../deployments/deploy';
+import { freePort } from '../processes/free_port';
+import { startRegistryClient } from './registry_client';
+
+const run = promisify(execFile);
+const PROGRAMS = ['sh', 'bash', 'cat', 'ls', 'tr', 'env', 'id', 'sed', 'uname', 'dirname', 'readlink', 'sha256sum'];
+const LOADED = /(?:=> )?(\/\S+) \(0x/g;
+
+/** A layer with a shell and the libraries that Node.js and Python need. */
+export async function glibcLayer(): Promise<Buffer> {
+  const found = PROGRAMS.map((name) => ['/usr/bin', '/bin'].map((place) => path.join(place, name)).find(existsSync));
+  const programs = found.filter((file) => file !== undefined);
+  const libraries = new Set([process.execPath, ...programs].flatMap(librariesOf));
+  const entries = [...programs.map((file) => `usr/bin/${path.basename(file)}`), ...[...libraries].map(placeOf)];
+  const sources = [...programs, ...libraries];
+  return tarOf([
+    ...['usr', 'usr/bin', 'usr/lib', 'etc', 'proc', 'sys', 'dev'].map((name) => ({
+      ...{ name: `${name}/`, type: 'directory' as const, mode: 0o755 },
+    })),
+    { name: 'tmp/', type: 'directory', mode: 0o1777 },
+    ...[
+      ['bin', 'usr/bin'],
+      ['lib', 'usr/lib'],
+      ['lib64', 'usr/lib'],
+    ].map(([name = '', linkname = '']) => ({
+      ...{ name, linkname, type: 'symlink' as const },
+    })),
+    { name: 'etc/passwd', content: 'root:x:0:0:root:/root:/bin/sh\n' },
+    { name: 'etc/group', content: 'root:x:0:\n' },
+    ...entries.map((name, i) => ({ name, mode: 0o755, content: readFileSync(realpathSync(sources[i] as string)) })),
+  ]);
+}
+
+function placeOf(library: string): string {
+  return `usr/lib/${library.replace(/^(\/usr)?\/lib(64)?\//, '').replace(/^\//, '')}`;
+}
+
+function librariesOf(program: string): string[] {
+  const { stdout, status } = spawnSync('ldd', [program], { encoding: 'utf8' });
+  return status === 0 ? [...stdout.matchAll(LOADED)].map(([, library = '']) => library) : [];
+}
+
+export interface Publishing {
+  service: DeployService;
+  /** Of the registry that clients use. */
+  host: string;
+  /** The digest of the release image that the log of a deployment names. */
+  imageOf(application: { log(id: string): Promise<string[]> }, deployment: { id: string }): Promise<string>;
+  /** With which others pull this one repository. */
+  loginFor(repository: string, seconds?: number): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** @param more settings, by the port of the registry */
+export async function startPublishing(more: Record<string, string> = {}): Promise<Publishing> {
+  const port = await freePort();
+  const base = `localhost:${port}/bases/debian:1`;
+  const service = await startDeployService({
+    ...{ REGISTRY_PORT: String(port), RELEASE_IMAGES: 'always', RELEASE_BASE_IMAGE: base, PREFERRED_NODE: 'host' },
+    ...more,
+  });
+  const host = service.platform.config.registryHost;
+  const made = await service.call('POST', '/v2/registries', {
+    body: { name: 'bases' },
+    headers: { Prefer: 'wait=20' },
+  });
+  expect([made.status, made.body.status]).toEqual([201, 'active']);
+  const client = startRegistryClient({ port, username: 'owner', password: service.key });
+  await pushImage(client, 'bases/debian', '1', { layers: [await glibcLayer()], config: {}, gzip: true });
+  return {
+    ...{ service, host },
+    async imageOf(application, { id }) {
+      const line = (await application.log(id)).find((one) => one.startsWith('Released as '));
+      expect(line).toMatch(/^Released as apps\/app_\w+@sha256:[0-9a-f]{64}$/);
+      return (line as string).slice('Released as '.length);
+    },
+    async loginFor(repository, seconds = 60) {
+      const { username, password } = await pullLoginOf(service.platform, repository, seconds);
+      return `${username}:${password}`;
+    },
+    close: () => service.close(),
+  };
+}
+
+/** The answer of a program of others; rejects with what it says. */
+export async function skopeo(...words: string[]): Promise<string> {
+  return (await run('skopeo', words, { maxBuffer: 64 * 2 ** 20 })).stdout;
+}
+
+/** Copies an image into a directory as an OCI layout. */
+export async function pullLayout(image: string, login: string): Promise<string> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'layout-'));
+  await skopeo('copy', '--src-tls-verify=false', '--src-creds', login, `docker://${image}`, `oci:${directory}:latest`);
+  return directory;
+}
+
+interface Container {
+  get(place: string): Promise<string>;
+  exec(...words: string[]): Promise<string>;
+}
+
+/** Runs an image with podman in the network of the host, until `work` has ended. */
+export async function withContainer<T>(
+  { image, login, words = [], env = {} }: { image: string; login: string; words?: string[]; env?: object },
+  work: (container: Container) => Promise<T>,
+): Promise<T> {
+  const port = await freePort();
+  const root = mkdtempSync(path.join(tmpdir(), 'podman-'));
+  const storage = ['--root', path.join(root, 'root'), '--runroot', path.join(root, 'run'), '--storage-driver', 'vfs'];
+  // Not in this thread: the registry is in this process.
+  const podman = async (...more: string[]): Promise<string> =>
+    (await run('podman', [...storage, '--cgroup-manager', 'cgroupfs', ...more])).stdout;
+  const name = `release-${path.basename(root).toLowerCase()}`;
+  const variables = Object.entries({ PORT: port, ...env }).flatMap(([key, value]) => ['-e', `${key}=${String(value)}`]);
+  const options = ['--name', name, '--network', 'host', '--cgroups', 'disabled', ...variables];
+  try {
+    await podman('pull', '--quiet', '--tls-verify=false', '--creds', login, image);
+    await podman('run', '--detach', ...options, image, ...words);
+    const get = (place: string): Promise<string> => textOf(port, place);
+    const answers = (): Promise<boolean> =>
+      get('/').then(
+        () => true,
+        () => false,
+      );
+    await eventually('the container answers', answers, 20_000).catch(async (error: unknown) => {
+      const { stdout, stderr } = await run('podman', [...storage, 'logs', name]);
+      throw new Error(`${String(error)}: ${stdout}${stderr}`);
+    });
+    return await work({ get, exec: (...more) => podman('exec', name, ...more) });
+  } finally {
+    await run('podman', [...storage, 'rm', '--force', '--time', '1', name]).catch(() => undefined);
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+function textOf(port: number, place: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    http
+      .get({ host: '127.0.0.1', port, path: place, agent: false }, (response) => {
+        let body = '';
+        response.setEncoding('utf8').on('data', (text: string) => (body += text));
+        response.on('end', () => resolve(body)).on('error', reject);
+      })
+      .on('error', reject);
+  });
+}
