@@ -4,7 +4,7 @@ import { nodeApp } from '../../support/git/repositories';
 import { skopeo, startPublishing, withContainer, type Publishing } from '../../support/registries/release_images';
 import { fileNeeds } from '../../support/runner/programs';
 
-fileNeeds('skopeo', 'podman');
+fileNeeds('skopeo', 'buildah');
 
 let publishing: Publishing;
 

@@ -1,6 +1,6 @@
 // A service that publishes releases as images, a base for them made of programs of this host, and programs of others
 // that read and run what was published.
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
@@ -106,41 +106,53 @@ export async function pullLayout(image: string, login: string): Promise<string> 
 
 interface Container {
   get(place: string): Promise<string>;
+  /** Runs a command beside the program, in the same files and as the same user. */
   exec(...words: string[]): Promise<string>;
 }
 
-/** Runs an image with podman in the network of the host, until `work` has ended. */
+/**
+ * Runs an image with buildah, which needs no control groups, in the network of the host, until `work` has ended.
+ * @param words in the place of Cmd
+ */
 export async function withContainer<T>(
-  { image, login, words = [], env = {} }: { image: string; login: string; words?: string[]; env?: object },
+  { image, login, words, env = {} }: { image: string; login: string; words?: string[]; env?: object },
   work: (container: Container) => Promise<T>,
 ): Promise<T> {
   const port = await freePort();
-  const root = mkdtempSync(path.join(tmpdir(), 'podman-'));
+  const root = mkdtempSync(path.join(tmpdir(), 'buildah-'));
   const storage = ['--root', path.join(root, 'root'), '--runroot', path.join(root, 'run'), '--storage-driver', 'vfs'];
   // Not in this thread: the registry is in this process.
-  const podman = async (...more: string[]): Promise<string> =>
-    (await run('podman', [...storage, '--cgroup-manager', 'cgroupfs', ...more])).stdout;
-  const name = `release-${path.basename(root).toLowerCase()}`;
-  const variables = Object.entries({ PORT: port, ...env }).flatMap(([key, value]) => ['-e', `${key}=${String(value)}`]);
-  const options = ['--name', name, '--network', 'host', '--cgroups', 'disabled', ...variables];
+  const buildah = async (...more: string[]): Promise<string> =>
+    (await run('buildah', [...storage, ...more], { timeout: 60_000 })).stdout.trim();
+  const container = await buildah('from', '--quiet', '--tls-verify=false', '--creds', login, image);
+  const { OCIv1 } = JSON.parse(await buildah('inspect', container)) as { OCIv1: { config: ImageConfig } };
+  const { Entrypoint = [], Cmd = [] } = OCIv1.config;
+  const variables = Object.entries({ PORT: port, ...env }).flatMap(([key, value]) => ['--env', `${key}=${String(value)}`]);
+  const runWords = [...storage, 'run', '--isolation', 'chroot', ...variables, container, '--'];
+  const child = spawn('buildah', [...runWords, ...Entrypoint, ...(words ?? Cmd)], { detached: true });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += String(text)));
   try {
-    await podman('pull', '--quiet', '--tls-verify=false', '--creds', login, image);
-    await podman('run', '--detach', ...options, image, ...words);
     const get = (place: string): Promise<string> => textOf(port, place);
     const answers = (): Promise<boolean> =>
       get('/').then(
         () => true,
         () => false,
       );
-    await eventually('the container answers', answers, 20_000).catch(async (error: unknown) => {
-      const { stdout, stderr } = await run('podman', [...storage, 'logs', name]);
-      throw new Error(`${String(error)}: ${stdout}${stderr}`);
+    await eventually('the container answers', answers, 20_000).catch((error: unknown) => {
+      throw new Error(`${String(error)}: ${output}`);
     });
-    return await work({ get, exec: (...more) => podman('exec', name, ...more) });
+    return await work({ get, exec: (...more) => run('buildah', [...runWords, ...more]).then(({ stdout }) => stdout) });
   } finally {
-    await run('podman', [...storage, 'rm', '--force', '--time', '1', name]).catch(() => undefined);
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    await buildah('rm', container).catch(() => undefined);
     rmSync(root, { recursive: true, force: true });
   }
+}
+
+interface ImageConfig {
+  Entrypoint?: string[];
+  Cmd?: string[];
 }
 
 function textOf(port: number, place: string): Promise<string> {
