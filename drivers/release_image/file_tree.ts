@@ -28,8 +28,11 @@ const REWRITTEN_BYTES_MAX = 4 * 2 ** 20;
 const REWRITTEN = /(?:^|\/)(?:\.platform\/profile|pyvenv\.cfg|_sysconfigdata_[^/]*\.py|[^/]*\.pc)$/;
 /** Compiled files of Python hold the time of their source, which is another one in a layer: they would not be used. */
 const COMPILED = '__pycache__';
-/** No set-user-id: nothing in a sandbox of a host has it either. */
-const MODE_BITS = 0o1777;
+/**
+ * No set-user-id: nothing in a sandbox of a host has it either. All files have one user: who else may write, which is
+ * what the umask of a builder changes, does not matter.
+ */
+const MODE_BITS = 0o1755;
 
 interface Walk extends TreeOptions {
   /** Name of the first entry of each file that has several names. */

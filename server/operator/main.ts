@@ -12,10 +12,11 @@ import { printed } from './print';
 import { commands as oauthClient } from './oauth_client';
 import { commands as probe } from './probe';
 import { commands as project } from './project';
+import { commands as releaseImage } from './release_image';
 import { commands as routes } from './routes';
 import { commands as user } from './user';
 
-const commands = [...user, ...key, ...project, ...env, ...oauthClient, ...probe, ...routes, ...doctor];
+const commands = [...user, ...key, ...project, ...env, ...oauthClient, ...probe, ...releaseImage, ...routes, ...doctor];
 
 async function main(args: string[]): Promise<number> {
   const command = find(args);

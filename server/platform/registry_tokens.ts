@@ -10,7 +10,7 @@ import {
   verify,
   type KeyObject,
 } from 'node:crypto';
-import type { Sql } from '../../core/context';
+import type { Context, Sql } from '../../core/context';
 import type {
   RegistryAccess,
   RegistryAction,
@@ -116,11 +116,11 @@ export async function openRegistryTokens(
 
 /** Credentials to pull from one repository, for a process that serves no registry. */
 export async function pullLoginOf(
-  { database, secrets, config }: Pick<Platform, 'database' | 'secrets' | 'config'>,
+  { sql, secrets, config }: Pick<Context, 'sql' | 'secrets' | 'config'>,
   repository: string,
   seconds: number,
 ): Promise<{ username: string; password: string }> {
-  return pullLogin(await signingKeys(database, secrets), config.registryHost, repository, seconds);
+  return pullLogin(await signingKeys(sql, secrets), config.registryHost, repository, seconds);
 }
 
 function pullLogin(

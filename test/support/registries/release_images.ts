@@ -7,20 +7,21 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { pullLoginOf } from '../../../server/platform/registry_tokens';
-import { tarOf, pushImage } from '../builds/images';
+import { busyboxLayer, tarOf, pushImage } from '../builds/images';
 import { eventually, startDeployService, type DeployService } from '../deployments/deploy';
 import { freePort } from '../processes/free_port';
-import { startRegistryClient } from './registry_client';
+import type { Distribution } from './distribution';
+import { startRegistryClient, type RegistryClient } from './registry_client';
 
 const run = promisify(execFile);
 const PROGRAMS = ['sh', 'bash', 'cat', 'ls', 'tr', 'env', 'id', 'sed', 'uname', 'dirname', 'readlink', 'sha256sum'];
 const LOADED = /(?:=> )?(\/\S+) \(0x/g;
 
 /** A layer with a shell and the libraries that Node.js and Python need. */
-export async function glibcLayer(): Promise<Buffer> {
+export async function glibcLayer(more: readonly string[] = []): Promise<Buffer> {
   const found = PROGRAMS.map((name) => ['/usr/bin', '/bin'].map((place) => path.join(place, name)).find(existsSync));
   const programs = found.filter((file) => file !== undefined);
-  const libraries = new Set([process.execPath, ...programs].flatMap(librariesOf));
+  const libraries = new Set([process.execPath, ...programs, ...more].flatMap(librariesOf));
   const entries = [...programs.map((file) => `usr/bin/${path.basename(file)}`), ...[...libraries].map(placeOf)];
   const sources = [...programs, ...libraries];
   return tarOf([
@@ -54,38 +55,56 @@ export interface Publishing {
   service: DeployService;
   /** Of the registry that clients use. */
   host: string;
+  /** Of the owner of the project. */
+  client: RegistryClient;
   /** The digest of the release image that the log of a deployment names. */
   imageOf(application: { log(id: string): Promise<string[]> }, deployment: { id: string }): Promise<string>;
-  /** With which others pull this one repository. */
-  loginFor(repository: string, seconds?: number): Promise<string>;
+  /** With which others pull its repository, and nothing else. */
+  loginFor(image: string, seconds?: number): Promise<string>;
   close(): Promise<void>;
 }
 
-/** @param more settings, by the port of the registry */
-export async function startPublishing(more: Record<string, string> = {}): Promise<Publishing> {
-  const port = await freePort();
-  const base = `localhost:${port}/bases/debian:1`;
+interface PublishingOptions {
+  /** Keeps the images in the place of the embedded registry. */
+  distribution?: Distribution | null;
+  settings?: Record<string, string>;
+  /** Of which the base has the libraries. */
+  programs?: string[];
+}
+
+export async function startPublishing({ distribution, settings, programs }: PublishingOptions): Promise<Publishing> {
+  const own = await freePort();
+  const host = distribution?.host ?? `localhost:${own}`;
   const service = await startDeployService({
-    ...{ REGISTRY_PORT: String(port), RELEASE_IMAGES: 'always', RELEASE_BASE_IMAGE: base, PREFERRED_NODE: 'host' },
-    ...more,
+    ...{ REGISTRY_PORT: String(own), RELEASE_IMAGES: 'always', RELEASE_BASE_IMAGE: `${host}/bases/debian:1` },
+    ...{ PREFERRED_NODE: 'host', ...settings },
+    ...(distribution && { DISTRIBUTION_URL: distribution.url, DISTRIBUTION_EVENTS_KEY: distribution.eventsKey }),
   });
-  const host = service.platform.config.registryHost;
+  const certificate = path.join(service.platform.config.registryDir, 'token.crt');
+  await distribution?.start({ port: own, certificate });
   const made = await service.call('POST', '/v2/registries', {
     body: { name: 'bases' },
     headers: { Prefer: 'wait=20' },
   });
   expect([made.status, made.body.status]).toEqual([201, 'active']);
+  const port = Number(host.slice(host.indexOf(':') + 1));
   const client = startRegistryClient({ port, username: 'owner', password: service.key });
-  await pushImage(client, 'bases/debian', '1', { layers: [await glibcLayer()], config: {}, gzip: true });
+  await pushImage(client, 'bases/debian', '1', { layers: [await glibcLayer(programs)], config: {}, gzip: true });
+  await pushImage(client, 'bases/busybox', '1', { layers: [await busyboxLayer()] });
   return {
-    ...{ service, host },
+    ...{ service, host, client },
     async imageOf(application, { id }) {
       const line = (await application.log(id)).find((one) => one.startsWith('Released as '));
       expect(line).toMatch(/^Released as apps\/app_\w+@sha256:[0-9a-f]{64}$/);
       return (line as string).slice('Released as '.length);
     },
-    async loginFor(repository, seconds = 60) {
-      const { username, password } = await pullLoginOf(service.platform, repository, seconds);
+    async loginFor(image, seconds = 300) {
+      const repository = image.slice(0, image.indexOf('@'));
+      const { username, password } = await pullLoginOf(
+        { ...service.platform, sql: service.platform.database },
+        repository,
+        seconds,
+      );
       return `${username}:${password}`;
     },
     close: () => service.close(),
@@ -127,7 +146,10 @@ export async function withContainer<T>(
   const container = await buildah('from', '--quiet', '--tls-verify=false', '--creds', login, image);
   const { OCIv1 } = JSON.parse(await buildah('inspect', container)) as { OCIv1: { config: ImageConfig } };
   const { Entrypoint = [], Cmd = [] } = OCIv1.config;
-  const variables = Object.entries({ PORT: port, ...env }).flatMap(([key, value]) => ['--env', `${key}=${String(value)}`]);
+  const variables = Object.entries({ PORT: port, ...env }).flatMap(([key, value]) => [
+    '--env',
+    `${key}=${String(value)}`,
+  ]);
   const runWords = [...storage, 'run', '--isolation', 'chroot', ...variables, container, '--'];
   const child = spawn('buildah', [...runWords, ...Entrypoint, ...(words ?? Cmd)], { detached: true });
   let output = '';
@@ -144,7 +166,8 @@ export async function withContainer<T>(
     });
     return await work({ get, exec: (...more) => run('buildah', [...runWords, ...more]).then(({ stdout }) => stdout) });
   } finally {
-    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    // Absent where the program has ended by itself.
+    spawnSync('kill', ['-KILL', '--', `-${child.pid}`]);
     await buildah('rm', container).catch(() => undefined);
     rmSync(root, { recursive: true, force: true });
   }
