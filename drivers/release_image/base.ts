@@ -81,7 +81,7 @@ async function takeOver(parts: ReleaseImageParts, ctx: DriverContext): Promise<B
     ...{ mediaType: ociTypeOf(mediaType), digest, size },
     diffId: diffIds[i] as string,
   }));
-  const content = manifestOf({ ...manifest.config, mediaType: CONFIG_TYPE }, layers);
+  const content = imageManifest({ ...manifest.config, mediaType: CONFIG_TYPE }, layers);
   const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
   // A tag of its own: what is without one is taken for garbage.
   await target.putManifest(digest.replace(':', '-'), MANIFEST_TYPE, content, ctx);
@@ -89,7 +89,7 @@ async function takeOver(parts: ReleaseImageParts, ctx: DriverContext): Promise<B
 }
 
 /** Of an image: the same bytes for the same parts. */
-export function manifestOf(config: Descriptor, layers: readonly Layer[]): Buffer {
+export function imageManifest(config: Descriptor, layers: readonly Layer[]): Buffer {
   const descriptorOf = ({ mediaType, digest, size }: Descriptor): Descriptor => ({ mediaType, digest, size });
   return Buffer.from(
     JSON.stringify({

@@ -7,7 +7,7 @@ import type { DriverContext } from '../../core/driver';
 import { openRegistryClient } from '../image/registry_client';
 import type { Repository } from '../image/repository';
 import { ReleaseImageError, type PublishedImage, type PublishRequest, type ReleaseImageDriver } from '../release_image';
-import { ensureBase, manifestOf, type BaseImage } from './base';
+import { ensureBase, imageManifest, type BaseImage } from './base';
 import { copyImage } from './copy';
 import { treeEntries } from './file_tree';
 import { DEFAULT_PORT, FILES_DIRECTORY, LAUNCH, launchEntries, RELEASE_USER } from './launch_layer';
@@ -20,7 +20,7 @@ import {
   withStagedFile,
   type ReleaseImageParts,
 } from './store';
-import { ensureToolLayer, movedTools, sha256, toolName, TOOLS_DIRECTORY } from './tool_layers';
+import { ensureToolLayer, movedTools, contentDigest, toolName, TOOLS_DIRECTORY } from './tool_layers';
 
 export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
 const CONFIG_TYPE = 'application/vnd.oci.image.config.v1+json';
@@ -57,10 +57,10 @@ async function publish(parts: ReleaseImageParts, request: PublishRequest, ctx: D
   const own = await ownLayers(parts, request, { base, target }, ctx);
   const layers = [...base.layers, ...tools, ...own];
   const config = configurationOf(request, base, layers);
-  const configDigest = sha256(config);
+  const configDigest = contentDigest(config);
   if (!(await target.hasBlob(configDigest, ctx))) await target.upload(configDigest, [config], ctx);
-  const manifest = manifestOf({ mediaType: CONFIG_TYPE, digest: configDigest, size: config.length }, layers);
-  const image = { repository: `${parts.registry}/${request.repository}`, digest: sha256(manifest) };
+  const manifest = imageManifest({ mediaType: CONFIG_TYPE, digest: configDigest, size: config.length }, layers);
+  const image = { repository: `${parts.registry}/${request.repository}`, digest: contentDigest(manifest) };
   await request.announce(image);
   await target.putManifest(request.tag, MANIFEST_TYPE, manifest, ctx);
   return image;

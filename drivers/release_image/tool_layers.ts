@@ -5,7 +5,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
 import type { Tool } from '../toolchain';
-import { manifestOf } from './base';
+import { imageManifest } from './base';
 import { treeEntries } from './file_tree';
 import { writeLayer, type Layer } from './layer';
 import { repositoryOf, TOOLS_REPOSITORY, uploadLayer, withStagedFile, type ReleaseImageParts } from './store';
@@ -44,16 +44,16 @@ export async function ensureToolLayer(parts: ReleaseImageParts, tool: Tool, ctx:
     });
     const layer = await writeLayer(file, entries, ctx);
     await uploadLayer(repository, layer, file, ctx);
-    const empty = { mediaType: EMPTY_TYPE, digest: sha256(EMPTY), size: EMPTY.length };
+    const empty = { mediaType: EMPTY_TYPE, digest: contentDigest(EMPTY), size: EMPTY.length };
     if (!(await repository.hasBlob(empty.digest, ctx))) await repository.upload(empty.digest, [EMPTY], ctx);
     // Holds the layer while no release has it.
-    await repository.putManifest(name, MANIFEST_TYPE, manifestOf(empty, [layer]), ctx);
+    await repository.putManifest(name, MANIFEST_TYPE, imageManifest(empty, [layer]), ctx);
     await writeFile(`${record}.new`, JSON.stringify(layer), { mode: 0o600 });
     await rename(`${record}.new`, record);
     return layer;
   });
 }
 
-export function sha256(content: Buffer): string {
+export function contentDigest(content: Buffer): string {
   return `sha256:${createHash('sha256').update(content).digest('hex')}`;
 }

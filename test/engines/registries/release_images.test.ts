@@ -1,6 +1,6 @@
 /** @tier heavy @quarter 3 @covers drivers/release_image jobs/deployments/deployment */
 // Releases as images in both registries: programs of others read them, copy them and run them.
-import { readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { anotherPython, packPython, pinnedUvWheel, startPythonIndex } from '../../support/builds/python_index';
@@ -23,6 +23,12 @@ const PATIENCE_MS = 240_000;
 const python = anotherPython();
 const uv = pinnedUvWheel();
 const testPython = python && uv ? test : test.skip;
+
+/** Modules of a Python that was compiled here link to libraries of the host. */
+function modulesOf({ version, prefix }: { version: string; prefix: string }): string[] {
+  const directory = path.join(prefix, 'lib', `python${version.replace(/\.\d+$/, '')}`, 'lib-dynload');
+  return [path.join(prefix, 'bin/python3'), ...readdirSync(directory).map((name) => path.join(directory, name))];
+}
 
 describe.each(['embedded', 'distribution'])('release images in the registry engine %s', (engine) => {
   let publishing: Publishing;
@@ -47,8 +53,7 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
         rmSync(folder, { recursive: true, force: true });
       };
     }
-    const programs = python ? [path.join(python.prefix, 'bin/python3')] : [];
-    publishing = await startPublishing({ distribution, settings, programs });
+    publishing = await startPublishing({ distribution, settings, programs: python ? modulesOf(python) : [] });
   }, 120_000);
 
   afterAll(async () => {
@@ -144,7 +149,9 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
         'package main',
         'import ("fmt"; "net/http"; "os")',
         'func main() {',
-        '  http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "go ", os.Getenv("HOME")) })',
+        '  http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {',
+        '    fmt.Fprint(w, "go ", os.Getenv("HOME"))',
+        '  })',
         '  http.ListenAndServe("127.0.0.1:" + os.Getenv("PORT"), nil)',
         '}',
       ];
@@ -154,7 +161,7 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
     240_000,
   );
 
-  test('the image that an application runs, and that of a Dockerfile, are kept with the digest that they have', async () => {
+  test('images of applications and of Dockerfiles are kept with the digest that they have', async () => {
     const { service, host, client } = publishing;
     const layers = [await busyboxLayer(), await siteLayer({ 'index.html': 'of an image' })];
     const digest = await pushImage(client, 'bases/site', '1', { layers, config: { Cmd: SERVE } });
@@ -163,7 +170,8 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
     expect(made.status).toBe(201);
     const { image, login } = await deployed(await configuredApplication(service, made.body));
     expect(image).toBe(`apps/${String(made.body.id)}@${digest}`);
-    const raw = await skopeo('inspect', '--raw', '--tls-verify=false', '--creds', login, `docker://${host}/${image}`);
+    const from = `docker://${host}/${image}`;
+    const raw = await skopeo('inspect', '--raw', '--tls-verify=false', '--creds', login, from);
     expect(sha256(Buffer.from(raw))).toBe(digest);
     const dockerfile = [`FROM ${host}/bases/busybox:1`, 'COPY www /www', `CMD ${JSON.stringify(SERVE)}`].join('\n');
     const files = { Dockerfile: dockerfile, 'www/index.html': 'of a Dockerfile' };
