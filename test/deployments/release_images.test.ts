@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { busyboxLayer, hasStaticBusybox, pushImage } from '../support/builds/images';
 import { eventually, GIVEN_UP_SOON, startDeployService, type DeployService } from '../support/deployments/deploy';
+import { startProgram } from '../support/processes/program';
 import { freePort } from '../support/processes/free_port';
 import { startRegistryClient, type RegistryClient } from '../support/registries/registry_client';
 import { pullLoginOf } from '../../server/platform/registry_tokens';
@@ -50,6 +51,16 @@ async function pullerOf(image: string, seconds = 60): Promise<RegistryClient> {
   const parts = { ...service.platform, sql: service.platform.database };
   const login = await pullLoginOf(parts, image.slice(0, image.indexOf('@')), seconds);
   return startRegistryClient({ port, ...login });
+}
+
+/* eslint-disable-next-line @typescript-eslint/no-explicit-any -- what the program prints */
+async function operator(verb: string, id: string): Promise<any> {
+  const { config, databaseUrl } = service.platform;
+  const settings = { DATABASE_URL: databaseUrl, PLATFORM_DATA_DIR: config.dataDir, REGISTRY_PORT: String(port) };
+  const words = ['release-image', verb, id, '--json'];
+  const program = startProgram(settings, { entry: 'server/operator/main.ts', words });
+  expect([await program.ended, program.err()]).toEqual([0, '']);
+  return JSON.parse(program.out());
 }
 
 interface Manifest {
@@ -145,6 +156,18 @@ run('releases as images', () => {
     expect((await own.call('POST', `/v2/${name}/blobs/uploads/`)).status).not.toBe(202);
     expect((await own.call('DELETE', `/v2/${name}/manifests/${digest}`)).status).not.toBe(202);
     expect((await (await pullerOf(image, -1)).pull(name, digest)).status).toBe(401);
+  });
+
+  it('are shown by the command of the operator, which makes a login that pulls those of one application', async () => {
+    const application = await service.application(site('shown'));
+    const image = await imageOf(application, await application.deploy());
+    const [row] = (await operator('list', application.id)).data;
+    expect(row).toMatchObject({ deployment: 1, status: 'active', image: `localhost:${port}/${image}` });
+    const { username, password } = await operator('login', application.id);
+    const [name = '', digest = ''] = image.split('@');
+    const client = startRegistryClient({ port, username, password });
+    expect((await client.pull(name, digest)).status).toBe(200);
+    expect((await client.call('DELETE', `/v2/${name}/manifests/${digest}`)).status).not.toBe(202);
   });
 
   it('are in no list, and their name is nobody else’s', async () => {
