@@ -33,6 +33,7 @@ const COMPILED = '__pycache__';
  * what the umask of a builder changes, does not matter.
  */
 const MODE_BITS = 0o1755;
+const READABLE = 0o500;
 
 interface Walk extends TreeOptions {
   /** Name of the first entry of each file that has several names. */
@@ -81,11 +82,15 @@ async function* entriesOfDirectory(
   name: Buffer,
   inside: Buffer,
 ): AsyncGenerator<TarEntry> {
+  // Only root looks into a directory as it is; others need its bits as long as they do.
+  const isOpen = process.getuid?.() === 0 || (found.mode & READABLE) === READABLE;
+  if (!isOpen) await chmod(source, found.mode | READABLE).catch(changed);
   const handle = await openReadable(source, found, O_DIRECTORY);
   try {
     yield* entriesIn(walk, placeOf(handle, source), name, inside);
   } finally {
     await handle.close();
+    if (!isOpen) await chmod(source, found.mode).catch(() => undefined);
   }
 }
 
@@ -171,7 +176,7 @@ async function openReadable(source: Buffer, { mode }: Stats, flags: number): Pro
     return await opening();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EACCES') changed();
-    await chmod(source, mode | 0o500).catch(changed);
+    await chmod(source, mode | READABLE).catch(changed);
     return await opening()
       .catch(changed)
       .finally(() => chmod(source, mode).catch(() => undefined));

@@ -11,6 +11,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   utimesSync,
@@ -140,6 +141,9 @@ test('sockets, pipes, set-user-id bits and compiled Python stay behind, and file
   const directory = folder('special', [
     (at) => writeFileSync(at('secret'), 'locked', { mode: 0o644 }),
     (at) => chmodSync(at('secret'), 0),
+    (at) => mkdirSync(at('locked')),
+    (at) => writeFileSync(at('locked/inner'), 'in'),
+    (at) => chmodSync(at('locked'), 0),
     (at) => writeFileSync(at('sudo'), 'x'),
     (at) => chmodSync(at('sudo'), 0o4755),
     (at) => void execFileSync('mkfifo', [at('pipe')]),
@@ -154,7 +158,10 @@ test('sockets, pipes, set-user-id bits and compiled Python stay behind, and file
     const { size } = await layerOf(directory);
     expect(size).toBeLessThan(500_000);
     const found = Object.fromEntries(readByPython().map((one) => [Buffer.from(one.name, 'hex').toString(), one]));
-    expect(Object.keys(found).sort()).toEqual(['app', 'app/secret', 'app/sparse', 'app/sudo']);
+    expect(Object.keys(found).sort()).toEqual([
+      ...['app', 'app/locked', 'app/locked/inner', 'app/secret', 'app/sparse', 'app/sudo'],
+    ]);
+    expect(statSync(path.join(directory, 'locked')).mode & 0o777).toBe(0);
     expect([found['app/secret'], found['app/sudo']]).toMatchObject([
       { mode: 0, size: 6 },
       { mode: 0o755, size: 1 },
