@@ -3,9 +3,10 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { anotherPython, packPython, pinnedUvWheel, startPythonIndex } from '../../support/builds/python_index';
 import { busyboxLayer, pushImage, SERVE, sha256, siteLayer } from '../../support/builds/images';
-import { configuredApplication, type TestApplication } from '../../support/deployments/deploy';
+import { configuredApplication, eventually, type TestApplication } from '../../support/deployments/deploy';
 import { nodeLocked, staticSite } from '../../support/git/repositories';
 import { openDistribution, type Distribution } from '../../support/registries/distribution';
 import {
@@ -180,5 +181,25 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
     await withContainer({ image: `${host}/${released.image}`, login: released.login }, async ({ get }) => {
       expect(await get('/index.html')).toBe('of a Dockerfile');
     });
+  }, 240_000);
+
+  // The embedded one is away only where all of the platform is.
+  const testOutage = engine === 'distribution' ? test : test.skip;
+
+  testOutage('a deployment waits for a registry that is away for a moment, and then goes on', async () => {
+    const application = await publishing.service.application({ Procfile: 'web: busybox httpd -f -p "$PORT" -h .\n' });
+    await distribution?.kill();
+    const { id } = await application.ask();
+    await eventually(
+      'the publishing',
+      async () => (await application.log(id)).some((line) => line.includes('Publishing the release')),
+      60_000,
+    );
+    await sleep(3_000);
+    const { registryDir, registryPort } = publishing.service.platform.config;
+    await distribution?.start({ port: registryPort, certificate: path.join(registryDir, 'token.crt') });
+    const ended = await application.ended(id, PATIENCE_MS);
+    expect([ended.status, ended.status_reason]).toEqual(['active', null]);
+    await publishing.imageOf(application, ended);
   }, 240_000);
 });
