@@ -1,4 +1,3 @@
-/** @user any */
 // Layers of release images: the same files are the same bytes, and nothing that is not of the release gets into one.
 import { execFileSync } from 'node:child_process';
 import {
@@ -25,6 +24,7 @@ import { driverContext } from '../../../core/driver';
 import { treeEntries } from '../../../drivers/release_image/file_tree';
 import { writeLayer, type Layer } from '../../../drivers/release_image/layer';
 import type { TarEntry } from '../../../drivers/release_image/tar_entry';
+import { needs } from '../../support/runner/programs';
 
 let root: string;
 
@@ -68,6 +68,7 @@ function readByPython(): { name: string; type: string; link: string; size: numbe
   return JSON.parse(execFileSync('python3', ['-c', program, path.join(root, 'layer.tar.gz')], { encoding: 'utf8' }));
 }
 
+const { test: withPython } = needs('python3');
 const hex = (name: string | Buffer): string => Buffer.from(name).toString('hex');
 
 const plain: Make[] = [
@@ -111,7 +112,7 @@ test('files belong to one user, have no time, and hard links stay links', async 
   ]);
 });
 
-test('names of any bytes and of any length are kept, as two readers of others find them', async () => {
+withPython('names of any bytes and of any length are kept, as two readers of others find them', async () => {
   const deep = Array.from({ length: 6 }, (_, i) => `directory-${i}-${'x'.repeat(40)}`).join('/');
   const odd = [
     Buffer.from([0x66, 0xff, 0xfe]),
@@ -137,40 +138,43 @@ test('names of any bytes and of any length are kept, as two readers of others fi
   expect(() => execFileSync('diff', ['-r', '--no-dereference', directory, path.join(extracted, 'app')])).not.toThrow();
 });
 
-test('sockets, pipes, set-user-id bits and compiled Python stay behind, and files of mode 0000 are read', async () => {
-  const directory = folder('special', [
-    (at) => writeFileSync(at('secret'), 'locked', { mode: 0o644 }),
-    (at) => chmodSync(at('secret'), 0),
-    (at) => mkdirSync(at('locked')),
-    (at) => writeFileSync(at('locked/inner'), 'in'),
-    (at) => chmodSync(at('locked'), 0),
-    (at) => writeFileSync(at('sudo'), 'x'),
-    (at) => chmodSync(at('sudo'), 0o4755),
-    (at) => void execFileSync('mkfifo', [at('pipe')]),
-    (at) => mkdirSync(at('__pycache__')),
-    (at) => writeFileSync(at('__pycache__/a.cpython-312.pyc'), 'x'),
-    (at) => closeSync(openSync(at('sparse'), 'w')),
-    (at) => truncateSync(at('sparse'), 50_000_000),
-  ]);
-  const server = createServer().listen(path.join(directory, 'socket'));
-  await new Promise((resolve) => server.once('listening', resolve));
-  try {
-    const { size } = await layerOf(directory);
-    expect(size).toBeLessThan(500_000);
-    const found = Object.fromEntries(readByPython().map((one) => [Buffer.from(one.name, 'hex').toString(), one]));
-    expect(Object.keys(found).sort()).toEqual([
-      ...['app', 'app/locked', 'app/locked/inner', 'app/secret', 'app/sparse', 'app/sudo'],
+withPython(
+  'sockets, pipes, set-user-id bits and compiled Python stay behind, and files of mode 0000 are read',
+  async () => {
+    const directory = folder('special', [
+      (at) => writeFileSync(at('secret'), 'locked', { mode: 0o644 }),
+      (at) => chmodSync(at('secret'), 0),
+      (at) => mkdirSync(at('locked')),
+      (at) => writeFileSync(at('locked/inner'), 'in'),
+      (at) => chmodSync(at('locked'), 0),
+      (at) => writeFileSync(at('sudo'), 'x'),
+      (at) => chmodSync(at('sudo'), 0o4755),
+      (at) => void execFileSync('mkfifo', [at('pipe')]),
+      (at) => mkdirSync(at('__pycache__')),
+      (at) => writeFileSync(at('__pycache__/a.cpython-312.pyc'), 'x'),
+      (at) => closeSync(openSync(at('sparse'), 'w')),
+      (at) => truncateSync(at('sparse'), 50_000_000),
     ]);
-    expect(statSync(path.join(directory, 'locked')).mode & 0o777).toBe(0);
-    expect([found['app/secret'], found['app/sudo']]).toMatchObject([
-      { mode: 0, size: 6 },
-      { mode: 0o755, size: 1 },
-    ]);
-    expect(found['app/sparse']).toMatchObject({ size: 50_000_000 });
-  } finally {
-    server.close();
-  }
-});
+    const server = createServer().listen(path.join(directory, 'socket'));
+    await new Promise((resolve) => server.once('listening', resolve));
+    try {
+      const { size } = await layerOf(directory);
+      expect(size).toBeLessThan(500_000);
+      const found = Object.fromEntries(readByPython().map((one) => [Buffer.from(one.name, 'hex').toString(), one]));
+      expect(Object.keys(found).sort()).toEqual([
+        ...['app', 'app/locked', 'app/locked/inner', 'app/secret', 'app/sparse', 'app/sudo'],
+      ]);
+      expect(statSync(path.join(directory, 'locked')).mode & 0o777).toBe(0);
+      expect([found['app/secret'], found['app/sudo']]).toMatchObject([
+        { mode: 0, size: 6 },
+        { mode: 0o755, size: 1 },
+      ]);
+      expect(found['app/sparse']).toMatchObject({ size: 50_000_000 });
+    } finally {
+      server.close();
+    }
+  },
+);
 
 test('links that lead out of the release are links, and what they lead to is not read', async () => {
   const outside = folder('outside', [(at) => writeFileSync(at('password'), 'of the host')]);

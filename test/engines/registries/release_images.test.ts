@@ -186,20 +186,24 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
   // The embedded one is away only where all of the platform is.
   const testOutage = engine === 'distribution' ? test : test.skip;
 
-  testOutage('a deployment waits for a registry that is away for a moment, and then goes on', async () => {
-    const application = await publishing.service.application({ Procfile: 'web: busybox httpd -f -p "$PORT" -h .\n' });
-    await distribution?.kill();
-    const { id } = await application.ask();
-    await eventually(
-      'the publishing',
-      async () => (await application.log(id)).some((line) => line.includes('Publishing the release')),
-      60_000,
-    );
-    await sleep(3_000);
-    const { registryDir, registryPort } = publishing.service.platform.config;
-    await distribution?.start({ port: registryPort, certificate: path.join(registryDir, 'token.crt') });
-    const ended = await application.ended(id, PATIENCE_MS);
-    expect([ended.status, ended.status_reason]).toEqual(['active', null]);
-    await publishing.imageOf(application, ended);
-  }, 240_000);
+  testOutage(
+    'a deployment waits for a registry that is away for a moment, and then goes on',
+    async () => {
+      const application = await publishing.service.application({ Procfile: 'web: busybox httpd -f -p "$PORT" -h .\n' });
+      await distribution?.kill();
+      const { id } = await application.ask();
+      await eventually(
+        'the publishing',
+        async () => (await application.log(id)).some((line) => line.includes('Publishing the release')),
+        60_000,
+      );
+      await sleep(3_000);
+      const { registryDir, registryPort } = publishing.service.platform.config;
+      await distribution?.start({ port: registryPort, certificate: path.join(registryDir, 'token.crt') });
+      const ended = await application.ended(id, PATIENCE_MS);
+      expect([ended.status, ended.status_reason]).toEqual(['active', null]);
+      await publishing.imageOf(application, ended);
+    },
+    240_000,
+  );
 });

@@ -21,7 +21,14 @@ export interface Marks {
 
 /** What differs for an ordinary user: users of tenants, sandboxes, mounts, networks, low ports, and a whole start. */
 export const USER_ROOMS = [
-  ...['drivers/runtime', 'drivers/network', 'drivers/volume', 'drivers/database', 'drivers/hosted_server'],
+  ...[
+    'drivers/release_image',
+    'drivers/runtime',
+    'drivers/network',
+    'drivers/volume',
+    'drivers/database',
+    'drivers/hosted_server',
+  ],
   ...['drivers/endpoint', 'drivers/builder', 'drivers/toolchain', 'server/platform/embedded/', 'server/main.ts'],
   ...[
     'tools/scripts/start.mjs',
