@@ -23,7 +23,14 @@ const ASSETS = [
 ];
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  process.exitCode = process.argv.includes('--force') ? rebuild() : buildIfStale();
+  process.exitCode = (process.argv.includes('--force') ? rebuild() : buildIfStale()) || buildCommandLine();
+}
+
+/** The command line is a package of its own (docs/decisions/0190): built where its packages are installed. */
+function buildCommandLine() {
+  const folder = path.join(ROOT, 'clients/cli');
+  if (!fs.existsSync(path.join(folder, 'node_modules/esbuild'))) return 0;
+  return spawnSync(process.execPath, [path.join(folder, 'build.mjs'), '--if-stale'], { stdio: 'inherit' }).status ?? 1;
 }
 
 /** Builds where needed. Answers with an exit code; the compiler has said what is wrong. */

@@ -38,7 +38,8 @@ export function fileNeeds(...programs: string[]): void {
 
 type Skipping = ((name: string, ...rest: never[]) => void) & { each: (...table: never[]) => Skipping };
 
-function named(skip: unknown, reason: string): unknown {
+/** `test.skip` that says why in the name of each test. */
+export function named(skip: unknown, reason: string): unknown {
   const call = skip as Skipping;
   const each = (...table: never[]) => named(call.each(...table), reason);
   return Object.assign((name: string, ...rest: never[]) => call(`${name}${reason}`, ...rest), { each, skip: call });

@@ -1,0 +1,55 @@
+// `svc --help`: the commands by what people do with them.
+
+const GROUPS: Record<string, Record<string, string>> = {
+  Begin: {
+    login: 'Log in to a server',
+    logout: 'Log out, and end what the server allowed this computer',
+    whoami: 'Show who you are, and what your token may do',
+    link: 'Say which application this folder belongs to',
+    doctor: 'Check the connection, the login and this computer',
+  },
+  Deploy: {
+    up: 'Deploy this folder',
+    deploy: 'Deploy a commit, a branch or an image',
+    rollback: 'Return to an earlier deployment',
+    previews: 'Previews of branches and pull requests',
+  },
+  Run: {
+    status: 'Show the application and its deployments',
+    open: 'Open the application in a browser',
+    logs: 'Show or follow the log',
+    ps: 'List instances',
+    scale: 'Set the number of instances: svc scale web=3',
+    restart: 'Restart the application or one process type',
+    env: 'Environment variables',
+    domains: 'Custom domains',
+  },
+  Data: {
+    db: 'Databases',
+    buckets: 'Buckets of object storage',
+    keys: 'Access keys of buckets',
+  },
+  More: {
+    api: 'Call any operation of the API',
+    completion: 'Completion for bash, zsh or fish',
+  },
+};
+
+export function rootHelp(): string {
+  const width = Math.max(...Object.values(GROUPS).flatMap((group) => Object.keys(group).map((name) => name.length)));
+  const groups = Object.entries(GROUPS).map(([title, group]) =>
+    [title, ...Object.entries(group).map(([name, brief]) => `  ${name.padEnd(width)}  ${brief}`)].join('\n'),
+  );
+  return [
+    'svc deploys and runs applications on a platform.',
+    'Usage: svc <command> [flags]',
+    ...groups,
+    [
+      'Help of a command: svc <command> --help',
+      'Flags of all commands: --url, --token, --project, --app, --json, --field',
+      'Variables: SVC_URL, SVC_TOKEN, SVC_PROJECT, SVC_APP, NO_COLOR, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS',
+      'Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not allowed, 4 not found, 5 time-out, 75 try again',
+      'Those who operate a server use another command, on its host: platform --help',
+    ].join('\n'),
+  ].join('\n\n');
+}
