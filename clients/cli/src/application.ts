@@ -1,15 +1,31 @@
 // All commands.
 import { buildApplication, buildRouteMap, text_en, type Application } from '@stricli/core';
 import type { Shell } from './command';
+import { open, ps, restart, scale, status } from './commands/application';
+import { completion } from './commands/completion';
+import { db } from './commands/databases';
+import { deploy, rollback } from './commands/deploy';
+import { doctor } from './commands/doctor';
+import { domains } from './commands/domains';
+import { env } from './commands/env';
+import { init, link } from './commands/link';
 import { login, logout, whoami } from './commands/login';
+import { logs } from './commands/logs';
+import { previews } from './commands/previews';
+import { buckets, keys } from './commands/storage';
+import { up } from './commands/up';
 import { apiRoutes } from './operations/api';
+
+const ROUTES = {
+  ...{ login, logout, whoami, link, init, doctor },
+  ...{ up, deploy, rollback, previews },
+  ...{ status, open, logs, ps, scale, restart, env, domains },
+  ...{ db, buckets, keys, completion },
+};
 
 /** @param wantsApi whether the commands of `api` are needed, which take milliseconds to make */
 export function buildSvc(wantsApi: boolean): Application<Shell> {
-  const routes = {
-    ...{ login, logout, whoami },
-    ...(wantsApi && { api: apiRoutes() }),
-  };
+  const routes = { ...ROUTES, ...(wantsApi && { api: apiRoutes() }) };
   const root = buildRouteMap<string, Shell>({ routes, docs: { brief: 'Deploys and runs applications on a platform' } });
   return buildApplication(root, {
     name: 'svc',

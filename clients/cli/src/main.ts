@@ -1,6 +1,7 @@
 // The entry: what needs no command is answered before any is made.
 import { run } from '@stricli/core';
 import { buildSvc } from './application';
+import { printCompletions } from './commands/completion';
 import { EXIT } from './failure';
 import { exitCodeOfCommand } from './outcome';
 import { printOperations } from './operations/api';
@@ -20,6 +21,7 @@ async function main(given: string[]): Promise<void> {
   const [first, second] = given;
   if (first === '--version' || first === '-v') return print(SVC_VERSION);
   if (first === undefined || ['--help', '-h', 'help'].includes(first)) return print(rootHelp());
+  if (first === '__complete') return printCompletions(buildSvc(true), given.slice(1));
   if (first === 'api') {
     if (second === undefined || second === '--help' || second === '-h') return print(API_HELP);
     if (second === '--list') return printOperations({ json: given.includes('--json') });

@@ -5,6 +5,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     login: 'Log in to a server',
     logout: 'Log out, and end what the server allowed this computer',
     whoami: 'Show who you are, and what your token may do',
+    init: 'Create an application for this folder, and link it',
     link: 'Say which application this folder belongs to',
     doctor: 'Check the connection, the login and this computer',
   },

@@ -1,0 +1,187 @@
+// db: ls, create, url, psql, backup, backups, restore.
+import { buildRouteMap } from '@stricli/core';
+import { duration, integer, sessionCommand, text, toggle, tuple, word, type Shell } from '../command';
+import { EXIT, Failure, usageFailure } from '../failure';
+import { notice } from '../output/notice';
+import { formatAge, formatBytes, printOne, printRows, writeLine, type Row } from '../output/print';
+import { confirmByName } from '../output/terminal';
+import { namesOf, type Session } from '../session';
+import { waitWhile } from '../settle';
+import { findEndpoint, runPsql, type Credentials } from './psql';
+
+type WaitFlags = { readonly wait?: boolean | undefined; readonly timeout?: number | undefined };
+const WAIT = { wait: toggle('Wait until it is done'), timeout: duration('With --wait: no longer than this') };
+const ENDPOINT = { endpoint: text('Endpoint (default: the public one, else the first)', 'name') };
+const NAME = tuple(word('database', 'Name or id of the database'));
+const WORKING = ['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting', 'stopping'];
+const COLUMNS = {
+  NAME: 'name',
+  ENGINE: (row: Row) => `${row.engine} ${row.engine_version}`,
+  SIZE: 'database_package',
+  STORAGE: (row: Row) => `${row.storage_gb} GB`,
+  STATUS: 'status',
+  REGION: 'region',
+};
+
+async function findDatabase(session: Session, given: string): Promise<Row> {
+  const rows = await session.list<Row & { id: string; name: string }>('/v2/databases');
+  const found = rows.find(({ id, name }) => id === given || name === given);
+  if (found) return found;
+  throw new Failure(`There is no database "${given}" in this project.`, EXIT.notFound, [namesOf(rows)]);
+}
+
+const ls = sessionCommand({
+  brief: 'List databases',
+  target: 'project',
+  run: async (session, flags) => printRows(await session.list('/v2/databases'), COLUMNS, flags),
+});
+
+type CreateFlags = WaitFlags & {
+  readonly engine?: string | undefined;
+  readonly engineVersion?: string | undefined;
+  readonly size?: string | undefined;
+  readonly storage?: number | undefined;
+  readonly attach?: boolean | undefined;
+};
+
+const create = sessionCommand<CreateFlags, [string]>({
+  brief: 'Create a database',
+  text: 'With --attach, the application gets its address in DATABASE_URL (or REDIS_URL) with its next deployment.',
+  flags: {
+    engine: text('Engine: postgresql, mariadb, redis … (default: postgresql)', 'engine'),
+    engineVersion: text('Version of the engine', 'version'),
+    size: text('Size: see svc api listDatabasePackages', 'package'),
+    storage: integer('Storage in GB', 1),
+    attach: toggle('Attach it to the application'),
+    ...WAIT,
+  },
+  args: tuple(word('name', 'Name of the database')),
+  async run(session, flags, name) {
+    // An application that there is not is said before a database is made.
+    const application_id = flags.attach ? await session.application() : undefined;
+    const body = {
+      ...{ name, engine: flags.engine ?? 'postgresql' },
+      ...(flags.engineVersion && { engine_version: flags.engineVersion }),
+      ...(flags.size && { database_package: flags.size }),
+      ...(flags.storage && { storage_gb: flags.storage }),
+    };
+    const made = await session.request('POST', '/v2/databases', { body });
+    const path = `/v2/databases/${made.id}`;
+    const row = flags.wait || application_id ? await waitSettled(session, path, flags) : made;
+    if (application_id) {
+      await session.request('POST', `${path}/attachments`, { body: { application_id } });
+      notice('Attached. The application gets its variables with the next deployment or restart.');
+    }
+    printOne(row, flags, { name: 'name', engine: 'engine', version: 'engine_version', status: 'status' });
+  },
+});
+
+/** @throws Failure where the work failed */
+async function waitSettled(session: Session, path: string, flags: WaitFlags): Promise<Row> {
+  const row = await waitWhile(session, path, WORKING, flags);
+  if (row.status === 'failed') throw new Failure(String(row.status_reason ?? 'The database failed.'));
+  if (row.status_reason) notice(String(row.status_reason));
+  return row;
+}
+
+const url = sessionCommand<{ readonly endpoint?: string | undefined }, [string]>({
+  brief: 'Print the address of a database, with its password',
+  target: 'project',
+  output: false,
+  flags: ENDPOINT,
+  args: NAME,
+  async run(session, flags, given) {
+    writeLine(findEndpoint(await readCredentials(session, given), flags.endpoint).connection_string);
+  },
+});
+
+async function readCredentials(session: Session, given: string): Promise<Credentials & { engine: string }> {
+  const { id, engine } = await findDatabase(session, given);
+  const found = await session.request<Credentials>('GET', `/v2/databases/${id}/credentials`);
+  return { ...found, engine: String(engine) };
+}
+
+const psql = sessionCommand<{ readonly endpoint?: string | undefined }, string[]>({
+  brief: 'Open psql on a PostgreSQL database: svc db psql NAME -- -c "select 1"',
+  text: 'The password reaches psql by its environment, and the certificate of the server is checked.',
+  target: 'project',
+  output: false,
+  flags: ENDPOINT,
+  args: {
+    kind: 'array',
+    minimum: 1,
+    parameter: { parse: String, placeholder: 'database', brief: 'Database, and after -- arguments of psql' },
+  },
+  async run(session, flags, given = '', ...args) {
+    const credentials = await readCredentials(session, given);
+    if (credentials.engine !== 'postgresql')
+      throw usageFailure(`${given} runs ${credentials.engine}, not PostgreSQL.`, `Its address: svc db url ${given}`);
+    await runPsql(session.server, credentials, findEndpoint(credentials, flags.endpoint), args);
+  },
+});
+
+const BACKUP_COLUMNS = {
+  BACKUP: 'id',
+  TYPE: 'type',
+  STATUS: 'status',
+  SIZE: (row: Row) => formatBytes(row.size_bytes),
+  CREATED: (row: Row) => formatAge(row.created_at),
+  NOTE: 'note',
+};
+
+const backups = sessionCommand<NonNullable<unknown>, [string]>({
+  brief: 'List the backups of a database',
+  target: 'project',
+  args: NAME,
+  async run(session, flags, given) {
+    const { id } = await findDatabase(session, given);
+    printRows(await session.list(`/v2/databases/${id}/backups`), BACKUP_COLUMNS, flags);
+  },
+});
+
+const backup = sessionCommand<WaitFlags & { readonly note?: string | undefined }, [string]>({
+  brief: 'Take a backup of a database',
+  target: 'project',
+  flags: { note: text('Note on why'), ...WAIT },
+  args: NAME,
+  async run(session, flags, given) {
+    const path = `/v2/databases/${(await findDatabase(session, given)).id}/backups`;
+    let row = await session.request('POST', path, { body: flags.note ? { note: flags.note } : {} });
+    if (flags.wait) row = await waitWhile(session, `${path}/${row.id}`, ['pending', 'running'], flags);
+    printOne(row, flags, { backup: 'id', status: 'status', size: (one) => formatBytes(one.size_bytes) });
+    if (row.status === 'failed') throw new Failure(String(row.status_reason ?? 'The backup failed.'));
+  },
+});
+
+const restore = sessionCommand<
+  WaitFlags & { readonly backup?: string | undefined; readonly at?: string | undefined },
+  [string]
+>({
+  brief: 'Restore a database in place, from a backup or to a point in time',
+  target: 'project',
+  asks: true,
+  flags: {
+    backup: text('Id of the backup', 'id'),
+    at: text('Point in time, such as 2026-05-01T10:00:00Z', 'time'),
+    ...WAIT,
+  },
+  args: NAME,
+  async run(session, flags, given) {
+    if ((flags.backup === undefined) === (flags.at === undefined)) throw usageFailure('Pass --backup or --at.');
+    if (flags.at !== undefined && Number.isNaN(Date.parse(flags.at))) throw usageFailure('--at must be a time.');
+    const { id, name } = await findDatabase(session, given);
+    await confirmByName(`What ${name} contains now will be replaced.`, String(name), flags);
+    const body = flags.backup
+      ? { backup_id: flags.backup }
+      : { point_in_time: new Date(flags.at as string).toISOString() };
+    const path = `/v2/databases/${id}`;
+    const row = await session.request('POST', `${path}/restore`, { body });
+    printOne(flags.wait ? await waitSettled(session, path, flags) : row, flags, { name: 'name', status: 'status' });
+  },
+});
+
+export const db = buildRouteMap<string, Shell>({
+  routes: { ls, create, url, psql, backup, backups, restore },
+  aliases: { list: 'ls' },
+  docs: { brief: 'Databases' },
+});

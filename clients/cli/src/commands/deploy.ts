@@ -1,0 +1,98 @@
+// deploy and rollback.
+import { duration, maybe, sessionCommand, text, toggle, tuple } from '../command';
+import { EXIT, Failure } from '../failure';
+import { notice } from '../output/notice';
+import { printOne, type Row } from '../output/print';
+import type { Session } from '../session';
+import { followDeployment } from '../settle';
+import { printDeployed } from './up';
+
+type WaitFlags = { readonly wait?: boolean | undefined; readonly timeout?: number | undefined };
+type DeployFlags = WaitFlags & {
+  readonly commit?: string | undefined;
+  readonly branch?: string | undefined;
+  readonly image?: string | undefined;
+  readonly clearCache?: boolean | undefined;
+};
+
+const WAIT = {
+  wait: toggle('Follow the deployment to its end'),
+  timeout: duration('With --wait: no longer than this'),
+};
+
+export const deploy = sessionCommand<DeployFlags>({
+  brief: 'Deploy a commit, a branch or an image',
+  text: 'Without flags, deploys what the source of the application says. `svc up` deploys this folder.',
+  flags: {
+    commit: text('Commit to deploy', 'sha'),
+    branch: text('Branch to deploy', 'branch'),
+    image: text('Image to run', 'image'),
+    clearCache: toggle('Build without the cache'),
+    ...WAIT,
+  },
+  async run(session, flags) {
+    const application = await session.application();
+    const body = {
+      ...(flags.commit && { commit_sha: flags.commit }),
+      ...(flags.branch && { branch: flags.branch }),
+      ...(flags.image && { image: flags.image }),
+      ...(flags.clearCache && { clear_cache: true }),
+    };
+    await finish(
+      session,
+      application,
+      await session.request('POST', `/v2/applications/${application}/deployments`, { body }),
+      flags,
+    );
+  },
+});
+
+export const rollback = sessionCommand<WaitFlags, [string?]>({
+  brief: 'Return to an earlier deployment',
+  text: 'Without a number, returns to the last deployment before the active one.',
+  flags: WAIT,
+  args: tuple(maybe('deployment', 'Number or id of the deployment')),
+  async run(session, flags, given) {
+    const application = await session.application();
+    const deployment_id = await findTarget(session, application, given);
+    const path = `/v2/applications/${application}/rollback`;
+    await finish(session, application, await session.request('POST', path, { body: { deployment_id } }), flags);
+  },
+});
+
+async function findTarget(session: Session, application: string, given: string | undefined): Promise<string> {
+  if (given !== undefined) return findDeployment(session, application, given);
+  const { current_deployment_id } = await session.request('GET', `/v2/applications/${application}`);
+  const all = await session.list(`/v2/applications/${application}/deployments`, { sort: '-number' });
+  const active = all.find(({ id }) => id === current_deployment_id);
+  // A rollback that went back is not what one goes back to.
+  const before = Number(active?.number ?? Infinity);
+  const found = all.find(
+    ({ id, number, rollback_possible }) =>
+      rollback_possible && Number(number) < before && id !== active?.source_deployment_id,
+  );
+  if (!found) throw new Failure('There is no earlier deployment to return to.', EXIT.notFound);
+  return String(found.id);
+}
+
+/** The id of a deployment that is named by its number or id. */
+export async function findDeployment(session: Session, application: string, given: string): Promise<string> {
+  if (given.startsWith('dep_')) return given;
+  const all = await session.list(`/v2/applications/${application}/deployments`);
+  const found = all.find(({ number }) => String(number) === given.replace(/^#/, ''));
+  if (found) return String(found.id);
+  throw new Failure(`There is no deployment ${given}.`, EXIT.notFound, ['List them: svc status']);
+}
+
+async function finish(
+  session: Session,
+  application: string,
+  deployment: Row,
+  flags: WaitFlags & { json?: boolean | undefined; field?: string | undefined },
+): Promise<void> {
+  if (!flags.wait) return printOne(deployment, flags, { id: 'id', number: 'number', status: 'status' });
+  notice(`Deployment ${deployment.number}`);
+  const log = flags.json ? 'hidden' : 'shown';
+  const ended = await followDeployment(session, application, deployment, { ...flags, log });
+  await printDeployed(session, application, ended, flags);
+}

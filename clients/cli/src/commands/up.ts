@@ -1,0 +1,140 @@
+// up: the files of a folder, deployed.
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { Transform } from 'node:stream';
+import { applicationUrl } from '../application_url';
+import { duration, maybe, sessionCommand, toggle, tuple } from '../command';
+import { EXIT, Failure, usageFailure } from '../failure';
+import { networkFailure } from '../http/retry';
+import { sendRequest } from '../http/send';
+import { notice } from '../output/notice';
+import { formatBytes, printOne, writeLine, type Row } from '../output/print';
+import { canAsk, confirm, startProgress } from '../output/terminal';
+import { problemOf, type Session } from '../session';
+import { followDeployment } from '../settle';
+import { packArchive, type Archive } from '../source/archive';
+import { findSourceFiles } from '../source/files';
+import { createApplication, linkFolder, nameOfFolder } from './link';
+
+type UpFlags = {
+  readonly create?: boolean | undefined;
+  readonly detach?: boolean | undefined;
+  readonly clearCache?: boolean | undefined;
+  readonly timeout?: number | undefined;
+};
+
+export const up = sessionCommand<UpFlags, [string?]>({
+  brief: 'Deploy this folder',
+  text:
+    'Packs the files, without what .gitignore, .dockerignore and .svcignore leave out, uploads them unless the server ' +
+    'has the same archive, and follows the deployment to its end. Files named .env are never sent: `svc env push` ' +
+    'sets their variables. The log goes to standard error, the address to standard output.',
+  asks: true,
+  flags: {
+    create: toggle('Create the application if the folder is not linked'),
+    detach: toggle('Do not wait for the deployment'),
+    clearCache: toggle('Build without the cache'),
+    timeout: duration('Wait no longer than this'),
+  },
+  args: tuple(maybe('folder', 'Folder (default: the linked one, or this one)')),
+  async run(session, flags, given) {
+    const folder = path.resolve(given ?? session.link?.folder ?? '.');
+    if (!fs.statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw usageFailure(`${folder} is no folder.`);
+    const application = await findOrCreate(session, flags, folder);
+    const upload = await uploadFolder(session, application, folder);
+    const deployment = await session.request('POST', `/v2/applications/${application}/deployments`, {
+      body: { source_upload_id: upload, ...(flags.clearCache && { clear_cache: true }) },
+    });
+    if (flags.detach) return printOne(deployment, flags, { id: 'id', number: 'number', status: 'status' });
+    notice(`Deployment ${deployment.number}`);
+    const ended = await followDeployment(session, application, deployment, { ...flags, log: 'shown' });
+    await printDeployed(session, application, ended, flags);
+  },
+});
+
+/** What a finished deployment leaves on standard output: the address, or the deployment where it is asked for. */
+export async function printDeployed(
+  session: Session,
+  application: string,
+  ended: Row,
+  flags: { json?: boolean | undefined; field?: string | undefined },
+): Promise<void> {
+  if (ended.status_reason) notice(String(ended.status_reason));
+  if (flags.json || flags.field !== undefined) return printOne(ended, flags);
+  const { default_hostname } = await session.request('GET', `/v2/applications/${application}`);
+  notice(`Deployment ${ended.number} is ${ended.status}.`);
+  writeLine(applicationUrl(session, default_hostname));
+}
+
+async function findOrCreate(
+  session: Session,
+  flags: UpFlags & { app?: string | undefined; yes?: boolean | undefined },
+  folder: string,
+): Promise<string> {
+  if (session.link || flags.app || process.env.SVC_APP) return session.application();
+  const name = nameOfFolder(folder);
+  if (!flags.create) {
+    if (!canAsk())
+      throw usageFailure('This folder is not linked to an application.', 'Pass --app, --create, or run `svc link`.');
+    await confirm(`This folder is not linked. Create the application ${name}?`, flags);
+  }
+  const application = await createApplication(session, name);
+  linkFolder(session, application, folder);
+  return String(application.id);
+}
+
+/** @returns the id of the upload: one that the server has already, where the archive is the same */
+async function uploadFolder(session: Session, application: string, folder: string): Promise<string> {
+  const { files, leftOut } = findSourceFiles(folder);
+  if (!files.length) throw new Failure(`There is nothing to deploy in ${folder}.`, EXIT.usage);
+  if (leftOut.length) notice(`Not sent: ${leftOut.join(', ')}. Their variables are set with \`svc env push\`.`);
+  const archive = await packArchive(files);
+  try {
+    const uploads = `/v2/applications/${application}/source_uploads`;
+    const same = (await session.list(uploads, { status: 'ready' })).find(({ sha256 }) => sha256 === archive.sha256);
+    if (same) {
+      notice(`Nothing has changed in ${files.length} files: the server has them.`);
+      return String(same.id);
+    }
+    const upload = await session.request('POST', uploads, {
+      body: { sha256: archive.sha256, size_bytes: archive.bytes },
+    });
+    notice(`Sending ${files.length} files, ${formatBytes(archive.bytes)}.`);
+    await sendArchive(session, archive, String(upload.upload_url));
+    return String(upload.id);
+  } finally {
+    archive.remove();
+  }
+}
+
+const ATTEMPTS_MAX = 3;
+
+/** A transfer that breaks off is begun again. The address is a secret, so no message has it. */
+async function sendArchive(session: Session, archive: Archive, address: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const progress = startProgress('Sending');
+    let sent = 0;
+    const body = (): NodeJS.ReadableStream & Transform =>
+      fs.createReadStream(archive.file).pipe(
+        new Transform({
+          transform(part: Buffer, _, done) {
+            sent += part.length;
+            progress.update(`Sending ${formatBytes(sent)} of ${formatBytes(archive.bytes)}`);
+            done(null, part);
+          },
+        }),
+      );
+    try {
+      const headers = { 'Content-Type': 'application/gzip', 'Content-Length': String(archive.bytes) };
+      const answer = await sendRequest({ method: 'PUT', url: new URL(address), headers, body });
+      if (answer.status === 200) return;
+      throw problemOf(session, answer);
+    } catch (error) {
+      const isBroken = (error as NodeJS.ErrnoException).code !== undefined;
+      if (!isBroken || attempt >= ATTEMPTS_MAX) throw networkFailure(new URL(address), error);
+      notice('The transfer broke off. Sending again.');
+    } finally {
+      progress.stop();
+    }
+  }
+}
