@@ -3,8 +3,8 @@
 import * as fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { newPerson, logIn, type Page, type Person } from '../identity/oauth/person';
-import { buildCli, fileNeedsCli, openHome, type Home, type Running } from '../support/cli/svc';
+import { logIn, newPerson, type Person } from '../identity/oauth/person';
+import { allow, buildCli, fileNeedsCli, logInWith, openHome, type Home, type Running } from '../support/cli/svc';
 import { startService, type TestService } from '../support/service';
 
 fileNeedsCli();
@@ -24,20 +24,14 @@ beforeEach(() => {
 afterEach(() => home.remove());
 
 const file = (): string => path.join(home.directory, '.config/svc/credentials.json');
-const allow = async (page: Page): Promise<Page> =>
-  person.submit(page.title === 'Log in' ? await logIn(person, page) : page, { action: 'allow' });
-
 async function allowDevice(running: Running): Promise<void> {
   const [, code = ''] = await running.until(/enter the code ([A-Z-]{9})/);
   const asked = await person.submit(await person.open(`${service.url}/oauth/device`), { user_code: code });
-  await allow(await person.submit(asked, { confirm: 'yes' }));
+  await allow(person, await person.submit(asked, { confirm: 'yes' }));
 }
 
 async function logInHere(): Promise<void> {
-  const running = home.start(['login', '--browser', '--url', service.url], { env: { BROWSER: '/bin/true' } });
-  const [url] = await running.until(/http\S+\/oauth\/authorize\?\S+/);
-  await get((await allow(await person.open(url))).url);
-  expect(await running.ended).toMatchObject({ code: 0, stdout: '' });
+  expect(await logInWith(home, service, person)).toMatchObject({ code: 0, stdout: '' });
 }
 
 const expire = (): void => {
@@ -75,7 +69,7 @@ test('a browser logs in over the loopback interface', async () => {
   expect(searchParams.get('code_challenge_method')).toBe('S256');
   const redirect = searchParams.get('redirect_uri') as string;
   expect((await fetch(`${redirect}?code=stolen&state=other`)).status).toBe(404);
-  const answered = await allow(await person.open(url));
+  const answered = await allow(person, await person.open(url));
   expect(answered.url).toContain(redirect);
   const { status, text } = await get(answered.url);
   expect([status, text]).toEqual([200, 'You are logged in. You can close this page and return to the terminal.\n']);

@@ -3,6 +3,7 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { logIn, type Page, type Person } from '../../identity/oauth/person';
 import { ROOT } from '../runner/repository';
 import { named } from '../runner/programs';
 import type { TestService } from '../service';
@@ -86,6 +87,19 @@ export function openHome(service?: Pick<TestService, 'url' | 'key' | 'project'>)
     remove: () => fs.rmSync(directory, { recursive: true, force: true }),
   };
   return home;
+}
+
+/** Logs in with a browser that the person sits at. */
+export async function logInWith(home: Home, service: Pick<TestService, 'url'>, person: Person): Promise<Ran> {
+  const running = home.start(['login', '--browser', '--url', service.url], { env: { BROWSER: '/bin/true' } });
+  const [url] = await running.until(/http\S+\/oauth\/authorize\?\S+/);
+  await fetch((await allow(person, await person.open(url))).url, { headers: { Connection: 'close' } });
+  return running.ended;
+}
+
+/** The person agrees, after they have logged in where that is asked for. */
+export async function allow(person: Person, page: Page): Promise<Page> {
+  return person.submit(page.title === 'Log in' ? await logIn(person, page) : page, { action: 'allow' });
 }
 
 /** What a process prints, as it comes. */

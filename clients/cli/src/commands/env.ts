@@ -39,8 +39,8 @@ const ls = sessionCommand<{ readonly values?: boolean | undefined }>({
 const set = sessionCommand<{ readonly at?: Availability | undefined }, string[]>({
   brief: 'Set variables, all of them or none',
   text:
-    'NAME=value, NAME=@file, or NAME alone, whose value is asked for without showing it, or read from standard input. ' +
-    'A command line can be seen in the list of processes; a file and a question keep values out of it.',
+    'NAME=value, NAME=@file, or NAME alone, whose value is asked for unseen, or read from standard input. ' +
+    'Others can see a command line in the list of processes; a file and a question keep values out.',
   output: false,
   flags: { at: AT },
   args: words('NAME=value', 'Variables', 1),

@@ -26,7 +26,7 @@ type UpFlags = {
 export const up = sessionCommand<UpFlags, [string?]>({
   brief: 'Deploy this folder',
   text:
-    'Packs the files, without what .gitignore, .dockerignore and .svcignore leave out, uploads them unless the server ' +
+    'Packs the files, without what .gitignore, .dockerignore and .svcignore leave out, sends them unless the server ' +
     'has the same archive, and follows the deployment to its end. Files named .env are never sent: `svc env push` ' +
     'sets their variables. The log goes to standard error, the address to standard output.',
   asks: true,

@@ -49,7 +49,8 @@ export async function openResponse(request: HttpRequest): Promise<http.IncomingM
   if (!proxy) return exchange(request, (url.protocol === 'https:' ? https : http).request(url, options));
   if (url.protocol === 'http:') return exchange(request, throughProxy(proxy, url, options));
   const socket = await openTunnel(proxy, url);
-  return exchange(request, https.request(url, { ...options, agent: false, createConnection: () => socket }));
+  // An agent, even `false`, would make a connection of its own.
+  return exchange(request, https.request(url, { ...options, agent: undefined, createConnection: () => socket }));
 }
 
 function throughProxy(proxy: URL, url: URL, options: https.RequestOptions): http.ClientRequest {
