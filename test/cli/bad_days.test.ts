@@ -45,6 +45,8 @@ interface Seen {
   headers: http.IncomingHttpHeaders;
 }
 
+type Scripted = [status: number, headers: Record<string, string>, body: object];
+
 /** A server that answers with these, one after the other, and then with the last one. */
 async function scripted(
   ...answers: [number, Record<string, string>, object][]
@@ -55,14 +57,14 @@ async function scripted(
       const isCatalog = request.url?.startsWith('/v2/errors');
       if (!isCatalog) seen.push({ url: request.url ?? '', method: request.method ?? '', headers: request.headers });
       const last = answers[Math.min(seen.length, answers.length) - 1] ?? answers[0];
-      const [status, headers, body] = isCatalog ? [404, {}, {}] : (last as [number, Record<string, string>, object]);
+      const [status, headers, body] = isCatalog ? [404, {}, {}] : (last as Scripted);
       response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body));
     }),
   );
   return { url: `http://127.0.0.1:${port}`, seen };
 }
 
-const limited = (seconds: number): [number, Record<string, string>, object] => [
+const limited = (seconds: number): Scripted => [
   429,
   { 'Retry-After': String(seconds) },
   { code: 'rate_limited', title: 'Too many requests', detail: 'Too many requests.' },
@@ -77,7 +79,7 @@ test('without a network the command says so and ends with 75', async () => {
   expect(await home.svc(['whoami'], { env: { SVC_URL: 'ftp://x' } })).toMatchObject({ code: 2 });
 });
 
-test('a limited request is repeated with the same key when the server says, and given up when that is too long', async () => {
+test('a limited request is repeated with the same key, and given up where the server says to wait for long', async () => {
   const made = { id: 'vol_1', name: 'uploads' };
   const patient = await scripted(limited(1), [503, { 'Retry-After': '0' }, {}], [201, {}, made]);
   const create = ['api', 'createVolume', '-f', 'name=uploads', '-f', 'size_gb=1'];

@@ -89,11 +89,43 @@ export function command<const Flags extends BaseFlags = NonNullable<unknown>, co
   };
   const aliases = { ...(target === 'app' && { a: 'app' }), ...(asks && { y: 'yes' }), ...spec.aliases };
   return buildCommand({
-    docs: { brief: spec.brief, ...(spec.text && { fullDescription: `${spec.brief}\n\n${spec.text}` }) },
+    docs: {
+      brief: spec.brief,
+      ...(spec.text && { fullDescription: `${spec.brief}\n\n${wrapText(spec.text)}` }),
+      customUsage: [usageOf(spec.args as Arguments | undefined)],
+    },
     parameters: { flags, aliases, ...(spec.args && { positional: spec.args }) },
     func: ((given: Flags & CommonFlags, ...args: Args) =>
       runReported(() => spec.run(given, ...args), given.json === true)) as never,
   } as never) as Command<Shell>;
+}
+
+interface Argument {
+  placeholder?: string;
+  optional?: boolean;
+}
+type Arguments = { kind: 'tuple'; parameters: Argument[] } | { kind: 'array'; parameter: Argument; minimum?: number };
+
+function usageOf(args: Arguments | undefined): string {
+  const nameOf = ({ placeholder, optional }: Argument): string => (optional ? `[${placeholder}]` : `<${placeholder}>`);
+  if (!args) return '[flags]';
+  if (args.kind === 'tuple') return [...args.parameters.map(nameOf), '[flags]'].join(' ');
+  return `${nameOf({ ...args.parameter, optional: !args.minimum })}... [flags]`;
+}
+
+const HELP_COLUMNS = 79;
+
+/** Paragraphs as lines; those that are indented stay as they are. */
+function wrapText(text: string): string {
+  return text.replace(/^\S.*$/gm, (paragraph) => {
+    const lines = [''];
+    for (const one of paragraph.split(' ')) {
+      const longer = `${lines.at(-1)} ${one}`.trimStart();
+      if (longer.length <= HELP_COLUMNS) lines[lines.length - 1] = longer;
+      else lines.push(one);
+    }
+    return lines.join('\n');
+  });
 }
 
 /** A command that needs a server. */

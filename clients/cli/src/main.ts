@@ -1,5 +1,5 @@
 // The entry: what needs no command is answered before any is made.
-import { run } from '@stricli/core';
+import { generateHelpTextForAllCommands, run } from '@stricli/core';
 import { buildSvc } from './application';
 import { printCompletions } from './commands/completion';
 import { EXIT } from './failure';
@@ -21,6 +21,7 @@ async function main(given: string[]): Promise<void> {
   const [first, second] = given;
   if (first === '--version' || first === '-v') return print(SVC_VERSION);
   if (first === undefined || ['--help', '-h', 'help'].includes(first)) return print(rootHelp());
+  if (first === '__help') return print(allHelp());
   if (first === '__complete') return printCompletions(buildSvc(true), given.slice(1));
   if (first === 'api') {
     if (second === undefined || second === '--help' || second === '-h') return print(API_HELP);
@@ -37,6 +38,13 @@ async function main(given: string[]): Promise<void> {
 /** Fields have underscores in the API, flags have hyphens: both are taken. */
 function toKebab(word: string): string {
   return word.replace(/^--[a-z_]+/, (flag) => `--${flag.slice(2).replaceAll('_', '-')}`);
+}
+
+/** HELP.md: the help of each command but those of `api`. */
+function allHelp(): string {
+  const fence = (text: string): string => `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
+  const texts = generateHelpTextForAllCommands(buildSvc(false)).map(([route, text]) => `## ${route}\n\n${fence(text)}`);
+  return ['# Help of svc', fence(rootHelp()), '## svc api', fence(API_HELP), ...texts].join('\n\n');
 }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -102,8 +102,28 @@ export async function allow(person: Person, page: Page): Promise<Page> {
   return person.submit(page.title === 'Log in' ? await logIn(person, page) : page, { action: 'allow' });
 }
 
+/** Standard input stays open, for somebody who types. */
+export const OPEN = Symbol('open');
+
+/** Runs a command on a terminal of so many columns (`script` of util-linux). */
+export function onTerminal(home: Home, args: string[], { columns = 80, env = {}, cwd }: TerminalOptions = {}): Running {
+  const words = [process.execPath, BINARY, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
+  const command = `stty cols ${columns} rows 24; exec ${words.join(' ')}`;
+  const child = spawn('script', ['-qefc', command, '/dev/null'], {
+    cwd: cwd ?? home.folder,
+    env: { ...home.env, TERM: 'xterm', SHELL: '/bin/sh', ...env },
+  });
+  return follow(child, OPEN);
+}
+
+interface TerminalOptions {
+  columns?: number;
+  env?: Record<string, string>;
+  cwd?: string;
+}
+
 /** What a process prints, as it comes. */
-export function follow(child: ChildProcess, input?: string): Running {
+export function follow(child: ChildProcess, input: string | typeof OPEN = ''): Running {
   const text = { stdout: '', stderr: '' };
   let wake = (): void => {};
   for (const name of ['stdout', 'stderr'] as const)
@@ -112,7 +132,7 @@ export function follow(child: ChildProcess, input?: string): Running {
       wake();
     });
   child.stdin?.on('error', () => {});
-  child.stdin?.end(input ?? '');
+  if (input !== OPEN) child.stdin?.end(input);
   const timer = setTimeout(() => child.kill('SIGKILL'), RUN_MS);
   let isOver = false;
   const ended = new Promise<Ran>((resolve) =>

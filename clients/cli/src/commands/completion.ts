@@ -2,6 +2,7 @@
 import { proposeCompletions, type Application } from '@stricli/core';
 import { command, tuple, word, type Shell } from '../command';
 import { usageFailure } from '../failure';
+import { allOperations } from '../operations/table';
 import { writeLine } from '../output/print';
 
 const SCRIPTS: Record<string, string> = {
@@ -42,6 +43,11 @@ export const completion = command<NonNullable<unknown>, [string]>({
 
 /** Prints what may stand in the place of the last word. */
 export async function printCompletions(application: Application<Shell>, words: readonly string[]): Promise<void> {
+  const [first, second = ''] = words;
+  if (first === 'api' && words.length === 2)
+    return allOperations()
+      .filter(({ id }) => id.startsWith(second))
+      .forEach(({ id }) => writeLine(id));
   const context = { process: { stdout: process.stdout, stderr: process.stderr } };
   const found = await proposeCompletions(application, words, context);
   for (const { completion: proposed } of found) writeLine(proposed);

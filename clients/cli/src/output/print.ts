@@ -40,7 +40,7 @@ export function printOne(row: Row, flags: OutputFlags, shown?: Columns): void {
     return formatCell(typeof column === 'string' ? valueAt(row, column) : column(row));
   });
   if (!isTerminal()) return names.forEach((name, index) => writeLine(`${name}\t${(values[index] as string).trim()}`));
-  writeLine(formatBlock(names, values));
+  writeLine(formatBlock(names, values, columns()));
 }
 
 export function printJson(value: unknown): void {

@@ -11,7 +11,7 @@ const NARROWEST = 6;
 export function formatTable(heads: readonly string[], rows: readonly (readonly string[])[], width: number): string {
   const cells = rows.map((row) => row.map((cell) => clean(cell).replace(/\s*\n\s*/g, ' ')));
   const widths = fitWidths(heads, cells, width);
-  if (!widths) return cells.map((row) => formatBlock(heads, row)).join('\n\n');
+  if (!widths) return cells.map((row) => formatBlock(heads, row, width)).join('\n\n');
   const line = (row: readonly string[]): string =>
     row
       .map((cell, index) => pad(cut(cell, widths[index] as number), widths[index] as number))
@@ -20,11 +20,16 @@ export function formatTable(heads: readonly string[], rows: readonly (readonly s
   return [colour(line(heads), 'bold'), ...cells.map(line)].join('\n');
 }
 
-/** Names and values, one pair a line. */
-export function formatBlock(names: readonly string[], values: readonly string[]): string {
-  const width = Math.max(...names.map((name) => name.length));
+/** Names and values, one pair a line. A value that does not fit beside its name stands below it. */
+export function formatBlock(names: readonly string[], values: readonly string[], width: number): string {
+  const nameWidth = Math.max(...names.map(length));
   return names
-    .map((name, index) => `${colour(pad(name, width), 'dim')}${' '.repeat(GAP)}${clean(values[index] ?? '')}`.trimEnd())
+    .map((name, index) => {
+      const value = clean(values[index] ?? '');
+      const isNarrow = nameWidth + GAP + length(value) > width;
+      const between = isNarrow ? `\n${' '.repeat(GAP)}` : ' '.repeat(nameWidth - length(name) + GAP);
+      return `${colour(name, 'dim')}${between}${value}`.trimEnd();
+    })
     .join('\n');
 }
 

@@ -40,7 +40,7 @@ export function clean(text: string): string {
 /** Asks for a line. @throws Failure where nobody can be asked */
 export function ask(question: string): Promise<string> {
   requireTerminal(question);
-  const lines = readline.createInterface({ input: process.stdin, output: process.stderr });
+  const lines = readline.createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   return new Promise((resolve, reject) => {
     lines.once('SIGINT', () => lines.close());
     lines.once('close', () => reject(new Failure('Nothing was done.', EXIT.interrupted)));
@@ -54,9 +54,10 @@ export function ask(question: string): Promise<string> {
 /** Asks for a line that is not shown. */
 export function askSecret(question: string): Promise<string> {
   requireTerminal(question);
-  process.stderr.write(question);
   const { stdin } = process;
+  // First, or what is typed at once is shown.
   stdin.setRawMode(true);
+  process.stderr.write(question);
   stdin.setEncoding('utf8');
   return new Promise((resolve, reject) => {
     let text = '';
