@@ -79,7 +79,7 @@ test('without a network the command says so and ends with 75', async () => {
   expect(await home.svc(['whoami'], { env: { SVC_URL: 'ftp://x' } })).toMatchObject({ code: 2 });
 });
 
-test('a limited request is repeated with the same key, and given up where the server says to wait for long', async () => {
+test('a limited request is repeated with the same key, and given up where the wait is too long', async () => {
   const made = { id: 'vol_1', name: 'uploads' };
   const patient = await scripted(limited(1), [503, { 'Retry-After': '0' }, {}], [201, {}, made]);
   const create = ['api', 'createVolume', '-f', 'name=uploads', '-f', 'size_gb=1'];

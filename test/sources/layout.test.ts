@@ -100,6 +100,22 @@ describe('imports', () => {
     expect(users.filter((file) => !allowed.includes(roomOf(file)))).toEqual([]);
   });
 
+  test('a client knows packages of its own alone', () => {
+    const wrong = inRoom('clients').flatMap((file) => {
+      const [, name = ''] = file.split('/');
+      const { devDependencies, dependencies } = JSON.parse(read(`clients/${name}/package.json`)) as {
+        devDependencies: Record<string, string>;
+        dependencies?: Record<string, string>;
+      };
+      const own = Object.keys({ ...dependencies, ...devDependencies });
+      return importsOf(file)
+        .map(({ target }) => target)
+        .filter((target) => !/^(\.|node:|#)/.test(target) && !own.some((one) => `${target}/`.startsWith(`${one}/`)))
+        .map((target) => `${file} imports ${target}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
   it.each(Object.keys(ENGINES))('the engine %s knows the others that it is made with', (engine) => {
     const engineOf = (file: string): string | undefined => /^engines\/(\w+)\//.exec(file)?.[1];
     const wrong = inRoom('engines')
