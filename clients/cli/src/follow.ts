@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure, ProblemFailure, type Problem } from './failure';
 import { readEvents } from './http/events';
+import { networkFailure } from './http/retry';
 import { notice } from './output/notice';
 import type { Row } from './output/print';
 import type { Call, Session } from './session';
@@ -64,7 +65,10 @@ async function recover(session: Session, error: unknown, token: string, attempt:
     }
     if (error.exitCode !== EXIT.retry) throw error;
   }
-  if (attempt >= ATTEMPTS_MAX) throw error ?? new Failure('The server keeps ending the stream.', EXIT.retry);
+  if (attempt >= ATTEMPTS_MAX) {
+    if (error === undefined) throw new Failure('The server keeps ending the stream.', EXIT.retry);
+    throw networkFailure(new URL(session.server), error);
+  }
   if (attempt > 0) notice('The connection broke off. Connecting again.');
   await sleep(Math.min(10_000, 250 * 2 ** attempt));
 }
