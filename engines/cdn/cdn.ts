@@ -4,7 +4,7 @@ import type { Credentials } from '../../core/protocols/sigv4';
 import type { DriverContext } from '../../core/driver';
 
 export interface CdnZoneSpec {
-  /** Host names at which the zone answers, with the id of the custom domain; '' for the zone's own name. */
+  /** Host names of the zone, with the id of the custom domain; '' for the zone's own name. */
   hosts: { host: string; domain_id: string }[];
   origin: CdnOriginSpec;
   enabled: boolean;
@@ -16,11 +16,11 @@ export interface CdnZoneSpec {
 export interface CdnOriginSpec {
   /** Scheme, host and port to connect to. */
   url: string;
-  /** Of the request. */
+  /** Host header of requests to the origin. */
   host_header: string;
-  /** Ours: its address may be a private one. */
+  /** Operated by the platform: its address may be a private one. */
   is_internal: boolean;
-  /** Of a bucket: requests are signed, and a path is the key of an object. */
+  /** The origin is a bucket: requests are signed, and a path is an object key. */
   bucket?: { name: string; region: string; credentials: Credentials };
 }
 
@@ -37,44 +37,44 @@ export interface PurgeSpec {
   values: string[];
 }
 
-/** Counted since the last call, of one host name of a zone. */
+/** Traffic of one host name of a zone since the last call. */
 export interface CdnTraffic {
   zone_id: string;
   domain_id: string;
   requests: number;
   hits: number;
   bytes: number;
-  /** By first digit of the status. */
+  /** By the first digit of the status code. */
   responses: Record<'2xx' | '3xx' | '4xx' | '5xx', number>;
   origin_requests: number;
 }
 
 export interface CdnDriver {
   readonly name: string;
-  /** The zone answers as the spec says when this resolves. */
+  /** The zone is served according to the spec once this resolves. */
   ensureZone(id: string, spec: CdnZoneSpec, ctx: DriverContext): Promise<void>;
-  /** Its objects go too. Absent is success. */
+  /** Also removes the objects of the zone. A missing zone is success. */
   removeZone(id: string, ctx: DriverContext): Promise<void>;
-  /** Names of the caches that hold objects: a purge is to be done on each. */
+  /** Names of the cache nodes; a purge must run on each. */
   nodes(): readonly string[];
   /**
-   * No request that starts after this has resolved is answered by the node with what was purged. A node that is none of
-   * `nodes` is success. @throws DriverError transient where the node can't be reached
+   * Once this resolves, the node serves no purged object to new requests. A node that is not in `nodes` is success.
+   * @throws DriverError transient where the node is unreachable
    */
   purge(id: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
   takeTraffic(): CdnTraffic[];
 }
 
-/** Shows the ingress that a request comes from a zone before an application, and is right about its visitor. */
+/** Header field that marks requests of a zone to the ingress, which then trusts their visitor fields. */
 export const EDGE_FIELD = 'x-platform-edge';
 
-/** What the ingress passes to the cache of its own process. */
+/** Interface of the ingress to the cache in its process. */
 export interface Edge {
   has(host: string): boolean;
-  /** Whether http is redirected where the host has a certificate. */
+  /** Whether HTTP is redirected to HTTPS once the host has a certificate. */
   forcesHttps(host: string): boolean;
   handle(request: IncomingMessage, response: ServerResponse, visitor: Visitor): void;
-  /** Whether the request is that of a zone whose origin is an application. */
+  /** Whether the request comes from a zone whose origin is an application. */
   isOwn(request: Pick<IncomingMessage, 'headers'>): boolean;
 }
 
@@ -83,6 +83,6 @@ export interface Visitor {
   scheme: 'http' | 'https';
   address: string;
   requestId: string;
-  /** Where the visitor is sent instead; absent: nowhere. */
+  /** Target of the redirect to HTTPS; absent: no redirect. */
   redirect?: string;
 }

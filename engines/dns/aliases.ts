@@ -1,5 +1,5 @@
-// Addresses of the targets of ALIAS records: looked up at the resolvers of the host when they are first asked for, kept
-// for a while, and renewed behind the answer. While a target cannot be looked up its last addresses stay.
+// Addresses of ALIAS targets: resolved with the resolvers of the host at the first query, cached, and refreshed in the
+// background. While a target cannot be resolved, its last addresses stay in use.
 import type { DnsQuestions } from '../../core/protocols/dns';
 import type { AliasLookup } from './answer';
 import { encodeAddress } from './wire/rdata';
@@ -10,12 +10,12 @@ const TARGETS_MAX = 10_000;
 
 interface Entry {
   addresses: { a: Buffer[]; aaaa: Buffer[] } | null;
-  /** Milliseconds of performance.now(). */
+  /** In milliseconds of performance.now(). */
   readAt: number;
   reading: boolean;
 }
 
-/** @param questions what asks the resolvers */
+/** @param questions sends queries to the resolvers */
 export function openAliases(questions: Pick<DnsQuestions, 'a' | 'aaaa'>): AliasLookup {
   const entries = new Map<string, Entry>();
   const refresh = async (target: string, entry: Entry): Promise<void> => {

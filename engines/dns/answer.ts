@@ -1,5 +1,4 @@
-// What a zone answers to a question: RFC 1034 §4.3.2 with wildcards (RFC 4592), delegations, and the proofs of DNSSEC
-// (RFC 4035 §3.1).
+// Answers of a zone: RFC 1034 §4.3.2 with wildcards (RFC 4592), delegations, and DNSSEC proofs (RFC 4035 §3.1).
 import { keyOfLabels, type Labels } from './wire/names';
 import { TYPE } from './wire/rdata';
 import { denialRdata, signaturesOf, type Signer } from './signer';
@@ -17,11 +16,11 @@ export const RCODE = {
   BADCOOKIE: 23,
 };
 
-/** A set as it is answered: at its own name, or at the name that a wildcard stands for. */
+/** A record set in an answer: at its own name, or at a name synthesised from a wildcard. */
 export interface Answered {
   owner: Labels;
   set: RecordSet;
-  /** Seconds, where it is another than that of the set. */
+  /** In seconds, where it differs from the TTL of the set. */
   ttl?: number;
   signatures: Buffer[];
 }
@@ -34,22 +33,22 @@ export interface Answer {
   additional: Answered[];
 }
 
-/** Addresses of a name elsewhere, for ALIAS records; null while they are not known. */
+/** Addresses of an ALIAS target; null while they are not known. */
 export type AliasLookup = (target: string) => { a: Buffer[]; aaaa: Buffer[] } | null;
 
 interface Question {
   zone: Zone;
   type: number;
-  /** The client takes DNSSEC records (DO, RFC 3225). */
+  /** The client requests DNSSEC records (DO, RFC 3225). */
   dnssec: boolean;
   lookUpAlias: AliasLookup;
 }
 
 const CHAIN_MAX = 16;
-/** Addresses of a name elsewhere may change at any time. */
+/** Addresses of an ALIAS target may change at any time. */
 const ALIAS_TTL_MAX_S = 60;
 
-/** @param labels of the name, in lower case, at or below the apex of the zone */
+/** @param labels of the queried name, in lower case, at or below the apex of the zone */
 export function answerFrom(question: Question, labels: Labels): Answer {
   const answer: Answer = { rcode: RCODE.NOERROR, isAuthoritative: true, answers: [], authority: [], additional: [] };
   let name = labels;
@@ -70,7 +69,7 @@ function isBelow(labels: Labels, apex: Labels): boolean {
   return apex.every((label, index) => labels[labels.length - apex.length + index] === label);
 }
 
-/** Adds what the zone has for one name. @returns the target to go on with, where the name is an alias of another */
+/** Adds the records of one name. @returns the target of a CNAME, to continue with */
 function answerName(question: Question, name: Labels, answer: Answer): Labels | null {
   const { zone, type } = question;
   const node = zone.nodes.get(keyOfLabels(name));
@@ -80,7 +79,7 @@ function answerName(question: Question, name: Labels, answer: Answer): Labels | 
   const encloser = closestEncloser(zone, name);
   const wildcard = zone.nodes.get(keyOfLabels(['*', ...encloser]));
   if (wildcard) {
-    // No name stands closer: that of the question does not exist.
+    // Prove that no closer name exists, nor the queried one.
     proveAbsence(question, name, answer);
     return answerNode(question, wildcard, name, answer);
   }
@@ -104,7 +103,7 @@ function closestEncloser(zone: Zone, name: Labels): Labels {
 function answerNode(question: Question, node: Node, owner: Labels, answer: Answer): Labels | null {
   const { type, zone } = question;
   const alias = node.sets.get(TYPE.CNAME);
-  // What DNSSEC has stands beside a CNAME (RFC 4034 §3, §4).
+  // NSEC and RRSIG may exist beside a CNAME (RFC 4034 §3, §4).
   const isOfDnssec = zone.signer !== null && (type === TYPE.NSEC || type === TYPE.RRSIG);
   if (alias && type !== TYPE.CNAME && type !== TYPE.ANY && !isOfDnssec) {
     add(question, answer.answers, node, owner, alias);
@@ -136,7 +135,7 @@ function signatureSet(signer: Signer, node: Node): RecordSet | undefined {
   return set && { type: TYPE.RRSIG, ttl: set.ttl, rdata: signaturesOf(signer, node.labels, set) };
 }
 
-/** One set is an answer to ANY (RFC 8482 §4.1). */
+/** ANY is answered with a single set (RFC 8482 §4.1). */
 function anySet(node: Node): RecordSet | undefined {
   return node.sets.get(TYPE.SOA) ?? node.sets.values().next().value;
 }
@@ -148,7 +147,7 @@ function aliasSet({ type, lookUpAlias }: Question, node: Node, answer: Answer): 
   if (!found) answer.rcode = RCODE.SERVFAIL;
   const rdata = (type === TYPE.A ? found?.a : found?.aaaa) ?? [];
   if (!rdata.length) return undefined;
-  // The same object for the same addresses: so it is signed once.
+  // Reuse the object for unchanged addresses, so that it is signed once.
   const known = alias.sets.get(type);
   if (known?.rdata === rdata) return known;
   const made = { type, ttl: Math.min(alias.ttl, ALIAS_TTL_MAX_S), rdata };
@@ -176,7 +175,7 @@ function add({ zone, dnssec }: Question, section: Answered[], node: Node, owner:
 /** A referral: the name servers of the delegation, their addresses, and the DS or the proof that there is none. */
 function refer(question: Question, cut: Node, answer: Answer): null {
   const servers = cut.sets.get(TYPE.NS) as RecordSet;
-  // What led here was the zone's own (RFC 1034 §4.3.2): without it, nothing is.
+  // The zone is authoritative for any CNAME before the referral (RFC 1034 §4.3.2), but not for the referral itself.
   answer.isAuthoritative = answer.answers.length > 0;
   answer.authority.push({ owner: cut.labels, set: servers, signatures: [] });
   const digests = cut.sets.get(TYPE.DS);
@@ -186,7 +185,7 @@ function refer(question: Question, cut: Node, answer: Answer): null {
   return null;
 }
 
-/** Addresses of names that the set leads to, as far as the zone has them; glue is not signed. */
+/** Adds addresses of the names in the set, as far as the zone has them; glue is not signed. */
 function addAddresses(question: Question, set: RecordSet, answer: Answer): void {
   const skip = { [TYPE.NS]: 0, [TYPE.MX]: 2, [TYPE.SRV]: 6 }[set.type] ?? 0;
   for (const data of set.rdata) {
@@ -203,7 +202,7 @@ function addAddresses(question: Question, set: RecordSet, answer: Answer): void 
   }
 }
 
-/** The SOA with the TTL that negative answers may be kept for (RFC 2308 §3). */
+/** Adds the SOA with the TTL of negative answers (RFC 2308 §3). */
 function addSoa(question: Question, answer: Answer): void {
   const { zone } = question;
   const node = zone.nodes.get(keyOfLabels(zone.apex)) as Node;
@@ -214,14 +213,14 @@ function addSoa(question: Question, answer: Answer): void {
   }
 }
 
-/** The NSEC of the name itself: which types it has. For a name that only has names below it, the one before it. */
+/** Adds the NSEC of the name, which lists its types. An empty non-terminal is covered by the previous name. */
 function proveTypes(question: Question, node: Node, answer: Answer): void {
   const has = node.sets.size > 0 || node.alias !== null;
   if (has) addDenial(question, node, answer);
   else proveAbsence(question, node.labels, answer);
 }
 
-/** The NSEC whose span covers a name that does not exist. */
+/** Adds the NSEC whose span covers a name that does not exist. */
 function proveAbsence(question: Question, name: Labels, answer: Answer): void {
   if (!question.dnssec || !question.zone.signer) return;
   addDenial(question, neighboursInChain(question.zone, name).node, answer);
@@ -233,13 +232,13 @@ function addDenial(question: Question, node: Node, answer: Answer): void {
   add(question, answer.authority, node, node.labels, denialOf(question, node));
 }
 
-/** The NSEC set of a name; the same object as long as it says the same, so that its signature is kept. */
+/** The NSEC set of a name; the same object while its content is unchanged, so that its signature is reused. */
 export function denialOf({ zone, lookUpAlias }: Pick<Question, 'zone' | 'lookUpAlias'>, node: Node): RecordSet {
   if (node.denial && node.isDenialKnown) return node.denial;
   const { next } = neighboursInChain(zone, node.labels);
   const rdata = denialRdata(next.labels, [...typesOf(zone, node, lookUpAlias), TYPE.RRSIG, TYPE.NSEC]);
   const ttl = zone.spec.soa.minimum;
-  // The addresses behind an ALIAS change without the zone, and with them the types.
+  // Addresses of an ALIAS target, and thereby the types, change independently of the zone.
   node.isDenialKnown = node.alias === null;
   if (node.denial?.ttl === ttl && node.denial.rdata[0]?.equals(rdata)) return node.denial;
   node.denial = { type: TYPE.NSEC, ttl, rdata: [rdata] };

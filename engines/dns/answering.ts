@@ -1,4 +1,5 @@
-// What answers: sockets on a port, and the zones in memory. In the process of the driver, or in others (processes.ts).
+// The answering side of the name server: sockets on a port, and zones in memory. It runs in the process of the driver,
+// or in child processes (processes.ts).
 import type { DnsQuestions } from '../../core/protocols/dns';
 import type { CountersByZone } from './nameserver';
 import { openAliases } from './aliases';
@@ -8,14 +9,14 @@ import { openSockets, type NameserverSockets } from './process/sockets';
 export interface AnsweringOptions {
   /** Addresses to listen on. */
   addresses: string[];
-  /** Answers a second for one network of clients without a cookie. */
+  /** Responses per second to one client network without a cookie. */
   responsesPerSecond: number;
   transfers: TransferRights;
-  /** Of DNS cookies, the same in all processes. */
+  /** Secret of DNS cookies, shared by all processes. */
   cookieSecret: Buffer;
 }
 
-/** A zone on its way to where it is answered from. */
+/** A zone as sent to the answering processes. */
 export interface ZoneText {
   id: string;
   name: string;
@@ -27,11 +28,11 @@ export interface Answering {
   put(zones: ZoneText[]): Promise<void>;
   remove(id: string): Promise<void>;
   /**
-   * A second call changes nothing.
-   * @param ports to try, in this order. @returns the one that it is. @throws the errno of the last one
+   * Idempotent.
+   * @param ports tried in this order. @returns the bound port. @throws the errno of the last one
    */
   listen(ports: number[]): Promise<number>;
-  /** null while it listens on none. */
+  /** null while no port is bound. */
   port(): number | null;
   takeCounters(): Promise<CountersByZone>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
-// What the parent zone says about a zone: the walk from the root down, with questions of our own, since a resolver
-// would answer with what the zone says about itself.
+// Delegation of a zone in its parent, found by a walk from the root with our own queries: a resolver would return the
+// records of the zone itself.
 import { createSocket } from 'node:dgram';
 import { isIP } from 'node:net';
 import * as packet from 'dns-packet';
@@ -8,19 +8,19 @@ import type { DnsQuestions } from '../../core/protocols/dns';
 import { readTransfer } from './transfer_client';
 
 export interface Delegation {
-  /** Lower case, without a trailing dot, sorted; empty where the parent does not delegate the zone. */
+  /** In lower case, without a trailing dot, sorted; empty where the parent does not delegate the zone. */
   name_servers: string[];
   /** `key_tag algorithm digest_type DIGEST`, sorted. */
   ds_records: string[];
-  /** The zone above, where it is delegated to our own name servers: they are not asked what they say themselves. */
+  /** The parent zone, where it is delegated to our own name servers: these are not queried. */
   own_parent: { zone: string; name_servers: string[] } | null;
 }
 
 export interface DelegationOptions {
-  /** Addresses of the root servers, with a port where it is not 53. Its port is that of all servers. */
+  /** Addresses of the root servers, with a port where it is not 53. All other servers use the same port. */
   roots: readonly string[];
   questions: Pick<DnsQuestions, 'a' | 'aaaa'>;
-  /** Our own name servers: what their names are below, and their addresses. */
+  /** Our own name servers: the domain of their names, and their addresses. */
   own: { domain: string; addresses: readonly string[] };
 }
 
@@ -41,8 +41,8 @@ const TRANSFER_WITHIN_MS = 1_500;
 const DNS_PORT = 53;
 
 /**
- * Asks the servers of the parent zone, non-recursively.
- * @throws DriverError transient where none of them answers
+ * Queries the servers of the parent zone, non-recursively.
+ * @throws DriverError transient where none of them responds
  */
 export async function readDelegation(
   zone: string,
@@ -66,7 +66,7 @@ export async function readDelegation(
   throw new DriverError('transient', 'The parent zone was not found within 16 referrals.');
 }
 
-/** Everything that a zone has, where one of its name servers sends it; null otherwise. */
+/** All records of a zone, where one of its name servers allows a transfer; null otherwise. */
 export async function readWholeZone(
   zone: string,
   nameServers: readonly string[],
@@ -76,11 +76,11 @@ export async function readWholeZone(
   const { port } = endpointsOf(options.roots);
   const servers = (await Promise.all(nameServers.map((name) => addressesOf(name, options)))).flat();
   const late = AbortSignal.any([signal, AbortSignal.timeout(TRANSFER_WITHIN_MS)]);
-  const asked = servers.slice(0, SERVERS_TRIED_MAX).map((address) => readTransfer(zone, { address, port }, late));
-  return (await Promise.all(asked)).find((records) => records !== null) ?? null;
+  const transfers = servers.slice(0, SERVERS_TRIED_MAX).map((address) => readTransfer(zone, { address, port }, late));
+  return (await Promise.all(transfers)).find((records) => records !== null) ?? null;
 }
 
-/** Present answers of the name servers of a zone for names and types, to take over its records. */
+/** Current records from the name servers of a zone for names and types, for an import. */
 export async function readRecords(
   zone: string,
   nameServers: readonly string[],
@@ -125,7 +125,7 @@ interface Referral {
   name_servers: string[];
 }
 
-/** The lowest zone at or above this one that the answer delegates. */
+/** The lowest zone at or above this one that the response delegates. */
 function referralFor(zone: string, { authorities = [] }: packet.DecodedPacket): Referral {
   const found = authorities.flatMap((record) => {
     const name = record.name.toLowerCase();
@@ -145,7 +145,7 @@ function ownParent(own_parent: Referral): Delegation {
   return { name_servers: [], ds_records: [], own_parent };
 }
 
-/** Addresses of the servers that a referral names: its glue, or what the resolvers of the host know. */
+/** Addresses of the name servers in a referral: glue, or from the resolvers of the host. */
 async function addressesFor(
   { name_servers: names }: Referral,
   { additionals = [] }: packet.DecodedPacket,
@@ -177,7 +177,7 @@ function dsRecordsOf({ answers = [] }: packet.DecodedPacket): string[] {
     .sort();
 }
 
-/** The first of the servers that answers; each is asked once. */
+/** The first response; each server is queried once. */
 async function queryAnyServer(
   servers: readonly string[],
   port: number,
@@ -212,10 +212,10 @@ function queryServer(
         const [question] = answer.questions ?? [];
         if (answer.id === id && question?.name.toLowerCase() === name && question.type === type) resolve(answer);
       } catch {
-        // Not an answer to this question.
+        // Not a response to this query.
       }
     });
-    // Only this server is listened to.
+    // Accept responses from this server only.
     socket.connect(port, address, () => socket.send(query));
     socket.once('close', () => clearTimeout(timer));
   }).finally(() => socket.close());

@@ -1,4 +1,4 @@
-// The embedded name server: it answers from memory, and keeps a copy of its zones on disk.
+// The embedded name server: answers from memory, and persists a copy of its zones on disk.
 import { createHash, randomBytes } from 'node:crypto';
 import {
   asDriverErrors,
@@ -19,36 +19,36 @@ import { openZoneStore, type KeySealer, type ZoneStore } from './store';
 import type { TsigKey } from './wire/tsig';
 
 export interface EmbeddedNameserverOptions {
-  /** Absolute path of the copies of the zones. */
+  /** Directory of the zone copies, absolute. */
   directory: string;
   /** Addresses to listen on. */
   addresses: string[];
-  /** Ports to try, in this order. */
+  /** Ports, tried in this order. */
   ports: number[];
   sealer: KeySealer;
   questions: Pick<DnsQuestions, 'a' | 'aaaa'>;
-  /** Answers a second for one network of clients without a cookie. */
+  /** Responses per second to one client network without a cookie. */
   responsesPerSecond: number;
   /** Zones of the platform itself, always served. */
   own: ZoneSpec[];
-  /** Servers that get whole zones, and the key that transfers are signed with. */
+  /** Servers that may transfer zones, and the key that signs transfers. */
   secondaries?: readonly Secondary[];
   transferKey?: TsigKey | null;
-  /** What is to be known of the port. Where none can be bound, it is tried again. */
+  /** Events of the port. A bind that fails is retried. */
   listening?: ListenEvents;
-  /** Others answer, and ask these resolvers; without it, this process does. */
+  /** Answering child processes, and the resolvers for ALIAS records; absent: this process answers. */
   processes?: { count: number; resolvers: string[]; ended(reason: string): void };
 }
 
 export interface EmbeddedNameserver extends NameserverDriver {
-  /** The port it listens on; null while none can be bound. */
+  /** The bound port; null while none can be bound. */
   readonly port: number | null;
   close(): Promise<void>;
 }
 
 const NAME = 'embedded';
 
-/** What is served of a zone: enough to tell whether it is as it should be. */
+/** Summary of a served zone, to detect whether it is up to date. */
 interface Served extends ZoneObserved {
   name: string;
   digest: string;
@@ -73,7 +73,7 @@ export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions)
       const zone = textOf(id, spec);
       const isOfAnother = (tables.idByName.get(spec.name) ?? id) !== id;
       if (!tables.byId.has(id)) enter(tables, id, spec, isOfAnother ? null : zone.text);
-      // Of two copies of a name, from before and after another claim was served, one is: `ensure` decides which.
+      // Two zone ids may have copies of the same name after a takeover. Only one is served: `ensure` decides which.
       if (!isOfAnother) yield zone;
     }
   }
@@ -82,7 +82,7 @@ export async function openEmbeddedNameserver(options: EmbeddedNameserverOptions)
   const listening = await listenUntilBound(answering, options.ports, {
     failed: (error) => options.listening?.failed(error),
     bound(port) {
-      // What changed before may not have been told, and could not be fetched.
+      // Notifications before the bind may be lost, and transfers failed.
       for (const { name } of state.byId.values()) state.notifier.notify(name);
       options.listening?.bound(port);
     },
@@ -117,7 +117,7 @@ function textOf(id: string, spec: ZoneSpec): ZoneText {
   return { id, name: spec.name, text: JSON.stringify(spec) };
 }
 
-/** @param text null where another zone has the name: then the zone is not as it should be */
+/** @param text null where another zone owns the name: this zone is not up to date then */
 function enter(
   { byId, idByName }: Pick<State, 'byId' | 'idByName'>,
   id: string,
@@ -168,7 +168,7 @@ async function observe(
   if (!served && other !== undefined)
     return { state: 'foreign', detail: `${other} is served under the name ${spec.name}` };
   if (!served) return { state: 'absent' };
-  // What is answered after a restart is the copy on disk: one that somebody has changed is no better than none.
+  // A restart serves the copy on disk: a missing or modified copy must be repaired.
   const kept = await store.read(id);
   if (!kept) return { state: 'absent' };
   const { serial, record_count, is_signed } = served;
@@ -190,12 +190,12 @@ async function ensure(
 ): Promise<{ ref: { driver: string; name: string } }> {
   checkpoint(ctx);
   const { store, answering, notifier, idByName } = state;
-  // Another claim may be on its way out.
+  // The zone of the previous owner of the name may not be removed yet.
   if ((idByName.get(spec.name) ?? id) !== id)
     throw new DriverError('conflict', `The name server has another zone ${spec.name}.`);
   if (observation.state !== 'present' || !observation.upToDate) {
     const zone = textOf(id, spec);
-    // On disk first: what was answered once is answered after a restart too.
+    // Persist first: what is served now must be served after a restart too.
     await store.save(id, spec);
     await answering.put([zone]);
     enter(state, id, spec, zone.text);

@@ -1,11 +1,11 @@
-// Authoritative DNS for zones of customers. One engine a folder: engines/dns, a server in this process,
-// and drivers/powerdns, which drives one through its API.
+// Authoritative DNS for customer zones. Engines: engines/dns, an embedded server, and drivers/powerdns, which uses the
+// API of PowerDNS.
 import type { SigningKey } from '../../core/protocols/dnssec';
 import type { DriverContext, ResourceDriver } from '../../core/driver';
 
 export type RecordType = 'A' | 'AAAA' | 'ALIAS' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'PTR' | 'SRV' | 'TXT';
 
-/** One record as the API keeps it (docs/contract/resources.md §12.2): names without a trailing dot, in lower case. */
+/** One record as in the API (docs/contract/resources.md §12.2): names without a trailing dot, in lower case. */
 export interface ZoneRecord {
   /** Relative to the zone; `@` is the apex. */
   name: string;
@@ -21,22 +21,22 @@ export interface ZoneRecord {
 }
 
 interface ZoneSoa {
-  /** Mailbox of the person responsible. */
+  /** Mailbox of the responsible person. */
   email: string;
   refresh: number;
   retry: number;
   expire: number;
-  /** TTL of negative answers, seconds (RFC 2308 §4). */
+  /** TTL of negative answers in seconds (RFC 2308 §4). */
   minimum: number;
 }
 
-/** What a name server should serve for one zone. */
+/** Desired state of a zone. */
 export interface ZoneSpec {
-  /** Lower case, without a trailing dot. */
+  /** In lower case, without a trailing dot. */
   name: string;
-  /** SOA serial, raised with every change (RFC 1982). */
+  /** SOA serial, incremented with every change (RFC 1982). */
   serial: number;
-  /** Seconds. */
+  /** In seconds. */
   default_ttl: number;
   soa: ZoneSoa;
   /** Host names of the platform at the apex. */
@@ -52,7 +52,7 @@ export interface ZoneObserved {
   is_signed: boolean;
 }
 
-/** Counters of one zone since they were last taken. */
+/** Counters of a zone since they were last taken. */
 export interface ZoneCounters {
   queries: number;
   noerror: number;
@@ -60,12 +60,12 @@ export interface ZoneCounters {
   servfail: number;
 }
 
-/** Counters by zone id, then by record type of the question (`OTHER` for types that the API does not have). */
+/** Counters by zone id and record type of the query (`OTHER` for types that the API does not have). */
 export type CountersByZone = Map<string, Map<string, ZoneCounters>>;
 
 export interface NameserverDriver extends ResourceDriver<ZoneSpec, ZoneObserved> {
-  /** A program of its own: it keeps the serial of the SOA itself, and may change behind our back. */
+  /** An external program: it maintains the SOA serial itself, and may change independently. */
   readonly isExternal?: true;
-  /** Takes the counters since the last call. */
+  /** Returns the counters since the last call. */
   takeCounters(ctx: DriverContext): Promise<CountersByZone>;
 }

@@ -1,4 +1,4 @@
-// Tells secondaries that a zone has changed (NOTIFY, RFC 1996): each until it answers, a few times.
+// Notifies secondaries of zone changes (NOTIFY, RFC 1996), with a few retries until each has responded.
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { isIP } from 'node:net';
@@ -13,14 +13,14 @@ export interface Secondary {
 }
 
 export interface Notifier {
-  /** Soon; what is waiting already is not told twice. */
+  /** Sends a notification soon; pending notifications of the zone are merged. */
   notify(zone: string): void;
   close(): void;
 }
 
 const PAUSES_MS = [500, 1_000, 2_000, 4_000, 8_000];
 const AT_A_TIME = 20;
-/** NOTIFY with AA. */
+/** NOTIFY with the AA bit. */
 const FLAGS = (4 << 11) | 0x0400;
 
 export function openNotifier(secondaries: readonly Secondary[], key: TsigKey | null): Notifier {
@@ -62,7 +62,7 @@ function messageOf(zone: string, key: TsigKey | null): Buffer {
   return key ? signRequest(message, key) : message;
 }
 
-/** @returns whether an answer came within the time */
+/** @returns whether a response was received within the time */
 async function send({ address, port }: Secondary, message: Buffer, ms: number, signal: AbortSignal): Promise<boolean> {
   const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4');
   const late = new AbortController();

@@ -1,6 +1,6 @@
-// Responses kept by the bytes of their queries, a packet cache: a query that came before is answered before the codec
-// reads it. Only usual queries have a key here: one question, and at most an OPT record without options or with a
-// cookie alone. Everything else is for the codec (message.ts).
+// Packet cache: responses by the bytes of their queries. A repeated query is answered before the codec parses it. Only
+// common queries have a key here: one question, and at most an OPT record that is empty or has only a cookie. All other
+// queries are for the codec (message.ts).
 import type { ZoneCounters } from './nameserver';
 import type { ServedZone } from './zone_table';
 
@@ -13,45 +13,45 @@ const TYPE_OPT = 41;
 const COOKIE_OPTION = 10;
 const OPTION_HEAD_BYTES = 4;
 const PLAIN_UDP_BYTES = 512;
-/** What is sent at most over UDP (RFC 9715 §3.1). */
+/** Maximum size of responses over UDP (RFC 9715 §3.1). */
 const UDP_BYTES_MAX = 1232;
 const TCP_BYTES_MAX = 65_535;
 
-/** Of both generations together. */
+/** Limit of both generations together. */
 const BYTES_MAX = 64 << 20;
-/** What an entry takes beside its bytes. */
+/** Overhead per entry. */
 const ENTRY_BYTES = 300;
-/** Signatures are renewed days before their end; nothing here may outlive that. */
+/** Signatures are renewed days before their end; no entry may outlive that. */
 const KEPT_MS = 10 * 60_000;
 
-/** A usual query as it is read for a look-up. One object for all queries: reading makes no garbage. */
+/** A parsed common query. One object is reused for all queries, so that parsing allocates nothing. */
 export interface PacketKey {
-  /** The question in lower case, and what else makes another response. */
+  /** The question in lower case, and everything else that affects the response. */
   bytes: Uint8Array;
   length: number;
   hash: number;
-  /** Position behind the question. */
+  /** Position after the question. */
   questionEnd: number;
-  /** Whether the question has upper-case letters, which a resolver wants back. */
+  /** Whether the question has upper-case letters, which must be echoed. */
   hasUpperCase: boolean;
-  /** Of the cookie; both 0 where there is none. */
+  /** Position of the cookie; both are 0 where there is none. */
   cookieStart: number;
   cookieEnd: number;
-  /** What the client takes. */
+  /** Maximum response size of the client. */
   bytesMax: number;
 }
 
-/** A response without id and cookie, the question in lower case. */
+/** A response without id and cookie, with the question in lower case. */
 export interface Prepared {
   key: Uint8Array;
   served: ServedZone;
-  /** Of the zone, when the response was made. */
+  /** Version of the zone at the time of the response. */
   version: number;
   madeAt: number;
   response: Buffer;
   type: number;
   rcode: number;
-  /** Where it is counted, in this epoch of the counters. */
+  /** Counter of the zone and type in this epoch. */
   counted: ZoneCounters | null;
   epoch: number;
 }
@@ -67,9 +67,9 @@ export function newPacketKey(): PacketKey {
   return { bytes, hasUpperCase: false, ...numbers };
 }
 
-/** @returns false where the message is none of the usual queries; then the key is of no use */
+/** @returns false where the message is not a common query; the key is invalid then */
 export function readPacketKey(message: Buffer, isTcp: boolean, key: PacketKey): boolean {
-  // A query of the standard kind, one question, no answers, nothing in authority, at most one additional record.
+  // A standard query with one question, no answers, no authority section, and at most one additional record.
   if (message.length < HEADER_BYTES + 5 || (at(message, 2) & 0xf8) !== 0) return false;
   if (at(message, 4) !== 0 || at(message, 5) !== 1 || at(message, 11) > 1) return false;
   for (let position = 6; position < 11; position += 1) if (message[position] !== 0) return false;
@@ -97,7 +97,7 @@ function at(message: Buffer, position: number): number {
   return message[position] as number;
 }
 
-/** @returns the position behind the question, or -1 */
+/** @returns the position after the question, or -1 */
 function readQuestion(message: Buffer, key: PacketKey): number {
   const { bytes } = key;
   let position = HEADER_BYTES;
@@ -126,7 +126,7 @@ function readQuestion(message: Buffer, key: PacketKey): number {
   return end;
 }
 
-/** The OPT record as nearly all clients send it. */
+/** Reads the OPT record in its most common form. */
 function readOpt(message: Buffer, start: number, key: PacketKey): boolean {
   if (start + OPT_BYTES > message.length) return false;
   if (at(message, start) !== 0 || at(message, start + 1) !== 0 || at(message, start + 2) !== TYPE_OPT) return false;
@@ -148,17 +148,17 @@ function readCookie(message: Buffer, start: number, dataBytes: number, key: Pack
   if (dataBytes < OPTION_HEAD_BYTES || at(message, start) !== 0 || at(message, start + 1) !== COOKIE_OPTION)
     return false;
   const length = (at(message, start + 2) << 8) | at(message, start + 3);
-  // Lengths of RFC 7873 §4; others are an error of the client.
+  // Lengths of RFC 7873 §4; any other length is a client error.
   if (length !== dataBytes - OPTION_HEAD_BYTES || (length !== 8 && (length < 16 || length > 40))) return false;
   key.cookieStart = start + OPTION_HEAD_BYTES;
   key.cookieEnd = key.cookieStart + length;
   return true;
 }
 
-/** The response as it is kept: with the question in lower case, so that a query without capitals is a mere copy. */
+/** Stores the question in lower case, so that responses to queries without capitals are plain copies. */
 export function prepare(made: Made): Prepared {
   const { bytes, length, hasUpperCase, questionEnd } = made.key;
-  // Memory of its own: one from the pool of node would keep all 8 kB of what was made beside it.
+  // Own memory: a slice of the Node.js buffer pool would keep its whole 8 kB alive.
   const response = Buffer.allocUnsafeSlow(made.response.length);
   response.set(made.response);
   const nameBytes = questionEnd - HEADER_BYTES;
@@ -168,7 +168,7 @@ export function prepare(made: Made): Prepared {
 
 type Made = Pick<Prepared, 'served' | 'version' | 'response' | 'type' | 'rcode'> & { key: PacketKey };
 
-/** FNV-1a of 30 bits, which V8 keeps without an object. */
+/** 30-bit FNV-1a: small enough for V8 to store without a heap object. */
 function hashOf(bytes: Uint8Array, length: number): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < length; index += 1) hash = Math.imul(hash ^ (bytes[index] as number), 0x01000193);
@@ -176,8 +176,8 @@ function hashOf(bytes: Uint8Array, length: number): number {
 }
 
 /**
- * Two generations: when the younger one is full, the older one is forgotten, unless it was asked for since. So names
- * that are never asked for again push nothing out that is.
+ * Two generations: when the young one is full, the old one is dropped, except for entries used since. Names that are
+ * queried only once therefore do not evict others.
  */
 export function openPacketCache(bytesMax = BYTES_MAX): PacketCache {
   let young = new Map<number, Prepared>();
@@ -212,14 +212,14 @@ function isFresh({ served, version, madeAt }: Prepared): boolean {
   return served.version === version && Math.abs(Date.now() - madeAt) < KEPT_MS;
 }
 
-/** Different queries may share a hash. */
+/** Compares the keys, since different queries may share a hash. */
 function isSameKey(kept: Uint8Array, { bytes, length }: PacketKey): boolean {
   if (kept.length !== length) return false;
   for (let index = 0; index < length; index += 1) if (kept[index] !== bytes[index]) return false;
   return true;
 }
 
-/** @returns null where the cookie does not fit any more */
+/** @returns null where the cookie does not fit into the response */
 export function responseFrom(
   { response: kept }: Prepared,
   message: Buffer,

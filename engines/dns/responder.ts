@@ -1,4 +1,4 @@
-// From a message to its response: which zone, whether the client may have an answer, and what is counted.
+// From a query message to its response: zone selection, access control and counting.
 import type { CountersByZone, ZoneCounters } from './nameserver';
 import { answerFrom, RCODE, type Answer, type Answered, type AliasLookup } from './answer';
 import { openCookies, type Cookies } from './wire/cookies';
@@ -36,7 +36,7 @@ const SERVED_TYPES = new Set(['A', 'AAAA', 'CAA', 'CNAME', 'MX', 'NS', 'PTR', 'S
 const COUNTED_TYPES_OTHER = 'OTHER';
 
 export interface Responder {
-  /** @returns null where nothing is to be sent; several messages for a transfer */
+  /** @returns null where no response is to be sent; several messages for a transfer */
   respond(message: Buffer, address: string, transport: Transport): Buffer | Buffer[] | null;
   zones: ZoneTable;
   takeCounters(): CountersByZone;
@@ -47,17 +47,17 @@ interface Parts {
   cookies: Cookies;
   rate: ResponseRate;
   lookUpAlias: AliasLookup;
-  /** Whether the answer that is being made has addresses of an ALIAS: these change without the zone. */
+  /** Whether the current answer has addresses of an ALIAS, which change independently of the zone. */
   usesAlias: boolean;
   transfers: TransferRights;
   counters: CountersByZone;
-  /** Raised when the counters are taken. */
+  /** Incremented when the counters are taken. */
   epoch: number;
   cache: PacketCache;
   key: PacketKey;
 }
 
-/** Who may have whole zones: whoever has the key; without a key, these addresses. */
+/** Transfer permissions: clients with the key; without a key, clients with these addresses. */
 export interface TransferRights {
   key: TsigKey | null;
   addresses: readonly string[];
@@ -67,9 +67,9 @@ interface ResponderOptions {
   responsesPerSecond: number;
   lookUpAlias: AliasLookup;
   transfers: TransferRights;
-  /** Of DNS cookies; one of its own without it. */
+  /** Secret of DNS cookies; default: random. */
   cookieSecret?: Buffer;
-  /** Of responses that are kept. */
+  /** Size limit of the packet cache. */
   cacheBytesMax?: number;
 }
 
@@ -128,7 +128,7 @@ function respond(parts: Parts, message: Buffer, address: string, transport: Tran
   return answerQuery(parts, query, { transport, cookie: reply }, message);
 }
 
-/** Several records beside the question, options that are rare, or damage. */
+/** Handles queries with several additional records or rare options, and malformed messages. */
 function respondUnusual(
   parts: Parts,
   message: Buffer,
@@ -151,7 +151,7 @@ function respondUnusual(
   return answerQuery(parts, query, way, null);
 }
 
-/** Before anything is looked up or signed for a client that may have a forged address. */
+/** Rate limit, applied before any look-up or signature for a client whose address may be forged. */
 function judge({ cookies, rate }: Parts, cookie: Buffer | null, address: string, transport: Transport): RateVerdict {
   if (transport === 'tcp' || (cookie !== null && cookies.isValid(cookie, address))) return 'answer';
   return rate.judge(address);
@@ -172,7 +172,7 @@ function transfer(parts: Parts, query: Query, tsig: TsigState | null, way: Way, 
   const isAllowed = key ? tsig !== null : addresses.includes(address);
   if (!served || !isAllowed) return sign(writeError(query, { ...way, rcode: served ? RCODE.REFUSED : RCODE.NOTAUTH }));
   const messages = transferOf(parts.zones.zoneOf(served), parts.lookUpAlias);
-  // Over UDP, the SOA alone sends the client to TCP (RFC 1995 §4).
+  // Over UDP, the SOA alone makes the client retry over TCP (RFC 1995 §4).
   const [soa] = messages[0] as Answered[];
   if (way.transport === 'udp' && query.type === TYPE.AXFR)
     return sign(writeError(query, { ...way, rcode: RCODE.REFUSED }));
@@ -187,11 +187,11 @@ function errorFor({ opcode }: Malformed, transport: Transport): { rcode: number;
 interface Way {
   transport: Transport;
   cookie: Buffer | null;
-  /** Bytes for a signature behind the message. */
+  /** Bytes to reserve for a signature after the message. */
   reserve?: number;
 }
 
-/** @param message of a usual query, whose response is kept; null for others */
+/** @param message of a common query, whose response is cached; null for others */
 function answerQuery(parts: Parts, query: Query, way: Way, message: Buffer | null): Buffer {
   const { edns, qclass, type, labels } = query;
   if (edns && edns.version !== 0) return writeError(query, { ...way, rcode: RCODE.BADVERS });
@@ -207,26 +207,26 @@ function answerQuery(parts: Parts, query: Query, way: Way, message: Buffer | nul
   return composed.response;
 }
 
-/** Types of questions and of messages that no name has records of (RFC 6895 §3.1); null for the others. */
+/** Response code for query types and meta types that names cannot have records of (RFC 6895 §3.1); else null. */
 function refusalOfType(type: number): number | null {
   if (type === TYPE.AXFR || type === TYPE.IXFR) return RCODE.REFUSED;
   if (type === TYPE.MAILA || type === TYPE.MAILB) return RCODE.NOTIMP;
   return type === TYPE.OPT || (type >= TYPE.NXNAME && type < TYPE.IXFR) ? RCODE.FORMERR : null;
 }
 
-/** @returns null where the response cannot be kept, or the cookie does not fit */
+/** @returns null where the response cannot be cached, or the cookie does not fit */
 function prepareResponse(parts: Parts, served: ServedZone, query: Query, way: Way, message: Buffer): Buffer | null {
   const { key } = parts;
   const { type, labels } = query;
   const { version } = served;
   const { response, rcode } = compose(parts, served, query, { ...way, cookie: null });
-  // Names that do not exist are made up: hardly one comes again.
+  // Nonexistent names are mostly random: hardly any is queried again.
   if (rcode === RCODE.NXDOMAIN && !way.cookie) {
     count(parts, served.id, type, rcode);
     return response;
   }
   const prepared = prepare({ key, served, version, response, type, rcode });
-  // What is between this zone and one above it depends on both.
+  // A DS at the apex belongs to the parent zone, and the response depends on both zones.
   const isAtApex = type === TYPE.DS && labels.length === served.apex.length;
   if (rcode === RCODE.NOERROR && !parts.usesAlias && !isAtApex) parts.cache.keep(prepared, key);
   const sent = responseFrom(prepared, message, key, way.cookie);

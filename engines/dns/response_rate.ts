@@ -1,10 +1,10 @@
-// Response-rate limiting: a client network without a cookie of ours gets so many answers a second over UDP. Of those
-// beyond, every second is a truncated one, with which an honest client comes back over TCP; the others are dropped, so
-// nobody is flooded through this server.
+// Response rate limiting: a client network without a valid cookie gets a limited number of UDP responses per second.
+// Beyond the limit, every second response is truncated, so that an honest client retries over TCP; the others are
+// dropped, which prevents reflection attacks.
 import ipaddr from 'ipaddr.js';
 
 const WINDOW_MS = 1_000;
-/** Networks that are counted at a time; more of them in a second are an attack with forged addresses. */
+/** Networks counted at a time; a larger number within a second is an attack with forged addresses. */
 const NETWORKS_MAX = 100_000;
 
 export type RateVerdict = 'answer' | 'truncate' | 'drop';
@@ -13,7 +13,7 @@ export interface ResponseRate {
   judge(address: string): RateVerdict;
 }
 
-/** @param perSecond answers a second for a /24 (IPv4) or /56 (IPv6) */
+/** @param perSecond responses per second for a /24 (IPv4) or /56 (IPv6) */
 export function openResponseRate(perSecond: number): ResponseRate {
   let counts = new Map<string, number>();
   let windowEnd = 0;

@@ -1,5 +1,4 @@
-// Signatures of DNSSEC.
-// A signature is made when it is first asked for and kept with its record set until it is near its end.
+// DNSSEC signatures. A signature is made on first use, and kept with its record set until it is about to expire.
 import { createHash, sign } from 'node:crypto';
 import { digestRdata, DNSSEC_ALGORITHM, openSigningKey, type OpenedKey } from '../../core/protocols/dnssec';
 import { groupBy } from '../../core/group_by';
@@ -10,13 +9,13 @@ import type { RecordSet } from './zone';
 
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
-/** Clocks of resolvers may be behind. */
+/** Clocks of resolvers may be slow. */
 const INCEPTION_BEFORE_S = HOUR_S;
 const VALID_S = 14 * DAY_S;
 const RENEW_BEFORE_S = 5 * DAY_S;
 
 export interface Signer {
-  /** To tell whether the keys are still the same. */
+  /** Identifies the keys, to detect changes. */
   fingerprint: string;
   zone: Buffer;
   keys: OpenedKey[];
@@ -25,7 +24,7 @@ export interface Signer {
   signatures: WeakMap<RecordSet, { until: number; rdata: Buffer[] }>;
 }
 
-/** @param before the signer so far, kept with its signatures when the keys are the same */
+/** @param before previous signer, reused with its signatures if the keys are unchanged */
 export function openSigner({ name, keys }: ZoneSpec, before: Signer | null): Signer | null {
   if (!keys.length) return null;
   const fingerprint = createHash('sha256')
@@ -43,12 +42,12 @@ export function openSigner({ name, keys }: ZoneSpec, before: Signer | null): Sig
   return { fingerprint, zone, keys: opened, keySets, signatures: new WeakMap() };
 }
 
-/** RDATA of the signatures of a set; several while keys are rolled over. */
+/** RDATA of the signatures of a set; several during a key rollover. */
 export function signaturesOf(signer: Signer, owner: Labels, set: RecordSet): Buffer[] {
   const now = Math.floor(Date.now() / 1000);
   const known = signer.signatures.get(set);
   const leftS = known ? known.until - now : 0;
-  // More than a whole life is left where the clock was ahead when it was made: it begins in the future.
+  // More than the full validity remains if the clock was ahead when it was made: its inception is in the future.
   if (known && leftS > RENEW_BEFORE_S && leftS <= VALID_S) return known.rdata;
   const ofKeys = set.type === TYPE.DNSKEY || set.type === TYPE.CDS || set.type === TYPE.CDNSKEY;
   const keys = signer.keys.filter(({ role }) => role === (ofKeys ? 'ksk' : 'zsk'));
@@ -75,7 +74,7 @@ function signature(signer: Signer, key: OpenedKey, owner: Labels, set: RecordSet
   return Buffer.concat([start, bytes]);
 }
 
-/** Type, class IN, TTL and length, as in a message. */
+/** Type, class IN, TTL and length, in wire format. */
 export function recordHead({ type, ttl }: Pick<RecordSet, 'type' | 'ttl'>, data: Buffer): Buffer {
   const head = Buffer.alloc(10);
   head.writeUInt16BE(type, 0);
@@ -85,7 +84,7 @@ export function recordHead({ type, ttl }: Pick<RecordSet, 'type' | 'ttl'>, data:
   return head;
 }
 
-/** RDATA of an NSEC record: the next name and the types that exist (RFC 4034 §4.1). */
+/** RDATA of an NSEC record: the next name and the existing types (RFC 4034 §4.1). */
 export function denialRdata(next: Labels, types: number[]): Buffer {
   const windows = groupBy([...new Set(types)], (type) => type >> 8);
   const maps = [...windows]

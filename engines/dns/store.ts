@@ -7,13 +7,13 @@ import type { ZoneSpec } from './nameserver';
 export interface ZoneStore {
   save(id: string, spec: ZoneSpec): Promise<void>;
   remove(id: string): Promise<void>;
-  /** Null where there is no copy, or one that cannot be read. */
+  /** Null where there is no copy, or an unreadable one. */
   read(id: string): Promise<ZoneSpec | null>;
-  /** Every zone that can be read; a damaged file is left out, and made anew by the next `save`. */
+  /** Every readable zone; a damaged file is skipped, and rewritten by the next `save`. */
   load(): AsyncIterable<{ id: string; spec: ZoneSpec }>;
 }
 
-/** Keeps the private keys unreadable on disk. */
+/** Encrypts private keys on disk. */
 export interface KeySealer {
   seal(text: string, id: string): string;
   open(sealed: string, id: string): string;
@@ -25,7 +25,7 @@ interface Stored extends Omit<ZoneSpec, 'keys'> {
   keys: string | null;
 }
 
-/** @param directory absolute; made where it is missing */
+/** @param directory absolute; created if it is missing */
 export async function openZoneStore(directory: string, sealer: KeySealer): Promise<ZoneStore> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   // What a killed process has not finished.

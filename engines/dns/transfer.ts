@@ -1,15 +1,14 @@
-// Transfers of whole zones (AXFR, RFC 5936), signed as they are served. An IXFR is answered with the whole zone too
-// (RFC 1995 §4).
+// Zone transfers (AXFR, RFC 5936), signed as served. IXFR is answered with the full zone too (RFC 1995 §4).
 import { denialOf, type AliasLookup, type Answered } from './answer';
 import { keyOfLabels } from './wire/names';
 import { TYPE } from './wire/rdata';
 import { signaturesOf } from './signer';
 import { cutAbove, type Node, type RecordSet, type Zone } from './zone';
 
-/** Of one message; a name may take 255 bytes more. */
+/** Size of a message; the last name may exceed it by 255 bytes. */
 const MESSAGE_BYTES = 16_384;
 
-/** The records of the zone in messages: SOA, everything else, SOA again. */
+/** The records of the zone in messages: SOA, all other records, SOA. */
 export function transferOf(zone: Zone, lookUpAlias: AliasLookup): Answered[][] {
   const apex = zone.nodes.get(keyOfLabels(zone.apex)) as Node;
   const soa = apex.sets.get(TYPE.SOA) as RecordSet;
@@ -33,13 +32,13 @@ export function transferOf(zone: Zone, lookUpAlias: AliasLookup): Answered[][] {
   return messages;
 }
 
-/** Everything that stands at a name, with signatures where the zone has them. */
+/** All record sets of a name, with signatures where the zone is signed. */
 function setsOf(zone: Zone, node: Node, lookUpAlias: AliasLookup): RecordSet[] {
   const sets = [...node.sets.values(), ...aliasSets(node, lookUpAlias)];
   const { signer } = zone;
   if (!signer || cutAbove(zone, node.labels)) return sets;
   const isCut = node.sets.has(TYPE.NS) && node.labels.length > zone.apex.length;
-  // Below and at a delegation, only DS and NSEC are the zone's own (RFC 4035 §2.2).
+  // At and below a delegation, only DS and NSEC belong to the zone (RFC 4035 §2.2).
   const own = isCut ? sets.filter(({ type }) => type === TYPE.DS) : sets;
   const denial = sets.length ? [denialOf({ zone, lookUpAlias }, node)] : [];
   const signed = [...own, ...denial].map((set) => ({

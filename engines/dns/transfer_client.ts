@@ -1,10 +1,10 @@
-// A transfer of a whole zone (AXFR, RFC 5936) from a server of others, where it allows that.
+// Zone transfer (AXFR, RFC 5936) from an external server, where it allows that.
 import { connect } from 'node:net';
 import * as packet from 'dns-packet';
 
 const BYTES_MAX = 8 << 20;
 
-/** @returns the records, the last SOA apart; null where the server does not send the zone, or not whole */
+/** @returns the records without the final SOA; null where the server refuses the transfer, or it is incomplete */
 export function readTransfer(
   zone: string,
   { address, port }: { address: string; port: number },
@@ -38,7 +38,7 @@ export function readTransfer(
         waiting = waiting.subarray(2 + length);
         if (!answers || (!found.length && answers[0]?.type !== 'SOA')) return 'refused';
         found.push(...answers);
-        // A zone begins and ends with its SOA (RFC 5936 §2.2).
+        // A transfer begins and ends with the SOA (RFC 5936 §2.2).
         if (found.length > 1 && found.at(-1)?.type === 'SOA') return 'whole';
       }
       return 'more';

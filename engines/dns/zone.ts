@@ -1,14 +1,14 @@
-// A zone in memory: names with their record sets, so that a question is answered by a few look-ups.
+// A zone in memory: record sets by name, so that a query takes a few look-ups.
 import { groupBy } from '../../core/group_by';
 import type { ZoneRecord, ZoneSpec } from './nameserver';
 import { compareNames, keyOfLabels, labelsOfName, type Labels } from './wire/names';
 import { encodeNameRdata, encodeRecord, encodeSoa, TYPE } from './wire/rdata';
 import { openSigner, type Signer } from './signer';
 
-/** All records of one name and type. Never changed once made: a signature belongs to the object. */
+/** All records of one name and type. Immutable: signatures are cached by object. */
 export interface RecordSet {
   type: number;
-  /** Seconds; the lowest of its records (RFC 2181 §5.2). */
+  /** In seconds; the lowest of the records (RFC 2181 §5.2). */
   ttl: number;
   /** In canonical order (RFC 4034 §6.3). */
   rdata: Buffer[];
@@ -16,13 +16,13 @@ export interface RecordSet {
 
 export interface Node {
   labels: Labels;
-  /** Empty for a name that only has names below it (RFC 4592 §2.2.2). */
+  /** Empty for an empty non-terminal (RFC 4592 §2.2.2). */
   sets: Map<number, RecordSet>;
-  /** Name whose addresses stand here; questions for A and AAAA are answered with them. */
+  /** Target of an ALIAS, whose addresses answer A and AAAA queries. */
   alias: { target: string; ttl: number; sets: Map<number, RecordSet> } | null;
-  /** Last NSEC set made for the name, kept while it says the same. */
+  /** Last NSEC set made for the name, kept while its content is unchanged. */
   denial: RecordSet | null;
-  /** It says the same as long as the zone is this one. */
+  /** The NSEC set is valid for the lifetime of this zone version. */
   isDenialKnown: boolean;
 }
 
@@ -31,12 +31,12 @@ export interface Zone {
   spec: Pick<ZoneSpec, 'name' | 'soa'>;
   apex: Labels;
   nodes: Map<string, Node>;
-  /** Names with records in canonical order; what is below a delegation is not the zone's (RFC 4034 §4.1.1). */
+  /** Names with records in canonical order; names below a delegation do not belong to the zone (RFC 4034 §4.1.1). */
   chain: Node[];
   signer: Signer | null;
 }
 
-/** @param before the zone as it was served so far: sets that are the same keep their signatures */
+/** @param before previous version of the zone: unchanged sets keep their signatures */
 export function buildZone(id: string, spec: ZoneSpec, before: Zone | null): Zone {
   const apex = labelsOfName(spec.name);
   const signer = openSigner(spec, before?.signer ?? null);
@@ -52,7 +52,7 @@ export function buildZone(id: string, spec: ZoneSpec, before: Zone | null): Zone
   return zone;
 }
 
-/** The node of a name and of each name between it and the apex. */
+/** The node of a name; creates it and its ancestors below the apex. */
 function addNode(zone: Zone, labels: Labels, before: Zone | null): Node {
   const key = keyOfLabels(labels);
   const known = zone.nodes.get(key);
@@ -113,7 +113,7 @@ function chainOf(zone: Zone): Node[] {
   return owners.sort((a, b) => compareNames(a.labels, b.labels));
 }
 
-/** The delegation that a name is below of, the name itself not counted. */
+/** The delegation above a name, excluding the name itself. */
 export function cutAbove(zone: Zone, labels: Labels): Node | null {
   for (let depth = zone.apex.length + 1; depth < labels.length; depth += 1) {
     const node = zone.nodes.get(keyOfLabels(labels.slice(labels.length - depth)));
@@ -123,7 +123,7 @@ export function cutAbove(zone: Zone, labels: Labels): Node | null {
   return null;
 }
 
-/** The last name of the chain that is not behind the given one, and the one after it. */
+/** The last name of the chain at or before the given one, and its successor. */
 export function neighboursInChain(zone: Zone, labels: Labels): { node: Node; next: Node } {
   let low = 0;
   let high = zone.chain.length;

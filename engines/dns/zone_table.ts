@@ -1,17 +1,17 @@
-// The zones that are served, by name. Each is kept as text, a few kilobytes, and made ready when it is first asked for:
-// of many zones, few are asked for at a time.
+// Served zones by name. Each is stored as text of a few kilobytes, and built on its first query: of many zones, few are
+// queried at a time.
 import type { ZoneSpec } from './nameserver';
 import { keyOfLabels, labelsOfName, type Labels } from './wire/names';
 import { TYPE } from './wire/rdata';
 import { buildZone, type Zone } from './zone';
 
-/** Records of zones that are ready; beyond, those that were not asked for since are put back. */
+/** Records of built zones; beyond this limit, zones not queried recently are reduced to their text. */
 const READY_RECORDS_MAX = 400_000;
 
 export interface ServedZone {
   id: string;
   apex: Labels;
-  /** Raised when responses made so far are not to be sent again. */
+  /** Incremented when cached responses become invalid. */
   version: number;
   /** JSON of its `ZoneSpec`. */
   text: Buffer;
@@ -20,9 +20,9 @@ export interface ServedZone {
 
 export interface ZoneTable {
   find(key: string): ServedZone | null;
-  /** The zone with the longest name; for a DS at its apex, the one above (RFC 4035 §3.1.4.1). */
+  /** The zone with the longest matching name; for a DS at its apex, the parent (RFC 4035 §3.1.4.1). */
   enclosing(labels: Labels, type: number): ServedZone | null;
-  /** Serves the zone, in the place of the one that had its name. */
+  /** Serves the zone, and replaces another zone of the same name. */
   put(id: string, name: string, text: string): void;
   remove(id: string): void;
   zoneOf(served: ServedZone): Zone;
@@ -59,7 +59,7 @@ function put(table: Table, id: string, name: string, text: string): void {
   if (known?.id === id) {
     known.version += 1;
     known.text = Buffer.from(text);
-    // Made again at once from what it was: record sets that stay keep their signatures.
+    // Rebuild at once from the previous version: unchanged record sets keep their signatures.
     if (known.ready) known.ready = buildZone(id, JSON.parse(text) as ZoneSpec, known.ready);
     return;
   }
@@ -77,7 +77,7 @@ function remove(table: Table, served: ServedZone): void {
   touchAbove(table, served);
 }
 
-/** Names that a zone answered for so far belong to one below it now, or again to it. */
+/** Invalidates parent zones, whose names may now belong to a zone below, or again to the parent. */
 function touchAbove({ byName }: Table, { apex }: ServedZone): void {
   for (let from = 1; from < apex.length; from += 1) {
     const above = byName.get(keyOfLabels(apex.slice(from)));
@@ -96,7 +96,7 @@ function enclosing(byName: Map<string, ServedZone>, labels: Labels, type: number
   return found;
 }
 
-/** Two generations, as in the packet cache: what the older one has left when the younger one is full is put back. */
+/** Two generations, as in the packet cache: when the young one is full, zones left in the old one are reduced. */
 function openReadiness(recordsMax: number): { touch(served: ServedZone, zone: Zone): void } {
   let young = new Set<ServedZone>();
   let old = new Set<ServedZone>();

@@ -1,8 +1,8 @@
-// How many of an application's open requests one client has, so that it cannot have all of them.
+// Limits the share of an application's open requests that one client may hold.
 import type { IngressLimits } from './limits';
 import type { ApplicationLoad } from './route_table';
 
-/** Whether one more request of this client would take what others need. */
+/** Whether one more request of this client would exceed its share. */
 export function isOverShare(load: ApplicationLoad, address: string, limits: IngressLimits): boolean {
   if (load.open * 2 < limits.applicationRequests) return false;
   return (load.openByAddress.get(clientOf(address)) ?? 0) >= limits.addressRequests;
@@ -22,7 +22,7 @@ export function countOut(load: ApplicationLoad, address: string): void {
   else load.openByAddress.delete(client);
 }
 
-// Whoever has one IPv6 address has 2^64 of them.
+// A single IPv6 customer has a whole /64, so addresses are counted per /64.
 function clientOf(address: string): string {
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::');

@@ -1,19 +1,19 @@
-// The reverse proxy in front of applications: forwards requests by their host name to instances. It stores nothing:
-// routes are given to it.
+// The reverse proxy in front of applications: routes requests to instances by host name. It persists nothing: the
+// control plane provides the routes.
 import type { Edge } from '../cdn/cdn';
 import type { NetworkLocation } from '../../core/outbound/network_location';
 
 export interface Route {
   application_id: string;
   preview_id: string | null;
-  /** Lower case; `*.example.com` leads everything one label below. */
+  /** In lower case; `*.example.com` matches all names one label below. */
   hosts: string[];
-  /** Instances that take requests. */
+  /** Instances that accept requests. */
   targets: Target[];
-  /** Why there are no targets, for the page that a visitor sees. */
+  /** Why there are no targets, for the error page. */
   state: 'new' | 'running' | 'stopped' | 'crashed';
   maintenance: boolean;
-  /** Redirects http to https, for host names that have a certificate. */
+  /** Redirects HTTP to HTTPS for host names with a certificate. */
   force_https: boolean;
   request_timeout_ms: number;
   sticky: boolean;
@@ -23,7 +23,7 @@ export interface Target {
   instance_id: string;
   /** On the loopback interface. */
   port: number;
-  /** Of the network that it is in; absent: that of the host. */
+  /** Network of the instance; absent: the network of the host. */
   location?: NetworkLocation;
 }
 
@@ -41,7 +41,7 @@ export interface AccessLine {
   bytes_sent: number;
   client_address: string;
   request_id: string;
-  /** Why the ingress itself answered: no_target, refused, timeout, maintenance, … null when the application did. */
+  /** Why the ingress itself responded: no_target, refused, timeout, maintenance, … null where the application did. */
   reason: string | null;
 }
 
@@ -50,14 +50,14 @@ export { LATENCY_BOUNDS_MS } from '../../core/log/latency';
 export interface Traffic {
   application_id: string;
   preview_id: string | null;
-  /** null: answered by the ingress itself. */
+  /** null: responses of the ingress itself. */
   instance_id: string | null;
   requests: number;
-  /** By first digit of the status. */
+  /** By the first digit of the status code. */
   responses: { '2xx': number; '3xx': number; '4xx': number; '5xx': number };
   received_bytes: number;
   sent_bytes: number;
-  /** One number per bucket, LATENCY_BOUNDS_MS.length + 1. */
+  /** One number per bucket: LATENCY_BOUNDS_MS.length + 1. */
   latency: number[];
 }
 
@@ -68,54 +68,50 @@ export interface Certificate {
   key: string;
 }
 
-/** What the ingress calls while it serves. */
+/** Callbacks of the ingress. */
 export interface IngressCallbacks {
-  /** Answers for the host names of CDN zones; absent: there are none. */
+  /** Serves the host names of CDN zones; absent: there are none. */
   edge?: Edge;
-  /**
-   * Certificate for a host name, null where there is none. Asked once per name and remembered until
-   * `forgetCertificate`.
-   */
+  /** Certificate for a host name, or null. Called once per name; the result is cached until `forgetCertificate`. */
   certificate(host: string): Promise<Certificate | null>;
-  /** Answer to an ACME HTTP-01 challenge (RFC 8555 section 8.3), null for an unknown token. */
+  /** Response to an ACME HTTP-01 challenge (RFC 8555 section 8.3); null for an unknown token. */
   challenge(token: string): Promise<string | null>;
   line(line: AccessLine): void;
 }
 
-/** Ends a pin: reads of at least this number count again, without one those that begin later. */
+/** Ends a pin. Reads numbered `read` or later apply again; without `read`, reads that begin later. */
 export type Unpin = (read?: number) => void;
 
 export interface IngressDriver {
-  /** As bound: the plain port, and the one with TLS where it is configured. */
+  /** Bound ports: plain HTTP, and HTTPS where it is configured. */
   readonly ports: { http: number; https: number | null };
   /**
-   * To be called before routes are read, for `replaceRoutes` and `replaceApplicationRoutes`: of two reads that overlap,
-   * the
-   * one that began first may end last, and must not bring back old routes.
+   * To be called before routes are read for `replaceRoutes` and `replaceApplicationRoutes`. Of two overlapping reads,
+   * the one that began first may end last; its number prevents it from restoring old routes.
    */
   beginRead(): number;
   /** Replaces all routes, except those of applications that a later read has replaced. */
   replaceRoutes(routes: Route[], read?: number): void;
-  /** Routes of the last run, to serve until `replaceRoutes`. Hosts without one are answered 503 until then, not 404. */
+  /** Serves routes of the last run until `replaceRoutes`. Until then, unknown hosts get 503, not 404. */
   restoreRoutes(routes: Route[]): void;
-  /** Those that are served, and whether they are all that there are. */
+  /** The served routes, and whether they are complete. */
   routes(): { routes: Route[]; isComplete: boolean };
-  /** Replaces the routes of one application, previews included; none removes them. */
+  /** Replaces the routes of one application, including previews; an empty list removes them. */
   replaceApplicationRoutes(applicationId: string, routes: Route[], read?: number): void;
   /**
-   * Routes that are about to become true: no read replaces them until the returned function is called. Then they should
-   * be read again.
+   * Serves routes that are about to be committed: no read replaces them until the returned function is called. The
+   * routes should then be read again.
    */
   pinRoutes(applicationId: string, routes: Route[]): Unpin;
   /**
-   * No new requests to the instance from now on; resolves when its open ones have ended, or after `ms`. WebSockets do
-   * not hold it longer than 5 s.
+   * Sends no new requests to the instance; resolves when its open requests have ended, or after `ms`. WebSockets delay
+   * it by at most 5 s.
    */
   drain(instanceId: string, ms: number): Promise<void>;
   /** Counters since the last call. */
   takeTraffic(): Traffic[];
-  /** Loads the certificate of the host name again when it is next needed, null: those of all names. */
+  /** Reloads the certificate of the host name when it is next needed; null: of all host names. */
   forgetCertificate(host: string | null): void;
-  /** Takes no new connections, lets open requests finish within the grace time. */
+  /** Accepts no new connections; open requests may finish within the grace time. */
   close(graceMs: number): Promise<void>;
 }

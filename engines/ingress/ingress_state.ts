@@ -1,4 +1,4 @@
-// What all parts of one ingress share while it is open.
+// State shared by all parts of an open ingress.
 import type { IngressCallbacks } from './ingress';
 import type { TlsContextCache } from './tls_contexts';
 import type { ProxiedRequest } from './http/proxied_request';
@@ -15,10 +15,10 @@ export interface IngressState {
   traffic: TrafficCounters;
   certificates: TlsContextCache;
   running: Set<ProxiedRequest>;
-  /** Connections that node:http has not got. */
+  /** Connections not (yet) handed to node:http. */
   visitors: Set<SimpleConnection>;
   tunnels: Set<Tunnel>;
-  /** How many proxies in front of us are believed; 0: none. */
+  /** Number of trusted proxies in front. */
   trustProxy: number;
   httpsPort: number | null;
   closing: boolean;

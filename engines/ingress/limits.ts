@@ -1,41 +1,41 @@
-// Bounds of the ingress. Times in ms, sizes in bytes.
+// Limits of the ingress. Times in ms, sizes in bytes.
 
 export interface IngressLimits {
-  /** Open connections of clients, plain and TLS together. More are closed at once. */
+  /** Open client connections, plain and TLS together. Further ones are closed at once. */
   connections: number;
-  /** Open requests of one application, WebSockets and previews included. More are answered 503 `busy`. */
+  /** Open requests per application, including WebSockets and previews. Further ones get 503 `busy`. */
   applicationRequests: number;
   /**
-   * Open requests of one client address at an application that has half of its own: more are answered 429. An IPv6
+   * Open requests per client address once an application has half of its own limit: further ones get 429. An IPv6
    * address counts as its /64.
    */
   addressRequests: number;
-  /** Body of a request. */
+  /** Size of a request body. */
   bodyBytes: number;
-  /** Request line and headers of a request; of an answer too. */
+  /** Request line and headers of a request; also the head of a response. */
   headerBytes: number;
   headers: number;
-  /** For a client to send its headers. */
+  /** Time for a client to send its headers. */
   headersMs: number;
-  /** A body may come slowly for this long; then it must have come at `uploadBytesPerSecond` on average. */
+  /** Grace time of slow uploads; after it, the average must reach `uploadBytesPerSecond`. */
   uploadGraceMs: number;
   uploadBytesPerSecond: number;
-  /** A client that neither sends nor takes bytes for this long is slow: its request ends. */
+  /** A request ends when its client neither sends nor receives bytes for this long. */
   clientIdleMs: number;
-  /** An idle connection of a client. */
+  /** Idle timeout of client connections. */
   keepAliveMs: number;
   /**
-   * For an instance to accept a connection. The kernel does that for it unless hundreds wait; then it tries again after
-   * 1, 3, 7 s.
+   * Time for an instance to accept a connection. The kernel does so unless hundreds are queued; it retries after 1, 3,
+   * 7 s.
    */
   connectMs: number;
-  /** An answer that has begun, without a byte from the instance. */
+  /** Time without a byte from the instance within a response. */
   streamIdleMs: number;
-  /** A WebSocket without bytes in either direction. */
+  /** Time without bytes in either direction of a WebSocket. */
   tunnelIdleMs: number;
-  /** How long a drain waits for WebSockets. */
+  /** Time that a drain waits for WebSockets. */
   tunnelDrainMs: number;
-  /** How often timeouts are enforced: the precision of all of them. */
+  /** Interval of the timeout checks, which is their precision. */
   sweepMs: number;
 }
 

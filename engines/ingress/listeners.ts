@@ -1,22 +1,24 @@
-// The listening sockets of the ingress: bound here, or taken over from the process that had them before.
+// The listening sockets of the ingress: bound here, or taken over from the previous process.
 import type { Server as HttpServer } from 'node:http';
 import net, { type AddressInfo, type Socket } from 'node:net';
 
-/** By scheme; `6` is the loopback address of IPv6 beside that of IPv4. */
+/** By scheme; `6` is the additional listener on the IPv6 loopback address. */
 export type ListenerName = 'http' | 'http6' | 'https' | 'https6';
 
 export type Listeners = Map<ListenerName, net.Server>;
 
-/** A process that has listened until now, and goes on until it is told to end. */
+/** A process that owned the listeners, and keeps running until it is stopped. */
 export interface Predecessor {
-  /** Connections go to `onSocket` from the moment the listener is there; null where it has none of that name. */
+  /**
+   * Connections are passed to `onSocket` as soon as the listener arrives; null where it has no listener of that name.
+   */
   take(name: ListenerName, onSocket: (socket: Socket) => void): Promise<net.Server | null>;
 }
 
 interface ListenOptions {
   scheme: 'http' | 'https';
   host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   port: number;
   predecessor?: Predecessor | null;
 }
@@ -33,7 +35,7 @@ export async function listenFor(server: HttpServer, options: ListenOptions, list
   const inherited = await predecessor?.take(scheme, onSocket);
   if (inherited) {
     listeners.set(scheme, inherited);
-    // What node:http does when it listens itself: it keeps track of connections, for its timeouts.
+    // On `listening`, node:http starts its connection tracking, which the timeouts need.
     server.emit('listening');
     const other = await predecessor?.take(second, onSocket);
     if (other) listeners.set(second, other);
@@ -42,7 +44,7 @@ export async function listenFor(server: HttpServer, options: ListenOptions, list
   await bind(server, port, host);
   listeners.set(scheme, server);
   if (host !== IPV4_LOOPBACK) return;
-  // Browsers lead *.localhost to either loopback address.
+  // Browsers resolve *.localhost to either loopback address.
   const other = net.createServer({ allowHalfOpen: true, noDelay: true }, onSocket);
   await bind(other, portOf(server), IPV6_LOOPBACK).then(
     () => void listeners.set(second, other),
@@ -54,7 +56,7 @@ export function portOf(server: net.Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-/** Accepts nothing from now on. Unlike the close of http.Server, it leaves connections that are idle. */
+/** Stops accepting. Unlike http.Server.close, this leaves idle connections open. */
 export function stopListening(server: net.Server): Promise<void> {
   return new Promise((resolve) => net.Server.prototype.close.call(server, () => resolve()));
 }
@@ -64,7 +66,7 @@ function bind(server: net.Server, port: number, host: string): Promise<void> {
     server.once('error', reject);
     server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off('error', reject);
-      // An accept that fails, e.g. for want of descriptors, is not the end of the listener.
+      // A failed accept, e.g. for lack of file descriptors, does not end the listener.
       server.on('error', () => undefined);
       resolve();
     });

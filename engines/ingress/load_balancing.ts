@@ -1,4 +1,4 @@
-// Which instance takes a request.
+// Selection of the instance for a request.
 import type { Site } from './route_table';
 import type { Upstream } from './upstream';
 
@@ -6,7 +6,8 @@ const COOKIE = 'platform_instance';
 const COOKIE_VALUE = /(?:^|;\s*)platform_instance=([A-Za-z0-9_-]{22})(?:;|$)/;
 
 /**
- * The one with the fewest open requests, in turn among equals; null where none is left. `tried` are those that refused.
+ * Fewest open requests first, round-robin among equals; null where no instance is left. `tried` have refused the
+ * request.
  */
 export function chooseUpstream(
   site: Site,
@@ -27,7 +28,7 @@ export function chooseUpstream(
   return best;
 }
 
-/** The cookie that keeps a visitor with an instance; null where it is not wanted or there already. */
+/** The sticky session cookie; null where it is disabled or already present. */
 export function stickyCookie(
   site: Site,
   upstream: Upstream,

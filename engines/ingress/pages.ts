@@ -1,8 +1,8 @@
-// The responses that the ingress itself gives, to people and to programs. They tell nothing of the inside.
+// Responses of the ingress itself, as pages and as problem documents. They reveal no internals.
 import type { Route } from './ingress';
 import type { VisitorRequest } from './visitor';
 
-/** Why the ingress itself answered, as the access lines name it. */
+/** Why the ingress itself responded, as in the access lines. */
 export type Reason =
   | 'malformed'
   | 'too_many_headers'
@@ -105,7 +105,7 @@ export function noTargetPage(state: Route['state']): Page {
   return { status: 503, reason: 'no_target', ...NO_TARGET[state] };
 }
 
-/** Headers and body: a page where HTML is asked for, else a problem document (RFC 9457). */
+/** Headers and body: a page where the client accepts HTML, else a problem document (RFC 9457). */
 export function render(
   page: Page,
   request: VisitorRequest | null,

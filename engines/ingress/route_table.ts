@@ -1,20 +1,20 @@
-// Which host leads where. Only look-ups in maps while it serves: 10,000 hosts cost what one does.
+// Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
 import type { Route, Unpin } from './ingress';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
-/** One route while it is served. */
+/** A route with its upstreams. */
 export interface Site {
   route: Route;
   upstreams: Upstream[];
   application: ApplicationLoad;
-  /** Where the next search for a target starts. */
+  /** Start of the next round-robin search. */
   nextIndex: number;
 }
 
-/** What all routes of one application share, over all changes of its routes. */
+/** State shared by all routes of an application, kept when its routes change. */
 export interface ApplicationLoad {
   open: number;
-  /** Of `open`, by address of the client. */
+  /** `open` by client address. */
   openByAddress: Map<string, number>;
   sites: Site[];
   readNumber: number;
@@ -22,19 +22,19 @@ export interface ApplicationLoad {
 
 export interface RouteTable {
   hosts: Map<string, Site>;
-  /** By what follows the `*`, e.g. `.example.com`. */
+  /** By suffix, e.g. `.example.com`. */
   wildcards: Map<string, Site>;
   applications: Map<string, ApplicationLoad>;
   upstreams: Map<string, Upstream>;
-  /** Whether all routes were read once. Before that a host that is not found may have one all the same. */
+  /** Whether all routes were read once. Until then, an unknown host may have a route. */
   complete: boolean;
-  /** Number of the last read of routes that has begun. */
+  /** Number of the last started read of routes. */
   reads: number;
-  /** Instances that must not come back with routes that were read before they were drained. */
+  /** Drained instances, which routes read before the drain must not restore. */
   drained: Map<string, number>;
 }
 
-/** What stands for a `*` is repeated to instances and in redirects. */
+/** The label matched by `*` is repeated to instances and in redirects. */
 const NAME = /^[a-z0-9_.-]{1,253}$/;
 const PORT = /^(?::\d{0,5})?$/;
 const DRAINED_MS = 600_000;
@@ -51,14 +51,14 @@ export function routeTable(): RouteTable {
   };
 }
 
-/** The site of a `Host` header: exact, else the wildcard one label up. */
+/** The site of a `Host` header: an exact match, else the wildcard one label up. */
 export function findSite(table: RouteTable, authority: string): Site | null {
   const direct = table.hosts.get(authority);
   if (direct !== undefined) return direct;
   return siteOfHost(table, normalizeHost(authority));
 }
 
-/** Like findSite, for a name that is lower case and without a port. */
+/** Like findSite, for a lower-case name without a port. */
 export function siteOfHost(table: RouteTable, host: string): Site | null {
   const dot = host.indexOf('.');
   return (
@@ -66,7 +66,7 @@ export function siteOfHost(table: RouteTable, host: string): Site | null {
   );
 }
 
-/** Lower case, without port and trailing dot; empty for what is no host. */
+/** In lower case, without port and trailing dot; empty for an invalid host. */
 export function normalizeHost(authority: string): string {
   const colon = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':');
   if (colon >= 0 && !PORT.test(authority.slice(colon))) return '';
@@ -90,7 +90,7 @@ export function routesOf(table: RouteTable): { routes: Route[]; isComplete: bool
   return { routes, isComplete: table.complete };
 }
 
-/** Routes that any read replaces. */
+/** Sets routes that any read replaces. */
 export function restoreRoutes(table: RouteTable, routes: Route[]): void {
   for (const [id, own] of grouped(routes)) updateRoutes(table, id, own, 0);
 }
@@ -113,17 +113,17 @@ export function updateRoutes(table: RouteTable, applicationId: string, routes: R
   else table.applications.delete(applicationId);
 }
 
-/** Routes that no read replaces, until the returned function is called. */
+/** Sets routes that no read replaces, until the returned function is called. */
 export function pinRoutes(table: RouteTable, applicationId: string, routes: Route[]): Unpin {
   updateRoutes(table, applicationId, routes, Infinity);
   return (reading = nextReadNumber(table)) => {
     const application = table.applications.get(applicationId);
-    // One that began before may have found what was before.
+    // A read that began earlier may have seen the old state.
     if (application) application.readNumber = reading;
   };
 }
 
-/** Removes entries that nothing needs any more. To be called at an interval. */
+/** Removes unused entries. To be called at an interval. */
 export function pruneTable(table: RouteTable, now: number): void {
   for (const [id, until] of table.drained) if (until < now) table.drained.delete(id);
   for (const [id, application] of table.applications)
@@ -135,7 +135,7 @@ export function pruneTable(table: RouteTable, now: number): void {
   }
 }
 
-/** No new requests to this instance from now on. */
+/** Stops new requests to this instance. */
 export function markDrained(table: RouteTable, instanceId: string, now: number): Upstream[] {
   table.drained.set(instanceId, now + DRAINED_MS);
   const own = [...table.upstreams.values()].filter((upstream) => upstream.instanceId === instanceId);
@@ -182,7 +182,7 @@ function addHosts(table: RouteTable, site: Site): void {
   }
 }
 
-// A host may have gone to another application since.
+// The host may have moved to another application.
 function removeHosts(table: RouteTable, site: Site): void {
   for (const host of site.route.hosts) {
     const [map, key] = host.startsWith('*.')

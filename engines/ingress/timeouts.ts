@@ -1,4 +1,4 @@
-// Enforces all timeouts at an interval. One timer for everything costs less than one per request.
+// Enforces all timeouts at an interval. One timer costs less than one per request.
 import { failConnecting, type ProxiedRequest } from './http/proxied_request';
 import type { IngressState } from './ingress_state';
 import { fixedPage } from './pages';
@@ -15,13 +15,13 @@ export function enforceTimeouts(ingress: IngressState): void {
   pruneTable(ingress.table, now);
 }
 
-// Whoever has to send the next byte is the one who is late.
+// The side that has to send the next byte has timed out.
 function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
   const { limits } = proxied.ingress;
   const { response, request, connection } = proxied;
   if (proxied.ended || response.writableNeedDrain)
     return silentMs > limits.clientIdleMs ? endSlowClient(proxied) : undefined;
-  if (connection === null) return; // its certificate is looked up, or it is about to close
+  if (connection === null) return; // waiting for a certificate look-up, or about to close
   if (connection.socket === null) return silentMs > limits.connectMs ? failConnecting(proxied) : undefined;
   if (proxied.body === 'flowing' && !request.isPaused() && !proxied.answered) {
     proxied.uploadMs += limits.sweepMs;
@@ -31,7 +31,7 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
   if (silentMs > allowedSilenceMs(proxied)) failRequest(proxied, fixedPage('timeout'));
 }
 
-/** Once an answer has begun, it may be a stream: the time for an answer says nothing of pauses in it. */
+/** A response that has begun may be a stream: the request timeout does not limit pauses within it. */
 function allowedSilenceMs({ answered, site, ingress: { limits } }: ProxiedRequest): number {
   const { request_timeout_ms } = site.route;
   return answered ? Math.max(request_timeout_ms, limits.streamIdleMs) : request_timeout_ms;

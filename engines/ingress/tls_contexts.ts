@@ -1,4 +1,4 @@
-// Certificates by host name, as TLS contexts. Each name is asked for once.
+// TLS contexts by host name. The certificate of each name is loaded once.
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { IngressCallbacks } from './ingress';
 
@@ -8,43 +8,43 @@ export interface TlsContextCache {
 }
 
 interface Entry {
-  /** What was found, undefined while it is looked up. */
+  /** The result; undefined while it is loading. */
   found: SecureContext | null | undefined;
   loading: Promise<SecureContext | null>;
   until: number;
 }
 
-/** A renewed one is told by `forgetCertificate`; this is for when that was lost. */
+/** Renewals call `forgetCertificate`; this limit covers a lost call. */
 const FOUND_MS = 3_600_000;
 const ABSENT_MS = 30_000;
-/** After a failure to look, or for a certificate that cannot be used. What was found before serves on. */
+/** After a failed look-up, or for an unusable certificate. The previous certificate stays in use. */
 const FAILED_MS = 5_000;
 const NAMES = 20_000;
 
-export function tlsContextCache(ask: IngressCallbacks['certificate']): TlsContextCache {
-  return { entries: new Map(), loadCertificate: ask };
+export function tlsContextCache(loadCertificate: IngressCallbacks['certificate']): TlsContextCache {
+  return { entries: new Map(), loadCertificate };
 }
 
-/** The context of a name; null where it has no certificate that can be used. Never throws. */
+/** The context of a host name; null where it has no usable certificate. Never throws. */
 export function contextOf(store: TlsContextCache, host: string): Promise<SecureContext | null> {
   const known = store.entries.get(host);
   if (known !== undefined && (known.found === undefined || known.until > Date.now())) return known.loading;
   if (store.entries.size >= NAMES) dropOldest(store);
   const entry: Entry = { found: undefined, loading: Promise.resolve(null), until: Infinity };
   entry.loading = loadContext(store, host, entry, known?.found ?? null);
-  store.entries.delete(host); // to the end: the first is the oldest
+  store.entries.delete(host); // Move to the end: the first entry is the oldest
   store.entries.set(host, entry);
   return entry.loading;
 }
 
-/** Whether a name has a certificate, at once where that is known. */
+/** Whether a host name has a certificate; synchronous where that is known. */
 export function hasCertificate(store: TlsContextCache, host: string): boolean | Promise<boolean> {
   const known = store.entries.get(host);
   if (known?.found !== undefined && known.until > Date.now()) return known.found !== null;
   return contextOf(store, host).then((context) => context !== null);
 }
 
-/** Asks again when it is next needed; what was found serves on where that fails. @param host null: all of them */
+/** Reloads on next use; the previous certificate stays in use if that fails. @param host null: all host names */
 export function forgetContext(store: TlsContextCache, host: string | null): void {
   for (const [name, entry] of store.entries) {
     if (host !== null && name !== host) continue;

@@ -1,11 +1,11 @@
-// Counters per application, preview and instance, and what they are counted of: one finished request.
+// Traffic counters per application, preview and instance, updated once per finished request.
 import { LATENCY_BOUNDS_MS, type Traffic } from './ingress';
 
 export interface TrafficCounters {
   entries: Map<string, Traffic>;
 }
 
-/** Whose traffic it is. */
+/** The application or preview that the traffic belongs to. */
 export interface TrafficOwner {
   application_id: string;
   preview_id: string | null;
@@ -21,7 +21,7 @@ export function trafficCounters(): TrafficCounters {
 export function countRequest(counters: TrafficCounters, owner: TrafficOwner, status: number, durationMs: number): void {
   const entry = countersOf(counters, owner);
   entry.requests += 1;
-  // 1xx is left: 101, a WebSocket. It is a success.
+  // The remaining 1xx is 101, a WebSocket, which counts as a success.
   const family = status >= 500 ? '5xx' : status >= 400 ? '4xx' : status >= 300 ? '3xx' : '2xx';
   entry.responses[family] += 1;
   const bucket = LATENCY_BOUNDS_MS.findIndex((bound) => durationMs <= bound);
@@ -35,7 +35,7 @@ export function countBytes(counters: TrafficCounters, owner: TrafficOwner, recei
   entry.sent_bytes += sent;
 }
 
-/** The counters, which start anew. */
+/** Returns the counters and resets them. */
 export function takeCounters(counters: TrafficCounters): Traffic[] {
   const entries = [...counters.entries.values()];
   counters.entries = new Map();

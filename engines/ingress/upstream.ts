@@ -1,7 +1,7 @@
-// Connections to one instance. Written on node:net and not with httpxy or http.request: for small answers these reach
-// 0.14 and 0.27 of the requests per second that the application alone has, this 0.4 to 0.5 (npm run bench:ingress); and
-// whether a byte was sent before a connection broke, which decides whether a request may go to another instance, is
-// only known here.
+// Connections to one instance, on node:net instead of httpxy or http.request. For small responses those reach 0.14 and
+// 0.27 of the requests per second of the application alone; this one reaches 0.4 to 0.5 (npm run bench:ingress). It
+// also knows whether a byte was sent before a connection broke, which decides whether another instance may get the
+// request.
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Target } from './ingress';
@@ -21,14 +21,14 @@ export interface Upstream {
   instanceId: string;
   port: number;
   location: NetworkLocation;
-  /** What the cookie of a sticky route holds. */
+  /** Value of the sticky session cookie. */
   stickyToken: string;
-  /** Sites that lead here. */
+  /** Number of sites with this instance. */
   references: number;
-  /** Requests under way, WebSockets included. */
+  /** Open requests, including WebSockets. */
   open: number;
   drained: boolean;
-  /** It refused a connection: others first until this time. */
+  /** The instance refused a connection: other instances are preferred until this time. */
   avoidUntil: number;
   idle: UpstreamConnection[];
   tunnels: Set<Tunnel>;
@@ -38,19 +38,19 @@ export interface Upstream {
 /** One connection to an instance. */
 export interface UpstreamConnection {
   upstream: Upstream;
-  /** null until the instance has taken the connection. */
+  /** null until the instance has accepted the connection. */
   socket: Socket | null;
-  /** Gives up what is no connection yet. */
+  /** Cancels a connection attempt. */
   abandon: () => void;
-  /** What goes out once it is one. */
+  /** Sent once the connection is established. */
   unsent: string;
   parser: ResponseParser;
   user: ConnectionUser | null;
-  /** It has served a request before: the instance may have closed it meanwhile. */
+  /** It has served a request before: the instance may have closed it in the meantime. */
   reused: boolean;
-  /** Its bytes are somebody else's: `data` of the socket. */
+  /** Received bytes belong to a tunnel, and are emitted as `data` of the socket. */
   isDetached: boolean;
-  /** A byte has come since the last request went out. */
+  /** A byte was received since the last request. */
   receivedBytes: boolean;
   idleSince: number;
   idleUntil: number;
@@ -60,20 +60,21 @@ export interface ConnectionUser extends ResponseSink {
   onConnected(): void;
   /** All bytes of one read are delivered. */
   onReadDelivered(): void;
-  /** The instance takes bytes again. */
+  /** The write buffer of the instance has drained. */
   onDrained(): void;
   onBroken(error: Error): void;
 }
 
-// An instance closes an idle connection when it likes, Node after 5 s. What is used before that does not meet its end.
+// Instances close idle connections after their own timeout, Node after 5 s. Reusing a connection earlier avoids that
+// race.
 const IDLE_MS = 4_000;
-/** A request that must not be sent twice takes only connections that were in use just now. */
+/** Requests that must not be sent twice reuse only connections that were in use this recently. */
 const FRESH_MS = 1_000;
 const IDLE_CONNECTIONS_MAX = 256;
 
 /**
- * Where the bytes of all instances are read: node:net makes memory of 64 KB for each read otherwise, also for a few
- * bytes. What is kept of them beyond `onData` has to be copied.
+ * Shared read buffer of all instances: node:net would otherwise allocate 64 KB per read, even for a few bytes. `onData`
+ * must copy what it keeps.
  */
 const readBuffer = Buffer.allocUnsafeSlow(65_536);
 
@@ -94,7 +95,7 @@ export function openUpstream(target: Target): Upstream {
   };
 }
 
-/** A connection that is in use from now on. `repeatable`: a request that may be sent again if it breaks. */
+/** Acquires a connection. `repeatable`: the request may be retried if the connection breaks. */
 export function takeConnection(
   upstream: Upstream,
   user: ConnectionUser,
@@ -125,7 +126,7 @@ function isUsable({ socket }: UpstreamConnection): boolean {
   return socket !== null && !socket.destroyed && !socket.readableEnded;
 }
 
-/** Sends a request line, headers and, in latin1, a body that came with them; `deferred`: they are all. */
+/** Sends a request line, headers and an optional body in latin1; `deferred`: they are the whole request. */
 export function sendHead(connection: UpstreamConnection, method: string, head: string, deferred: boolean): void {
   expectResponse(connection.parser, method);
   if (connection.socket === null) connection.unsent = head;
@@ -133,7 +134,7 @@ export function sendHead(connection: UpstreamConnection, method: string, head: s
   else connection.socket.write(head, 'latin1');
 }
 
-/** Gives a connection back after a complete answer to a complete request. */
+/** Releases a connection after a complete request and response. */
 export function returnConnection(connection: UpstreamConnection, now: number): void {
   const { upstream, parser: reader } = connection;
   connection.user = null;
@@ -151,7 +152,7 @@ export function returnConnection(connection: UpstreamConnection, now: number): v
   upstream.idle.push(connection);
 }
 
-/** Ends a connection in the middle of whatever it does. */
+/** Aborts a connection in any state. */
 export function destroyConnection(connection: UpstreamConnection): void {
   connection.user = null;
   connection.parser.mode = 'over';
@@ -159,14 +160,14 @@ export function destroyConnection(connection: UpstreamConnection): void {
   connection.socket?.destroy();
 }
 
-/** Takes the HTTP off a connection: what follows is the caller's. */
+/** Detaches the socket from HTTP: further bytes belong to the caller. */
 export function detachSocket(connection: UpstreamConnection, socket: Socket): Socket {
   connection.user = null;
   connection.isDetached = true;
   return socket.removeAllListeners('data').removeAllListeners('drain');
 }
 
-/** One request less. */
+/** Decrements the open requests. */
 export function finishUpstreamRequest(upstream: Upstream): void {
   upstream.open -= 1;
   if (upstream.open > 0) return;
@@ -213,13 +214,13 @@ function openConnection(upstream: Upstream, user: ConnectionUser, headBytes: num
 function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: number): void {
   let failure: Error | null = null;
   connection.socket = socket;
-  // Of a connection whose bytes a gate passes on.
+  // Through the gate of a network, `onread` is not supported.
   socket.on('data', (bytes: Buffer) => onData(connection, bytes, headBytes));
   socket.on('drain', () => connection.user?.onDrained());
   socket.on('end', () => onEnd(connection));
   socket.on('error', (error) => (failure = error));
   socket.on('close', () => onClose(connection, failure));
-  // With the beginning of a body in one packet.
+  // Send the head and the start of a body in one packet.
   socket.cork();
   socket.write(connection.unsent, 'latin1');
   connection.unsent = '';
@@ -229,9 +230,9 @@ function onConnected(connection: UpstreamConnection, socket: Socket, headBytes: 
 
 function onData(connection: UpstreamConnection, bytes: Buffer, headBytes: number): void {
   const { user } = connection;
-  // A tunnel, whose bytes may wait for a slow visitor.
+  // A tunnel: a slow visitor may delay the processing of these bytes.
   if (connection.isDetached) return void connection.socket?.emit('data', Buffer.from(bytes));
-  if (user === null) return void connection.socket?.destroy(); // nobody has asked
+  if (user === null) return void connection.socket?.destroy(); // unsolicited
   connection.receivedBytes = true;
   try {
     parseResponse(connection.parser, user, bytes, headBytes);

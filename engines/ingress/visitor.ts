@@ -1,5 +1,4 @@
-// What the ingress needs of a visitor's request and of its response. Those of node:http are such ones, and those of
-// simple_connection.ts.
+// The interface of requests and responses that the ingress uses, implemented by node:http and simple_connection.ts.
 import type { IncomingHttpHeaders } from 'node:http';
 
 export interface VisitorRequest {
@@ -8,12 +7,12 @@ export interface VisitorRequest {
   readonly httpVersionMajor: number;
   readonly httpVersionMinor: number;
   readonly headers: IncomingHttpHeaders;
-  /** Name, value, name, value. */
+  /** Alternating names and values. */
   readonly rawHeaders: string[];
   readonly rawTrailers: string[];
-  /** Its body has come whole. */
+  /** The whole body has been received. */
   readonly complete: boolean;
-  /** Of a simple request: all of its body, which came with the head. Others give theirs with `on`. */
+  /** The whole body of a simple request, received together with the head. Other requests emit `data`. */
   readonly body?: Buffer | null;
   readonly socket: { readonly remoteAddress?: string | undefined };
   on(event: 'data', listener: (chunk: Buffer) => void): unknown;
@@ -27,18 +26,18 @@ export interface VisitorRequest {
 export interface VisitorResponse {
   shouldKeepAlive: boolean;
   readonly headersSent: boolean;
-  /** Its last byte has gone to the kernel. */
+  /** The kernel has accepted the last byte. */
   readonly writableFinished: boolean;
   readonly writableNeedDrain: boolean;
   readonly socket: object | null;
   writeHead(status: number, headers: Record<string, string | number>): unknown;
-  /** @throws Error for what must not stand in a head */
+  /** @throws Error for characters not allowed in a head */
   writeHead(status: number, message: string, headers: string[]): unknown;
   flushHeaders(): void;
   writeContinue(): void;
   writeEarlyHints(hints: { link: string[] }): void;
   addTrailers(trailers: [string, string][]): void;
-  /** @returns false where the visitor should take bytes first: `drain` tells when it has */
+  /** @returns false where the caller should wait for `drain` */
   write(chunk: Buffer): boolean;
   write(chunk: string, encoding: BufferEncoding): boolean;
   end(): unknown;

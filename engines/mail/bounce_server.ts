@@ -1,5 +1,4 @@
-// What comes back: a server that takes bounces and complaints for addresses that the platform has given out, and
-// nothing else.
+// Bounce server: accepts bounces and complaints for addresses issued by the platform, and nothing else.
 import { SMTPServer, type SMTPServerAddress, type SMTPServerEnvelope, type SMTPServerSession } from 'smtp-server';
 import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { readReport, type MailReport } from './report';
@@ -8,9 +7,9 @@ import { makeStrict } from './strict_session';
 import { answer, closeSmtp, listenSmtp, setCertificate, UNUSED_COMMANDS, type MailListener } from './submission';
 
 export interface BounceRules {
-  /** Whether the platform takes mail for the address. */
+  /** Whether the address was issued by the platform. */
   isOurs(address: string): Promise<boolean>;
-  /** Takes a report over. @param recipients addresses that it came to */
+  /** Processes a report. @param recipients addresses that it was sent to */
   report(recipients: readonly string[], report: MailReport): Promise<void>;
 }
 
@@ -23,7 +22,7 @@ interface BounceServerOptions {
   log(message: string, error: unknown): void;
 }
 
-/** Reports quote a message, often the whole of it. */
+/** Reports quote the message, often completely. */
 const REPORT_BYTES_MAX = 10 * 1024 * 1024;
 const RECIPIENTS_MAX = 10;
 const SESSIONS_MAX = 200;

@@ -1,6 +1,6 @@
-// What a refusal says about the address.
+// Classification of rejections.
 
-/** Whether a refusal says that the address does not exist, or takes no mail any more (RFC 3463 §3.2, §3.3). */
+/** Whether a rejection means that the address does not exist or no longer accepts mail (RFC 3463 §3.2, §3.3). */
 export function isHardBounce(code: number | null, response: string): boolean {
   const enhanced = /\b5\.(\d{1,3})\.(\d{1,3})\b/.exec(response);
   if (enhanced) {

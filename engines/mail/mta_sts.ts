@@ -1,4 +1,4 @@
-// Policies of MTA-STS (RFC 8461): whether a destination demands TLS, and of which servers.
+// MTA-STS policies (RFC 8461): whether a destination requires TLS, and its permitted servers.
 import type { DnsQuestions } from '../../core/protocols/dns';
 import type { Outbound } from '../../core/outbound';
 import { exchange } from '../../core/outbound/exchange';
@@ -20,10 +20,10 @@ const HTTPS_PORT = 443;
 const FETCH_MS = 10_000;
 const AGE_SECONDS_MAX = 31_557_600;
 const DOMAINS_MAX = 10_000;
-/** The DNS is asked again after this time: a new id means a new policy. */
+/** The DNS record is read again after this time: a new id means a new policy. */
 const RECHECK_MS = 10 * 60_000;
 
-/** Looks policies up, and remembers them as long as they say. @param parts `port`: 443, but in tests */
+/** Looks up and caches policies for their lifetime. @param parts `port`: 443, except in tests */
 export function stsPolicies(parts: { dns: Pick<DnsQuestions, 'txt'>; outbound: Outbound; port?: number }) {
   const known = new Map<string, Known & { lookedAt: number }>();
   const absent = new Map<string, number>();
@@ -40,7 +40,7 @@ export function stsPolicies(parts: { dns: Pick<DnsQuestions, 'txt'>; outbound: O
       known.set(domain, { id, policy: fetched, until: now + fetched.seconds * 1000, lookedAt: now });
       return fetched;
     }
-    // A policy that is known holds until its end, also while it cannot be fetched (RFC 8461 §5.1).
+    // A cached policy stays valid until its max_age, even while it cannot be fetched (RFC 8461 §5.1).
     if (last && now < last.until) return last.policy;
     absent.set(domain, now);
     return null;
@@ -59,16 +59,16 @@ async function fetchPolicy(
   port: number,
 ): Promise<(StsPolicy & { seconds: number }) | null> {
   const url = new URL(`https://mta-sts.${domain}:${port}/.well-known/mta-sts.txt`);
-  const asked = { url, method: 'GET', headers: [], verifyTls: true, bodyBytesMax: POLICY_BYTES_MAX };
+  const request = { url, method: 'GET', headers: [], verifyTls: true, bodyBytesMax: POLICY_BYTES_MAX };
   try {
-    const { status, body } = await exchange(outbound, asked, newTrace(), AbortSignal.timeout(FETCH_MS));
+    const { status, body } = await exchange(outbound, request, newTrace(), AbortSignal.timeout(FETCH_MS));
     return status === 200 ? parsePolicy(body.toString('utf8')) : null;
   } catch {
     return null;
   }
 }
 
-/** Null for a text that is no policy. */
+/** Null for an invalid policy. */
 export function parsePolicy(text: string): (StsPolicy & { seconds: number }) | null {
   const pairs = text.split(/\r?\n/).flatMap((line) => {
     const match = /^([A-Za-z0-9_.-]{1,32})[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line);
@@ -84,7 +84,7 @@ export function parsePolicy(text: string): (StsPolicy & { seconds: number }) | n
   return { mode, matches, seconds: Math.min(seconds, AGE_SECONDS_MAX) };
 }
 
-/** A star stands for one label (RFC 8461 §4.1). */
+/** A star matches one label (RFC 8461 §4.1). */
 function fits(pattern: string, name: string): boolean {
   if (!pattern.startsWith('*.')) return pattern === name;
   return name.slice(name.indexOf('.') + 1) === pattern.slice(2);

@@ -1,5 +1,5 @@
-// Who a message says that it is from: each mailbox of From, Sender and their Resent forms is of the zone's own domains
-// (RFC 6409 §8.1), and can be read in one way only.
+// Validation of originators: each mailbox of From, Sender and their Resent variants belongs to a domain of the zone
+// (RFC 6409 §8.1), and is unambiguous.
 import { isUtf8 } from 'node:buffer';
 import { normalizeMailbox } from '../../core/protocols/mailbox';
 import { fieldsNamed, valueOf, type HeaderField } from './message/header';
@@ -14,8 +14,8 @@ const QUOTED_TEXTS = new RegExp(QUOTED_TEXT, 'g');
 const ENCODED_WORDS = /=\?[^?\s]+\?[bq]\?[^?\s]*\?=/gi;
 
 /**
- * Checks what RFC 5322 §3.6.2 and §3.6.6 have about originators: one From, at most one Sender, Resent fields as many
- * as there are. @returns the first mailbox of From @throws SmtpReply
+ * Validates the originators (RFC 5322 §3.6.2, §3.6.6): one From, at most one Sender, and any number of Resent fields.
+ * @returns the first mailbox of From @throws SmtpReply
  */
 export function requireOwnOriginators(domains: Domains, fields: readonly HeaderField[]): string {
   const [field, ...more] = fieldsNamed(fields, 'from');
@@ -54,14 +54,14 @@ function requireSingle(mailboxes: readonly string[], name: string): void {
 }
 
 /**
- * Addresses of a list of mailboxes (RFC 5322 §3.4) in their normal form, without display names, comments and group
- * names. An address that stands where a display name should be counts as one: some readers show it as the sender.
- * @param value unfolded, as its bytes (latin1)
- * @returns null where it cannot be read for sure: then nobody knows whom a reader would see as the sender
+ * Addresses of a mailbox list (RFC 5322 §3.4) in their normal form, without display names, comments and group names. An
+ * address in the position of a display name counts as an address: some readers show it as the sender.
+ * @param value unfolded, as bytes (latin1)
+ * @returns null where the list is ambiguous: readers could show another sender
  */
 function mailboxesOf(value: string): string[] | null {
   const bytes = Buffer.from(value, 'latin1');
-  // Bytes that are no text may stand in names only.
+  // Invalid UTF-8 is allowed in names only.
   const elements = elementsOf(isUtf8(bytes) ? bytes.toString() : value.replace(/[\x80-\xff]/g, '\x01'));
   if (!elements) return null;
   const found = elements.flatMap((text): (string | null)[] => {
@@ -73,7 +73,9 @@ function mailboxesOf(value: string): string[] | null {
   return found.every((address) => address !== null) ? found : null;
 }
 
-/** Members of the list and of its groups; comments become a space. Null where one of its parts does not end. */
+/**
+ * Members of the list and of its groups; comments become a space. Null for an unterminated quote, comment or bracket.
+ */
 function elementsOf(value: string): string[] | null {
   const elements = [''];
   const open = { depth: 0, quoted: false, bracket: false };
@@ -91,7 +93,7 @@ function elementsOf(value: string): string[] | null {
   return open.quoted || open.depth || open.bracket ? null : elements;
 }
 
-/** Outside of quotes and comments. True where the character is no part of an element. */
+/** Handles a character outside of quotes and comments. True where it does not belong to an element. */
 function separates(char: string, open: { depth: number; bracket: boolean }, elements: string[]): boolean {
   if (char === '(') {
     open.depth += 1;
@@ -102,7 +104,7 @@ function separates(char: string, open: { depth: number; bracket: boolean }, elem
   if (char === '>') open.bracket = false;
   if (open.bracket) return false;
   if (char === ',' || char === ';') return elements.push('') > 0;
-  // The name of a group. One with an address in it is not taken for a name.
+  // The end of a group name. A group name with an address in it is not accepted as one.
   if (char !== ':' || (elements[elements.length - 1] as string).replace(QUOTED_TEXTS, '').includes('@')) return false;
   elements[elements.length - 1] = '';
   return true;

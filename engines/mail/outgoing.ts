@@ -1,4 +1,4 @@
-// A message on its way out: its text, with the fields of this recipient and the signatures in front.
+// An outgoing message: its text, preceded by the recipient's fields and the signatures.
 import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { dkimSignature, type SigningIdentity } from './message/dkim_signature';
@@ -13,18 +13,18 @@ interface OutgoingParts {
   size_bytes: number;
   from: string;
   to: string;
-  /** Fields of this recipient, such as its reference. */
+  /** Header fields specific to the recipient, such as its reference. */
   fields: readonly HeaderField[];
   identities: readonly SigningIdentity[];
 }
 
-/** The header of a stored message. @throws Error where the file is gone */
+/** The header of a stored message. @throws Error where the file is missing */
 async function readHeader(text: MessageText, body_offset: number): Promise<HeaderField[]> {
   const head = await readMessageStart(text, body_offset);
   return parseHeader(head.toString('latin1').replace(/(\r\n){1,2}$/, '')) ?? [];
 }
 
-/** Memory of a header, whatever the size of the message. */
+/** Uses memory for the header only, regardless of the size of the message. */
 export async function outgoingMessage(parts: OutgoingParts): Promise<Outbound> {
   const { text, body_offset, from, to, size_bytes } = parts;
   const head = await signedHeader([...parts.fields, ...(await readHeader(text, body_offset))], parts);
@@ -35,7 +35,7 @@ export async function outgoingMessage(parts: OutgoingParts): Promise<Outbound> {
   };
 }
 
-/** The whole header, with the empty line behind it. */
+/** The complete header, including the empty line. */
 export async function signedHeader(
   fields: readonly HeaderField[],
   { identities, body_hash }: Pick<OutgoingParts, 'identities' | 'body_hash'>,

@@ -1,6 +1,6 @@
-// Replies of SMTP: code, enhanced code (RFC 3463) and a sentence.
+// SMTP replies: code, enhanced code (RFC 3463) and text.
 
-/** What a client is told instead of 250. */
+/** An error reply to the client. */
 export class SmtpReply extends Error {
   override readonly name = 'SmtpReply';
 

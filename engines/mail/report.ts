@@ -1,13 +1,13 @@
-// Reports about mail: delivery status (RFC 3464) and complaints (RFC 5965). Only what they say in their
-// machine-readable parts is believed; an answer of a person, or of a vacation program, says nothing.
+// Reports about mail: delivery status (RFC 3464) and complaints (RFC 5965). Only their machine-readable parts are
+// evaluated; replies of people and vacation responders are ignored.
 import { Splitter } from '@zone-eu/mailsplit';
 import type { Readable } from 'node:stream';
 
 export interface MailReport {
   kind: 'bounce' | 'complaint' | 'none';
-  /** Of a bounce: what has failed for good, and the diagnostic. */
+  /** Permanent failures in a bounce, with their diagnostics. */
   failures: { status: string; diagnostic: string }[];
-  /** References that stand in the quoted message and in the fields of the report. */
+  /** References found in the quoted message and in the report fields. */
   references: string[];
 }
 
@@ -21,7 +21,7 @@ interface Part {
   text: string;
 }
 
-/** Reads the stream to its end, whatever it is. */
+/** Reads the stream to its end in any case. */
 export async function readReport(stream: Readable): Promise<MailReport> {
   const parts = await partsOf(stream).catch((): Part[] => []);
   stream.resume();
@@ -54,7 +54,7 @@ async function partsOf(stream: Readable): Promise<Part[]> {
   return parts;
 }
 
-/** Fields of each recipient; delays and successes are no failures. */
+/** Permanent failures by recipient, without delays and successes. */
 function failuresOf(text: string): MailReport['failures'] {
   const unfolded = text.replace(/\r?\n[ \t]+/g, ' ');
   return unfolded.split(/\r?\n\s*\r?\n/).flatMap((group) => {

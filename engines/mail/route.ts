@@ -1,5 +1,5 @@
-// Which servers take the mail of a destination: the smarthost, or its mail exchanges (RFC 5321 §5.1), whose TLS may be
-// demanded (MTA-STS, RFC 8461).
+// Mail routing: the smarthost, or the mail exchanges of the destination (RFC 5321 §5.1), which may require TLS
+// (MTA-STS, RFC 8461).
 import { isIP } from 'node:net';
 import type { DnsQuestions } from '../../core/protocols/dns';
 import { DriverError } from '../../core/driver';
@@ -8,7 +8,7 @@ import type { Hop } from './transport';
 
 export type Route =
   | { kind: 'hops'; hops: Hop[] }
-  /** The destination takes no mail, or does not exist. */
+  /** The destination accepts no mail, or does not exist. */
   | { kind: 'none'; response: string }
   | { kind: 'later'; response: string };
 
@@ -16,7 +16,7 @@ export interface DirectParts {
   dns: Pick<DnsQuestions, 'mx' | 'a' | 'aaaa'>;
   isAllowed(address: string): boolean;
   policyOf(domain: string): Promise<StsPolicy | null>;
-  /** 25, but in tests. */
+  /** 25, except in tests. */
   port: number;
   ca: string | null;
 }
@@ -36,12 +36,12 @@ export function smarthostHop(url: string, ca: string | null): Hop {
   return {
     ...{ host, port: Number(port) || (secure ? SMTPS_PORT : auth ? SUBMISSION_PORT : SMTP_PORT), secure, auth, ca },
     servername: isIP(host) ? '' : host,
-    // A password goes over a connection that is who it says it is; a relay beside us may have no TLS at all.
+    // A password requires an authenticated connection; a relay on the same network may have no TLS at all.
     tls: auth ? 'required' : 'opportunistic',
   };
 }
 
-/** Servers of a destination, the preferred ones first. */
+/** Servers of a destination in order of preference. */
 export async function directRoute(domain: string, parts: DirectParts): Promise<Route> {
   try {
     const exchanges = await exchangesOf(domain, parts);
@@ -59,13 +59,13 @@ export async function directRoute(domain: string, parts: DirectParts): Promise<R
   }
 }
 
-/** Without an MX the domain itself is asked (RFC 5321 §5.1). Null: it says that it takes no mail. */
+/** Without MX records the domain itself is used (RFC 5321 §5.1). Null: a null MX, the domain accepts no mail. */
 async function exchangesOf(domain: string, { dns }: DirectParts): Promise<string[] | null> {
   const records = await dns.mx(domain);
   if (!records.length) return [domain];
   const pairs = records.map((record) => record.split(' ') as [string, string?]);
   if (pairs.every(([, name]) => !name)) return null;
-  // Those that are preferred alike share the mail.
+  // Exchanges of equal preference share the load.
   const shuffled = pairs.map(([preference, name]) => ({ preference: Number(preference), name, order: Math.random() }));
   shuffled.sort((a, b) => a.preference - b.preference || a.order - b.order);
   return shuffled.flatMap(({ name }) => name || []).slice(0, EXCHANGES_MAX);
@@ -81,7 +81,7 @@ async function hopsOf(names: readonly string[], tls: Hop['tls'], parts: DirectPa
   );
   const { port, ca } = parts;
   const hops = found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
-  // An exchange whose name the DNS cannot tell now may be the one that takes the mail.
+  // An exchange that cannot be resolved temporarily may be the one that accepts the mail.
   const failed = found.find((each) => each.status === 'rejected');
   if (!hops.length && failed) throw failed.reason;
   return hops.map((hop) => ({ ...hop, port, secure: false, tls, auth: null, ca }));

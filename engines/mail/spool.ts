@@ -1,5 +1,4 @@
-// The bytes of a message that is coming in: in memory while they are few, else in a file, which is on the disk at the
-// end.
+// Buffer of an incoming message: in memory while it is small, else in a file, which is synced at the end.
 import { open, rm, type FileHandle } from 'node:fs/promises';
 import type { MessageText } from './message/message_text';
 import { TRY_LATER } from './reply';
@@ -9,7 +8,7 @@ export class Spool {
   private bytes = 0;
   private file: FileHandle | null = null;
 
-  /** @param inlineBytesMax what is larger becomes a file */
+  /** @param inlineBytesMax larger messages become a file */
   constructor(
     private readonly path: string,
     private readonly inlineBytesMax: number,
@@ -21,12 +20,12 @@ export class Spool {
     this.chunks.push(chunk);
   }
 
-  /** What has been written so far. */
+  /** The text written so far. */
   text(): MessageText {
     return this.file ? this.path : Buffer.concat(this.chunks);
   }
 
-  /** @returns the content that is to be stored with the row; null: the file has it, and is on the disk */
+  /** @returns the content to be stored in the row; null: it is in the file, which is synced */
   async end(): Promise<Buffer | null> {
     if (!this.file) return Buffer.concat(this.chunks);
     await this.file.sync();
@@ -34,14 +33,14 @@ export class Spool {
     return null;
   }
 
-  /** Leaves no file. */
+  /** Removes the file. */
   async discard(): Promise<void> {
     if (!this.file) return;
     await this.file.close().catch(() => {});
     await rm(this.path, { force: true });
   }
 
-  /** @throws SmtpReply where no file can be made */
+  /** @throws SmtpReply where no file can be created */
   private async append(chunk: Buffer): Promise<void> {
     this.file ??= await open(this.path, 'wx', 0o600).catch(() => {
       throw TRY_LATER();

@@ -1,5 +1,5 @@
-// What the server's own library takes more easily than its clients may count on: line ends, characters and arguments of
-// commands, addresses, and a login that is offered before TLS.
+// Stricter validation than the SMTP library: line ends, characters and arguments of commands, addresses, and no AUTH
+// before TLS.
 import { isUtf8 } from 'node:buffer';
 import type { SMTPServer } from 'smtp-server';
 import { parsePath } from './message/paths';
@@ -14,7 +14,7 @@ interface Parser {
 
 interface Connection {
   secure: boolean;
-  /** What takes the next line, where that is no command: the answer to a challenge of AUTH. */
+  /** Handler of a line that is not a command: the response to an AUTH challenge. */
   _nextHandler: unknown;
   _unrecognizedCommands: number;
   _parser: Parser | false | null;
@@ -34,11 +34,11 @@ interface Patched {
 
 const CR = 13;
 const LF = 10;
-/** As many as of commands that are not recognized. */
+/** Same as the limit of unrecognised commands. */
 const MISTAKES_MAX = 10;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** @throws Error where the library has no such parts any more */
+/** @throws Error where the internals of the library have changed */
 export function makeStrict(server: SMTPServer): void {
   const patched = server as unknown as Patched;
   const takesLogin = !patched.options.disabledCommands.includes('AUTH');
@@ -53,7 +53,7 @@ export function makeStrict(server: SMTPServer): void {
 function watch(connection: Connection, takesLogin: boolean): void {
   if (!connection._parser) throw new Error('smtp-server has changed: its connections have no parser');
   strict(connection, connection._parser);
-  // STARTTLS begins with a new one.
+  // STARTTLS creates a new parser.
   const create = connection._createParser.bind(connection);
   connection._createParser = () => strict(connection, create());
   connection._parseAddressCommand = (name, command) =>
@@ -61,7 +61,7 @@ function watch(connection: Connection, takesLogin: boolean): void {
   offerLoginAfterTls(connection);
 }
 
-/** A client that is offered AUTH may send its password at once: RFC 4954 §4 leaves it out until there is TLS. */
+/** A client that is offered AUTH may send its password at once, so AUTH is not offered before TLS (RFC 4954 §4). */
 function offerLoginAfterTls(connection: Connection): void {
   const greet = connection.handler_EHLO.bind(connection);
   const isSupported = connection._isSupported.bind(connection);
@@ -114,7 +114,7 @@ function end(connection: Connection, text: string): void {
 function mistakeOf({ _nextHandler: isAnswer }: Connection, command: Buffer): [number, string] | null {
   if (!isUtf8(command)) return [500, '5.5.2 The command is not UTF-8.'];
   const line = command.toString();
-  // RFC 4954 §4: what is no base64 is refused, not read as far as it goes.
+  // RFC 4954 §4: invalid base64 is rejected, not decoded leniently.
   const [verb = '', ...rest] = line.trim().split(' ');
   const token = isAnswer ? line.trim() : /^AUTH$/i.test(verb) ? (rest[1] ?? '') : '';
   if (token !== '*' && token !== '=' && !BASE64.test(token)) return [501, '5.5.2 The answer is no base64.'];
@@ -129,7 +129,7 @@ function hasBareLine(chunk: Buffer, last: number): boolean {
   return false;
 }
 
-/** A bare CR among them. A tab is white space of sloppy clients. */
+/** Includes a bare CR. Sloppy clients use tabs as white space. */
 function hasControl(command: Buffer): boolean {
   return command.some((byte) => (byte < 32 && byte !== 9) || byte === 127);
 }

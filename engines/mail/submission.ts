@@ -1,5 +1,5 @@
-// Mail that customers hand in over SMTP (RFC 6409): AUTH after TLS only, envelope and From of their own domains, and
-// 250 only once the message is on the disk and its row is committed.
+// Mail submission by customers (RFC 6409): AUTH after TLS only, envelope and From restricted to their own domains, and
+// 250 only once the message is synced and its row is committed.
 import type { AddressInfo, Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import {
@@ -18,11 +18,11 @@ import { announcesUtf8, requireHonouredPath } from './message/paths';
 import { SmtpReply, TRY_LATER } from './reply';
 import { makeStrict } from './strict_session';
 
-/** Who has logged in, as of the last look. */
+/** An authenticated sender, as of the last check. */
 export interface MailSender {
   zone_id: string;
   project_id: string;
-  /** Verified domains to their ids. */
+  /** Ids of verified domains by name. */
   domains: ReadonlyMap<string, string>;
 }
 
@@ -37,11 +37,11 @@ export interface Submission {
 }
 
 export interface SubmissionRules {
-  /** @throws SmtpReply for a wrong password, a zone that may not send, a source that it does not allow */
+  /** @throws SmtpReply for a wrong password, a zone that may not send, or a source address that is not allowed */
   login(username: string, password: string, address: string): Promise<MailSender>;
-  /** The same sender as it is now. @throws SmtpReply where it may not send any more */
+  /** Reloads the sender. @throws SmtpReply where it may no longer send */
   renew(sender: MailSender, address: string): Promise<MailSender>;
-  /** Id of a message that is coming. */
+  /** Id of an incoming message. */
   newId(): string;
   incoming(id: string): Pick<IncomingParts, 'file' | 'directory' | 'syncDirectory'>;
   /** Resolves when the rows are committed. @throws SmtpReply, for example beyond the daily limit */
@@ -61,20 +61,20 @@ interface SubmissionOptions {
 
 export interface MailListener {
   ports: number[];
-  /** @throws Error for a key of another certificate: the one before stays */
+  /** @throws Error where key and certificate do not match: the previous certificate stays in use */
   setCertificate(tls: { key: string; cert: string }): void;
   close(): Promise<void>;
 }
 
-/** Most of what programs send is smaller. */
+/** Most messages of programs are smaller. */
 const INLINE_BYTES_MAX = 32 * 1024;
-/** Jokes of the library, and what only a proxy may say. */
+/** Joke commands of the library, and commands for proxies only. */
 export const UNUSED_COMMANDS = ['WIZ', 'SHELL', 'KILL', 'XCLIENT', 'XFORWARD'];
 const SESSIONS_MAX = 2000;
 const IDLE_MS = 5 * 60_000;
 const CLOSE_MS = 3_000;
 
-/** Listens where it can. `failed`: ports that cannot be bound, with the reason. */
+/** Listens on all ports that can be bound. `failed`: the other ports, with the error. */
 export async function openSubmission(
   options: SubmissionOptions,
 ): Promise<MailListener & { failed: { port: number; error: Error }[] }> {
@@ -99,7 +99,7 @@ export async function openSubmission(
   };
 }
 
-/** The server itself would forget the certificate that it has before it finds that the new one has another key. */
+/** Validates first: the server would drop its current certificate before it rejects a mismatched key. */
 export function setCertificate(servers: readonly SMTPServer[], tls: { key: string; cert: string }): void {
   createSecureContext(tls);
   for (const server of servers) server.updateSecureContext(tls);
@@ -116,9 +116,9 @@ function newServer(options: SubmissionOptions, tls: boolean): SMTPServer {
     disabledCommands: [...UNUSED_COMMANDS],
   });
   makeStrict(server);
-  // Replies to pipelined commands are small: each would wait for the acknowledgement of the one before.
+  // With Nagle's algorithm, each small reply to pipelined commands would wait for the previous ACK.
   server.server.on('connection', (socket: Socket) => socket.setNoDelay(true));
-  // Sessions that broke off, and hand-shakes that failed: the network's, not ours.
+  // Aborted sessions and failed TLS handshakes are network errors.
   server.on('error', () => {});
   return server;
 }
@@ -157,7 +157,7 @@ function handlers(options: SubmissionOptions): SMTPServerOptions {
   };
 }
 
-/** Calls back with what the client is told. */
+/** Calls back with the reply to the client. */
 export function answer<Result>(
   log: SubmissionOptions['log'],
   callback: (error: Error) => void,
@@ -171,7 +171,7 @@ export function answer<Result>(
   });
 }
 
-/** Nobody acts for another user (RFC 4616 §2): a zone is the only identity that its password opens. */
+/** authzid must be empty or the same user (RFC 4616 §2): a password authenticates its own zone only. */
 async function login(
   { rules }: SubmissionOptions,
   { username = '', password, authzid }: SMTPServerAuthentication,
@@ -202,7 +202,7 @@ async function data(
   session: SMTPServerSession,
   stream: SMTPServerDataStream,
 ): Promise<string> {
-  // The session forgets its envelope when the answer is sent.
+  // The session clears its envelope when the reply is sent.
   const { user, envelope, remoteAddress } = session;
   const sender = user as MailSender;
   const from = (envelope.mailFrom as SMTPServerAddress).address;
@@ -225,14 +225,14 @@ async function data(
 const HOST_NAME = /^([a-z0-9]([\w-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
 const LOCAL_BYTES_MAX = 64;
 
-/** A mailbox at a host name. Percent hacks and the like, in quotes too, are how open relays were found. */
+/** A mailbox at a host name. Percent hacks and similar routes, also in quotes, are used to probe for open relays. */
 function isDeliverable(address: string): boolean {
   const local = address.slice(0, address.lastIndexOf('@'));
   if (Buffer.byteLength(local) > LOCAL_BYTES_MAX || /[@%!<>]/.test(localPartText(local))) return false;
   return HOST_NAME.test(domainOf(address));
 }
 
-/** RFC 5321 §4.1.1.3: without a domain it is the one of this host. */
+/** RFC 5321 §4.1.1.3: without a domain, it belongs to this host. */
 function isPostmaster(address: string): boolean {
   return address.toLowerCase() === 'postmaster';
 }

@@ -1,21 +1,21 @@
-// Handing messages to other mail servers: connections that are used again, and what their answers mean.
+// Delivery to other mail servers: connection reuse, and interpretation of replies.
 import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import type { Readable } from 'node:stream';
 import { domainToASCII } from 'node:url';
 
-/** Where a message goes: one server, by address. */
+/** A server to deliver to, with its address. */
 export interface Hop {
-  /** Name or address to connect to. */
+  /** Host name or address to connect to. */
   host: string;
   port: number;
   /** TLS from the start. */
   secure: boolean;
-  /** Name in the certificate. */
+  /** Expected name in the certificate. */
   servername: string;
-  /** `required`: with a certificate that is valid for the name (MTA-STS, smarthosts); else TLS where it is offered. */
+  /** `required`: TLS with a valid certificate (MTA-STS, smarthosts); `opportunistic`: TLS where it is offered. */
   tls: 'required' | 'opportunistic';
   auth: { user: string; pass: string } | null;
-  /** Roots to trust beside the usual ones, PEM. */
+  /** Additional trusted roots, PEM. */
   ca: string | null;
 }
 
@@ -23,19 +23,19 @@ export interface Outbound {
   from: string;
   to: string;
   size: number;
-  /** Its header has letters beyond ASCII (RFC 6532). */
+  /** The header has non-ASCII characters (RFC 6532). */
   needsUtf8: boolean;
-  /** Whether its body has bytes beyond ASCII. @throws Error where the file is gone */
+  /** Whether the body has non-ASCII bytes. @throws Error where the file is missing */
   isEightBit(): Promise<boolean>;
   content(): Readable;
 }
 
-/** `later`: worth another attempt; `never`: refused for good. */
+/** `later`: worth a retry; `never`: rejected permanently. */
 export interface HopResult {
   kind: 'delivered' | 'later' | 'never';
   code: number | null;
   response: string;
-  /** The server itself could not be used: the next one may be tried, and the destination left alone for a while. */
+  /** The server itself could not be used: try the next one, and delay deliveries to the destination. */
   isUnreachable: boolean;
 }
 
@@ -44,11 +44,11 @@ export interface Transport {
   close(): void;
 }
 
-/** RFC 5321 §4.5.3.2.6 allows ten minutes after the end of a message; a server that needs more than two is left. */
+/** RFC 5321 §4.5.3.2.6 allows ten minutes after the end of a message; a server slower than two is abandoned. */
 const TIMES = { connectMs: 30_000, silenceMs: 120_000, attemptMs: 5 * 60_000 };
 const IDLE_MS = 5_000;
 const MESSAGES_PER_CONNECTION = 100;
-/** A server that offers TLS and cannot do it is spoken to without, where nothing demands it, and asked again later. */
+/** A server whose offered TLS fails is used without TLS for this time, unless TLS is required. */
 const WITHOUT_TLS_MS = 60 * 60_000;
 const BROKEN_TLS_MAX = 10_000;
 const RESPONSE_CHARACTERS = 500;
@@ -58,15 +58,15 @@ interface Open {
   used: number;
   idle: NodeJS.Timeout | null;
   isBroken: boolean;
-  /** The server takes addresses beyond ASCII (SMTPUTF8, RFC 6531). */
+  /** The server supports SMTPUTF8 (RFC 6531). */
   takesUtf8: boolean;
-  /** The server takes bodies beyond ASCII (8BITMIME, RFC 6152). */
+  /** The server supports 8BITMIME (RFC 6152). */
   takesEightBit: boolean;
-  /** The message under way has to be announced by SMTPUTF8, whatever its addresses are. */
+  /** The current message needs SMTPUTF8, regardless of its addresses. */
   announcesUtf8: boolean;
 }
 
-/** Connections of one process, by where they lead. */
+/** Connections of this process, by server. */
 class Connections {
   private readonly idle = new Map<string, Open[]>();
   private readonly all = new Set<Open>();
@@ -142,7 +142,7 @@ class Connections {
   }
 }
 
-/** @param name of this host, as it says EHLO */
+/** @param name of this host, for EHLO */
 export function openTransport(name: string, times = TIMES): Transport {
   const connections = new Connections(name, times);
   return {
@@ -155,9 +155,9 @@ export function openTransport(name: string, times = TIMES): Transport {
         return failureOf(error as SmtpError, true);
       }
       const result = await deliver(open, message, times.attemptMs);
-      // A session that broke off in the middle is not used again.
+      // A session that broke within a transaction is not reused.
       if (result.code === null) connections.drop(open);
-      // The end of a message that was taken ends its transaction too (RFC 5321 §4.1.1.4).
+      // An accepted message ends its transaction (RFC 5321 §4.1.1.4).
       else if (result.kind === 'delivered') connections.release(key, open);
       else
         await reset(open).then(
@@ -197,7 +197,7 @@ function connect(open: Open, { auth }: Hop): Promise<void> {
     connection.once('error', reject);
     connection.connect((error) => {
       if (error) return reject(error);
-      // What EHLO was answered with; after a login it is another response.
+      // The EHLO response; after a login it is overwritten.
       open.takesUtf8 = /^250[ -]SMTPUTF8\b/im.test(connection.lastServerResponse || '');
       open.takesEightBit = /^250[ -]8BITMIME\b/im.test(connection.lastServerResponse || '');
       if (!auth) return resolve();
@@ -206,7 +206,7 @@ function connect(open: Open, { auth }: Hop): Promise<void> {
   });
 }
 
-/** The library announces SMTPUTF8 for addresses of the envelope alone, not for those of the header (RFC 6531 §3.4). */
+/** The library announces SMTPUTF8 for envelope addresses only, not for the header (RFC 6531 §3.4). */
 function announceUtf8(open: Open): void {
   const connection = open.connection as unknown as { _sendCommand(text: string, logged?: unknown): void };
   const send = connection._sendCommand.bind(connection);
@@ -216,7 +216,7 @@ function announceUtf8(open: Open): void {
   };
 }
 
-/** Of a domain its ASCII form, which every server takes. */
+/** The domain in its ASCII form, which every server accepts. */
 function asciiDomain(address: string): string {
   const at = address.lastIndexOf('@') + 1;
   return address.slice(0, at) + (domainToASCII(address.slice(at)) || address.slice(at));
@@ -277,7 +277,7 @@ function successOf({ response = '' }: { response?: string }): HopResult {
 function failureOf(error: SmtpError, isConnecting: boolean): HopResult {
   const code = error.responseCode ?? null;
   const response = plain(error.response ?? `${error.message} (${error.code ?? 'no code'})`);
-  // Credentials that a smarthost refuses are the operator's to mend, not the sender's.
+  // Rejected smarthost credentials are the operator's problem, not the sender's.
   const isFinal = code !== null && code >= 500 && !isConnecting && error.code !== 'EAUTH';
   return {
     kind: isFinal ? 'never' : 'later',

@@ -1,5 +1,5 @@
-// What the endpoint asks of the database. models/object_storage/bucket_object/catalog.ts answers; every write is one
-// transaction with what the bucket uses. Writes throw ObjectRefused.
+// The database interface of the endpoint, implemented by models/object_storage/bucket_object/catalog.ts. Every write
+// and its change of the bucket's usage are one transaction. Writes throw ObjectRefused.
 import type { Grant } from '../../core/protocols/bucket_access';
 import type { PolicyStatement } from '../../core/protocols/bucket_policy';
 import type {
@@ -27,9 +27,9 @@ export interface ServedBucket {
   cors: CorsRule[];
   lifecycle: LifecycleRule[];
   policy: PolicyStatement[];
-  /** The policy as a client of S3 has written it; null if the API has. */
+  /** The policy as written by an S3 client; null if it was written through the API. */
   policy_document: string | null;
-  /** Versions can be locked; versioning is on then. */
+  /** Whether versions can be locked; this implies versioning. */
   object_lock: boolean;
   default_retention: DefaultRetention | null;
   created_at: string;
@@ -38,7 +38,7 @@ export interface ServedBucket {
 export interface ServedKey extends Credentials {
   projectId: string;
   grants: Grant[];
-  /** Enabled and not expired, by the clock. */
+  /** Enabled and not expired now. */
   isActive: boolean;
 }
 
@@ -56,7 +56,7 @@ export interface ListedVersion {
   checksum_type: string | null;
 }
 
-interface ListQuestion {
+interface ListQuery {
   bucketId: string;
   prefix: string;
   delimiter: string | null;
@@ -81,26 +81,26 @@ type BucketChange = Partial<
 >;
 
 export interface ObjectCatalog {
-  /** @param fresh not from the cache, whose rows are half a second old at most */
+  /** @param fresh bypasses the cache, whose rows are at most half a second old */
   bucket(name: string, fresh?: 'fresh'): Promise<ServedBucket | null>;
   key(accessKeyId: string, fresh?: 'fresh'): Promise<ServedKey | null>;
   ownerCredentials(bucketId: string): Credentials;
   bucketsOf(projectId: string): Promise<ServedBucket[]>;
-  /** Access keys that a policy may name. */
+  /** Access keys that a policy may name as principals. */
   principalsOf(projectId: string): Promise<Set<string>>;
-  /** What is read afterwards has the change. */
+  /** Later reads see the change. */
   changeBucket(bucket: Pick<ServedBucket, 'id' | 'name'>, change: BucketChange): Promise<void>;
 
-  /** Without a version the latest one. */
+  /** Without a version id the latest version. */
   find(bucketId: string, key: string, versionId: string | null): Promise<StoredObject | null>;
   partsOf(objectId: number): Promise<StoredPart[]>;
   put(bucketId: string, object: NewObject): Promise<StoredObject>;
-  /** In their order, in one transaction; `refusal` says which of them were left. */
+  /** In order and in one transaction; `refusal` names the deletions that were rejected. */
   delete(bucketId: string, deletions: readonly Deletion[]): Promise<Deleted[]>;
-  list(question: ListQuestion): Promise<ListedVersion[]>;
+  list(query: ListQuery): Promise<ListedVersion[]>;
   setTags(objectId: number, tags: Record<string, string> | null): Promise<void>;
   setPublic(objectId: number, isPublic: boolean): Promise<void>;
-  /** null for both takes it away. */
+  /** Null for both removes the retention. */
   setRetention(
     bucketId: string,
     objectId: number,
@@ -110,7 +110,7 @@ export interface ObjectCatalog {
 
   createUpload(bucketId: string, upload: Pick<StoredUpload, 'key' | 'object'>): Promise<string>;
   upload(bucketId: string, key: string, id: string): Promise<StoredUpload | null>;
-  listUploads(question: Omit<ListQuestion, 'versions'>): Promise<StoredUpload[]>;
+  listUploads(query: Omit<ListQuery, 'versions'>): Promise<StoredUpload[]>;
   putPart(bucketId: string, key: string, uploadId: string, part: Omit<StoredPart, 'modified_at'>): Promise<string>;
   uploadParts(uploadId: string): Promise<StoredPart[]>;
   completeUpload(bucketId: string, uploadId: string, fileIds: string[], object: NewObject): Promise<StoredObject>;

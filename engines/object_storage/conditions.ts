@@ -14,7 +14,7 @@ export function requireConditions(request: S3Request, object: StoredObject): voi
     throw new S3Error('NotModified', undefined, { etag: `"${object.etag}"` });
 }
 
-/** The same of x-amz-copy-source-if-…, where everything fails alike. */
+/** The same for x-amz-copy-source-if-…, where every failure is PreconditionFailed. */
 export function requireCopyConditions(request: S3Request, object: StoredObject): void {
   const modified = Math.floor(Date.parse(object.modified_at) / 1000) * 1000;
   const of = (name: string): string => `x-amz-copy-source-${name}`;
@@ -26,7 +26,7 @@ export function requireCopyConditions(request: S3Request, object: StoredObject):
   if (failed) throw new S3Error('PreconditionFailed');
 }
 
-/** Conditions of a write: the database compares them with what is there at that moment. */
+/** Conditions of a write, which the database evaluates in the transaction of the write. */
 export function writeConditions(request: S3Request): { if_none_match?: boolean; if_match?: string } {
   const [match, none] = [headerOf(request, 'if-match'), headerOf(request, 'if-none-match')];
   if (none !== undefined && none.trim() !== '*')

@@ -1,6 +1,6 @@
-// CRCs of pieces that come one after the other. Node.js has CRC-32 alone: CRC-32C and CRC-64/NVME, which the command of
-// AWS sends, use eight tables here, so that eight bytes take one turn ("slicing by 8"). A register of 64 bits is two
-// numbers of 32, since JavaScript is slow with larger ones.
+// Incremental CRCs. Node.js has CRC-32 only. CRC-32C and CRC-64/NVME, which the AWS CLI sends, use eight tables here
+// and process eight bytes per step ("slicing by 8"). A 64-bit register is two 32-bit numbers, since BigInt is slow in
+// JavaScript.
 import zlib from 'node:zlib';
 
 /** Reflected polynomials. */
@@ -10,7 +10,7 @@ export const CRC_BYTES: Record<CrcName, number> = { CRC32: 4, CRC32C: 4, CRC64NV
 
 interface Crc {
   update(piece: Buffer): void;
-  /** Of all pieces so far. */
+  /** CRC of all pieces so far. */
   value(): bigint;
 }
 
@@ -21,7 +21,7 @@ interface Register {
 
 const SLICES = 8;
 const ENTRIES = 256;
-/** Tables of the lower halves come first, then those of the upper ones. */
+/** Offset of the tables of the upper halves, which follow those of the lower halves. */
 const HIGH = SLICES * ENTRIES;
 const made = new Map<CrcName, Int32Array>();
 
@@ -44,7 +44,7 @@ function slicedCrc(name: CrcName): Crc {
   };
 }
 
-// Written out: with a function for each step, it takes three times as long.
+// Inlined: with a function per step it takes three times as long.
 function add(t: Int32Array, register: Register, p: Buffer): void {
   let { low, high } = register;
   let at = 0;
@@ -78,7 +78,7 @@ function tablesOf(name: CrcName): Int32Array {
   return known;
 }
 
-/** Entry n of table t is the CRC of the byte n and t zero bytes. */
+/** Entry n of table t is the CRC of the byte n followed by t zero bytes. */
 function makeTables(polynomial: bigint): Int32Array {
   const tables = new Int32Array(2 * HIGH);
   for (let byte = 0; byte < ENTRIES; byte += 1) {

@@ -1,4 +1,4 @@
-// DeleteObject and DeleteObjects, with conditions on what is removed.
+// DeleteObject and DeleteObjects, including conditional deletes.
 import type { Deletion, DeletionConditions } from '../../core/protocols/objects';
 import { mayDo, requireGranted, type Exchange, type ObjectExchange } from './endpoint_context';
 import { refusalError, S3Error } from './errors';
@@ -11,7 +11,7 @@ import { childElements, parseXml, elementText, requireMembers, type XmlNode } fr
 const XML_BYTES_MAX = 2 * 2 ** 20;
 const DELETIONS_MAX = 1000;
 
-/** What a condition does not hold of is left, and so is everything where one is malformed. */
+/** Objects whose condition fails are kept. A malformed condition rejects the whole request. */
 export async function deleteObject(exchange: ObjectExchange): Promise<void> {
   const { bucket, catalog, key, versionId, request } = exchange;
   requireGranted(exchange, versionId ? 's3:DeleteObjectVersion' : 's3:DeleteObject', key);
@@ -30,7 +30,7 @@ export async function deleteObject(exchange: ObjectExchange): Promise<void> {
   });
 }
 
-/** POST ?delete: up to 1000 keys. Those that may not be deleted are reported, the others go together. */
+/** POST ?delete: up to 1000 keys. Rejected deletions are reported, the others run in one transaction. */
 export async function deleteObjects(exchange: Exchange): Promise<void> {
   const { bucket, catalog } = exchange;
   const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'Delete');
@@ -89,7 +89,7 @@ function deletionsOf(document: XmlNode): { wanted: Deletion[]; isQuiet: boolean 
 
 type Given = Record<'etag' | 'size' | 'modified', string | undefined>;
 
-/** @throws S3Error InvalidArgument for what no object can be */
+/** @throws S3Error InvalidArgument for values that no object can have */
 function conditionsOf({ etag, size, modified }: Given): { conditions?: DeletionConditions } {
   if (etag === undefined && size === undefined && modified === undefined) return {};
   if (size !== undefined && !/^\d{1,15}$/.test(size)) throw new S3Error('InvalidArgument', 'The size is not a number.');

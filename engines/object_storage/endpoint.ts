@@ -1,4 +1,4 @@
-// The S3 endpoint: one request from its first byte to its last.
+// The S3 endpoint: handling of a request from its first byte to its last.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { mintRequestId } from '../../core/ids';
 import { permissionIn } from '../../core/protocols/bucket_access';
@@ -26,7 +26,7 @@ import * as objects from './write_object';
 const HEADER_BYTES_MAX = 32 * 1024;
 const HEADERS_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 65_000;
-/** A connection on which nothing moves. */
+/** Idle timeout of connections. */
 const IDLE_MS = 60_000;
 const TIMEOUT_CHECK_MS = 5_000;
 const CREATED_ELSEWHERE = 'Buckets are created with the API of the platform.';
@@ -37,7 +37,7 @@ interface EndpointOptions {
   port: number;
   names: HostNames;
   wakeSweep(): void;
-  /** Behind each request that named a bucket. */
+  /** Called after each request that named a bucket. */
   count(bucketId: string, egressBytes: number, accessKeyId: string | null): void;
   log(error: unknown, requestId: string): void;
 }
@@ -166,7 +166,7 @@ async function respond(options: EndpointOptions, seen: Seen): Promise<number | v
   return retried(options, seen, run);
 }
 
-/** The bucket itself is read as it is, and its settings, also those that the API has written a moment ago. */
+/** Requests for the bucket itself and its settings bypass the cache, to see changes just made through the API. */
 function isOfSettings(request: S3Request): 'fresh' | undefined {
   const isOne =
     request.method === 'HEAD' ||
@@ -175,14 +175,14 @@ function isOfSettings(request: S3Request): 'fresh' | undefined {
   return request.key === null && isOne ? 'fresh' : undefined;
 }
 
-/** Strangers do not learn which names there are. */
+/** Anonymous callers cannot probe for bucket names. */
 function noSuchBucket({ caller, request }: Seen): S3Error {
   return new S3Error(caller?.key || caller?.isOwner || request.isWebsite ? 'NoSuchBucket' : 'AccessDenied');
 }
 
-/** What is not there may have gone with its bucket. */
+/** Errors that may mean that the bucket was deleted. */
 const MISSING: readonly S3Code[] = ['NoSuchKey', 'NoSuchVersion', 'NoSuchUpload'];
-/** Refusals that look at what the database has now: what was granted or set a moment ago works at once. */
+/** Errors that are retried with fresh rows, so that a new grant or setting works at once. */
 const STALE: readonly S3Code[] = [...MISSING, 'AccessDenied', 'InvalidRequest'];
 
 async function retried(
@@ -215,7 +215,7 @@ function refuseMethod(): never {
   throw new S3Error('MethodNotAllowed');
 }
 
-/** Buckets are made with the API. Clients that make sure of theirs first learn that it is there. */
+/** Buckets are created through the API. Clients that create their bucket if it is missing learn that it exists. */
 function createBucket(bucket: ServedBucket | null, { key }: Caller): never {
   if (bucket && key?.projectId === bucket.project_id && permissionIn(key.grants, bucket.id))
     throw new S3Error('BucketAlreadyOwnedByYou');
@@ -237,7 +237,7 @@ async function ofBucket(exchange: Exchange): Promise<void> {
   return sub === 'versions' ? listVersions(exchange) : listObjects(exchange);
 }
 
-/** The name in the query that says which operation it is; '' for the bucket or object itself. */
+/** The query parameter that selects the operation; '' for the bucket or object itself. */
 function subResource(request: S3Request, names: readonly string[]): string {
   return names.find((one) => one && hasQuery(request, one)) ?? '';
 }
@@ -249,7 +249,7 @@ function headBucket(exchange: Exchange): void {
 
 type ObjectHandler = (exchange: ObjectExchange) => Promise<number | void>;
 
-/** By the name in the query and the method; '' is the object itself. */
+/** By the selecting query parameter and the method; '' is the object itself. */
 const OBJECT_HANDLERS: Record<string, Partial<Record<string, ObjectHandler>>> = {
   uploads: { POST: multipart.createUpload },
   uploadId: {

@@ -1,4 +1,4 @@
-// What every handler of the endpoint is given.
+// Context of the handlers of the endpoint.
 import { isAllowed, permissionIn } from '../../core/protocols/bucket_access';
 import type { BucketAction } from '../../core/protocols/bucket_actions';
 import type { BlobStore } from './files/blobs';
@@ -10,7 +10,7 @@ import type { Caller } from './signature';
 export interface EndpointContext {
   catalog: ObjectCatalog;
   blobs: BlobStore;
-  /** Files may have become garbage. */
+  /** To be called when files may have become garbage. */
   wakeSweep(): void;
 }
 
@@ -23,14 +23,14 @@ export interface Exchange extends EndpointContext {
 /** A request for an object. */
 export interface ObjectExchange extends Exchange {
   key: string;
-  /** Of the query; `null` is the version that was written without versioning. */
+  /** From the query; `null` is the version that was written without versioning. */
   versionId: string | null;
-  /** Of a website: it goes out whole, with the status 404. */
+  /** Error document of a website: sent in full, with the status 404. */
   isErrorDocument?: boolean;
 }
 
 /**
- * Whether the caller may do this now. @param resource key of the object, or prefix of a list
+ * Requires that the caller has the permission. @param resource object key, or prefix of a list
  * @throws S3Error AccessDenied
  */
 export function requireGranted(exchange: Exchange, action: BucketAction, resource: string, isPublic = false): void {

@@ -1,4 +1,4 @@
-// Errors as clients of S3 know them.
+// Error codes of S3.
 import { ObjectRefused, type Refusal } from '../../core/protocols/objects';
 
 const STATUSES = {
@@ -57,7 +57,7 @@ export class S3Error extends Error {
   override readonly name = 'S3Error';
   readonly status: number;
 
-  /** @param headers of the response */
+  /** @param headers response headers */
   constructor(
     readonly code: S3Code,
     message?: string,
@@ -71,7 +71,7 @@ export class S3Error extends Error {
 
 const OUTAGE = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOSPC|EDQUOT|EMFILE)$/;
 
-/** Refusals of the database that S3 has no code of its own for. */
+/** Object lock errors of the database that have no S3 code. */
 const LOCKS = {
   ObjectLocked: ['AccessDenied', 'The version is locked: its retention or legal hold does not allow this.'],
   NoObjectLock: ['InvalidRequest', 'The bucket has no object lock.'],
@@ -86,12 +86,12 @@ export function refusalError(refusal: Refusal): S3Error {
   return new S3Error(refusal as Exclude<Refusal, keyof typeof LOCKS>);
 }
 
-/** Any failure as what the client sees; `unknown` is a mistake of ours, to be logged. */
+/** Converts any failure to an S3 error; `unknown` marks an internal error, to be logged. */
 export function s3ErrorOf(error: unknown): { error: S3Error; unknown: boolean } {
   if (error instanceof S3Error) return { error, unknown: false };
   if (error instanceof ObjectRefused) return { error: refusalError(error.reason), unknown: false };
   const { code = '', status, constraint } = error as { code?: string; status?: number; constraint?: string };
-  // Both were changed at once.
+  // Versioning and object lock were changed concurrently.
   if (constraint === 'buckets_lock_versions') return { error: new S3Error('InvalidBucketState'), unknown: false };
   if (status === 503 || OUTAGE.test(code)) {
     const full = code === 'ENOSPC' || code === 'EDQUOT';

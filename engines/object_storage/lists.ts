@@ -11,11 +11,11 @@ import type { XmlElements } from './xml';
 
 const KEYS_MAX = 1000;
 const BUCKETS_MAX = 10_000;
-/** As in models/object_storage/bucket_object/list.ts. */
+/** Same values as in models/object_storage/bucket_object/list.ts. */
 const GROUP = 'group';
 const LAST_VERSION = '0';
 
-/** Those that the key may use, by name. */
+/** Buckets that the key may use, by name. */
 export async function listBuckets(context: EndpointContext & { request: S3Request; caller: Caller }): Promise<void> {
   const { caller, catalog, request } = context;
   const { key } = caller;
@@ -49,7 +49,7 @@ export async function listBuckets(context: EndpointContext & { request: S3Reques
   });
 }
 
-interface Asked {
+interface ListQuery {
   prefix: string;
   delimiter: string | null;
   max: number;
@@ -65,7 +65,7 @@ export function encodingOf(request: S3Request): 'url' | null {
   return encodingType;
 }
 
-function asked(request: S3Request): Asked {
+function listQueryOf(request: S3Request): ListQuery {
   const encodingType = encodingOf(request);
   return {
     prefix: queryOf(request, 'prefix') ?? '',
@@ -79,9 +79,9 @@ function asked(request: S3Request): Asked {
 export async function listObjects(exchange: Exchange): Promise<void> {
   const { request } = exchange;
   const isV2 = queryOf(request, 'list-type') === '2';
-  const { prefix, delimiter, max, encode, encodingType } = asked(request);
+  const { prefix, delimiter, max, encode, encodingType } = listQueryOf(request);
   requireGranted(exchange, 's3:ListBucket', prefix);
-  // Empty, it is that of the first page.
+  // An empty token requests the first page.
   const token = isV2 ? queryOf(request, 'continuation-token') : undefined;
   const start = queryOf(request, isV2 ? 'start-after' : 'marker');
   const { entries, isTruncated } = await listed(exchange, {
@@ -115,7 +115,7 @@ export async function listObjects(exchange: Exchange): Promise<void> {
 
 export async function listVersions(exchange: Exchange): Promise<void> {
   const { request } = exchange;
-  const { prefix, delimiter, max, encode, encodingType } = asked(request);
+  const { prefix, delimiter, max, encode, encodingType } = listQueryOf(request);
   requireGranted(exchange, 's3:ListBucketVersions', prefix);
   const [marker, versionMarker] = [
     queryOf(request, 'key-marker') || undefined,
@@ -147,7 +147,7 @@ export async function listVersions(exchange: Exchange): Promise<void> {
   });
 }
 
-function versionRows(exchange: Exchange, entries: readonly ListedVersion[], encode: Asked['encode']): XmlElements {
+function versionRows(exchange: Exchange, entries: readonly ListedVersion[], encode: ListQuery['encode']): XmlElements {
   const owner = bucketOwner(exchange);
   const versions = entries.filter(({ common_prefix }) => common_prefix === null);
   const row = ({ key, version_id, is_latest }: ListedVersion): XmlElements => ({
@@ -163,7 +163,7 @@ function versionRows(exchange: Exchange, entries: readonly ListedVersion[], enco
   };
 }
 
-/** All objects of a bucket, and its uploads, belong to its project. */
+/** The project owns all objects and uploads of a bucket. */
 export function bucketOwner({ bucket }: Pick<Exchange, 'bucket'>): XmlElements {
   return { Owner: { ID: bucket.project_id } };
 }
@@ -172,18 +172,18 @@ type After = { key: string; position: string } | null;
 
 async function listed(
   { catalog, bucket }: Exchange,
-  question: { prefix: string; delimiter: string | null; max: number; after: After; versions?: boolean },
+  query: { prefix: string; delimiter: string | null; max: number; after: After; versions?: boolean },
 ): Promise<{ entries: ListedVersion[]; isTruncated: boolean }> {
-  const { prefix, delimiter, max, after, versions = false } = question;
+  const { prefix, delimiter, max, after, versions = false } = query;
   if (max === 0) return { entries: [], isTruncated: false };
   const found = await catalog.list({ bucketId: bucket.id, prefix, delimiter, versions, after, limit: max + 1 });
-  // It may have been deleted a moment ago.
+  // The bucket may just have been deleted.
   if (!found.length && (await catalog.bucket(bucket.name, 'fresh'))?.id !== bucket.id)
     throw new S3Error('NoSuchBucket');
   return { entries: found.slice(0, max), isTruncated: found.length > max };
 }
 
-/** A marker that is a group, or a key in one, as NextMarker gave it: after the group. */
+/** The position after a marker; a marker that is a group, as in NextMarker, or a key in one, skips the whole group. */
 function afterMarker(marker: string | undefined, prefix: string, delimiter: string | null): After {
   if (!marker) return null;
   const isGroup =
@@ -233,7 +233,7 @@ function fromToken(token: string): After {
     if (typeof key === 'string' && !key.includes('\0'))
       return { key, position: position === GROUP ? GROUP : LAST_VERSION };
   } catch {
-    // Below.
+    // An invalid token: see below.
   }
   throw new S3Error('InvalidArgument', 'The continuation token is not valid.');
 }

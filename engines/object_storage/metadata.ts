@@ -1,4 +1,4 @@
-// Headers that are kept with an object, and how they come back.
+// Header fields that are stored with an object and returned with it.
 import type { ObjectMetadata, StoredObject } from '../../core/protocols/objects';
 import { S3Error } from './errors';
 import { headerOf, queryOf, type S3Request } from './request';
@@ -16,7 +16,7 @@ const KEPT = [
 const USER = 'x-amz-meta-';
 const USER_BYTES_MAX = 2048;
 const TAGS_MAX = 10;
-/** Its one value is AES256 (operations.ts). */
+/** The only value is AES256 (operations.ts). */
 const ENCRYPTION = 'x-amz-server-side-encryption';
 const TYPE = 'application/octet-stream';
 /** @throws S3Error MetadataTooLarge */
@@ -38,7 +38,7 @@ export function metadataOf(request: S3Request): ObjectMetadata {
   return { headers, user, ...(headerOf(request, ENCRYPTION) !== undefined && { encryption: 'AES256' }) };
 }
 
-/** `aws-chunked` says how a body is sent, not what the object is. */
+/** `aws-chunked` is the encoding of the transfer, not of the object. */
 function withoutChunks(encoding: string): string {
   return encoding
     .split(',')
@@ -47,7 +47,7 @@ function withoutChunks(encoding: string): string {
     .join(', ');
 }
 
-/** Canned access: everything but private and public-read would be a promise. @throws S3Error NotImplemented */
+/** Canned ACLs other than private and public-read would be ignored silently. @throws S3Error NotImplemented */
 export function isPublicRequest(request: S3Request): boolean {
   const acl = headerOf(request, 'x-amz-acl') ?? 'private';
   if (['private', 'bucket-owner-full-control', 'bucket-owner-read'].includes(acl)) return false;
@@ -55,7 +55,7 @@ export function isPublicRequest(request: S3Request): boolean {
   throw new S3Error('NotImplemented', 'The canned ACLs are private and public-read.');
 }
 
-/** A canned ACL and nothing else. @throws S3Error NotImplemented, InvalidRequest */
+/** Requires a canned ACL without grants. @throws S3Error NotImplemented, InvalidRequest */
 export function requireCannedAcl(request: S3Request): void {
   if (headerOf(request, 'x-amz-acl') === undefined)
     throw new S3Error('NotImplemented', 'Only canned ACLs are offered.');
@@ -96,7 +96,7 @@ const OVERRIDES: Record<string, string> = {
   'response-expires': 'expires',
 };
 
-/** The headers of a response that shows an object. */
+/** Response headers of an object. */
 export function objectHeaders(object: StoredObject, request: S3Request, isSigned: boolean): Record<string, string> {
   const { metadata } = object;
   const headers: Record<string, string> = {
@@ -110,7 +110,7 @@ export function objectHeaders(object: StoredObject, request: S3Request, isSigned
   Object.assign(headers, encryptionHeaders(metadata));
   if (object.version_id !== 'null') headers['x-amz-version-id'] = object.version_id;
   if (object.tags) headers['x-amz-tagging-count'] = String(Object.keys(object.tags).length);
-  // Of nobody else, but on websites, where they mean nothing.
+  // Overrides need a signature, except on websites, which ignore them.
   if (isSigned)
     for (const [query, name] of Object.entries(OVERRIDES)) {
       const value = queryOf(request, query);

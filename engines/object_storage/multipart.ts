@@ -1,4 +1,4 @@
-// Multipart uploads: parts are files of their own and stay it, so that completing costs no copying.
+// Multipart uploads. Parts stay separate files, so that completing an upload copies nothing.
 import { createHash } from 'node:crypto';
 import type { StoredObject, StoredPart, StoredUpload } from '../../core/protocols/objects';
 import {
@@ -22,7 +22,7 @@ import { receive, receiveText, type Received } from './upload';
 import { copySource, describe, versionHeader } from './write_object';
 import { childElements, parseXml, elementText, requireMembers, type XmlNode } from './xml';
 
-/** Of an upload; numbers of parts are from 1 on. */
+/** Parts per upload; part numbers start at 1. */
 export const PARTS_MAX = 10_000;
 const PART_BYTES_MIN = 5 * 2 ** 20;
 const XML_BYTES_MAX = 4 * 2 ** 20;
@@ -81,7 +81,7 @@ async function storePart(
   });
 }
 
-/** UploadPartCopy: the bytes are copied, since a part has an entity tag of its own. */
+/** UploadPartCopy: the bytes are copied, since a part has its own entity tag. */
 export async function copyPart(exchange: ObjectExchange): Promise<void> {
   const { bucket, catalog, blobs, request } = exchange;
   const { upload, number } = await requirePart(exchange);
@@ -114,7 +114,7 @@ export async function copyPart(exchange: ObjectExchange): Promise<void> {
   );
 }
 
-/** Both ends are given, and lie in the source. @throws S3Error InvalidArgument, InvalidRange */
+/** Both ends are required and must lie within the source. @throws S3Error InvalidArgument, InvalidRange */
 function copyRangeOf(header: string, size: number): { start: number; end: number } {
   const [, first = '', last = ''] = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(header) ?? [];
   const range = { start: Number(first), end: Number(last) + 1 };
@@ -147,7 +147,7 @@ export async function completeUpload(exchange: ObjectExchange): Promise<void> {
   if (!upload) return repeated(exchange, id);
   const parts = chosenParts(listed, await catalog.uploadParts(upload.id));
   const object = completedObject(upload, parts);
-  requireAsSaid(request, object);
+  requireAnnounced(request, object);
   const ids = parts.map(({ file_id }) => file_id);
   const stored = await catalog.completeUpload(bucket.id, upload.id, ids, { ...object, ...writeConditions(request) });
   exchange.wakeSweep();
@@ -179,8 +179,8 @@ function listedParts(document: XmlNode): ListedPart[] {
   return listed;
 }
 
-/** What a client says of the whole: its size, and its checksum with the type. @throws S3Error */
-function requireAsSaid(request: S3Request, object: Pick<StoredObject, 'size' | 'metadata'>): void {
+/** Requires that the size and the checksum that the client has announced match the object. @throws S3Error */
+function requireAnnounced(request: S3Request, object: Pick<StoredObject, 'size' | 'metadata'>): void {
   const { checksum_algorithm, checksum: value, checksum_type } = object.metadata;
   const size = headerOf(request, 'x-amz-mp-object-size');
   if (size !== undefined && size !== String(object.size))
@@ -196,7 +196,7 @@ function requireAsSaid(request: S3Request, object: Pick<StoredObject, 'size' | '
   }
 }
 
-/** A client that did not hear the answer asks again. */
+/** A repeated CompleteMultipartUpload, after the client has missed the response, succeeds again. */
 async function repeated(exchange: ObjectExchange, uploadId: string): Promise<void> {
   const stored = await exchange.catalog.find(exchange.bucket.id, exchange.key, null);
   if (!uploadId || stored?.upload_id !== uploadId) throw new S3Error('NoSuchUpload');

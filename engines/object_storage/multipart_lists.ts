@@ -63,7 +63,7 @@ export async function listUploads(exchange: Exchange): Promise<void> {
   });
 }
 
-/** An account of Amazon that has begun an upload is named as its owner is; here it is the project. */
+/** Amazon names the account that has initiated an upload; here both are the project. */
 function initiatorAndOwner(exchange: Pick<Exchange, 'bucket'>): XmlElements {
   const { Owner } = bucketOwner(exchange);
   return { Initiator: Owner, Owner };

@@ -1,4 +1,4 @@
-// GetObjectAttributes: what is asked for of an object, without its content.
+// GetObjectAttributes: selected metadata of an object, without its content.
 import type { ObjectExchange } from './endpoint_context';
 import { S3Error } from './errors';
 import { findVersion } from './read_object';
@@ -12,9 +12,9 @@ const NAMES = ['ETag', 'Checksum', 'ObjectParts', 'StorageClass', 'ObjectSize'];
 
 export async function getAttributes(exchange: ObjectExchange): Promise<void> {
   const object = await findVersion(exchange, 'GetObjectAttributes');
-  const asked = attributesOf(exchange.request);
+  const requested = attributesOf(exchange.request);
   const { checksum_algorithm, checksum, checksum_type } = object.metadata;
-  const parts = object.part_count && asked.includes('ObjectParts') ? await exchange.catalog.partsOf(object.id) : [];
+  const parts = object.part_count && requested.includes('ObjectParts') ? await exchange.catalog.partsOf(object.id) : [];
   const marker = numberOf(exchange.request, 'x-amz-part-number-marker', 0);
   const max = Math.min(numberOf(exchange.request, 'x-amz-max-parts', PARTS_AT_ONCE_MAX), PARTS_AT_ONCE_MAX);
   const rest = parts.filter(({ number }) => number > marker);
@@ -23,9 +23,9 @@ export async function getAttributes(exchange: ObjectExchange): Promise<void> {
     exchange,
     'GetObjectAttributesResponse',
     {
-      ETag: asked.includes('ETag') ? object.etag : null,
+      ETag: requested.includes('ETag') ? object.etag : null,
       Checksum:
-        asked.includes('Checksum') && checksum && checksum_algorithm
+        requested.includes('Checksum') && checksum && checksum_algorithm
           ? { [`Checksum${checksum_algorithm}`]: checksum, ChecksumType: checksum_type }
           : null,
       ObjectParts: parts.length
@@ -38,8 +38,8 @@ export async function getAttributes(exchange: ObjectExchange): Promise<void> {
             })),
           }
         : null,
-      StorageClass: asked.includes('StorageClass') ? 'STANDARD' : null,
-      ObjectSize: asked.includes('ObjectSize') ? object.size : null,
+      StorageClass: requested.includes('StorageClass') ? 'STANDARD' : null,
+      ObjectSize: requested.includes('ObjectSize') ? object.size : null,
     },
     { ...versionHeader(object), 'last-modified': new Date(object.modified_at).toUTCString() },
   );
@@ -47,10 +47,10 @@ export async function getAttributes(exchange: ObjectExchange): Promise<void> {
 
 /** @throws S3Error InvalidArgument */
 function attributesOf(request: S3Request): string[] {
-  const asked = (headerOf(request, 'x-amz-object-attributes') ?? '').split(',').map((name) => name.trim());
-  if (asked.some((name) => !NAMES.includes(name)))
+  const requested = (headerOf(request, 'x-amz-object-attributes') ?? '').split(',').map((name) => name.trim());
+  if (requested.some((name) => !NAMES.includes(name)))
     throw new S3Error('InvalidArgument', `x-amz-object-attributes names some of ${NAMES.join(', ')}.`);
-  return asked;
+  return requested;
 }
 
 function numberOf(request: S3Request, header: string, usual: number): number {

@@ -1,5 +1,5 @@
-// Object storage over the S3 protocol. One engine a folder: engines/object_storage, an endpoint of this host
-// with files on its disk; drivers/rgw, a Ceph RADOS Gateway.
+// Object storage over the S3 protocol. Engines: engines/object_storage, an endpoint of this host with files on its
+// disk; drivers/rgw, a Ceph RADOS Gateway.
 import type { Permission } from '../../core/protocols/bucket_actions';
 import type { PolicyStatement } from '../../core/protocols/bucket_policy';
 import type { ListedObject, ObjectsQuestion } from '../../core/protocols/objects';
@@ -7,14 +7,14 @@ import type { Credentials } from '../../core/protocols/sigv4';
 import type { DriverContext, ResourceDriver } from '../../core/driver';
 
 export interface CorsRule {
-  /** As S3 has it. */
+  /** Rule id of S3. */
   id?: string;
   allowed_origins: string[];
   allowed_methods: string[];
   allowed_headers: string[];
   expose_headers: string[];
   max_age_seconds: number;
-  /** A client of S3 has written no age: it reads none. */
+  /** The rule was written by an S3 client without a max age, and is returned without one. */
   max_age_implied?: true;
 }
 
@@ -22,34 +22,34 @@ export interface LifecycleRule {
   id: string;
   enabled: boolean;
   prefix: string;
-  /** A client of S3 has written the prefix in the rule, and not in a filter: it reads it there. */
+  /** The rule was written by an S3 client with the deprecated top-level prefix, and is returned with it. */
   prefix_of_rule?: true;
   expire_after_days: number | null;
   expire_noncurrent_after_days: number | null;
   abort_incomplete_uploads_after_days: number | null;
 }
 
-/** What an engine should know of a bucket. */
+/** Desired state of a bucket. */
 export interface BucketSpec {
-  /** Unique on the platform, and its name at the engine. */
+  /** Unique on the platform; also the name at the engine. */
   name: string;
   access: 'private' | 'public_read';
   versioning: boolean;
-  /** Versions were on at some time. */
+  /** Versioning was enabled at some time. */
   versioned: boolean;
-  /** Bytes; null = none. */
+  /** In bytes; null = no quota. */
   quota_bytes: number | null;
   website: { index_document: string; error_document: string | null } | null;
   cors: CorsRule[];
   lifecycle: LifecycleRule[];
   policy: PolicyStatement[];
-  /** Keys of the project; null: without a grant on this bucket. A policy may name any of them. */
+  /** Access keys of the project; permission null: no grant on this bucket. A policy may name any of them. */
   keys: { id: string; access_key_id: string; permission: Permission | null }[];
-  /** The key of the owner, which signs the URLs of the API. It goes to an engine and nowhere else. */
+  /** The owner's key, which signs URLs of the API. It is passed to the engine only. */
   owner: Credentials;
 }
 
-/** Bytes and counts as the engine has them; null where the platform counts by itself. */
+/** Usage reported by the engine; null where the platform counts by itself. */
 export interface BucketObserved {
   usage: { object_count: number; size_bytes: number } | null;
   /** Traffic by day (YYYY-MM-DD), as far as the engine keeps it. */
@@ -57,13 +57,13 @@ export interface BucketObserved {
 }
 
 export interface BucketDriver extends ResourceDriver<BucketSpec, BucketObserved> {
-  /** How often `observe` should be asked for what the engine has counted; null = never. */
+  /** Interval of `observe`, which reads the counters of the engine; null = never. */
   readonly measureMs: number | null;
-  /** Whether the engine follows lifecycle rules by itself. */
+  /** Whether the engine applies lifecycle rules by itself. */
   readonly appliesLifecycle: boolean;
 }
 
-/** What an engine should know of an access key. The secret is in plain: it goes to the engine and nowhere else. */
+/** Desired state of an access key. The secret is in plain text: it is passed to the engine only. */
 export interface AccessKeySpec {
   access_key_id: string;
   secret: string;
@@ -74,13 +74,13 @@ export type AccessKeyDriver = ResourceDriver<AccessKeySpec, Record<string, never
 
 export interface ObjectStorage {
   buckets: BucketDriver;
-  /** null where the engine reads the rows of keys by itself. */
+  /** Null where the engine reads the rows of keys by itself. */
   keys: AccessKeyDriver | null;
-  /** null where objects are rows here. */
+  /** Null where the objects are rows in the database of the platform. */
   list:
     | ((
         bucket: { name: string; owner: Credentials },
-        question: ObjectsQuestion,
+        query: ObjectsQuestion,
         ctx: DriverContext,
       ) => Promise<ListedObject[]>)
     | null;

@@ -1,5 +1,5 @@
-// What each operation of S3 takes: headers of Amazon's own, conditions (RFC 9110 §13) and members of the query, by the
-// names of the API Reference of Amazon S3. What an operation does not honour is refused, never passed over.
+// Parameters supported by each S3 operation: Amazon headers, conditions (RFC 9110 §13) and query parameters, named as
+// in the Amazon S3 API Reference. An unsupported parameter is rejected, never ignored.
 import type { ServedBucket } from './catalog';
 import { S3Error } from './errors';
 import { headerOf, queryOf, type S3Request } from './request';
@@ -7,7 +7,7 @@ import { headerOf, queryOf, type S3Request } from './request';
 interface Operation {
   headers?: readonly string[];
   query?: readonly string[];
-  /** Its body may have a checksum. */
+  /** The body may have a checksum. */
   body?: true;
 }
 
@@ -32,7 +32,7 @@ const COPY = ['x-amz-copy-source', 'x-amz-source-expected-bucket-owner', ...SOUR
 const UPLOAD = ['uploadId', 'partNumber'];
 const ATTRIBUTES = ['x-amz-optional-object-attributes'];
 
-/** By method, level and the name in the query that says which one; ` copy` with a source. */
+/** By method, level and selecting query parameter; ` copy` marks requests with a source. */
 const OPERATIONS: Record<string, Operation> = {
   'GET service': { query: ['prefix', 'max-buckets', 'continuation-token', 'bucket-region'] },
   'PUT bucket': {},
@@ -107,19 +107,21 @@ const OPERATIONS: Record<string, Operation> = {
   },
 };
 
-/** Of every request: how it is signed and sent, and for whom. */
+/** Headers of every request: signature, transfer and owner. */
 const GENERAL = [
   ...['x-amz-date', 'x-amz-content-sha256', 'x-amz-decoded-content-length', 'x-amz-trailer', 'x-amz-user-agent'],
   ...['x-amz-cf-id', 'x-amz-expected-bucket-owner', 'x-amz-request-payer'],
 ];
 const CHECKSUMS = /^x-amz-(sdk-checksum-algorithm|checksum-[a-z0-9]+)$/;
 const SIGNING = /^x-amz-(algorithm|credential|date|expires|signedheaders|signature|content-sha256)$/;
-/** Not checksums of a body, though they look so. */
+/** Headers named like body checksums that are not. */
 const NO_CHECKSUMS = ['x-amz-checksum-mode', 'x-amz-checksum-type'];
 const USER = 'x-amz-meta-';
 const TAKES_USER = ['PUT object', 'PUT object copy', 'POST object?uploads'];
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
-/** What most of these agree to never comes to pass: nobody else pays, nothing is stored elsewhere, or moved. */
+/**
+ * Values that are accepted because they change nothing here: there is no requester-pays, and no other storage location.
+ */
 const VALUES: Record<string, readonly string[]> = {
   'x-amz-request-payer': ['requester'],
   'x-amz-bypass-governance-retention': ['true', 'false'],
@@ -135,7 +137,7 @@ const VALUES: Record<string, readonly string[]> = {
   'x-amz-object-lock-legal-hold': ['ON', 'OFF'],
 };
 const REFUSED_VALUES = ['x-amz-storage-class', 'x-amz-server-side-encryption'];
-/** Members of the query that mean something in S3. Others, such as `x-id` of the SDKs, mean nothing. */
+/** Query parameters with a meaning in S3. Others, such as `x-id` of the SDKs, are ignored. */
 const MEANT: ReadonlySet<string> = new Set([
   ...Object.values(OPERATIONS).flatMap(({ query = [] }) => query),
   ...Object.keys(OPERATIONS).flatMap((name) => /\?([\w-]+)/.exec(name)?.slice(1) ?? []),
@@ -147,8 +149,8 @@ const MEANT: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Refuses what the operation of the request does not honour.
- * @param sub the name in the query that says which operation it is; '' for the bucket or object itself
+ * Rejects parameters that the operation does not support.
+ * @param sub the query parameter that selects the operation; '' for the bucket or object itself
  * @throws S3Error NotImplemented, InvalidArgument; MethodNotAllowed where there is no such operation
  */
 export function requireHonoured(request: S3Request, level: 'service' | 'bucket' | 'object', sub: string): void {
@@ -179,8 +181,8 @@ function requireValue(header: string, value: string): void {
 }
 
 /**
- * Headers that a signer has put into the query of a URL, where the signature covers them, are headers. Not checksums:
- * those are of a body that the signer did not have.
+ * Treats signed headers that a presigned URL carries in its query as headers. Checksums are excluded: the signer did
+ * not have the body.
  */
 export function applyHoistedHeaders(request: S3Request): void {
   if (queryOf(request, 'X-Amz-Signature') === undefined) return;
@@ -191,14 +193,14 @@ export function applyHoistedHeaders(request: S3Request): void {
   }
 }
 
-/** x-amz-expected-bucket-owner, or that of a source. @throws S3Error AccessDenied */
+/** Checks x-amz-expected-bucket-owner, or its variant for a copy source. @throws S3Error AccessDenied */
 export function requireOwner(request: S3Request, { project_id }: ServedBucket, header: string): void {
   const expected = headerOf(request, header);
   if (expected !== undefined && expected !== project_id)
     throw new S3Error('AccessDenied', 'The bucket belongs to another account than the one that is expected.');
 }
 
-/** Overrides of headers, with which nobody but who signs may make a page of an object. @throws S3Error */
+/** Header overrides need a signature: otherwise anyone could serve an object as a web page. @throws S3Error */
 export function requireOverrides(request: S3Request, isSigned: boolean): void {
   for (const name of ['response-expires', ...OVERRIDES]) {
     const value = queryOf(request, name);

@@ -1,4 +1,4 @@
-// Uploads of browsers: a form with a signed policy (POST Object). The file has to be the last field.
+// Browser uploads: a form with a signed policy (POST Object). The file has to be the last field.
 import { formats } from '../../core/formats/formats';
 import type { ObjectMetadata } from '../../core/protocols/objects';
 import { hmac, signingKey } from '../../core/protocols/sigv4';
@@ -13,7 +13,7 @@ import { parseXml, xmlDocument } from './xml';
 
 const FIELDS_BYTES_MAX = 20 * 1024;
 const FILE_BYTES_MAX = 5 * 2 ** 30;
-/** Fields that a policy need not mention. */
+/** Fields that are exempt from the policy. */
 const FREE = /^(x-amz-signature|policy|file|x-ignore-.*)$/;
 const SIGNING = /^x-amz-(signature|credential|algorithm|date)$/;
 const HEADERS = [
@@ -58,7 +58,7 @@ export async function postObject(exchange: Exchange): Promise<void> {
   answer(exchange, fields, key, stored.etag);
 }
 
-/** Fields that would say something of the object and are not honoured. @throws S3Error NotImplemented */
+/** Rejects fields with object settings that are not supported. @throws S3Error NotImplemented */
 function requireFields(fields: ReadonlyMap<string, string>): void {
   const name = [...fields.keys()].find(
     (one) =>
@@ -101,8 +101,8 @@ async function signer(
   fields: ReadonlyMap<string, string>,
 ): Promise<{ caller: Caller; limits: SizeLimits }> {
   const policy = fields.get('policy');
-  const nobody: Caller = { key: null, isOwner: false, payload: 'UNSIGNED-PAYLOAD', chunks: null };
-  if (policy === undefined) return { caller: nobody, limits: { min: 0, max: FILE_BYTES_MAX } };
+  const anonymous: Caller = { key: null, isOwner: false, payload: 'UNSIGNED-PAYLOAD', chunks: null };
+  if (policy === undefined) return { caller: anonymous, limits: { min: 0, max: FILE_BYTES_MAX } };
   const credential = parseCredential(fields.get('x-amz-credential') ?? '');
   if (!credential || fields.get('x-amz-algorithm') !== 'AWS4-HMAC-SHA256')
     throw new S3Error('AccessDenied', 'The form is not signed with Signature Version 4.');
@@ -112,17 +112,17 @@ async function signer(
   const owner = exchange.catalog.ownerCredentials(exchange.bucket.id);
   let caller: Caller | null = null;
   if (owner.accessKeyId === credential.accessKeyId)
-    caller = isSignedBy(owner.secretAccessKey) ? { ...nobody, isOwner: true } : null;
+    caller = isSignedBy(owner.secretAccessKey) ? { ...anonymous, isOwner: true } : null;
   else {
     const key = await exchange.catalog.key(credential.accessKeyId, 'fresh');
     if (!key?.isActive) throw new S3Error('InvalidAccessKeyId');
-    caller = isSignedBy(key.secretAccessKey) ? { ...nobody, key } : null;
+    caller = isSignedBy(key.secretAccessKey) ? { ...anonymous, key } : null;
   }
   if (!caller) throw new S3Error('SignatureDoesNotMatch');
   return { caller, limits: requirePolicy(policy, fields) };
 }
 
-/** Every field must be what the policy says, and no field may be there that it does not mention. @throws S3Error */
+/** Every field must match a condition of the policy, and every field needs one. @throws S3Error */
 function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): SizeLimits {
   const { expiration, conditions } = parsePolicy(policy);
   const end = typeof expiration === 'string' ? formats.timestamp(expiration) : null;
@@ -150,7 +150,7 @@ function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): Siz
   return limits;
 }
 
-/** Its verb, what it is about, and the value. @throws S3Error InvalidPolicyDocument */
+/** Operator, field and value of a condition. @throws S3Error InvalidPolicyDocument */
 function conditionOf(condition: unknown): [string, unknown, unknown] {
   if (!Array.isArray(condition)) {
     const entries = Object.entries(condition as object);
@@ -174,7 +174,7 @@ function parsePolicy(policy: string): { expiration: unknown; conditions: unknown
     if (Array.isArray(conditions) && conditions.every((one) => typeof one === 'object' && one !== null))
       return { expiration, conditions };
   } catch {
-    // Below.
+    // A malformed policy: see below.
   }
   throw new S3Error('InvalidPolicyDocument');
 }
@@ -209,7 +209,7 @@ async function* limited(content: AsyncIterable<Buffer>, { min, max }: SizeLimits
   if (size < min) throw new S3Error('InvalidArgument', 'The file is smaller than the policy allows.');
 }
 
-/** multipart/form-data (RFC 7578), read as it comes. */
+/** multipart/form-data (RFC 7578), parsed as a stream. */
 class Form {
   private readonly source: AsyncIterator<Buffer>;
   private rest: Buffer = Buffer.from('\r\n');
@@ -220,7 +220,7 @@ class Form {
     this.mark = Buffer.from(`\r\n${boundary}`);
   }
 
-  /** All fields before the file. */
+  /** Reads the fields before the file. */
   async fields(): Promise<{ fields: Map<string, string>; fileName: string }> {
     const fields = new Map<string, string>();
     let bytes = 0;
@@ -240,7 +240,7 @@ class Form {
     }
   }
 
-  /** The content of the file, up to the next mark; what comes behind it is not looked at. */
+  /** The content of the file, up to the next boundary; everything after it is ignored. */
   async *file(): AsyncGenerator<Buffer> {
     for (;;) {
       const at = this.rest.indexOf(this.mark);

@@ -12,16 +12,16 @@ import { sendFile } from './files/send_file';
 
 const PIECE_BYTES = 256 * 1024;
 const PARTS_MAX = 10_000;
-/** Between the look at the row and the opening of the file the object may be overwritten. */
+/** The object may be overwritten between reading its row and opening its file. */
 const TRIES = 3;
 
 interface Range {
-  /** First byte and the one behind the last. */
+  /** First byte, and the byte after the last one. */
   start: number;
   end: number;
 }
 
-/** The version that a request names, for everybody who may know of it. @throws S3Error */
+/** The requested version, if the caller may know of it. @throws S3Error */
 export async function findVersion(
   exchange: ObjectExchange,
   action: 'GetObject' | 'GetObjectTagging' | 'GetObjectAttributes',
@@ -33,12 +33,12 @@ export async function findVersion(
       ? 's3:GetObjectVersion'
       : (`s3:${action.replace('Object', 'ObjectVersion')}` as 's3:GetObjectVersionTagging');
   const needed = versionId ? versioned : (`s3:${action}` as const);
-  // Who may list the key may learn that it is not there.
+  // A caller with s3:ListBucket may learn that the key does not exist.
   if (object || !mayDo(exchange, 's3:ListBucket', key))
     requireGranted(exchange, needed, key, !versionId && object?.is_public === true);
   if (object && !object.is_delete_marker) return object;
   const isListed = mayDo(exchange, 's3:ListBucket', key) || exchange.caller.key === null;
-  // Who may not list learns nothing about what is there.
+  // Without s3:ListBucket, a missing key must look like a forbidden one.
   if (!isListed) throw new S3Error('AccessDenied');
   if (object && versionId) throw new S3Error('MethodNotAllowed', undefined, marker(object));
   throw new S3Error(versionId ? 'NoSuchVersion' : 'NoSuchKey', undefined, object ? marker(object) : {});
@@ -51,7 +51,7 @@ function marker(object: StoredObject): Record<string, string> {
   };
 }
 
-/** @returns bytes of content that were sent */
+/** @returns bytes of content sent */
 export async function readObject(exchange: ObjectExchange): Promise<number> {
   for (let tries = 1; ; tries += 1) {
     const object = await findVersion(exchange, 'GetObject');
@@ -108,7 +108,7 @@ interface FilePiece extends Range {
   fileId: string;
 }
 
-/** Which bytes of which files a range is made of. */
+/** The file ranges that make up a range of the object. */
 export function piecesOf(object: StoredObject, parts: readonly StoredPart[], { start, end }: Range): FilePiece[] {
   if (object.file_id) return [{ fileId: object.file_id, start, end }];
   const pieces: FilePiece[] = [];
@@ -122,7 +122,8 @@ export function piecesOf(object: StoredObject, parts: readonly StoredPart[], { s
 }
 
 /**
- * The bytes of a range, and releases the file. The next piece is read while the one before is on its way.
+ * Yields the bytes of a range, and releases the file. The next piece is read while the consumer handles the current
+ * one.
  * @throws Error where the file is shorter
  */
 export async function* readFile(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
@@ -136,7 +137,7 @@ export async function* readFile(file: OpenFile, start: number, end: number): Asy
       const piece: Buffer = await ahead;
       offset += piece.length;
       ahead = offset < end ? read(offset) : null;
-      ahead?.catch(() => undefined); // whoever waits for it sees it
+      ahead?.catch(() => undefined); // the consumer awaits it and sees the error
       yield piece;
     }
   } finally {
@@ -145,7 +146,7 @@ export async function* readFile(file: OpenFile, start: number, end: number): Asy
   }
 }
 
-/** Of the whole object or of one part; a range has none. */
+/** Checksums of the whole object or of one part; ranges have none. */
 function sumsOf(
   object: StoredObject,
   parts: readonly StoredPart[],
@@ -165,7 +166,7 @@ function partOf(
 ): (Range & { number: number }) | null {
   if (queryOf(request, 'partNumber') === undefined) return null;
   if (headerOf(request, 'range') !== undefined)
-    throw new S3Error('InvalidRequest', 'A range and partNumber cannot be asked for together.');
+    throw new S3Error('InvalidRequest', 'Send either a range or partNumber, not both.');
   const number = numberInQuery(request, 'partNumber', 1, PARTS_MAX);
   const index = parts.length ? number - 1 : 0;
   const sizes = parts.length ? parts.map(({ size }) => size) : [object.size];
@@ -174,7 +175,7 @@ function partOf(
   return { start, end: start + (sizes[index] as number), number };
 }
 
-/** One range of bytes (RFC 9110 §14). Several, and those without a sense, are ignored. @throws S3Error InvalidRange */
+/** A single byte range (RFC 9110 §14). Multiple and invalid ranges are ignored. @throws S3Error InvalidRange */
 export function rangeOf(header: string | undefined, size: number, ifRange?: string, etag?: string): Range | null {
   if (ifRange !== undefined && ifRange !== `"${etag}"`) return null;
   const range = parseByteRange(header?.trim(), size);

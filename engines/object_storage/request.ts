@@ -1,4 +1,4 @@
-// A request to the endpoint, taken apart: path style or a host name of the bucket's own, key, query, headers.
+// Parsing of requests: path-style and virtual-hosted-style addressing, key, query, headers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KEY_BYTES_MAX } from '../../core/protocols/objects';
 import { S3Error } from './errors';
@@ -9,12 +9,12 @@ export interface S3Request {
   id: string;
   method: string;
   bucket: string | null;
-  /** null where the request is for the bucket, or for none. */
+  /** null for requests to the bucket, or to the service. */
   key: string | null;
   /** Decoded, without the query. */
   path: string;
   query: readonly (readonly [string, string])[];
-  /** The host name is that of a website. */
+  /** The host name belongs to a website. */
   isWebsite: boolean;
 }
 
@@ -49,13 +49,13 @@ function bucketOfHost(header: string, names: HostNames): { bucket: string | null
   return { bucket: null, isWebsite: false };
 }
 
-/** @throws S3Error InvalidURI for what is no UTF-8, and for NUL, which PostgreSQL can't keep */
+/** @throws S3Error InvalidURI for invalid UTF-8, and for NUL, which PostgreSQL cannot store */
 export function decode(text: string): string {
   try {
     const decoded = decodeURIComponent(text);
     if (!decoded.includes('\0')) return decoded;
   } catch {
-    // Below.
+    // Invalid UTF-8: see below.
   }
   throw new S3Error('InvalidURI');
 }
@@ -81,7 +81,7 @@ export function headerOf({ raw }: Pick<S3Request, 'raw'>, name: string): string 
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** A whole number of a query. @throws S3Error InvalidArgument */
+/** An integer query parameter. @throws S3Error InvalidArgument */
 export function numberInQuery(request: S3Request, name: string, usual: number, max: number): number {
   const text = queryOf(request, name);
   if (text === undefined || text === '') return usual;

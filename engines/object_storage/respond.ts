@@ -27,7 +27,7 @@ export function sendPlainText(request: S3Request, status: number, text: string, 
 export function sendError(request: S3Request, error: S3Error): void {
   const { response } = request;
   if (response.headersSent) return void response.destroy();
-  // What the client still sends is not read.
+  // The rest of the request body is not read.
   const headers = { ...error.headers, ...(!request.raw.complete && { connection: 'close' }) };
   if (error.code === 'NotModified') return void response.writeHead(304, headers).end();
   const content = { Code: error.code, Message: error.message, Resource: request.path, RequestId: request.id };

@@ -1,5 +1,5 @@
-// Who a request is from: Signature Version 4 in headers or in a presigned URL, or nobody. Signatures in browser forms:
-// post_form.ts. Version 2 is not offered: it was broken by design for what proxies may change.
+// Authentication: Signature Version 4 in headers or in a presigned URL, or anonymous. For signatures in browser forms,
+// see post_form.ts. Version 2 is not supported: it leaves unsigned what a proxy may change.
 import { timingSafeEqual } from 'node:crypto';
 import {
   ALGORITHM,
@@ -19,13 +19,13 @@ import { headerOf, queryOf, type S3Request } from './request';
 const SKEW_MS = 15 * 60_000;
 
 export interface Caller {
-  /** null = everybody. */
+  /** null: anonymous. */
   key: ServedKey | null;
-  /** A URL that the API has signed for this bucket. */
+  /** The URL was signed by the API for this bucket. */
   isOwner: boolean;
   /** Value of x-amz-content-sha256. */
   payload: string;
-  /** For the signatures of chunks. */
+  /** Signing state for chunk signatures. */
   chunks: { key: Buffer; seed: string; timestamp: string; scope: SigningScope } | null;
 }
 
@@ -40,8 +40,8 @@ interface Claim {
 }
 
 /**
- * @param bucket that the request names, for URLs that the API has signed
- * @throws S3Error for a signature that is malformed, wrong, old, or of a key that does not work
+ * @param bucket of the request, for URLs signed by the API
+ * @throws S3Error for a signature that is malformed, wrong or expired, or of a key that is not active
  */
 export async function authenticateRequest(
   request: S3Request,
@@ -62,7 +62,7 @@ export async function authenticateRequest(
     if (!chunks) throw new S3Error('SignatureDoesNotMatch');
     return { key: null, isOwner: true, payload: claim.payload, chunks };
   }
-  // A failure is looked at again with what the database has now: a secret may have been rotated a moment ago.
+  // A failure is retried with fresh rows: the secret may just have been rotated.
   for (const fresh of [undefined, 'fresh'] as const) {
     const key = await catalog.key(claim.accessKeyId, fresh);
     const chunks = key?.isActive ? verify(request, claim, key.secretAccessKey) : null;
@@ -90,12 +90,12 @@ function verify(request: S3Request, claim: Claim, secret: string): Caller['chunk
   return equals(expected, claim.signature) ? { key, seed: expected, timestamp, scope } : null;
 }
 
-/** Clients sign UTF-8, which Node.js reads as Latin-1 byte by byte. */
+/** Clients sign UTF-8, but Node.js decodes headers as Latin-1. */
 function signedText(value: string): string {
   return /[\x80-\xff]/.test(value) ? Buffer.from(value, 'latin1').toString('utf8') : value;
 }
 
-/** Four rounds of HMAC, which come out the same for a day. */
+/** Cache of signing keys, which take four rounds of HMAC and are valid for a day. */
 const signingKeys = new Map<string, Buffer>();
 const SIGNING_KEYS_MAX = 1_000;
 
@@ -186,7 +186,7 @@ function claimOfQuery(request: S3Request): Claim {
   return { ...credential, signedHeaders, signature: one('X-Amz-Signature'), timestamp, payload, query };
 }
 
-/** The host and everything of Amazon's own must be signed, so that nobody can add or change it on the way. */
+/** The host and all x-amz-… headers must be signed, so that they cannot be added or changed in transit. */
 function requireSigned({ raw }: S3Request, signed: readonly string[]): void {
   const needed = Object.keys(raw.headers).filter((name) => name === 'host' || name.startsWith('x-amz-'));
   const missing = needed.filter((name) => !signed.includes(name) && name !== 'x-amz-content-sha256');

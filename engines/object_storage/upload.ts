@@ -1,4 +1,4 @@
-// Receiving content: decoded, measured, checked against everything that the client said of it, and durable at the end.
+// Receiving content: decoded, measured, verified against the announced length and checksums, and durable at the end.
 import { createHash } from 'node:crypto';
 import { UNSIGNED_PAYLOAD } from '../../core/protocols/sigv4';
 import type { Encrypted, Written } from './files/blobs';
@@ -8,7 +8,7 @@ import { S3Error } from './errors';
 import type { Exchange } from './endpoint_context';
 import { headerOf, type S3Request } from './request';
 
-/** Of one request. */
+/** Maximum size of one PUT. */
 const PUT_BYTES_MAX = 5 * 2 ** 30;
 const SIGNED_CHUNKS = /^STREAMING-AWS4-HMAC-SHA256-PAYLOAD(-TRAILER)?$/;
 const UNSIGNED_CHUNKS = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
@@ -19,7 +19,7 @@ export interface Received extends Written {
   checksum: string | null;
 }
 
-/** @param encryption of the file @throws S3Error; nothing is left then */
+/** @param encryption of the file @throws S3Error; no file remains then */
 export async function receive(exchange: Exchange, encryption: Encrypted): Promise<Received> {
   const { blobs, bucket, request } = exchange;
   const body = bodyOf(exchange);
@@ -51,8 +51,8 @@ export async function receive(exchange: Exchange, encryption: Encrypted): Promis
 }
 
 /**
- * The whole of a small body, such as an XML document.
- * @param checksums whether those of headers are of the object that the document is about, and not of the document
+ * Reads a small body, such as an XML document, into a string.
+ * @param checksums whether checksum headers belong to the object that the document is about, not to the document
  * @throws S3Error
  */
 export async function receiveText(exchange: Exchange, bytesMax: number, checksums?: 'of the object'): Promise<string> {
@@ -111,7 +111,7 @@ function bodyOf({ request, caller }: Exchange): Body {
   return { content: dechunked(raw, { signing, announced, trailers }), length, trailers };
 }
 
-/** Exactly `length` bytes, and `end` behind the last one. */
+/** Passes on exactly `length` bytes, and calls `end` after the last one. */
 async function* measured(content: AsyncIterable<Buffer>, length: number, end: () => void): AsyncGenerator<Buffer> {
   let seen = 0;
   try {
@@ -121,7 +121,7 @@ async function* measured(content: AsyncIterable<Buffer>, length: number, end: ()
       yield piece;
     }
   } catch (error) {
-    // The client has gone, or was too slow.
+    // The client has disconnected, or was too slow.
     if (['ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE'].includes((error as { code?: string }).code ?? ''))
       throw new S3Error('IncompleteBody');
     throw error;
@@ -142,22 +142,22 @@ function requireMd5(request: S3Request, md5: string): void {
 interface ExpectedChecksum {
   algorithm: ChecksumAlgorithm;
   header: string;
-  /** null: in a trailer, or only to be computed. */
+  /** null: sent in a trailer, or computed only. */
   value: string | null;
 }
 
-/** What x-amz-checksum-… says, in a header or a trailer. @throws S3Error InvalidRequest */
+/** The checksum that the client announces in x-amz-checksum-… headers or trailers. @throws S3Error InvalidRequest */
 function expectedChecksum(request: S3Request): ExpectedChecksum | null {
   const names = Object.keys(request.raw.headers).flatMap((name) => /^x-amz-checksum-(\w+)$/.exec(name)?.[1] ?? []);
   const trailer = /x-amz-checksum-(\w+)/i.exec(headerOf(request, 'x-amz-trailer') ?? '')?.[1];
   const given = [...names, ...(trailer ? [trailer.toLowerCase()] : [])].filter(
     (name) => !['algorithm', 'type', 'mode'].includes(name),
   );
-  const asked = headerOf(request, 'x-amz-sdk-checksum-algorithm') ?? headerOf(request, 'x-amz-checksum-algorithm');
+  const announced = headerOf(request, 'x-amz-sdk-checksum-algorithm') ?? headerOf(request, 'x-amz-checksum-algorithm');
   if (given.length > 1) throw new S3Error('InvalidRequest', 'Only one checksum may be sent.');
-  const name = (given[0] ?? asked)?.toUpperCase();
+  const name = (given[0] ?? announced)?.toUpperCase();
   if (name === undefined) return null;
-  if (asked !== undefined && asked.toUpperCase() !== name)
+  if (announced !== undefined && announced.toUpperCase() !== name)
     throw new S3Error('InvalidRequest', 'The checksum is not of the algorithm that is named.');
   if (!isAlgorithm(name))
     throw new S3Error('InvalidRequest', `The checksum algorithm ${name.slice(0, 20)} is not offered.`);

@@ -41,7 +41,7 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
     ...writeConditions(request),
   };
   const stored = await catalog.put(bucket.id, object).catch(async (error: unknown) => {
-    // Whether the row was written is not known where the database went away: then the sweep decides.
+    // If the database connection was lost, the row may exist: the sweep decides then.
     if ((error as { name?: string }).name === 'ObjectRefused') await blobs.remove(bucket.id, received.fileId);
     throw error;
   });
@@ -52,7 +52,7 @@ export async function putObject(exchange: ObjectExchange): Promise<void> {
   });
 }
 
-/** What a request says of the object that it makes. @throws S3Error */
+/** Metadata of the object that a request creates. @throws S3Error */
 export function describe(exchange: ObjectExchange): DescribedObject {
   const { request, key } = exchange;
   const is_public = isPublicRequest(request);
@@ -66,7 +66,7 @@ export function versionHeader({ version_id }: Pick<StoredObject, 'version_id'>):
   return version_id === 'null' ? {} : { 'x-amz-version-id': version_id };
 }
 
-/** The object that x-amz-copy-source names, if the caller may read it. @throws S3Error */
+/** The object named by x-amz-copy-source, if the caller may read it. @throws S3Error */
 export async function copySource(exchange: ObjectExchange): Promise<{ object: StoredObject; from: ObjectExchange }> {
   const { request, catalog } = exchange;
   const [path = '', version] = (headerOf(request, 'x-amz-copy-source') ?? '').replace(/^\//, '').split('?versionId=');
@@ -83,7 +83,7 @@ export async function copySource(exchange: ObjectExchange): Promise<{ object: St
   return { object, from };
 }
 
-/** Files are never changed, so a copy is another name for them, but where it is to be encrypted. */
+/** Files never change, so a copy is a hard link, except where the copy is to be encrypted. */
 export async function copyObject(exchange: ObjectExchange): Promise<void> {
   const { request, bucket, catalog, key } = exchange;
   requireGranted(exchange, 's3:PutObject', key);
@@ -96,7 +96,7 @@ export async function copyObject(exchange: ObjectExchange): Promise<void> {
   requireSameChecksum(exchange, checksum ? checksum_algorithm : null);
   const sums = checksum && { checksum_algorithm, checksum, checksum_type };
   const encryption = described.metadata.encryption ?? object.metadata.encryption;
-  // A lock is of one version: that of the source stays with it.
+  // A lock belongs to one version: the lock of the source is not copied.
   const made = {
     ...described,
     metadata: { ...(replaces ? described.metadata : object.metadata), ...sums, ...(encryption && { encryption }) },
@@ -111,7 +111,7 @@ export async function copyObject(exchange: ObjectExchange): Promise<void> {
   answerCopy(exchange, stored, object);
 }
 
-/** @returns the id of the file of the copy */
+/** @returns file id of the copy */
 async function copyFile(
   { blobs, bucket }: Exchange,
   from: Exchange,
@@ -123,7 +123,7 @@ async function copyFile(
   return (await blobs.write(bucket.id, readFile(source, 0, size), undefined, encryption)).fileId;
 }
 
-/** Tags beside a copy are either those of the source, or those of the request. @throws S3Error InvalidArgument */
+/** Tags of a copy come either from the source or from the request. @throws S3Error InvalidArgument */
 function takesTags({ request }: Exchange): boolean {
   const isReplaced = headerOf(request, 'x-amz-tagging-directive')?.toUpperCase() === 'REPLACE';
   if (!isReplaced && headerOf(request, 'x-amz-tagging') !== undefined)
@@ -131,14 +131,14 @@ function takesTags({ request }: Exchange): boolean {
   return isReplaced;
 }
 
-/** Content is not read for a copy, so its checksum stays what it was. @throws S3Error NotImplemented */
+/** A copy does not read the content, so its checksum cannot change. @throws S3Error NotImplemented */
 function requireSameChecksum({ request }: Exchange, algorithm: string | null | undefined): void {
-  const asked = headerOf(request, 'x-amz-checksum-algorithm')?.toUpperCase();
-  if (asked !== undefined && asked !== algorithm)
+  const requested = headerOf(request, 'x-amz-checksum-algorithm')?.toUpperCase();
+  if (requested !== undefined && requested !== algorithm)
     throw new S3Error('NotImplemented', 'A copy has the checksum of its source, and no other one.');
 }
 
-/** An object of several files becomes an upload whose parts are copied: each step is as durable as those of clients. */
+/** An object with several files becomes a multipart upload of copied parts, with the same durability per step. */
 async function copyParts(
   exchange: ObjectExchange,
   object: StoredObject,
@@ -160,7 +160,7 @@ async function copyParts(
     });
     answerCopy(exchange, stored, object);
   } catch (error) {
-    await catalog.abortUpload(bucket.id, uploadId).catch(() => undefined); // lifecycle, or the end of the bucket
+    await catalog.abortUpload(bucket.id, uploadId).catch(() => undefined); // aborted by lifecycle or bucket removal
     throw error;
   }
 }

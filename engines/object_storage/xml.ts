@@ -1,4 +1,4 @@
-// XML as S3 speaks it. Reading: elements, text, entities and CDATA; no document types, so no entities of their own.
+// The XML subset of S3. Parses elements, text, predefined entities and CDATA; no DOCTYPE, so no custom entities.
 import { S3Error } from './errors';
 
 const XSI = 'http://www.w3.org/2001/XMLSchema-instance';
@@ -10,7 +10,7 @@ const ENTITIES: ReadonlyMap<string, string> = new Map(
 const DEPTH_MAX = 16;
 const ELEMENTS_MAX = 60_000;
 
-/** Values of elements: text, an element, several of one name, or nothing. */
+/** Content of an element: text, an element, several elements of one name, or nothing. */
 type XmlValue = string | number | boolean | null | undefined | XmlElements | readonly (string | XmlElements)[];
 export interface XmlElements {
   [name: string]: XmlValue;
@@ -20,7 +20,7 @@ export function xmlDocument(root: string, content: XmlElements): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n<${root} xmlns="${NAMESPACE}">${elements(content)}</${root}>`;
 }
 
-/** Without a namespace, as errors are. */
+/** Error responses have no namespace. */
 export function xmlError(content: XmlElements): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n<Error>${elements(content)}</Error>`;
 }
@@ -35,7 +35,7 @@ function elements(content: XmlElements): string {
   return text;
 }
 
-/** `xsi:type` is no child, but the type of its element. */
+/** `xsi:type` is an attribute of the element. */
 function element(name: string, content: string | number | boolean | XmlElements): string {
   if (typeof content !== 'object') return `<${name}>${escape(String(content))}</${name}>`;
   const { 'xsi:type': type, ...children } = content;
@@ -43,7 +43,7 @@ function element(name: string, content: string | number | boolean | XmlElements)
   return `<${name}${attributes}>${elements(children)}</${name}>`;
 }
 
-/** Characters that XML can't carry at all become a question mark: clients ask for encoding-type=url then. */
+/** Characters that XML cannot represent become a question mark: clients use encoding-type=url for them. */
 function escape(text: string): string {
   return text
     .replace(/[<>&"\r]/g, (c) => ESCAPES[c] as string)
@@ -117,8 +117,8 @@ export function elementText(node: XmlNode | undefined, name: string): string | u
 }
 
 /**
- * Refuses members that are not honoured, and repeated ones.
- * @param lists those that may be there more than once
+ * Rejects unsupported and repeated members.
+ * @param lists members that may be repeated
  * @throws S3Error NotImplemented, MalformedXML
  */
 export function requireMembers(node: XmlNode, names: readonly string[], lists: readonly string[] = []): void {

@@ -1,4 +1,4 @@
-// Files of layers: one per digest, whoever has it. A file is whole and on disk before its row is committed.
+// Layer files: one per digest, shared by all registries. A file is complete and synced before its row is committed.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -10,9 +10,9 @@ import { RegistryError } from './errors';
 export interface BlobFiles {
   /** Size in bytes; null where there is no file. */
   size(digest: string): Promise<number | null>;
-  /** A file whose content is not that of its digest is set aside and never served. @throws BLOB_UNKNOWN */
+  /** A file that does not match its digest is quarantined and never served. @throws BLOB_UNKNOWN */
   open(digest: string): Promise<OpenFile>;
-  /** Moves a file that was written and synced into place. */
+  /** Renames a complete and synced file to its final place. */
   place(file: string, digest: string): Promise<void>;
   remove(digest: string): Promise<void>;
   list(): AsyncIterable<string[]>;
@@ -61,13 +61,13 @@ export function openBlobFiles(directory: string): BlobFiles {
 const VERIFIED_MAX = 100_000;
 const CHUNK_BYTES = 256 * 1024;
 
-/** Changes with the content: a file that was read whole once need not be hashed for each reader. */
+/** Changes with the file: a file that was verified once need not be hashed for each reader. */
 async function identityOf(file: string): Promise<string | null> {
   const found = await stat(file, { bigint: true }).catch(() => null);
   return found && `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`;
 }
 
-/** @throws BLOB_UNKNOWN for a damaged file, which is set aside for the operator */
+/** @throws BLOB_UNKNOWN for a damaged file, which is kept for the operator under another name */
 async function verify(file: string, digest: string): Promise<void> {
   if ((await digestOf(file, digest.slice(0, digest.indexOf(':')))) === digest) return;
   await rename(file, `${file}.damaged`).catch(() => undefined);

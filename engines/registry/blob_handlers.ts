@@ -1,4 +1,4 @@
-// Layers: download, delete, and upload whole, in chunks or by mounting.
+// Layers: download, deletion, and upload: monolithic, chunked or by mounting.
 import { parseByteRange, type ByteRange } from '../../core/protocols/byte_range';
 import { sendFile } from '../object_storage/files/send_file';
 import { RegistryError } from './errors';
@@ -49,7 +49,7 @@ export const deleteBlob: Handler = async ({ response, content, registry }, refer
   respond(response, 202);
 };
 
-/** `mount` takes over a layer that the registry has already, `digest` sends all at once, else an upload begins. */
+/** `mount` links an existing layer, `digest` uploads in one request, otherwise an upload session begins. */
 export const startUpload: Handler = async (exchange) => {
   const { request, response, query, content, uploads, registry, repository } = exchange;
   const mounted = query.get('mount');
@@ -64,7 +64,7 @@ export const startUpload: Handler = async (exchange) => {
   respond(response, 202, progressHeaders(exchange, id, 0));
 };
 
-/** Rights are those of a registry: a layer of another one is uploaded like any other. */
+/** Permissions are granted per registry: a layer of another registry must be uploaded. */
 function isOfSameRegistry({ name }: Exchange, from: string | null): boolean {
   return from === null || from.split('/')[0] === name.split('/')[0];
 }
@@ -117,7 +117,7 @@ async function requireUpload({ content, uploads, registry, repository }: Exchang
   return offset;
 }
 
-/** @throws BLOB_UPLOAD_INVALID with 416 for a chunk that does not begin where the last one ended */
+/** @throws BLOB_UPLOAD_INVALID with 416 for a chunk that does not start at the current offset */
 function requireNextChunk(exchange: Exchange, id: string, offset: number): void {
   const header = exchange.request.headers['content-range'];
   if (header === undefined) return;
@@ -129,19 +129,19 @@ function requireNextChunk(exchange: Exchange, id: string, offset: number): void 
   });
 }
 
-/** @throws DENIED where the registry would grow beyond its size */
+/** @throws DENIED where the registry would exceed its size limit */
 function requireRoom({ registry, sizeMax }: Exchange, more: number): void {
   if (registry.size_bytes + more > sizeMax) throw noRoom();
 }
 
 function noRoom(): RegistryError {
-  return new RegistryError('DENIED', 'The registry is full. Delete images, or ask the operator for more room.');
+  return new RegistryError('DENIED', 'The registry is full. Delete images, or ask the operator for more space.');
 }
 
 function progressHeaders({ name }: Exchange, id: string, offset: number): Record<string, string> {
   return {
     Location: `/v2/${name}/blobs/uploads/${id}`,
-    // The end is included; clients take 0-0 for nothing as well.
+    // The range includes its end; clients also read 0-0 as empty.
     Range: `0-${Math.max(0, offset - 1)}`,
     'Docker-Upload-UUID': id,
   };

@@ -1,4 +1,4 @@
-// The embedded container registry: the OCI Distribution API 1.1 over rows of the control plane and files on disk.
+// The embedded container registry: the OCI Distribution API 1.1, backed by rows of the control plane and files.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type {
@@ -21,7 +21,7 @@ import { openUploadFiles } from './uploads';
 
 interface EmbeddedRegistryOptions extends RegistryServerOptions {
   directory: string;
-  /** `https://registry.example.com`, without a slash at its end: where clients find the token endpoint. */
+  /** `https://registry.example.com`, without a trailing slash: base URL of the token endpoint. */
   url: string;
   sizeMax: number;
   content: RegistryContent;
@@ -82,7 +82,7 @@ export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Pr
   };
 }
 
-/** Where programs on this machine reach the server. */
+/** URL of the server for programs on this host. */
 function localUrl({ certificate, listen: host }: EmbeddedRegistryOptions, port: number): string {
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `${certificate ? 'https' : 'http'}://${name.includes(':') ? `[${name}]` : name}:${port}`;
@@ -94,11 +94,11 @@ async function serve(parts: Parts, request: IncomingMessage, response: ServerRes
   try {
     await dispatch(parts, request, response);
   } catch (error) {
-    // A client that has gone away, before it sent all or before it had all.
+    // The client has disconnected during the request or the response.
     if (response.destroyed || (request.destroyed && !request.complete)) return void response.destroy();
     if (!(error instanceof RegistryError)) parts.log('a request to the container registry failed', error);
     const shown = error instanceof RegistryError ? error : new RegistryError('UNKNOWN', 'The registry has failed.');
-    // What was not read of the body would be taken for the next request.
+    // Unread body bytes would be parsed as the next request.
     if (!request.complete) response.setHeader('Connection', 'close');
     respondWithError(response, shown);
   }
@@ -146,7 +146,7 @@ async function findRegistry({ content }: Parts, { registry }: RepositoryName): P
   return found;
 }
 
-/** @returns whose token it is. @throws UNAUTHORIZED, DENIED */
+/** @returns id of the account. @throws UNAUTHORIZED, DENIED */
 async function authorise(
   { tokens, url }: Parts,
   request: IncomingMessage,

@@ -1,13 +1,13 @@
-// Writing back to the disk while more of a file arrives. The kernel keeps what is written in memory until somebody
-// syncs it: without this the disk idles while a layer is received, and its sender waits for all of it at the end.
+// Starts writeback while a file is still being received. The kernel keeps dirty pages in memory until a sync: without
+// this, the disk idles while a layer is received, and the client waits for the whole writeback at the end.
 import type { FileHandle } from 'node:fs/promises';
 
 const EVERY_BYTES = 32 * 2 ** 20;
 
 interface EarlySync {
-  /** So much more has been written. */
+  /** More bytes were written. */
   count(bytes: number): void;
-  /** Resolves when none is under way. @throws what one has failed with: the kernel tells of a lost page only once */
+  /** Waits for pending syncs. @throws the error of any of them: the kernel reports a failed writeback only once */
   end(): Promise<void>;
 }
 

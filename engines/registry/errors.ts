@@ -21,7 +21,7 @@ const STATUS = {
 
 type RegistryErrorCode = keyof typeof STATUS;
 
-/** Ends a request. `message` is for people; `status` where it is not the usual one of the code. */
+/** Ends a request. `message` is for people; `status` overrides the default of the code. */
 export class RegistryError extends Error {
   override readonly name = 'RegistryError';
   readonly status: number;

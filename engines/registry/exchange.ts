@@ -1,4 +1,4 @@
-// One request to the registry: what handlers are given, and how they answer.
+// A request to the registry, as passed to handlers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { RegistryContent, ServedRegistry } from '../../core/protocols/registry_content';
@@ -13,14 +13,14 @@ export interface Exchange {
   content: RegistryContent;
   blobs: BlobFiles;
   uploads: UploadFiles;
-  /** Bytes that one registry may hold. */
+  /** Size limit of a registry in bytes. */
   sizeMax: number;
   registry: ServedRegistry;
-  /** As in the path: `acme/shop/web`. */
+  /** Full name in the path: `acme/shop/web`. */
   name: string;
-  /** Below the registry: `shop/web`. */
+  /** Name below the registry: `shop/web`. */
   repository: string;
-  /** Id of the account whose token it is. */
+  /** Id of the account in the token. */
   subject: string;
 }
 

@@ -1,4 +1,4 @@
-// Manifests: OCI images and indexes (image-spec), and Docker's schema 2, which has the same shape.
+// Manifests: OCI images and indexes (image-spec), and Docker schema 2, which has the same structure.
 import { createHash } from 'node:crypto';
 import type { ManifestInput } from '../../core/protocols/registry_content';
 import { RegistryError } from './errors';
@@ -11,7 +11,7 @@ const INDEXES = [
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ];
-/** Layers that are never pushed (image-spec, "Non-distributable layers"; Docker's foreign layers). */
+/** Layers that are not pushed (image-spec, "Non-distributable layers"; Docker foreign layers). */
 const FOREIGN = /nondistributable|foreign/;
 const DESCRIPTORS_MAX = 10_000;
 
@@ -20,7 +20,7 @@ interface Descriptor {
   digest?: unknown;
 }
 
-/** @throws MANIFEST_INVALID, DIGEST_INVALID where the reference is a digest of something else */
+/** @throws MANIFEST_INVALID, DIGEST_INVALID where the reference is another digest */
 export function parseManifest(
   content: Buffer,
   contentType: string | undefined,
@@ -46,7 +46,7 @@ function parseObject(content: Buffer): Record<string, unknown> {
     const json = JSON.parse(content.toString('utf8')) as unknown;
     if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
   } catch {
-    // Answered below.
+    // Invalid JSON: see below.
   }
   throw invalid('The manifest is not a JSON object.');
 }
@@ -86,7 +86,7 @@ function digestsOf(descriptors: (Descriptor | null | undefined)[]): string[] {
   return [...new Set(digests as string[])];
 }
 
-/** As referrers show it: of an image without one it is the type of its configuration. */
+/** artifactType for the referrers API: images without one use the media type of their config. */
 function artifactTypeOf({ artifactType, config }: Record<string, unknown>): string | null {
   if (typeof artifactType === 'string' && artifactType) return artifactType;
   const type = (config as Descriptor | undefined)?.mediaType;

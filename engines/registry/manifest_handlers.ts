@@ -5,7 +5,7 @@ import { MANIFEST_BYTES_MAX, parseManifest } from './manifest';
 import { isDigest, isTag, requireDigest } from './routes';
 
 const TAGS_MAX = 1000;
-/** The specification asks for ten at least. */
+/** The specification requires at least ten. */
 const TAGS_OF_PUSH_MAX = 100;
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
 
@@ -39,7 +39,7 @@ export const putManifest: Handler = async (exchange, reference) => {
   });
 };
 
-/** Tags that a manifest gets beside its digest (OCI Distribution 1.2, "Pushing Manifests with Tags"). */
+/** Tags of a push by digest (OCI Distribution 1.2, "Pushing Manifests with Tags"). */
 function tagsOf(query: URLSearchParams, reference: string): string[] {
   const tags = [...new Set(query.getAll('tag'))];
   if (tags.length && !isDigest(reference))

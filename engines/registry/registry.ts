@@ -1,14 +1,14 @@
-// Servers of container registries.
+// Container registry servers.
 import type { DriverContext } from '../../core/driver';
 import type { RegistryAccess } from '../../core/protocols/registry_content';
 
 export interface RegistryDriver {
   readonly name: string;
-  /** Where the server listens. */
+  /** Port of the server. */
   readonly port: number;
-  /** How this host itself reads a repository: `acme/shop/web`. */
+  /** Pull credentials of this host for a repository: `acme/shop/web`. */
   pullAccess(repository: string): Promise<{ url: string; token: string }>;
-  /** How this host itself writes to a repository. */
+  /** Push credentials of this host for a repository. */
   pushAccess(repository: string): Promise<{ url: string; token: string }>;
   /** How this host itself does what these rights allow. */
   ownAccess(rights: readonly RegistryAccess[]): { url: string; token: string };
@@ -16,27 +16,27 @@ export interface RegistryDriver {
   pullLogin(repository: string, seconds: number): { username: string; password: string };
   /** With which a program reads all images of these registries for an hour. */
   loginFor(registries: readonly string[]): { username: string; password: string };
-  /** Whether clients on this host reach it without TLS. */
+  /** Whether clients on this host connect without TLS. */
   readonly isPlain: boolean;
-  /** Removes files of layers that no registry has any more. Digests without a file are passed over. */
+  /** Removes files of unreferenced layers. Missing files are ignored. */
   removeUnused(digests: readonly string[], ctx: DriverContext): Promise<void>;
-  /** Removes what interrupted uploads have left, where they are older than a day. */
+  /** Removes interrupted uploads that are older than a day. */
   removeOldUploads(ctx: DriverContext): Promise<void>;
   /** Digests of all files, in batches. */
   listBlobs(ctx: DriverContext): AsyncIterable<string[]>;
-  /** Of a server that is not this process: rows follow it. null: the rows are the truth. */
+  /** Set for an external server, whose state the rows follow. null: the rows are authoritative. */
   readonly mirror: RegistryMirror | null;
   close(): Promise<void>;
 }
 
-/** A registry server of its own, which keeps manifests and tags itself. */
+/** An external registry server that stores manifests and tags itself. */
 export interface RegistryMirror {
-  /** Tokens that were issued before are good for so long. */
+  /** Lifetime of tokens issued before a change. */
   readonly tokenSeconds: number;
-  /** Brings the rows of a registry up to what the server has. */
+  /** Updates the rows of a registry from the state of the server. */
   compare(registry: string, ctx: DriverContext): Promise<void>;
-  /** Removes manifests and layers from a repository: `acme/shop/web`. Absent is success. */
+  /** Removes manifests and layers from a repository: `acme/shop/web`. Missing ones are success. */
   remove(name: string, content: { manifests: string[]; blobs: string[] }, ctx: DriverContext): Promise<void>;
-  /** Removes every image of a registry that has a tag. */
+  /** Removes every tagged image of a registry. */
   removeAll(registry: string, ctx: DriverContext): Promise<void>;
 }

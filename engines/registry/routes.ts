@@ -1,4 +1,4 @@
-// Paths of the OCI Distribution API and the names in them (distribution-spec, "Pulling manifests").
+// Paths of the OCI Distribution API (distribution-spec, "Pulling manifests").
 import type { RegistryAction, RepositoryName } from '../../core/protocols/registry_content';
 import { RegistryError } from './errors';
 
@@ -17,7 +17,7 @@ const NAME_LENGTH_MAX = 255;
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 const DIGEST = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
 
-/** null: no path of the API. */
+/** null: not a path of the API. */
 export function parseRoute(path: string): Route | null {
   if (path === '/v2' || path === '/v2/') return { kind: 'base' };
   if (path === '/v2/_catalog') return { kind: 'catalog' };
@@ -44,7 +44,7 @@ function decoded(text: string): string {
   }
 }
 
-/** @throws NAME_INVALID for what is no name of a repository below a registry */
+/** @throws NAME_INVALID for an invalid name, or one without a registry */
 export function parseRepositoryName(name: string): RepositoryName {
   if (name.length > NAME_LENGTH_MAX || !NAME.test(name)) {
     throw new RegistryError(
@@ -70,7 +70,7 @@ export function isTag(text: string): boolean {
   return TAG.test(text);
 }
 
-/** What a request needs; null for what needs a valid token and nothing more. */
+/** Action that a request must be authorised for; null: any valid token suffices. */
 export function actionOf(route: Route, method: string): RegistryAction {
   if (method === 'GET' || method === 'HEAD') return route.kind === 'upload' ? 'push' : 'pull';
   return method === 'DELETE' && route.kind !== 'upload' ? 'delete' : 'push';

@@ -1,4 +1,4 @@
-// The port of the container registry.
+// Listener of the container registry.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 export interface RegistryServerOptions {
   listen: string;
   port: number;
-  /** Files of a certificate and its key; null: plain HTTP. */
+  /** Certificate and key files; null: plain HTTP. */
   certificate: { certFile: string; keyFile: string } | null;
 }
 
@@ -27,7 +27,7 @@ export async function openRegistryServer(
 }
 
 function serverOf({ certificate }: RegistryServerOptions, listener: RequestListener): Server {
-  // Layers of gigabytes take their time; a client that sends nothing is cut off by the socket's own time limit.
+  // Layers of gigabytes take long; the socket timeout disconnects idle clients.
   const options = { requestTimeout: 0, headersTimeout: 10_000, keepAliveTimeout: 65_000 };
   const server = certificate
     ? createTlsServer(

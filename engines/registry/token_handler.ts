@@ -1,4 +1,4 @@
-// The token endpoint: GET with basic authentication as Docker, Podman and Skopeo send it, and the POST of OAuth 2
+// The token endpoint: GET with basic authentication, as sent by Docker, Podman and Skopeo, and POST as in OAuth 2
 // (distribution.github.io/distribution/spec/auth/token and …/auth/oauth).
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RegistryTokens } from '../../core/protocols/registry_content';
@@ -8,7 +8,7 @@ import { readBody, respondWithJson } from './exchange';
 const FORM_BYTES_MAX = 16 * 1024;
 const SCOPES_MAX = 20;
 
-interface Asked {
+interface TokenRequest {
   username: string;
   password: string;
   scopes: string[];
@@ -32,7 +32,7 @@ export async function issueToken(
   respondWithJson(response, { ...issued, access_token: issued.token }, { 'Cache-Control': 'no-store' });
 }
 
-function basicOf(request: IncomingMessage, query: URLSearchParams): Asked {
+function basicOf(request: IncomingMessage, query: URLSearchParams): TokenRequest {
   const [, encoded] = /^basic +([A-Za-z0-9+/_=-]+) *$/i.exec(request.headers.authorization ?? '') ?? [];
   if (encoded === undefined) throw wrongCredentials();
   const text = Buffer.from(encoded, 'base64').toString('utf8');
@@ -44,7 +44,7 @@ function basicOf(request: IncomingMessage, query: URLSearchParams): Asked {
   };
 }
 
-async function formOf(request: IncomingMessage): Promise<Asked> {
+async function formOf(request: IncomingMessage): Promise<TokenRequest> {
   const form = new URLSearchParams((await readBody(request, FORM_BYTES_MAX)).toString('utf8'));
   if (form.get('grant_type') !== 'password') throw wrongCredentials();
   return {

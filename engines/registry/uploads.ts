@@ -1,5 +1,5 @@
-// Uploads of layers: a file that grows, chunk by chunk, and is hashed on the way. What was received stays when a client
-// or this process goes away, and the client goes on from there.
+// Layer uploads: files that grow chunk by chunk and are hashed on the fly. Received bytes survive a disconnect of the
+// client and a restart of this process; the client resumes at the stored offset.
 import { createHash, type Hash } from 'node:crypto';
 import { constants, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,12 +11,10 @@ import { openEarlySync } from './early_sync';
 import { RegistryError } from './errors';
 
 export interface UploadFiles {
-  /** Bytes received; null where there is no such upload. */
+  /** Received bytes; null for an unknown upload. */
   offset(id: string): Promise<number | null>;
   create(id: string): Promise<void>;
-  /**
-   * Appends a chunk. @returns the new offset. @throws SIZE_INVALID beyond `sizeMax`; what came before stays
-   */
+  /** Appends a chunk. @returns the new offset. @throws SIZE_INVALID beyond `sizeMax`; earlier chunks are kept */
   append(id: string, chunk: Readable, sizeMax: number): Promise<number>;
   /** Syncs the file and compares it with the digest. @throws DIGEST_INVALID */
   finish(id: string, digest: string): Promise<{ file: string; size: number }>;
@@ -24,7 +22,7 @@ export interface UploadFiles {
   removeOld(olderThanMs: number): Promise<void>;
 }
 
-/** How far the file is hashed. Lost with the process: then the file is read again. */
+/** Hash state of the file. After a restart, the file is read again. */
 interface Progress {
   hash: Hash;
   offset: number;
@@ -52,7 +50,7 @@ export function openUploadFiles(directory: string): UploadFiles {
   };
 }
 
-/** One request at a time changes an upload. */
+/** Serialises requests for an upload. */
 async function alone<T>({ busy }: Uploads, id: string, work: () => Promise<T>): Promise<T> {
   if (busy.has(id)) throw new RegistryError('BLOB_UPLOAD_INVALID', 'Another request writes to this upload.');
   busy.add(id);
@@ -82,7 +80,7 @@ async function append(uploads: Uploads, id: string, chunk: Readable, sizeMax: nu
   if (start === null) throw unknownUpload();
   const known = uploads.progress.get(id);
   const hash = known?.offset === start ? known.hash : null;
-  // A chunk that breaks off leaves a hash of more bytes than the file has.
+  // After an interrupted chunk, the hash covers more bytes than the file.
   uploads.progress.delete(id);
   await appendTo(fileOf(uploads, id), chunk, { start, sizeMax, hash });
   const offset = (await offsetOf(uploads, id)) ?? 0;

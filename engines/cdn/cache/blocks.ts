@@ -1,10 +1,10 @@
-// The latest bytes of a flight in blocks, shared by its readers, and blocks of its file that several readers want.
+// Blocks of the latest received bytes, shared by all readers of a flight, and blocks read from its file on demand.
 
 export interface Blocks {
   append(bytes: Buffer): void;
-  /** What is in memory at a position, up to `written`; null where nothing is. */
+  /** The bytes in memory from `position` up to `written`; null where they are no longer in memory. */
   find(position: number, written: number): Buffer | null;
-  /** From the file. */
+  /** Reads the block from the file. */
   read(position: number, written: number): Promise<Buffer>;
 }
 
@@ -12,7 +12,7 @@ export const BLOCK_BYTES = 64 * 1024;
 const LATEST = 8;
 const READ_AGAIN = 8;
 
-/** @param announced bytes in all, where they are known */
+/** @param announced total number of bytes, where it is known */
 export function openBlocks(
   announced: number | null,
   readFile: (position: number, length: number) => Promise<Buffer>,
@@ -57,7 +57,7 @@ function blockFor(latest: Map<number, Buffer>, index: number, announced: number 
   return made;
 }
 
-/** Readers that are equally far behind share a read. */
+/** Readers at the same position share one read of the file. */
 function remember(reads: Map<number, Promise<Buffer>>, begin: number, read: Promise<Buffer>): void {
   reads.set(begin, read);
   read.catch(() => reads.delete(begin));

@@ -1,4 +1,4 @@
-// The embedded cache: an HTTP cache (RFC 9111) in the process that has the ingress.
+// The embedded cache: an HTTP cache (RFC 9111) in the ingress process.
 import type { PurgeSpec } from '../cdn';
 import { openEdge, type CdnEngine, type EdgeOptions } from '../edge/edge';
 import { purgeMatcher } from '../edge/purge_matcher';
@@ -9,18 +9,18 @@ import { openObjectStore } from './store';
 export interface EmbeddedCdnLimits {
   directory: string;
   bytesMax: number;
-  /** Each takes about 2 KB of memory. */
+  /** Maximum number of objects; each one takes about 2 KB of memory. */
   objectsMax: number;
-  /** Of small bodies that are held in memory. */
+  /** Memory for small bodies. */
   memoryBytesMax: number;
   objectBytesMax: number;
-  /** Time of an origin for the head of its response; absent: a minute. */
+  /** Timeout for the response head of an origin; the default is one minute. */
   headMs?: number;
 }
 
 export type EmbeddedCdnOptions = EmbeddedCdnLimits & EdgeOptions;
 
-/** The one cache of this driver. */
+/** The only cache node of this driver. */
 export const NODE = 'embedded';
 const HEAD_MS = 60_000;
 
@@ -46,7 +46,7 @@ async function purgeObjects(state: EmbeddedState, id: string, spec: PurgeSpec): 
   await state.store.ready;
   const matches = purgeMatcher(spec);
   for (const [name, fetch] of state.fetches) {
-    // Before its head came, nobody knows what tags it will have.
+    // Until the response head has arrived, the tags of the object are unknown.
     const isMeant = fetch.zone_id === id && (matches(fetch) || (spec.type === 'tags' && !fetch.hasHead));
     if (!isMeant) continue;
     fetch.isCancelled = true;

@@ -1,4 +1,4 @@
-// Asks the origin for an object, once for all who want it, and puts the response into the cache where that is allowed.
+// Fetches an object from the origin, once for all concurrent requests, and stores the response where that is allowed.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { EmbeddedState, Fetch } from './state';
 import type { ObjectRequest } from '../edge/visit';
@@ -8,21 +8,21 @@ import { conditionalFields, decide, isEndKnown, type Decision } from '../edge/po
 import type { Description, StoredObject } from './store';
 
 export type Fetched =
-  /** On its way into the cache; others may read it too. */
+  /** Being written into the cache; other requests may read it too. */
   | ({ kind: 'flight'; size: number | null; flight: Flight } & Pick<
       Description,
       'status' | 'headers' | 'vary' | 'born_at'
     >)
-  /** The stored object still holds. */
+  /** The origin confirmed the stored object with a 304. */
   | { kind: 'renewed'; object: StoredObject }
-  /** Not to be kept: for the one who asked. */
+  /** Not cacheable: for the request that triggered the fetch only. */
   | { kind: 'passed'; response: IncomingMessage }
   | { kind: 'failed'; error: unknown };
 
 const PASSED_MS = 60_000;
 const PASSED_MAX = 10_000;
 
-/** @param stale what is in the cache, if anything. Others who ask for the same meanwhile wait for the same answer. */
+/** @param stale the stored object, if any. Concurrent requests for the same object wait for the same response. */
 export function fetchObject(
   state: EmbeddedState,
   wanted: ObjectRequest,
@@ -96,7 +96,7 @@ function renewed(
     { key, request: headers as IncomingHttpHeaders, status: stale.status, response: merged },
     zone.spec.cache,
   );
-  // The body still holds for the one who asked, and what was said beside it is for nobody else.
+  // The origin confirmed the body for this request; its other headers are not for a shared cache.
   if (!decision.isStorable) return { kind: 'renewed', object: stale };
   const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decision;
   state.store.renew(stale, fields, { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict });
@@ -110,10 +110,10 @@ async function store(
   decision: Decision,
   fetch: Fetch,
 ): Promise<Fetched> {
-  const { zone, site, key, headers: asked } = wanted;
+  const { zone, site, key, headers: requestHeaders } = wanted;
   const status = response.statusCode ?? 502;
   const headers = responseFields(response.headers);
-  const vary = Object.fromEntries(decision.vary.map((name) => [name, String(asked[name] ?? '')]));
+  const vary = Object.fromEntries(decision.vary.map((name) => [name, String(requestHeaders[name] ?? '')]));
   const { born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict } = decision;
   const file = await state.store
     .create({
@@ -121,7 +121,7 @@ async function store(
       ...{ born_at, fresh_until, stale_while_revalidate, stale_if_error, is_strict },
     })
     .catch((error: unknown) => state.edge.log('an object of the CDN could not be stored', error));
-  // Visitors come first: what can't be stored is passed on.
+  // If the response cannot be stored, the visitor still gets it.
   if (!file) return { kind: 'passed', response };
   const size = response.headers['content-length'] === undefined ? null : Number(response.headers['content-length']);
   const flight = startFlight(response, file, {
@@ -136,7 +136,7 @@ async function store(
   return { kind: 'flight', status, headers: withoutCacheFields(headers), size, flight, vary, born_at };
 }
 
-/** The time is that of the head: a body may take longer. */
+/** Limits the time until the response head; the body may take longer. */
 async function withinTime<T>(milliseconds: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), milliseconds);
@@ -147,7 +147,7 @@ async function withinTime<T>(milliseconds: number, work: (signal: AbortSignal) =
   }
 }
 
-/** The next requests go straight through, each for itself. */
+/** Requests in the next PASSED_MS go to the origin one by one. */
 function markPassed({ passed }: EmbeddedState, wanted: ObjectRequest): void {
   if (passed.size >= PASSED_MAX) passed.clear();
   passed.set(nameOf(wanted), Date.now() + PASSED_MS);

@@ -1,6 +1,6 @@
-// Bytes on their way into a file of the cache, read by everybody who asked for them meanwhile: the body of a response,
-// or a compressed form of one. Readers follow behind, each at its own pace. The latest blocks are in memory, for all
-// readers together; who is further behind reads from the file.
+// A flight: bytes that are being written to a file of the cache while any number of readers follow, each at its own
+// pace. The source is the body of a response, or a compressed form of one. The latest blocks are in memory, shared by
+// all readers; a reader further behind reads from the file.
 import { Readable } from 'node:stream';
 import type { ByteRange } from '../../../core/protocols/byte_range';
 import { BLOCK_BYTES, openBlocks, type Blocks } from './blocks';
@@ -8,49 +8,49 @@ import type { NewFile } from './new_file';
 import type { StoredObject } from './store';
 
 export interface Flight {
-  /** Of the file. */
+  /** Id of the file. */
   readonly id: string;
   /** Resolves at the end of the bytes. Never rejects. */
   readonly ended: Promise<void>;
-  /** The object, when it can be found; null where it is not kept. Never rejects. */
+  /** The object, once the index contains it; null where it is not stored. Never rejects. */
   readonly stored: Promise<StoredObject | null>;
-  /** From the beginning, or a part. It fails where the source breaks off. */
+  /** The whole body, or a range. The stream fails if the source fails. */
   read(range?: ByteRange | null): Readable;
-  /** All of it, of what fits into a block. Rejects where the source breaks off. */
+  /** The whole body, for bodies of at most one block. Rejects if the source fails. */
   whole(): Promise<Buffer>;
-  /** What comes was purged meanwhile: it is not kept. */
+  /** The object was purged in the meantime: it is not stored. */
   cancelStoring(): void;
 }
 
 interface FlightOptions {
-  /** Bytes that the source has promised; null: not known. */
+  /** Content length that the source has announced; null: not known. */
   announced: number | null;
-  /** What grows beyond it is passed on but not kept. */
+  /** A larger body is passed on, but not stored. */
   sizeMax: number;
-  /** Called when the source has ended: whether it had come to its end. */
+  /** Called when the source has ended: whether the body is complete. */
   isWhole(): boolean;
-  /** It has grown beyond sizeMax: nobody else should join. */
+  /** The body has exceeded `sizeMax`: no further reader should join. */
   onTooLarge(): void;
 }
 
-/** Several blocks, and a chunk. */
+/** Several blocks and one chunk. */
 const RING_BYTES_MIN = 1024 * 1024;
 
 interface State {
   file: NewFile;
-  /** Bytes of the file. */
+  /** Size of the file when it is used as a ring buffer. */
   ring: number;
   blocks: Blocks;
   received: number;
-  /** What readers may have. */
+  /** Bytes that readers may read. */
   written: number;
   done: boolean;
   error: Error | null;
   keeps: boolean;
   readers: Set<Reader>;
-  /** Resolves when there is more, for all who wait: of 50,000 readers each costs a callback. */
+  /** Resolves when more bytes have arrived, for all waiting readers: 50,000 readers cost one callback each. */
   progress: Signal;
-  /** While the source waits: resolves when a reader has gone on or away. */
+  /** Set while the source is paused: resolves when a reader has advanced or left. */
   taken: Signal | null;
 }
 
@@ -91,14 +91,14 @@ async function receive(source: Readable, state: State, options: FlightOptions): 
   try {
     for await (const chunk of source) {
       await take(state, chunk as Buffer, options);
-      // The last bytes come when the object can be found: who has read them finds it.
+      // The last bytes are released once the object is in the index: a visitor who has received them finds it there.
       if (state.received === announced) continue;
       state.written = state.received;
       notifyReaders(state);
     }
     if (!options.isWhole() || (announced !== null && announced !== state.received))
       throw new Error('the origin broke off');
-    // All has come: a file that can't be kept costs no visitor the end of the answer.
+    // The body is complete. Failure to store the file must not truncate the response of a visitor.
     const object = state.keeps ? await file.commit(state.received, () => state.keeps).catch(() => null) : null;
     if (!object) await file.discard().catch(() => undefined);
     state.written = state.received;
@@ -113,7 +113,7 @@ async function receive(source: Readable, state: State, options: FlightOptions): 
   }
 }
 
-/** What is too large to be kept goes round in the file: its readers are waited for. */
+/** A body too large to be stored uses the file as a ring buffer, and waits for its readers. */
 async function take(state: State, bytes: Buffer, { sizeMax, onTooLarge }: FlightOptions): Promise<void> {
   const { file, blocks, ring } = state;
   const end = state.received + bytes.length;
@@ -122,7 +122,7 @@ async function take(state: State, bytes: Buffer, { sizeMax, onTooLarge }: Flight
     onTooLarge();
   }
   while (end > ring && end - slowestOf(state) > ring) {
-    if (!state.readers.size) throw new Error('nobody reads it any more');
+    if (!state.readers.size) throw new Error('all readers have left');
     state.taken = newSignal();
     await state.taken.promise;
   }
@@ -134,7 +134,7 @@ async function take(state: State, bytes: Buffer, { sizeMax, onTooLarge }: Flight
   state.received = end;
 }
 
-/** Where the block of the slowest reader begins. */
+/** Start of the block of the slowest reader. */
 function slowestOf({ readers }: State): number {
   let least = readers.size ? Infinity : 0;
   for (const { position } of readers) least = Math.min(least, position);

@@ -1,5 +1,5 @@
-// Compressed forms of objects: made once, when first asked for, for all who want them, and kept in a file beside the
-// object.
+// Compressed forms of objects. A form is made at the first request for it, shared by concurrent requests, and stored in
+// a file beside the object.
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
@@ -10,10 +10,10 @@ import type { StoredObject } from './store';
 
 export type Coding = 'br' | 'gzip';
 
-/** An object, or one on its way. */
+/** A stored object, or one that is being received. */
 export interface FormSource {
   readonly id: string;
-  /** Bytes of the body, where they are known. */
+  /** Length of the body in bytes, where it is known. */
   size: number | null;
   read(): Readable;
   stored: Promise<StoredObject | null>;
@@ -38,7 +38,7 @@ export function formSourceOf(object: StoredObject): FormSource {
   };
 }
 
-/** What the names of an object's files begin with. */
+/** The common prefix of the names of an object's files. */
 function idOf(file: string): string {
   return basename(file).split('-', 1)[0] as string;
 }

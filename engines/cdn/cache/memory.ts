@@ -1,28 +1,28 @@
-// Small bodies that were asked for lately, in memory. What was not asked for for longest goes first.
+// Small bodies in memory. Least recently used bodies are evicted first.
 import { open } from 'node:fs/promises';
 
-/** Bytes in a file: a body, or its compressed form. */
+/** A range of a file: a body, or a compressed form of it. */
 export interface StoredBytes {
   file: string;
-  /** Where they begin in the file. */
+  /** Offset in the file. */
   start: number;
   size: number;
 }
 
 export interface MemoryTier {
-  /** Null where they are not held. */
+  /** Null where the body is not in memory. */
   find(bytes: StoredBytes): Buffer | null;
-  /** Small enough to be held. */
+  /** Whether the body is small enough to be held in memory. */
   fits(bytes: StoredBytes): boolean;
-  /** Reads them once for all who ask meanwhile. @throws Error where the file is damaged */
+  /** Reads the body from disk, once for concurrent callers. @throws Error where the file is damaged */
   load(bytes: StoredBytes): Promise<Buffer>;
   forget(bytes: StoredBytes): void;
 }
 
-/** A visitor who reads slowly holds one. */
+/** Every slow visitor keeps one body in memory. */
 const BYTES_MAX_EACH = 1024 * 1024;
 const SHARE_MAX = 1 / 32;
-/** Of the entry itself. */
+/** Overhead per entry. */
 const OVERHEAD_BYTES = 200;
 
 export function openMemoryTier(bytesMax: number): MemoryTier {
@@ -54,7 +54,7 @@ export function openMemoryTier(bytesMax: number): MemoryTier {
       const known = loading.get(bytes);
       if (known) return known;
       const reading = read(bytes).then((content) => {
-        // Not where it was removed meanwhile.
+        // Not if the object was removed during the read.
         if (loading.delete(bytes)) hold(bytes, content);
         return content;
       });

@@ -1,32 +1,30 @@
-// A file that is written: it counts for the limit from its first byte on, and gets its name when it is whole.
+// A file that is being written. It counts against the size limit from its first byte, and gets its final name when it
+// is complete.
 import { open, rm } from 'node:fs/promises';
 import type { StoredObject } from './store';
 
-/** Of a body, or of a form of it: positions are those of the bytes. */
+/** A file for a body or a form of it: positions are relative to the body. */
 export interface NewFile {
   readonly id: string;
   write(bytes: Buffer, position: number): Promise<void>;
-  /** @throws Error where less is there */
+  /** @throws Error where the file is shorter */
   read(position: number, length: number): Promise<Buffer>;
-  /**
-   * The bytes are whole: the object can be found from now on, unless it is not wanted any more when the file is in
-   * place.
-   */
+  /** The file is complete: it is renamed and the object is indexed, unless `isWanted` has become false. */
   commit(size: number, isWanted: () => boolean): Promise<StoredObject | null>;
   discard(): Promise<void>;
-  /** After the last read. */
+  /** To be called after the last read. */
   close(): Promise<void>;
 }
 
 interface NewFileOptions {
   id: string;
-  /** Its name until it is whole. */
+  /** Temporary path, until the file is complete. */
   file: string;
-  /** Bytes in front of the body. */
+  /** Bytes before the body. */
   start: number;
-  /** Called as the file grows, and with the negative sum when it is whole or has gone. */
+  /** Called as the file grows; called with the negative sum when the file is complete or removed. */
   count(bytes: number): void;
-  /** Gives the file its name. */
+  /** Renames the file to its final name. */
   place(size: number, isWanted: () => boolean): Promise<StoredObject | null>;
 }
 

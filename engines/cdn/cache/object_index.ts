@@ -1,5 +1,4 @@
-// Objects by address, and by what a purge names: the objects of other zones, and of other paths and tags, are not
-// looked at.
+// Index of stored objects by address, path and tag, so that a purge only looks at the objects that match it.
 import type { PurgeSpec } from '../cdn';
 import { purgeMatcher } from '../edge/purge_matcher';
 import type { StoredObject } from './store';
@@ -9,21 +8,21 @@ export interface ObjectIndex {
   variants(name: string): readonly StoredObject[];
   add(object: StoredObject): void;
   remove(object: StoredObject): boolean;
-  /** Used last: behind all others. */
+  /** Marks the object as most recently used. */
   touch(name: string): void;
-  /** From the one that was not used for longest. */
+  /** Least recently used first. */
   oldestFirst(): IterableIterator<readonly StoredObject[]>;
-  /** What a purge means. */
+  /** Objects that match a purge. */
   matching(zoneId: string, purge: PurgeSpec): StoredObject[];
 }
 
 interface ZoneIndex {
-  /** By path without the query string. */
+  /** By path, without the query string. */
   paths: Map<string, Members>;
   tags: Map<string, Members>;
 }
 
-/** Most have one: a set of one takes a hundred times as much. */
+/** Most entries have one member: a set of one takes a hundred times as much memory. */
 type Members = StoredObject | Set<StoredObject>;
 
 const NONE: readonly StoredObject[] = [];
@@ -81,7 +80,7 @@ function matchingIn({ paths, tags }: ZoneIndex, purge: PurgeSpec): StoredObject[
   return near.flatMap((members) => membersIn(members).filter(matches));
 }
 
-/** Whether an address with this path may begin with the prefix, which may reach into the query string. */
+/** Whether an address with this path may start with the prefix, which may extend into the query string. */
 function mayBegin(path: string, prefix: string): boolean {
   return path.startsWith(prefix) || prefix.startsWith(`${path}?`);
 }

@@ -1,4 +1,4 @@
-// Answers to visitors: whole, in part, not modified, compressed.
+// Responses to visitors: full, partial, 304, compressed.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import { parseByteRange, type ByteRange } from '../../../core/protocols/byte_range';
@@ -7,20 +7,20 @@ import { holdsIfRange, isNotModified } from '../edge/conditions';
 import type { HeaderFields } from '../edge/headers';
 import type { Coding } from './forms';
 
-/** Less than the silence of an origin that is borne. */
+/** Shorter than the idle timeout of an origin. */
 const VISITOR_IDLE_MS = 45_000;
-/** The kernel takes it at once. */
+/** The kernel buffers this much at once. */
 const SMALL_BYTES = 64 * 1024;
 
-/** What there is to be sent. */
+/** The response before conditions, ranges and compression. */
 export interface Whole {
   status: number;
   headers: HeaderFields;
-  /** Known before the first byte is sent. */
+  /** Null unless it is known before the first byte is sent. */
   size: number | null;
 }
 
-/** How it is sent. */
+/** The response as it is sent. */
 export interface Reply {
   status: number;
   headers: HeaderFields;
@@ -29,7 +29,7 @@ export interface Reply {
   range: ByteRange | null;
 }
 
-/** @param compresses the zone's setting */
+/** @param compresses the compression setting of the zone */
 export function replyTo(request: IncomingMessage, whole: Whole, compresses: boolean): Reply {
   const headers = { ...whole.headers };
   delete headers['content-length'];
@@ -58,7 +58,7 @@ export function replyTo(request: IncomingMessage, whole: Whole, compresses: bool
   return { status: range ? 206 : whole.status, headers, hasBody, coding, range };
 }
 
-/** The body is held in memory, in the coding of the reply. */
+/** Sends a body that is in memory, already in the coding of the reply. */
 export function sendBuffer(response: ServerResponse, reply: Reply, content: Buffer): void {
   const { status, headers, hasBody, coding, range } = reply;
   if (coding !== null) headers['content-length'] = String(content.length);
@@ -76,7 +76,7 @@ export function sendStream(response: ServerResponse, reply: Reply, body: Readabl
   pipeline(body, response, () => undefined);
 }
 
-/** A visitor who takes nothing for so long has gone: nothing that others need must wait for such a one. */
+/** A visitor who reads nothing for VISITOR_IDLE_MS is disconnected, since other readers may wait for this one. */
 function endWhenIdle(response: ServerResponse): void {
   response.setTimeout(VISITOR_IDLE_MS, () => {
     if (response.writableLength > 0) response.destroy();
@@ -111,13 +111,13 @@ function codingFor({ headers }: IncomingMessage): Coding | null {
   return accepted.includes('gzip') ? 'gzip' : null;
 }
 
-/** Several ranges, and one whose If-Range does not hold, are answered with the whole. */
+/** Multiple ranges, and a range whose If-Range does not match, get the full response. */
 function rangeOf(
-  { method, headers: asked }: IncomingMessage,
+  { method, headers: requestHeaders }: IncomingMessage,
   { headers, size }: Whole,
 ): ByteRange | 'unsatisfiable' | null {
-  if (method !== 'GET' || size === null || asked.range === undefined) return null;
-  if (!holdsIfRange(asked['if-range'] as string | undefined, headers)) return null;
-  const range = parseByteRange(asked.range, size);
+  if (method !== 'GET' || size === null || requestHeaders.range === undefined) return null;
+  if (!holdsIfRange(requestHeaders['if-range'] as string | undefined, headers)) return null;
+  const range = parseByteRange(requestHeaders.range, size);
   return range === 'reversed' ? null : range;
 }

@@ -1,5 +1,5 @@
-// The objects of the last run. Each file describes itself; so that a start does not open a million of them, their
-// descriptions are also in one file, a line each. That file may lack lines, and name files that have gone.
+// Objects of the last run. Each file contains its description. To avoid opening a million files at start, the
+// descriptions are also in one list file, one per line, which may lack objects and may name files that no longer exist.
 import { createReadStream } from 'node:fs';
 import { appendFile, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,9 +8,9 @@ import type { Description, StoredObject } from './store';
 
 export interface SavedObjects {
   append(name: string, start: number, description: string): void;
-  /** Files that are none of ours, or not whole, are removed. Resolves when the last one was added. */
+  /** Removes foreign and incomplete files. `ended` resolves when the last object was added. */
   load(add: (object: StoredObject) => void): { listed: Promise<unknown>; ended: Promise<void> };
-  /** @param objects from the one that was not used for longest */
+  /** @param objects least recently used first */
   close(objects: Iterable<StoredObject>): Promise<void>;
 }
 
@@ -27,13 +27,13 @@ interface Line {
   description: Description;
 }
 
-/** Ends the names of files that are not whole yet. */
+/** Suffix of incomplete files. */
 export const UNFINISHED = '.part';
 export const LENGTH_BYTES = 4;
 const LIST = 'index';
 const WRITE_AFTER_MS = 1_000;
 const READERS = 16;
-/** A visitor may wait for this much to be read. */
+/** Bytes read at once: requests of visitors wait for this read. */
 const READ_BYTES = 256 * 1024;
 const LINES_AT_ONCE = 1_000;
 const DESCRIPTION_BYTES_MAX = 256 * 1024;
@@ -63,12 +63,12 @@ function write(state: State): Promise<void> {
   clearTimeout(state.timer);
   state.timer = undefined;
   const text = state.pending.splice(0).join('');
-  // What could not be written is read from the files.
+  // An object whose line could not be written is read from its file at the next start.
   if (text) state.last = state.last.then(() => appendFile(join(state.directory, LIST), text)).catch(() => undefined);
   return state.last;
 }
 
-/** Without what has gone, and in the order of use. */
+/** Rewrites the list without removed objects, in the order of use. */
 async function rewrite(directory: string, objects: Iterable<StoredObject>): Promise<void> {
   const temporary = join(directory, `${LIST}${UNFINISHED}`);
   const handle = await open(temporary, 'w', 0o600);
@@ -118,7 +118,7 @@ async function loadLines(directory: string, names: Set<string>, add: (object: St
   }
 }
 
-/** A line may have been cut when the machine stopped. */
+/** The last line may be truncated after a crash. */
 function parseLine(text: string): Line | null {
   try {
     return JSON.parse(text) as Line;
@@ -127,12 +127,12 @@ function parseLine(text: string): Line | null {
   }
 }
 
-/** A file that lost its end when the machine stopped shows that by its name. */
+/** The size in the name reveals a file that was truncated by a crash. */
 function sizeIn(name: string): number {
   return Number(name.slice(name.lastIndexOf('-') + 1));
 }
 
-/** @throws Error where the file is none of ours, or damaged */
+/** @throws Error where the file is foreign or damaged */
 async function readObject(file: string): Promise<StoredObject> {
   const handle = await open(file, 'r');
   try {

@@ -1,4 +1,4 @@
-// A GET or HEAD of a visitor: from the objects of this host where they are fresh, else from the origin.
+// GET or HEAD of a visitor: served from the objects of this host where they are fresh, else from the origin.
 import { open, type FileHandle } from 'node:fs/promises';
 import { withoutCacheFields } from '../edge/headers';
 import { mayServeStale, staleSeconds } from '../edge/policy';
@@ -24,7 +24,7 @@ import type { StoredObject } from './store';
 const READ_BYTES = 256 * 1024;
 const AT_ONCE_BYTES = 16 * 1024;
 
-/** No promise where the object is in memory. */
+/** Synchronous where the object is in memory. */
 export function serveCached(state: EmbeddedState, visit: Visit): Promise<void> | void {
   const { zone, target: key } = visit;
   const address = { site: siteOf(visit), key };
@@ -61,7 +61,7 @@ async function answer(
   }
   if (fetched.kind === 'renewed') return sendStored(state, visit, fetched.object, 'hit; fwd=stale; fwd-status=304');
   if (fetched.kind === 'failed') return sendRefusal(visit.response, 502, ORIGIN_FAILED);
-  // What is not kept, or depends on who asked, is for the one who asked.
+  // A response that is not stored, or varies with the request, is for the leading request only.
   if (fetched.kind === 'passed') return isLeader ? sendPassed(visit, fetched.response) : passThrough(visit);
   const isSame = Object.entries(fetched.vary).every(([name, value]) => String(wanted.headers[name] ?? '') === value);
   if (!isSame) return passThrough(visit);
@@ -73,7 +73,7 @@ async function answer(
   const { id, stored } = flight;
   const source = reply.coding ? state.store.form({ id, size, stored, read: flight.read }, reply.coding) : flight;
   if (size === null || size > AT_ONCE_BYTES) return sendStream(visit.response, reply, source.read(reply.range), null);
-  // For each of many who wait, a stream would take more memory than the body.
+  // With many waiting visitors, a stream for each would take more memory than the body.
   const content = await source.whole().catch(() => null);
   if (!content) return sendRefusal(visit.response, 502, ORIGIN_FAILED);
   if (!visit.response.destroyed) sendBuffer(visit.response, reply, content);
@@ -92,12 +92,12 @@ function sendStored(state: EmbeddedState, visit: Visit, object: StoredObject, st
   sendReplyHead(response, reply);
 }
 
-/** In seconds. */
+/** Age in seconds. */
 function ageOf({ born_at }: Pick<StoredObject, 'born_at'>): number {
   return (Date.now() - born_at) / 1000;
 }
 
-/** @param bytes absent: the form that the visitor reads is not made yet */
+/** @param bytes absent: the form that the visitor accepts is not made yet */
 async function sendFromFile(
   state: EmbeddedState,
   visit: Visit,
@@ -128,13 +128,13 @@ async function sendFromFile(
   sendStream(visit.response, reply, body, bytes.size);
 }
 
-/** While it is made, all who want it read it as it comes. */
+/** While the form is being made, concurrent requests read it as it grows. */
 function sendForm(state: EmbeddedState, { response }: Visit, object: StoredObject, reply: Reply): void {
   const form = state.store.form(formSourceOf(object), reply.coding as Coding);
   sendStream(response, reply, form.read(), null);
 }
 
-/** @throws Error where it has gone, or lost its end */
+/** @throws Error where the file was removed or truncated */
 async function openWhole({ file, start, size }: StoredBytes): Promise<FileHandle> {
   const handle = await open(file, 'r');
   if ((await handle.stat()).size === start + size) return handle;

@@ -1,4 +1,4 @@
-// Texts that many objects have in common are held once.
+// Interning of strings that many objects have in common.
 import type { StoredObject } from './store';
 
 export interface SharedTexts {
@@ -30,5 +30,5 @@ export function openSharedTexts(): SharedTexts {
   };
 }
 
-/** Fields whose values differ from object to object. */
+/** Header fields whose values differ from object to object. */
 const UNIQUE = new Set(['etag', 'last-modified', 'content-length', 'x-request-id', 'location']);

@@ -1,4 +1,4 @@
-// What the parts of the embedded cache share.
+// State shared by the parts of the embedded cache.
 import type { EdgeState } from '../edge/edge_state';
 import type { Flight } from './flight';
 import type { ObjectStore } from './store';
@@ -6,21 +6,21 @@ import type { ObjectStore } from './store';
 export interface EmbeddedState {
   edge: EdgeState;
   store: ObjectStore;
-  /** Bytes of the largest object that is kept. */
+  /** Size of the largest object that is stored. */
   objectBytesMax: number;
-  /** Nobody waits longer for the head of an origin's response. */
+  /** Timeout for the response head of an origin. */
   headMs: number;
-  /** Requests to origins that others may wait for. */
+  /** Requests to origins that later requests may join. */
   fetches: Map<string, Fetch>;
-  /** Addresses whose last response could not be kept, until when they are passed through. */
+  /** Addresses whose last response could not be stored, with the end of their pass-through time. */
   passed: Map<string, number>;
 }
 
-/** A request to an origin on its way. */
+/** A pending request to an origin. */
 export interface Fetch {
   zone_id: string;
   key: string;
-  /** Empty before the head of the response. */
+  /** Empty until the response head has arrived. */
   tags: string[];
   hasHead: boolean;
   isCancelled: boolean;

@@ -1,5 +1,5 @@
-// Objects on disk: a file each, with its description in front of the body. The index is in memory and is read from the
-// files at the start. What was not asked for for longest goes first when there is no room.
+// Objects on disk: one file per object, its description before the body. The index is in memory and is loaded from the
+// files at start. Least recently used objects are evicted first.
 import { randomBytes } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,48 +14,48 @@ import { nameOf, openObjectIndex, type ObjectIndex } from './object_index';
 import { LENGTH_BYTES, UNFINISHED, openSavedObjects, type SavedObjects } from './saved_objects';
 import { openSharedTexts, type SharedTexts } from './shared_texts';
 
-/** What is known of an object beside its body. */
+/** Metadata of an object. */
 export interface Description extends Freshness {
   zone_id: string;
   site: string;
-  /** Of the address: path, and the query string if it counts. */
+  /** Key of the address: path, and the query string if it is significant. */
   key: string;
   status: number;
   headers: HeaderFields;
   tags: string[];
-  /** Values of the header fields of the request that the response depends on. */
+  /** Values of the request header fields that the response varies on. */
   vary: Record<string, string>;
 }
 
 export interface StoredObject extends Description, StoredBytes {
-  /** Compressed forms, once they were asked for. */
+  /** Compressed forms that were requested so far. */
   forms: Partial<Record<Coding, StoredBytes>>;
 }
 
 export type Address = Pick<Description, 'site' | 'key'>;
 
 export interface ObjectStore {
-  /** @param request read only where an object depends on its fields */
+  /** @param request header fields, read only for objects with a Vary */
   find(zoneId: string, address: Address, request: () => Record<string, unknown>): StoredObject | null;
-  /** A file to write a body to. */
+  /** Creates a file for a body. */
   create(description: Description): Promise<NewFile>;
-  /** A later answer of the origin has confirmed the object. */
+  /** A later response of the origin has confirmed the object. */
   renew(object: StoredObject, headers: HeaderFields, freshness: Freshness): void;
-  /** Nobody finds them any more at once, and no later run when it resolves. */
+  /** Purged objects are unreachable at once, and also after a restart once this resolves. */
   purge(zoneId: string, purge: PurgeSpec): Promise<void>;
-  /** Its file is damaged or has gone. */
+  /** The file of the object is damaged or missing. */
   drop(object: StoredObject): void;
-  /** The one compressed form, which may be on its way yet. */
+  /** The compressed form, which may still be being made. */
   form(source: FormSource, coding: Coding): Flight;
   readonly memory: MemoryTier;
-  /** Resolves when the files of the last run are known. */
+  /** Resolves when the files of the last run are loaded. */
   ready: Promise<void>;
   /**
-   * Another process takes over the directory: when this resolves, its list is written, and no file is added here any
-   * more. Objects that are there are found here as before.
+   * For the handover of the directory to another process: once this resolves, the list is written and this process adds
+   * no more files. Existing objects are still served.
    */
   releaseDirectory(): Promise<void>;
-  /** The other process did not start. */
+  /** Reverts `releaseDirectory` when the other process did not start. */
   reclaimDirectory(): void;
   close(): Promise<void>;
 }
@@ -63,21 +63,21 @@ export interface ObjectStore {
 interface Store {
   directory: string;
   bytesMax: number;
-  /** Each takes memory. */
+  /** Each object takes memory. */
   objectsMax: number;
   bytes: number;
   objects: number;
   saved: SavedObjects;
   texts: SharedTexts;
-  /** Resolves when the names of files are known that are not ours. */
+  /** Resolves when foreign file names are known. */
   listed: Promise<unknown>;
   index: ObjectIndex;
   memory: MemoryTier;
-  /** Forms on their way. */
+  /** Forms that are being made. */
   making: Map<string, Flight>;
-  /** Another process has the directory. */
+  /** Another process owns the directory. */
   isReleased: boolean;
-  /** Files that get their names at this moment. */
+  /** Pending renames of files to their final names. */
   placing: Set<Promise<unknown>>;
 }
 
@@ -124,7 +124,7 @@ async function releaseDirectory(store: Store): Promise<void> {
   await saveList(store);
 }
 
-/** Gives a file its name where this process has the directory; `isWanted` is asked when the file has it. */
+/** Renames a file, unless another process owns the directory; `isWanted` is checked after the rename. */
 async function placeFile(store: Store, from: string, to: string, isWanted: () => boolean): Promise<boolean> {
   if (store.isReleased) return false;
   const placing = rename(from, to);
@@ -162,7 +162,7 @@ function formOf(store: Store, source: FormSource, coding: Coding): Flight {
       const object = await source.stored;
       if (!object || !isKnown(store, object)) return null;
       const whole = `${object.file}.${coding}`;
-      // It may be purged while the file is renamed.
+      // The object may be purged during the rename.
       if (!(await placeFile(store, temporary, whole, () => isKnown(store, object)))) return null;
       object.forms[coding] = { file: whole, start: 0, size };
       count(store, size);
@@ -214,7 +214,7 @@ function add(store: Store, object: StoredObject): void {
   count(store, object.start + object.size, object);
 }
 
-/** Of the last run: what has come since is newer. */
+/** Adds an object of the last run. Objects stored since the start are newer. */
 function addSaved(store: Store, object: StoredObject): void {
   if (sameIn(store.index.variants(nameOf(object)), object)) void removeFile(object);
   else add(store, object);
@@ -226,7 +226,7 @@ function sameIn(variants: readonly StoredObject[], { vary }: StoredObject): Stor
   return variants.find((one) => JSON.stringify(one.vary) === text);
 }
 
-/** Makes room where there are too many now. @param kept stays */
+/** Evicts objects where a limit is exceeded. @param kept never evicted */
 function count(store: Store, bytes: number, kept: StoredObject | null = null): void {
   store.bytes += bytes;
   if (store.bytes <= store.bytesMax && store.objects <= store.objectsMax) return;
@@ -236,7 +236,7 @@ function count(store: Store, bytes: number, kept: StoredObject | null = null): v
   }
 }
 
-/** Resolves when its files have gone; readers that have one open read on. */
+/** Resolves when the files are removed; open readers continue. */
 async function remove(store: Store, object: StoredObject): Promise<void> {
   if (!store.index.remove(object)) return;
   store.objects -= 1;

@@ -4,7 +4,7 @@ import type { HeaderFields } from './headers';
 const COMPRESSIBLE = /^(?:text\/|application\/(?:json|javascript|xml|wasm|[\w.+-]*\+(?:json|xml))|image\/svg\+xml)/i;
 const COMPRESS_BYTES_MIN = 1024;
 
-/** @param size null: not known before the end */
+/** @param size null: not known before the end of the body */
 export function isCompressible({
   status,
   headers,

@@ -1,20 +1,20 @@
-// What a response says of its life: Cache-Control (RFC 9111 §5.2) and CDN-Cache-Control (RFC 9213).
+// Cache directives of responses: Cache-Control (RFC 9111 §5.2) and CDN-Cache-Control (RFC 9213).
 import { parseDictionary } from 'structured-headers';
 
-/** Lower-case names. Values of those that take seconds are whole numbers, at most SECONDS_MAX. */
+/** Names in lower case. Values in seconds are whole numbers of at most SECONDS_MAX. */
 export type Directives = Map<string, string>;
 
 const SECONDS_MAX = 2 ** 31;
 const WITH_SECONDS = new Set(['max-age', 's-maxage', 'stale-while-revalidate', 'stale-if-error']);
-/** Those that decide something here; others never reach the library that reads the result. */
+/** Directives evaluated here; all others are withheld from http-cache-semantics. */
 const WITHOUT_VALUE = new Set(['no-store', 'no-cache', 'private', 'public', 'must-revalidate', 'proxy-revalidate']);
 const QUOTED = /"(?:[^"\\]|\\.)*"/g;
-/** The parser of dictionaries gives the same number for `60` and `60.0`, and only one of them is of the type. */
+/** The structured-field parser returns the same number for `60` and `60.0`, but only `60` is an integer. */
 const DECIMAL = new RegExp(`(?:^|[\\s,])(?:${[...WITH_SECONDS].join('|')})=-?\\d+\\.`);
 
 /**
- * Cache-Control as it is, well formed or not: of repeated seconds the least count, what is no number is 0, so that the
- * response is stale at once (RFC 9111 §4.2.1), and a restriction counts wherever it is found.
+ * Parses Cache-Control leniently. Of repeated seconds the smallest value counts; an invalid number is 0, so that the
+ * response is stale at once (RFC 9111 §4.2.1); a restriction counts wherever it appears.
  */
 export function parseCacheControl(text: string | undefined): Directives {
   const directives: Directives = new Map();
@@ -34,15 +34,15 @@ function leastSeconds(known: string | undefined, value: number): string {
 }
 
 /**
- * CDN-Cache-Control, a dictionary of structured fields. null where the field is absent, empty, not a dictionary, or
- * has seconds that are no whole number: then Cache-Control counts (RFC 9213 §2.1).
+ * Parses CDN-Cache-Control, a dictionary of structured fields. Null where the field is absent, empty, not a dictionary,
+ * or has seconds that are not whole numbers: Cache-Control counts then (RFC 9213 §2.1).
  */
 export function parseTargeted(text: string | undefined): Directives | null {
   if (!text || DECIMAL.test(text.replace(QUOTED, '""'))) return null;
   const directives: Directives = new Map();
   for (const [name, [value]] of dictionaryOf(text)) {
     if (!WITH_SECONDS.has(name)) {
-      // A permission that is taken back is none; a restriction counts whatever its value.
+      // `public=?0` grants nothing; a restriction counts whatever its value.
       if (value !== false || name !== 'public') directives.set(name, '');
       continue;
     }
@@ -60,7 +60,7 @@ function dictionaryOf(text: string): ReturnType<typeof parseDictionary> {
   }
 }
 
-/** Only what is known here: the value of an unknown directive could look like another one. */
+/** Known directives only: the value of an unknown directive could be mistaken for another one. */
 export function formatDirectives(directives: Directives): string {
   return [...directives]
     .filter(([name]) => WITHOUT_VALUE.has(name) || WITH_SECONDS.has(name))
@@ -73,14 +73,12 @@ export function secondsOf(directives: Directives, name: string): number {
   return Number(directives.get(name) ?? 0);
 }
 
-/** What is too large counts as the largest (RFC 9111 §1.2.2); what is no number as 0. */
+/** Values that are too large count as the maximum (RFC 9111 §1.2.2), invalid ones as 0. */
 function parseSeconds(value: string | undefined): number {
   return /^\d+$/.test(value ?? '') ? Math.min(Number(value), SECONDS_MAX) : 0;
 }
 
-/**
- * Age in seconds: the first member of a list, and 0 where it is no whole number (RFC 9111 §5.1).
- */
+/** Age in seconds: the first member of a list; 0 where that is not a whole number (RFC 9111 §5.1). */
 export function parseAge(text: string | undefined): number {
   return parseSeconds(text?.split(',', 1)[0]?.trim());
 }

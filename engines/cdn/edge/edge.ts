@@ -1,4 +1,4 @@
-// What all engines of CDN zones have in common: visitors come to the ingress of this host, which knows the zones.
+// The part that all CDN engines share: visitors reach the ingress of this host, which knows the zones.
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Outbound } from '../../../core/outbound';
 import { EDGE_FIELD, type CdnDriver, type CdnZoneSpec, type Edge, type PurgeSpec } from '../cdn';
@@ -9,9 +9,9 @@ import { handleVisit, passThrough } from './visit';
 
 export interface EdgeOptions {
   outbound: Outbound;
-  /** Absent: a new process knows no zones before they are ensured. */
+  /** Absent: a new process knows no zones until they are ensured. */
   stored?: StoredZones;
-  /** Known to the ingresses of this installation only; absent: to that of this process. */
+  /** Secret shared by the ingresses of this installation; absent: known to this process only. */
   token?: string;
   log(message: string, error: unknown): void;
 }
@@ -21,36 +21,36 @@ export interface StoredZone {
   spec: CdnZoneSpec;
 }
 
-/** The zones of the last run. */
+/** Zones of the last run. */
 export interface StoredZones {
   load(): StoredZone[];
-  /** Written within a second; of many calls the last one counts. */
+  /** Written within a second; the last of several calls wins. */
   save(zones: () => StoredZone[]): void;
-  /** Resolves when what was saved is written. */
+  /** Resolves when the pending write is complete. */
   flush(): Promise<void>;
 }
 
 export interface CdnEngine {
   driver: CdnDriver;
   edge: Edge;
-  /** Another process takes over the objects: when this resolves, nothing is added to them here any more. */
+  /** For the handover of the objects to another process: once this resolves, this process adds none. */
   releaseObjects(): Promise<void>;
-  /** The other process did not start. */
+  /** Reverts `releaseObjects` when the other process did not start. */
   reclaimObjects(): void;
-  /** Purges do not come here any more: origins answer from now on. */
+  /** Purges no longer reach this process: from now on, every request goes to the origin. */
   bypassCache(): void;
   close(): Promise<void>;
 }
 
-/** What an engine adds to the edge. */
+/** The engine-specific parts of an edge. */
 interface EngineParts {
   name: string;
   cache: ObjectCache;
   nodes(): readonly string[];
   purge(zoneId: string, purge: PurgeSpec, node: string, ctx: DriverContext): Promise<void>;
-  /** A zone is served as it is now when this resolves. */
+  /** Resolves when the zones are served in their current form. */
   zonesChanged(ctx: DriverContext): Promise<void>;
-  /** Absent: the objects are not those of this process. */
+  /** Absent: this process does not hold the objects. */
   objects?: { releaseDirectory(): Promise<void>; reclaimDirectory(): void };
   close(): Promise<void>;
 }
@@ -101,7 +101,7 @@ function driverOf(state: EdgeState, engine: EngineParts, stored?: StoredZones): 
     },
     async removeZone(id, ctx) {
       forgetZone(state, id);
-      // A zone that is gone must not come back with the next start.
+      // A removed zone must not reappear at the next start.
       save();
       await stored?.flush();
       for (const node of engine.nodes()) await engine.purge(id, { type: 'all', values: [] }, node, ctx);
@@ -116,7 +116,7 @@ function driverOf(state: EdgeState, engine: EngineParts, stored?: StoredZones): 
   };
 }
 
-/** Where query strings are no part of an address, no object has one. */
+/** Addresses of objects have no query strings where the zone ignores them. */
 function asKept(spec: CdnZoneSpec | undefined, { type, values }: PurgeSpec): PurgeSpec {
   const hasQueries = spec?.cache.query_string !== 'ignore' || (type !== 'urls' && type !== 'prefixes');
   return { type, values: hasQueries ? values : values.map((value) => value.split('?', 1)[0] as string) };

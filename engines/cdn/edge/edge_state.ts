@@ -1,4 +1,4 @@
-// What the edge knows: zones by host name, the way to their origins, counters, and the cache behind it.
+// State of the edge: zones by host name, the client for their origins, traffic counters, and the cache.
 import type { CdnTraffic, CdnZoneSpec, PurgeSpec } from '../cdn';
 import type { OriginClient } from './origin';
 import type { Visit } from './visit';
@@ -9,16 +9,16 @@ export interface EdgeState {
   origins: OriginClient;
   traffic: Map<string, CdnTraffic>;
   cache: ObjectCache;
-  /** Shows the ingress that a request is one of ours. */
+  /** Proves to the ingress that a request comes from the platform. */
   token: string;
   log(message: string, error: unknown): void;
 }
 
-/** What holds the objects: the files of this host, or Varnish. */
+/** Stores the objects: the embedded cache of this host, or Varnish. */
 export interface ObjectCache {
-  /** Answers a GET or HEAD without a body. */
+  /** Responds to a GET or HEAD without a body. */
   serve(visit: Visit): Promise<void> | void;
-  /** Purges what a write has changed (RFC 9111 §4.4). */
+  /** Purges objects invalidated by a write (RFC 9111 §4.4). */
   invalidate(zoneId: string, purge: PurgeSpec): Promise<void>;
 }
 

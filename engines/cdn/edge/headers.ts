@@ -1,4 +1,4 @@
-// Header fields on their way through the cache.
+// Header fields forwarded by the cache.
 import type { IncomingHttpHeaders } from 'node:http';
 import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 import { EDGE_FIELD } from '../cdn';
@@ -6,7 +6,7 @@ import { EDGE_FIELD } from '../cdn';
 export type HeaderFields = Record<string, string | string[]>;
 
 const DROPPED = new Set([...HOP_BY_HOP, 'proxy-authenticate', 'proxy-authorization', 'trailer']);
-/** Not part of the key of an object, but known to change what some origins answer: a way to poison a cache. */
+/** Not part of the cache key, but known to change the responses of some origins: a vector for cache poisoning. */
 const UNKEYED = new Set([
   'forwarded',
   'front-end-https',
@@ -29,29 +29,29 @@ const UNKEYED = new Set([
   'x-url-scheme',
 ]);
 const UNKEYED_PREFIX = 'x-forwarded-';
-/** For caches, not for visitors. */
+/** Fields addressed to caches; visitors do not get them. */
 const OF_CACHES = new Set(['surrogate-key', 'surrogate-control', 'cache-tag', 'cdn-cache-control']);
 
-/** The fields of a request as the origin gets them. */
+/** Request fields forwarded to the origin. */
 export function requestFields(headers: IncomingHttpHeaders): HeaderFields {
   return pick(headers, (name) => !isUnkeyed(name) && name !== 'expect');
 }
 
-/** Some origins read `_` as `-`. */
+/** Some origins treat `_` as `-`. */
 function isUnkeyed(name: string): boolean {
   const plain = name.includes('_') ? name.replaceAll('_', '-') : name;
   return plain.startsWith(UNKEYED_PREFIX) || UNKEYED.has(plain);
 }
 
-/** The fields of a response as visitors get them. */
+/** Response fields forwarded to visitors. */
 export function responseFields(headers: IncomingHttpHeaders): HeaderFields {
   return pick(headers, () => true);
 }
 
-/** Of the stored body, which a 304 confirms: they stay what they are (RFC 9111 §3.2). */
+/** Fields of the stored body, which a 304 confirms: they keep their values (RFC 9111 §3.2). */
 const OF_BODY = ['content-encoding', 'content-length', 'content-md5', 'content-range', 'etag'];
 
-/** The fields of a 304 that the stored response takes over. */
+/** Fields of a 304 that update the stored response. */
 export function renewedFields(headers: IncomingHttpHeaders): HeaderFields {
   return pick(headers, (name) => !OF_BODY.includes(name));
 }
@@ -73,13 +73,13 @@ function pick(headers: IncomingHttpHeaders, keeps: (name: string) => boolean): H
   return fields;
 }
 
-/** Of what has more, some would be left out of a purge: it is not kept. */
+/** A response with more tags is not stored: a purge by tag would miss some of them. */
 export const TAGS_MAX = 1000;
 
-/** Words of `Surrogate-Key` and `Cache-Tag`. */
+/** Tags in `Surrogate-Key` and `Cache-Tag`. */
 export function tagsOf(headers: IncomingHttpHeaders): string[] {
-  const words = [headers['surrogate-key'], headers['cache-tag']]
+  const tags = [headers['surrogate-key'], headers['cache-tag']]
     .flat()
     .flatMap((text) => String(text ?? '').split(/[\s,]+/));
-  return [...new Set(words.filter(Boolean))];
+  return [...new Set(tags.filter(Boolean))];
 }

@@ -1,4 +1,4 @@
-// Requests to origins. A name is resolved once, its addresses are judged, and the connection goes to one of them.
+// Requests to origins. A host name is resolved once, its addresses are validated, and the connection uses one of them.
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
@@ -11,25 +11,25 @@ import type { HeaderFields } from './headers';
 
 interface OriginRequest {
   method: string;
-  /** Path and query string, as the visitor sent them. */
+  /** Path and query string, unmodified. */
   target: string;
   headers: HeaderFields;
-  /** null: none. */
+  /** null: no body. */
   body: Readable | null;
   signal: AbortSignal;
 }
 
 export interface OriginClient {
-  /** Resolves with the head of the response. @throws Error where there is none */
+  /** Resolves with the response head. @throws Error where the origin does not respond */
   send(origin: CdnOriginSpec, request: OriginRequest): Promise<IncomingMessage>;
   close(): void;
 }
 
-/** An origin that says nothing for so long has failed. */
+/** An origin that sends nothing for this long has failed. */
 const SILENCE_MS = 60_000;
 const AGENT = { keepAlive: true, maxSockets: 256, maxFreeSockets: 32, timeout: SILENCE_MS };
 
-/** @param token for the ingress of this installation, as the origin of an application */
+/** @param token authenticates requests to applications at the ingress of this installation */
 export function openOriginClient(outbound: Outbound, token: string): OriginClient {
   const agents = { http: new http.Agent(AGENT), https: new https.Agent(AGENT) };
   return {
@@ -71,7 +71,9 @@ export function openOriginClient(outbound: Outbound, token: string): OriginClien
 const SIGNED_SECONDS = 60;
 const INDEX = 'index.html';
 
-/** The object of a path. Query strings of visitors would be commands to the object storage: they are dropped. */
+/**
+ * Signed path of an object. Query strings of visitors are dropped: the object storage would treat them as operations.
+ */
 function signedTarget({ url, bucket }: CdnOriginSpec, target: string): string {
   if (!bucket) return target;
   const path = target.split('?', 1)[0] ?? '/';

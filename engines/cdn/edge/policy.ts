@@ -1,6 +1,6 @@
-// What may be stored and how long it is fresh (RFC 9111), decided by http-cache-semantics. What that library takes
-// otherwise is put right before: it gets the directives that count (RFC 9213), dates only in the forms of HTTP, and an
-// age that is a number. must-revalidate forbids stale responses.
+// Storability and freshness (RFC 9111), decided by http-cache-semantics. Its deviations are corrected on the input: it
+// gets the effective directives only (RFC 9213), dates only in HTTP formats, and a numeric age. must-revalidate forbids
+// stale responses.
 import CachePolicy from 'http-cache-semantics';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseHttpDate } from '../../../core/protocols/http_date';
@@ -9,21 +9,21 @@ import { formatDirectives, parseAge, parseCacheControl, parseTargeted, secondsOf
 
 export interface Decision extends Freshness {
   isStorable: boolean;
-  /** Not kept because the visitor was recognised; another one's may be. */
+  /** Not stored because this visitor was identified; the response to another visitor may be. */
   isPersonal: boolean;
-  /** Lower-case names of the header fields that the response depends on. */
+  /** Lower-case names of the request header fields that the response varies on. */
   vary: string[];
 }
 
-/** How long a stored response may be used. */
+/** Freshness of a stored response. */
 export interface Freshness {
-  /** When its age was 0, in ms since the epoch. */
+  /** The time at which the age was 0, in ms since the epoch. */
   born_at: number;
   fresh_until: number;
-  /** Seconds that it may be served stale: while it is fetched anew, and while the origin fails. */
+  /** Seconds during which the response may be served stale: while it is revalidated, and while the origin fails. */
   stale_while_revalidate: number;
   stale_if_error: number;
-  /** The origin forbids stale responses, whatever the zone says. */
+  /** The origin forbids stale responses, regardless of the settings of the zone. */
   is_strict: boolean;
 }
 
@@ -37,26 +37,26 @@ interface Exchange {
 const CLOCK_TOLERANCE_SECONDS = 60;
 const NOT_FOUND_TTL_SECONDS = 60;
 const CACHEABLE = new Set([200, 203, 204, 300, 301, 308, 404, 410]);
-/** Kept only where the response itself says how long. */
-const CACHEABLE_WHERE_SAID = new Set([302, 307, 405, 414, 501]);
+/** Stored only with an explicit lifetime in the response. */
+const CACHEABLE_IF_EXPLICIT = new Set([302, 307, 405, 414, 501]);
 const NEGATIVE = new Set([404, 410]);
-/** Directives that say whether a shared cache may keep the response of somebody who was recognised. */
-const FOR_EVERYBODY = ['public', 's-maxage', 'must-revalidate'];
-/** Fields of requests that show who asks. */
+/** Directives that allow a shared cache to store the response to an authenticated request. */
+const SHARED_DIRECTIVES = ['public', 's-maxage', 'must-revalidate'];
+/** Request fields that identify the visitor. */
 const RECOGNISING = ['cookie', 'authorization', 'x-api-key', 'api-key', 'x-auth-token', 'x-access-token'];
-/** Responses that go on for as long as somebody listens: each listener needs one. */
+/** Streams that continue for as long as the client is connected: each client needs its own. */
 const LIVE = /^(?:text\/event-stream|multipart\/x-mixed-replace)/i;
 
 export function decide({ key, request, status, response }: Exchange, rules: CdnCacheRules): Decision {
-  const { directives, isSaid } = effectiveDirectives(status, response, rules);
+  const { directives, isExplicit } = effectiveDirectives(status, response, rules);
   const vary = varyNames(response.vary);
   const isExpiring = rules.respect_origin_headers && !directives.has('max-age');
   const headers = libraryHeaders(response, directives, isExpiring);
   const policy = new CachePolicy(cacheRequest(key, request), { status, headers }, { shared: true, cacheHeuristic: 0 });
-  // What says nothing of its life is not kept for long on behalf of somebody, whatever its address ends with.
-  const isPersonal = isRecognised(request) && !(isSaid && FOR_EVERYBODY.some((name) => directives.has(name)));
+  // A response to an identified visitor without an explicit lifetime is not stored, whatever the extension of its path.
+  const isPersonal = isRecognised(request) && !(isExplicit && SHARED_DIRECTIVES.some((name) => directives.has(name)));
   const isStorable =
-    (CACHEABLE.has(status) || (CACHEABLE_WHERE_SAID.has(status) && isSaid)) &&
+    (CACHEABLE.has(status) || (CACHEABLE_IF_EXPLICIT.has(status) && isExplicit)) &&
     !vary.includes('*') &&
     response['set-cookie'] === undefined &&
     !isPersonal &&
@@ -66,7 +66,7 @@ export function decide({ key, request, status, response }: Exchange, rules: CdnC
   return { isStorable, isPersonal, vary, ...freshnessOf(policy, directives, response.date) };
 }
 
-/** What the library is told. It reads dates as `Date.parse` does, and the beginning of a number as the number. */
+/** Input of the library, which parses dates with `Date.parse`, and takes a numeric prefix for the number. */
 function libraryHeaders(
   response: IncomingHttpHeaders,
   directives: Directives,
@@ -80,7 +80,7 @@ function libraryHeaders(
     ...(!Number.isNaN(sentAt) && { date: new Date(sentAt).toUTCString() }),
     ...(age !== undefined && { age: String(parseAge(age)) }),
     ...(vary !== undefined && { vary }),
-    // What is no date is in the past (RFC 9111 §5.3).
+    // An invalid date is in the past (RFC 9111 §5.3).
     ...(isExpiring &&
       expires !== undefined && { expires: Number.isNaN(expiresAt) ? '0' : new Date(expiresAt).toUTCString() }),
   };
@@ -90,7 +90,7 @@ function isRecognised(request: IncomingHttpHeaders): boolean {
   return RECOGNISING.some((name) => request[name] !== undefined);
 }
 
-/** A body that ends with its connection may have broken off: nobody can tell. */
+/** A body delimited by the end of the connection may be truncated: this cannot be detected. */
 export function isEndKnown({ statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>): boolean {
   const isFramed = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
   return isFramed || statusCode === 204 || statusCode === 304;
@@ -109,13 +109,13 @@ function freshnessOf(policy: CachePolicy, directives: Directives, date: string |
   };
 }
 
-/** RFC 9111 §4.2.3. Clocks differ: less than the tolerance is none. */
+/** RFC 9111 §4.2.3. Differences within the clock tolerance count as 0. */
 function apparentAge(now: number, date: string | undefined): number {
   const seconds = (now - parseHttpDate(date)) / 1000;
   return seconds > CLOCK_TOLERANCE_SECONDS ? seconds : 0;
 }
 
-/** Whether the object may be served although the origin should be asked: while it fails. */
+/** Whether the expired object may be served while the origin fails. */
 export function mayServeStale(object: Freshness, { serve_stale }: CdnCacheRules): boolean {
   return !object.is_strict && (serve_stale || staleSeconds(object) <= object.stale_if_error);
 }
@@ -124,7 +124,7 @@ export function staleSeconds({ fresh_until }: Freshness): number {
   return (Date.now() - fresh_until) / 1000;
 }
 
-/** The fields of a request that the origin is asked with whether the stored response still holds. */
+/** Request fields that revalidate the stored response at the origin. */
 export function conditionalFields(stored: IncomingHttpHeaders): Record<string, string> {
   return {
     ...(stored.etag !== undefined && { 'if-none-match': stored.etag }),
@@ -138,26 +138,26 @@ function cacheRequest(key: string, request: IncomingHttpHeaders): CachePolicy.Ht
   return { method: 'GET', url: key, headers };
 }
 
-/** `isSaid`: the response itself says something of its life. */
+/** `isExplicit`: the response itself has an explicit lifetime. */
 function effectiveDirectives(
   status: number,
   response: IncomingHttpHeaders,
   rules: CdnCacheRules,
-): { directives: Directives; isSaid: boolean } {
+): { directives: Directives; isExplicit: boolean } {
   const ttl = NEGATIVE.has(status)
     ? Math.min(rules.default_ttl_seconds, NOT_FOUND_TTL_SECONDS)
     : rules.default_ttl_seconds;
-  if (!rules.respect_origin_headers) return { directives: new Map([['max-age', String(ttl)]]), isSaid: false };
+  if (!rules.respect_origin_headers) return { directives: new Map([['max-age', String(ttl)]]), isExplicit: false };
   const targeted = parseTargeted(fieldOf(response, 'cdn-cache-control'));
   const directives = targeted ?? parseCacheControl(response['cache-control']);
-  const isSaid =
-    isExplicit(directives, targeted === null ? response : {}) ||
+  const isExplicit =
+    hasExplicitLifetime(directives, targeted === null ? response : {}) ||
     ['no-store', 'no-cache', 'private'].some((name) => directives.has(name));
-  if (!isSaid) directives.set('max-age', String(ttl));
-  return { directives, isSaid };
+  if (!isExplicit) directives.set('max-age', String(ttl));
+  return { directives, isExplicit };
 }
 
-function isExplicit(directives: Directives, { expires }: IncomingHttpHeaders): boolean {
+function hasExplicitLifetime(directives: Directives, { expires }: IncomingHttpHeaders): boolean {
   return directives.has('max-age') || directives.has('s-maxage') || expires !== undefined;
 }
 

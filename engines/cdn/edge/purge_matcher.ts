@@ -1,6 +1,6 @@
 import type { PurgeSpec } from '../cdn';
 
-/** Whether an object is meant by a purge. A path without a query string means the path with any. */
+/** Whether an object matches a purge. A path without a query string matches it with any query string. */
 export function purgeMatcher({
   type,
   values,

@@ -1,4 +1,4 @@
-// One request of a visitor: to the cache where it may be answered from there, else straight to the origin.
+// A request of a visitor: served by the cache where that is possible, else forwarded to the origin.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream';
@@ -13,17 +13,17 @@ export interface Visit {
   visitor: Visitor;
   request: IncomingMessage;
   response: ServerResponse;
-  /** Path and query string as the origin is asked for them. */
+  /** Path and query string as sent to the origin. */
   target: string;
 }
 
-/** What a visitor wants, in the form that the cache compares. */
+/** The request in the form that the cache uses for lookups. */
 export interface ObjectRequest {
   zone: Zone;
-  /** Scheme and host name of the visitor: a part of the address (RFC 9111 §2), and origins are told of both. */
+  /** Scheme and host name: a part of the address (RFC 9111 §2); both are forwarded to the origin. */
   site: string;
   key: string;
-  /** As it goes to the origin. */
+  /** Path and query string as sent to the origin. */
   target: string;
   headers: HeaderFields;
   /** Counts a request to the origin. */
@@ -71,9 +71,9 @@ function fail({ state, response }: Visit, error: unknown): void {
 }
 
 /**
- * An address with a host is that of its path; the ingress has found the zone by the host (RFC 9112 §3.2.2). Fragments,
- * and backslashes in a path, which some origins take for something else, belong into no address. What the cache does
- * not tell apart, the origin must not either: a query string that is ignored is not sent.
+ * Path of a request target, which may be in absolute form; the ingress has found the zone by the host (RFC 9112
+ * §3.2.2). Fragments are rejected, and so are backslashes in a path, which some origins interpret. Addresses that the
+ * cache does not distinguish, the origin must not either: an ignored query string is not sent.
  */
 function targetOf({ spec }: Zone, { method, url = '' }: IncomingMessage): string | null {
   if (url === '*') return method === 'OPTIONS' ? url : null;
@@ -90,8 +90,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Bytes are those of its connection, head and framing included. Of requests that were sent together, a response gets
- * the connection when the one before has ended, and node:http lets the next one begin in its own listener of `finish`.
+ * Counts the bytes of the connection, head and framing included. A pipelined response gets the connection when the
+ * previous one has ended, and node:http starts the next one in its own `finish` listener.
  */
 function countVisit({ state, zone, domain_id, response }: Visit): void {
   let socket = response.socket;
@@ -100,7 +100,7 @@ function countVisit({ state, zone, domain_id, response }: Visit): void {
   const count = (): void => {
     if (isCounted) return;
     isCounted = true;
-    // Counters are taken now and then: the ones of this moment count.
+    // `takeTraffic` replaces the counters in the meantime: use the current ones.
     const now = trafficOf(state, zone.id, domain_id);
     now.bytes += (socket?.bytesWritten ?? 0) - before;
     const family = `${Math.floor(response.statusCode / 100)}xx`;
@@ -128,11 +128,11 @@ export function countOrigin({ state, zone, domain_id }: Visit): void {
 function isLoop({ zone, request }: Visit): boolean {
   const passed = String(request.headers['cdn-loop'] ?? '');
   if (passed.includes(`${CDN_NAME}; zone=${zone.id}`) || passed.split(',').length > LOOPS_MAX) return true;
-  // Where somebody on the way has left out that field.
+  // In case an intermediary has removed CDN-Loop.
   return String(request.headers.via ?? '').split(`1.1 ${CDN_NAME}`).length > LOOPS_MAX;
 }
 
-/** Without the cache: other methods, and what can't be kept. */
+/** Bypasses the cache: other methods, and responses that cannot be stored. */
 export async function passThrough(visit: Visit): Promise<void> {
   const { state, zone, request } = visit;
   countOrigin(visit);
@@ -153,7 +153,7 @@ export async function passThrough(visit: Visit): Promise<void> {
   sendPassed(visit, origin);
 }
 
-/** What a write has changed: its own path, and those of this site that the response names (RFC 9111 §4.4). */
+/** Paths invalidated by a write: its own, and those of this site that the response names (RFC 9111 §4.4). */
 function changedPaths({ target, visitor, zone }: Visit, { headers }: IncomingMessage): string[] {
   const base = `http://${visitor.host}${pathOf(target)}`;
   const hosts = [visitor.host, zone.spec.origin.host_header.replace(/:\d+$/, '').toLowerCase()];
@@ -182,9 +182,9 @@ export function objectRequestOf(visit: Visit): ObjectRequest {
   const { zone, request, target } = visit;
   const headers = requestFields(request.headers);
   for (const name of CONDITIONS) delete headers[name];
-  // Nobody is recognised by a bucket, which the platform asks in its own name.
+  // A bucket does not authenticate visitors: the platform signs the requests with its own key.
   if (zone.spec.origin.bucket) for (const name of ['cookie', 'authorization']) delete headers[name];
-  // One form for all: visitors get theirs compressed here.
+  // The cache stores the uncompressed form, and compresses responses itself.
   headers['accept-encoding'] = 'identity';
   return {
     ...{ zone, site: siteOf(visit), key: target, target, countOrigin: () => countOrigin(visit) },
@@ -223,7 +223,7 @@ export function visitorFields({ zone }: Visit, fields: HeaderFields, status: str
   if (browser_ttl_seconds !== null) {
     headers['cache-control'] = `max-age=${browser_ttl_seconds}`;
     delete headers.expires;
-    // A browser counts the age too.
+    // The browser adds the age to its own calculation.
     headers.age = '0';
   }
   return headers;

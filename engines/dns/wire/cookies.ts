@@ -1,4 +1,4 @@
-// DNS cookies (RFC 7873) in the form of RFC 9018: a client that has ours cannot have a forged address.
+// DNS cookies (RFC 7873) in the format of RFC 9018: a valid server cookie proves that the client address is not forged.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 const VERSION = 1;
@@ -9,13 +9,13 @@ const OLDEST_S = 3600;
 const NEWEST_S = 300;
 
 export interface Cookies {
-  /** What goes back to the client: its part and ours. */
+  /** The cookie of the response: client part and server part. */
   reply(sent: Buffer, address: string): Buffer;
-  /** Whether the client has a cookie of ours for its address. */
+  /** Whether the client sent a valid server cookie for its address. */
   isValid(sent: Buffer, address: string): boolean;
 }
 
-/** @param secret shared by all processes that answer for one address */
+/** @param secret shared by all processes that answer at the same address */
 export function openCookies(secret: Buffer = randomBytes(16)): Cookies {
   const serverPart = (client: Buffer, address: string, seconds: number): Buffer => {
     const head = Buffer.alloc(8);

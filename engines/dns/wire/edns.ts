@@ -1,7 +1,7 @@
-// The OPT record of a query (RFC 6891 §6.1), read from the bytes: what is not as it should be is an error of the
-// client, where a codec would pass over it.
+// The OPT record of a query (RFC 6891 §6.1), parsed strictly from the bytes: malformed options are a client error,
+// which a codec would ignore.
 
-/** Without EDNS (RFC 1035 §4.2.1). */
+/** Limit without EDNS (RFC 1035 §4.2.1). */
 export const PLAIN_UDP_BYTES = 512;
 export const DNSSEC_OK = 0x8000;
 export const COOKIE_OPTION = 10;
@@ -12,16 +12,16 @@ const OPTION_HEAD_BYTES = 4;
 
 export interface Edns {
   version: number;
-  /** What the client takes over UDP, at least 512. */
+  /** UDP payload size of the client, at least 512. */
   udpBytes: number;
   dnssec: boolean;
   cookie: Buffer | null;
 }
 
 /**
- * Malformed: more than one OPT record, one at another name than the root or outside of the additional section, options
- * that do not fill it, a cookie of a wrong length (RFC 7873 §5.2.2), a record that the message does not hold.
- * @param start behind the question
+ * Malformed: more than one OPT record, an OPT record at a name other than the root or outside of the additional
+ * section, options that do not fill it exactly, a cookie of an invalid length (RFC 7873 §5.2.2), or a truncated record.
+ * @param start position after the question
  */
 export function readEdns(message: Buffer, start: number): Edns | null | 'malformed' {
   const others = message.readUInt16BE(6) + message.readUInt16BE(8);
@@ -43,7 +43,7 @@ export function readEdns(message: Buffer, start: number): Edns | null | 'malform
   return found;
 }
 
-/** @returns the position behind the name, or -1 where the message ends before it does */
+/** @returns the position after the name, or -1 where the message ends before it does */
 function endOfName(message: Buffer, start: number): number {
   let position = start;
   for (;;) {
@@ -64,7 +64,7 @@ function readOpt(message: Buffer, head: number, end: number): Edns | null {
     const data = position + OPTION_HEAD_BYTES;
     const length = message.readUInt16BE(position + 2);
     if (data + length > end) return null;
-    // The first one counts.
+    // Only the first cookie counts.
     if (message.readUInt16BE(position) === COOKIE_OPTION) cookie ??= message.subarray(data, data + length);
     position = data + length;
   }

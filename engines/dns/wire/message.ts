@@ -1,6 +1,6 @@
-// Messages of the DNS: a query as it is read, and a response as it is written. The question is echoed as it came, byte
-// for byte, so that the case that a resolver chose comes back (draft-vixie-dnsext-dns0x20), and so are names that a
-// codec would change. Owner names are compressed (RFC 1035 §4.1.4), names inside RDATA are not (RFC 3597 §4).
+// DNS messages: parsed queries, and encoded responses. The question is echoed byte for byte, so that the case chosen by
+// a resolver is preserved (draft-vixie-dnsext-dns0x20), and names that a codec would normalise. Owner names are
+// compressed (RFC 1035 §4.1.4), names inside RDATA are not (RFC 3597 §4).
 import type { Answer, Answered } from '../answer';
 import { COOKIE_OPTION, DNSSEC_OK, PLAIN_UDP_BYTES, readEdns, type Edns } from './edns';
 import { keyOfLabels, readQuestionName, type Labels } from './names';
@@ -8,7 +8,7 @@ import { TYPE } from './rdata';
 import { recordHead } from '../signer';
 
 export const HEADER_BYTES = 12;
-/** What we offer, and what we send at most over UDP (RFC 9715 §3.1): no fragments on the way. */
+/** Advertised UDP size, and maximum size of UDP responses: avoids fragmentation (RFC 9715 §3.1). */
 export const UDP_BYTES_MAX = 1232;
 const TCP_BYTES_MAX = 65_535;
 
@@ -33,14 +33,14 @@ export interface Query {
   edns: Edns | null;
 }
 
-/** What can be answered to a message that is not understood. */
+/** The part of an invalid message that an error response needs. */
 export interface Malformed {
   id: number;
   opcode: number;
   echoed: number;
 }
 
-/** @returns null for what gets no answer at all: a response, or too few bytes for one */
+/** @returns null for messages without a response: responses, and messages without a complete header */
 export function readQuery(message: Buffer): Query | Malformed | null {
   if (message.length < HEADER_BYTES) return null;
   const flags = message.readUInt16BE(2);
@@ -68,11 +68,11 @@ export function readQuery(message: Buffer): Query | Malformed | null {
 interface ResponseOptions {
   rcode: number;
   transport: 'udp' | 'tcp';
-  /** Client cookie and ours (RFC 7873 §5.2). */
+  /** Client cookie and server cookie (RFC 7873 §5.2). */
   cookie: Buffer | null;
-  /** Asks the client to come back over TCP. */
+  /** Sets TC, so that the client retries over TCP. */
   truncate?: boolean;
-  /** Bytes that are added behind the message. */
+  /** Bytes that will be appended to the message. */
   reserve?: number;
 }
 
@@ -80,7 +80,7 @@ export function isQuery(read: Query | Malformed): read is Query {
   return 'question' in read;
 }
 
-/** A response without records: an error, or one that is cut short. */
+/** A response without records: an error, or a truncated response. */
 export function writeError(read: Query | Malformed, options: ResponseOptions): Buffer {
   return write(
     read,
@@ -89,7 +89,7 @@ export function writeError(read: Query | Malformed, options: ResponseOptions): B
   );
 }
 
-/** Over UDP, what does not fit is left out: additional records without a word, others with TC (RFC 2181 §9). */
+/** Over UDP, records that do not fit are omitted: additional records silently, others with TC (RFC 2181 §9). */
 export function writeResponse(query: Query, answer: Answer, options: Omit<ResponseOptions, 'rcode'>): Buffer {
   const most = (options.transport === 'tcp' ? TCP_BYTES_MAX : udpLimit(query)) - (options.reserve ?? 0);
   const full = write(query, answer, { ...options, rcode: answer.rcode });
@@ -148,7 +148,7 @@ function writeSet(parts: Buffer[], position: { at: number }, names: Names, answe
   return set.rdata.length + signatures.length;
 }
 
-/** Owner names that a message has already, by the position of each of their ends. */
+/** Name compression: positions of name suffixes already written. */
 class Names {
   private readonly known = new Map<string, number>();
 
@@ -161,7 +161,7 @@ class Names {
     });
   }
 
-  /** The name at this position: labels up to an end that is known, then a pointer to it. */
+  /** Encodes a name at this position: labels up to a known suffix, then a pointer. */
   write(labels: Labels, at: number): Buffer {
     const parts: Buffer[] = [];
     for (let index = 0; index < labels.length; index += 1) {
@@ -178,7 +178,7 @@ class Names {
   }
 }
 
-/** RFC 6891 §6.1.2: the upper bits of the response code stand in its TTL. */
+/** RFC 6891 §6.1.2: the TTL field holds the upper bits of the response code. */
 function optRecord({ dnssec }: Edns, rcode: number, cookie: Buffer | null): Buffer {
   const option = cookie ? Buffer.concat([Buffer.from([0, COOKIE_OPTION, 0, cookie.length]), cookie]) : Buffer.alloc(0);
   const head = Buffer.alloc(11);

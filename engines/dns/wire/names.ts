@@ -1,6 +1,6 @@
-// Names of the DNS as labels: what stands in a message, and the key under which a zone finds it.
+// Domain names as labels: their wire format, and their map keys.
 
-/** Labels as bytes read as Latin-1, in lower case, without the root. A dot inside a label is kept as `\.` in keys. */
+/** Labels as Latin-1, in lower case, without the root. In keys, a dot inside a label is escaped as `\.`. */
 export type Labels = string[];
 
 const NAME_BYTES_MAX = 255;
@@ -8,13 +8,13 @@ export const LABEL_BYTES_MAX = 63;
 
 interface ReadName {
   labels: Labels;
-  /** Position behind the name. */
+  /** Position after the name. */
   end: number;
 }
 
 /**
- * Reads the name of a question, which is never compressed (RFC 9619 keeps one question a message).
- * @returns null where the bytes are no name
+ * Reads the name of a question, which is never compressed (RFC 9619: one question per message).
+ * @returns null for invalid bytes
  */
 export function readQuestionName(message: Buffer, start: number): ReadName | null {
   const labels: Labels = [];
@@ -30,14 +30,14 @@ export function readQuestionName(message: Buffer, start: number): ReadName | nul
   return { labels, end: position + 1 };
 }
 
-/** ASCII letters only (RFC 4343 §3): other bytes are themselves. */
+/** Converts ASCII letters only (RFC 4343 §3). */
 function lowerCase(label: string): string {
   return /[A-Z]/.test(label) ? label.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) : label;
 }
 
 const SPECIAL = /[.\\]/;
 
-/** Key of a name in a map; two different names never share one. */
+/** Map key of a name; unique per name. */
 export function keyOfLabels(labels: Labels): string {
   let key = '';
   for (let index = 0; index < labels.length; index += 1) {
@@ -48,18 +48,18 @@ export function keyOfLabels(labels: Labels): string {
   return key;
 }
 
-/** Labels of a host name of the API, which has neither dots nor backslashes inside its labels. */
+/** Labels of a host name of the API, whose labels contain neither dots nor backslashes. */
 export function labelsOfName(name: string): Labels {
   return name === '' ? [] : name.toLowerCase().split('.');
 }
 
-/** The name as it stands in a message, without compression. */
+/** The name in wire format, without compression. */
 export function encodeName(labels: Labels): Buffer {
   const parts = labels.flatMap((label) => [Buffer.from([label.length]), Buffer.from(label, 'latin1')]);
   return Buffer.concat([...parts, Buffer.from([0])]);
 }
 
-/** Canonical order (RFC 4034 §6.1): by label from the right, as bytes, which Latin-1 keeps in order. */
+/** Canonical order (RFC 4034 §6.1): by label from the right, byte by byte; Latin-1 preserves the byte order. */
 export function compareNames(a: Labels, b: Labels): number {
   const common = Math.min(a.length, b.length);
   for (let i = 1; i <= common; i += 1) {

@@ -1,6 +1,6 @@
-// RDATA of the records that the platform serves. Names are written uncompressed and in lower case, as the canonical
-// form needs them (RFC 4034 §6.2); dns-packet writes addresses and texts. Its codecs of records with a name add a zero
-// byte where that name is the root, so these are built of their parts, as are SOA mailboxes with a dot, CAA and DNSSEC.
+// RDATA of the supported record types. Names are uncompressed and in lower case, as in the canonical form (RFC 4034
+// §6.2). dns-packet encodes addresses and texts. Its codecs of records with a name add a zero byte for the root, so
+// these are encoded here, as are SOA mailboxes with a dot, CAA and DNSSEC types.
 import * as packet from 'dns-packet';
 import { localPartText } from '../../../core/protocols/mailbox';
 import { textStrings } from '../../../core/protocols/text_strings';
@@ -24,7 +24,7 @@ export const TYPE = {
   DNSKEY: 48,
   CDS: 59,
   CDNSKEY: 60,
-  /** The first of those that no name has (RFC 6895 §3.1, RFC 9824 §3.4). */
+  /** Start of the meta types, which no name has (RFC 6895 §3.1, RFC 9824 §3.4). */
   NXNAME: 128,
   IXFR: 251,
   AXFR: 252,
@@ -32,18 +32,18 @@ export const TYPE = {
   MAILA: 254,
   ANY: 255,
   CAA: 257,
-  /** Never on the wire: answered with the addresses of its target. */
+  /** Internal: answered with the addresses of its target. */
   ALIAS: -1,
 } as const;
 
 const NAMES = new Map(Object.entries(TYPE).map(([name, number]) => [number as number, name]));
 
-/** `A`, or `TYPE65280` for one without a name (RFC 3597 §5). */
+/** `A`, or `TYPE65280` for types without a name (RFC 3597 §5). */
 export function typeName(type: number): string {
   return NAMES.get(type) ?? `TYPE${type}`;
 }
 
-/** Codecs of dns-packet write the length of the RDATA before it. */
+/** Removes the RDATA length, with which codecs of dns-packet begin. */
 function withoutLength(encoded: Buffer): Buffer {
   return encoded.subarray(2);
 }
@@ -58,7 +58,7 @@ const codecs = packet as unknown as {
   txt: Codec<Buffer[]>;
 };
 
-/** @returns null for ALIAS, which has no RDATA of its own */
+/** @returns null for ALIAS, which has no RDATA */
 export function encodeRecord(record: ZoneRecord): Buffer | null {
   const { type, value } = record;
   if (type === 'ALIAS') return null;
@@ -75,12 +75,12 @@ export function encodeAddress(type: 'A' | 'AAAA', address: string): Buffer {
   return withoutLength(codecs[type === 'A' ? 'a' : 'aaaa'].encode(address));
 }
 
-/** @param name as the API has it; `.` is the root */
+/** @param name as in the API; `.` is the root */
 export function encodeNameRdata(name: string): Buffer {
   return encodeName(name === '.' ? [] : labelsOfName(name));
 }
 
-/** 16 bits each; absent is 0. */
+/** 16-bit integers; absent is 0. */
 function numbersOf(...numbers: (number | null | undefined)[]): Buffer {
   const bytes = Buffer.alloc(numbers.length * 2);
   numbers.forEach((number, index) => bytes.writeUInt16BE(number ?? 0, index * 2));
@@ -100,7 +100,7 @@ function encodeCaa(flags: number, tag: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([flags, tag.length]), Buffer.from(tag, 'ascii'), Buffer.from(value, 'utf8')]);
 }
 
-/** The local part is one label, dots and all (RFC 1035 §8). */
+/** The local part is a single label, including its dots (RFC 1035 §8). */
 function mailboxOf(email: string): Labels {
   const at = email.lastIndexOf('@');
   return [localPartText(email.slice(0, at)).slice(0, LABEL_BYTES_MAX), ...labelsOfName(email.slice(at + 1))];

@@ -1,30 +1,30 @@
-// Signatures of messages between servers (TSIG, RFC 8945) with HMAC-SHA256.
+// Transaction signatures between servers (TSIG, RFC 8945) with HMAC-SHA256.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { keyOfLabels, encodeName, labelsOfName, readQuestionName } from './names';
 
 export interface TsigKey {
-  /** Lower case, without a trailing dot. */
+  /** In lower case, without a trailing dot. */
   name: string;
   secret: Buffer;
 }
 
-/** What a query was signed with; `error` is 0 where the signature is right. */
+/** TSIG state of a query; `error` is 0 for a valid signature. */
 export interface TsigState {
   key: TsigKey;
-  /** Name of the key as the client wrote it. */
+  /** Key name as written by the client. */
   name: Buffer;
   error: number;
-  /** The last MAC of the conversation. */
+  /** The previous MAC of the exchange. */
   mac: Buffer;
-  /** The first answer covers more than those behind it (RFC 8945 §5.3.1). */
+  /** The MAC of the first response covers more than those of later ones (RFC 8945 §5.3.1). */
   isFirst: boolean;
   originalId: number;
-  /** Seconds, of the query. */
+  /** Time signed in the query, in seconds. */
   time: number;
 }
 
 const TSIG_ERROR = { BADSIG: 16, BADKEY: 17, BADTIME: 18 };
-/** Room that a signature takes at the end of a message. */
+/** Bytes of a signature at the end of a message. */
 export const TSIG_BYTES = 160;
 
 const TYPE_TSIG = 250;
@@ -34,7 +34,7 @@ const HEADER_BYTES = 12;
 const ALGORITHM = 'hmac-sha256';
 const ALGORITHM_NAME = encodeName([ALGORITHM]);
 
-/** @returns null for a message without TSIG, `malformed` for one that cannot be read */
+/** @returns null for a message without TSIG, `malformed` for an invalid one */
 export function readTsig(message: Buffer, key: TsigKey | null): TsigState | null | 'malformed' {
   const start = lastRecord(message);
   if (start === null) return 'malformed';
@@ -76,11 +76,11 @@ function check(
   return state;
 }
 
-/** The same message with a signature; the state goes on to the next message of the answer. */
+/** The message with a signature; updates the state for the next message of the response. */
 export function signMessage(message: Buffer, state: TsigState): Buffer {
   const isUnsigned = state.error === TSIG_ERROR.BADKEY || state.error === TSIG_ERROR.BADSIG;
   const now = Math.floor(Date.now() / 1000);
-  // A client with a wrong clock gets its own time back, and ours beside it (RFC 8945 §5.2.3).
+  // A client with a wrong clock gets its own time back, and the server time as other data (RFC 8945 §5.2.3).
   const time = state.error === TSIG_ERROR.BADTIME ? state.time : now;
   const other = state.error === TSIG_ERROR.BADTIME ? time48(now) : Buffer.alloc(0);
   const before = Buffer.concat([uint16(state.mac.length), state.mac]);
@@ -97,7 +97,7 @@ export function signMessage(message: Buffer, state: TsigState): Buffer {
   return signed;
 }
 
-/** A request of ours with a signature, such as NOTIFY. */
+/** Signs an outgoing request, such as NOTIFY. */
 export function signRequest(message: Buffer, key: TsigKey): Buffer {
   const name = encodeName(labelsOfName(key.name));
   const time = Math.floor(Date.now() / 1000);
@@ -135,7 +135,7 @@ function time48(seconds: number): Buffer {
   return bytes;
 }
 
-/** Where the last record of a message begins; -1 where it has no additional ones, null where it cannot be read. */
+/** Position of the last record of a message; -1 without additional records, null for an invalid message. */
 function lastRecord(message: Buffer): number | null {
   if (message.readUInt16BE(10) === 0) return -1;
   let at: number | null = HEADER_BYTES;
@@ -153,7 +153,7 @@ function lastRecord(message: Buffer): number | null {
   return last;
 }
 
-/** Position behind a name and so many bytes. */
+/** Position after a name and `more` bytes. */
 function behindName(message: Buffer, start: number, more: number): number | null {
   let at = start;
   for (;;) {

@@ -1,11 +1,11 @@
-// The answer to what is no HTTP, or comes too slowly, before there is a request.
+// Responses to connections that fail before there is a request: malformed HTTP, or headers that come too slowly.
 import type { Duplex } from 'node:stream';
 import { mintRequestId } from '../../../core/ids';
 import { fixedPage, render } from '../pages';
 import { isClosingAfterResponse } from './response';
 
 export function refuseClient(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (isClosingAfterResponse(socket)) return; // its answer is under way, and closes it
+  if (isClosingAfterResponse(socket)) return; // a response is pending, and closes the connection
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
   const statuses: Record<string, [number, string]> = {
     HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],

@@ -1,5 +1,5 @@
-// Heads and small responses are written when all that came at once has been read. A write wakes who waits for it: those
-// that follow at once find the same program awake, which costs the kernel, and so the ingress, less.
+// Response heads and small responses are written after all pending reads of the event loop turn. Every write wakes the
+// receiving program: writes that follow each other find it awake, which costs less kernel time.
 import type { Socket } from 'node:net';
 
 interface DeferredWrite {
@@ -8,19 +8,19 @@ interface DeferredWrite {
   done: ((error?: Error | null) => void) | undefined;
 }
 
-/** So that the first does not wait for long. */
+/** Bounds the delay of the first write. */
 const WRITES_MAX = 32;
 
 let deferred: DeferredWrite[] = [];
 
-/** Bytes in latin1. Nothing else may be written to the socket until they are. */
+/** `text` is latin1. Nothing else may be written to the socket until the deferred write is done. */
 export function deferWrite(socket: Socket, text: string, done?: DeferredWrite['done']): void {
   const count = deferred.push({ socket, text, done });
   if (count === 1) setImmediate(writeDeferred);
   else if (count === WRITES_MAX) writeDeferred();
 }
 
-/** Before something that ends a socket which may have one. */
+/** To be called before a socket with a deferred write is ended. */
 export function writeDeferred(): void {
   const all = deferred;
   if (all.length === 0) return;

@@ -1,5 +1,5 @@
-// The head of a request as the instance gets it: without what was meant for this connection (RFC 9110 section 7.6.1),
-// with who asked and how.
+// The request head as forwarded to the instance: without hop-by-hop fields (RFC 9110 section 7.6.1), with X-Forwarded-*
+// fields.
 import { isIP } from 'node:net';
 import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 import { mintRequestId } from '../../../core/ids';
@@ -7,12 +7,12 @@ import { EDGE_FIELD } from '../../cdn/cdn';
 import { withoutNamed } from './response_parser';
 import type { VisitorRequest } from '../visitor';
 
-/** Who asks, as far as it can be believed. */
+/** The client, as far as proxy headers are trusted. */
 export interface Caller {
   address: string;
   scheme: 'http' | 'https';
   requestId: string;
-  /** X-Forwarded-For, -Host and -Port for the instance. */
+  /** Values of X-Forwarded-For, -Host and -Port for the instance. */
   chain: string;
   host: string;
   port: string;
@@ -23,12 +23,12 @@ const OURS = new Set([
   ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id'],
   EDGE_FIELD,
 ]);
-/** What proxies say of the client. */
+/** Client address fields that proxies set. */
 const OF_PROXIES = new Set(['forwarded', 'x-real-ip', 'client-ip', 'true-client-ip']);
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 const PORT = /:(\d{1,5})$/;
 
-/** `trustProxy` is the number of proxies in front whose headers are believed. */
+/** `trustProxy` is the number of trusted proxies in front. */
 export function callerOf(
   request: VisitorRequest,
   authority: string,
@@ -72,7 +72,7 @@ interface ForwardOptions {
   expects: boolean;
 }
 
-/** Request line and headers, the empty line included. */
+/** Request line and headers, including the empty line. */
 export function forwardedHead(request: VisitorRequest, options: ForwardOptions): string {
   const { caller } = options;
   const { connection } = request.headers;
@@ -95,7 +95,7 @@ export function isChunked(request: VisitorRequest): boolean {
   return request.headers['transfer-encoding'] !== undefined;
 }
 
-/** Trailers that an instance may see; framing and what we vouch for are not among them. */
+/** Trailers that are forwarded to the instance: no framing, and no field that the ingress sets itself. */
 export function forwardedTrailers(request: VisitorRequest): string {
   let text = '';
   const raw = request.rawTrailers;
@@ -108,9 +108,9 @@ export function forwardedTrailers(request: VisitorRequest): string {
 
 function passes(name: string, trustProxy: number): boolean {
   if (DROPPED.has(name)) return false;
-  // CGI and its heirs cannot tell X_Forwarded_For from X-Forwarded-For.
+  // CGI maps both X_Forwarded_For and X-Forwarded-For to the same variable.
   const plain = name.includes('_') ? name.replaceAll('_', '-') : name;
-  // CGI makes HTTP_PROXY of `Proxy`, and its programs send their requests there.
+  // CGI maps `Proxy` to HTTP_PROXY, which HTTP clients in the program would use ("httpoxy").
   if (OURS.has(plain) || plain === 'proxy') return false;
   return trustProxy > 0 || !(OF_PROXIES.has(plain) || plain.startsWith('x-forwarded-'));
 }

@@ -1,4 +1,4 @@
-// The ingress on node:http: its listeners, and the driver.
+// The ingress on node:http: its listeners, and its driver.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { Server as NetServer, Socket } from 'node:net';
@@ -33,33 +33,33 @@ import type { Upstream } from '../upstream';
 
 export interface IngressOptions {
   host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   port: number;
   /** null: no TLS. */
   tlsPort: number | null;
-  /** How many proxies in front have their X-Forwarded-* believed. */
+  /** Number of proxies in front whose X-Forwarded-* fields are trusted. */
   trustProxy?: number;
   parts: IngressCallbacks;
-  /** Whose listeners it takes over, where it has them. */
+  /** The process whose listeners are taken over, where it has them. */
   predecessor?: Predecessor | null;
-  /** To serve from the first connection on. */
+  /** Routes served from the first connection on. */
   routes?: { routes: Route[]; isComplete: boolean } | null;
   limits?: Partial<IngressLimits>;
 }
 
 type Scheme = 'http' | 'https';
 
-/** Time for a client to see `Connection: close` before its idle connection ends. */
+/** Time for clients to see `Connection: close` before their idle connections are closed. */
 const QUIET_MS = 500;
 
 /**
- * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, when a port cannot be had.
+ * Opens the ingress, without routes. Rejects with the error of `listen`, e.g. EADDRINUSE, where a port cannot be bound.
  */
 export async function openIngress(options: IngressOptions): Promise<IngressDriver> {
   return (await openIngressServer(options)).driver;
 }
 
-/** Like openIngress, with the listeners for a process that is to take its place. */
+/** Like openIngress; also returns the listeners, for a handover to a successor process. */
 export async function openIngressServer(
   options: IngressOptions,
 ): Promise<{ driver: IngressDriver; listeners: Listeners }> {
@@ -149,7 +149,7 @@ function newIngressState(options: IngressOptions): IngressState {
   };
 }
 
-// requestTimeout would end long uploads; a client that has stopped sending is found by enforceTimeouts.
+// requestTimeout would abort long uploads; enforceTimeouts finds clients that have stopped sending.
 function serverOptions(limits: IngressLimits): http.ServerOptions {
   return {
     insecureHTTPParser: false,
@@ -163,7 +163,7 @@ function serverOptions(limits: IngressLimits): http.ServerOptions {
   };
 }
 
-// Names that lead nowhere are not asked for: strangers choose them.
+// Certificates are looked up only for host names with a route: the client chooses the SNI name.
 function tlsOptions(ingress: IngressState): https.ServerOptions {
   const find = (name: string): Promise<SecureContext | null> =>
     siteOfHost(ingress.table, name) === null && !ingress.parts.edge?.has(name)
@@ -177,7 +177,7 @@ function tlsOptions(ingress: IngressState): https.ServerOptions {
   };
 }
 
-/** Connections whose client has chosen HTTP/2 are taken from the server, which would take them for HTTP/1.1. */
+/** Connections that negotiated HTTP/2 are detached from the HTTPS server, which would parse them as HTTP/1.1. */
 function openHttp2(ingress: IngressState, secure: https.Server, servers: http.Server[]): Http2Visitors {
   const server = http.createServer(serverOptions(ingress.limits));
   attachHandlers(ingress, server, 'https');
@@ -209,7 +209,7 @@ function countSocket(ingress: IngressState, socket: Socket, sockets: Set<Socket>
 }
 
 function attachHandlers(ingress: IngressState, server: http.Server, listener: Scheme): void {
-  server.maxHeadersCount = 0; // Node would leave out what is above it, even Content-Length, and serve the rest
+  server.maxHeadersCount = 0; // Node would drop further headers, even Content-Length, and serve the request
   const on = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) =>
     handleRequest(ingress, { request, response, listener, expects, upgrade: null });
   server.on('request', on(false));
@@ -221,8 +221,8 @@ function attachHandlers(ingress: IngressState, server: http.Server, listener: Sc
   server.on('tlsClientError', (_error, socket) => socket.destroy());
 }
 
-// Node hands over the bare connection for every protocol; what is no WebSocket is served as if it had not been asked,
-// for an instance that spoke e.g. h2c on it would be out of our sight.
+// Node emits `upgrade` for every protocol. Anything but WebSocket is served as if Upgrade were absent: the ingress
+// could not supervise e.g. h2c.
 function onUpgrade(
   ingress: IngressState,
   request: IncomingMessage,
@@ -265,7 +265,7 @@ async function closeAll(
   visitors?.close();
   const until = performance.now() + graceMs;
   const tunnelsUntil = performance.now() + Math.min(graceMs, ingress.limits.tunnelDrainMs);
-  // A connection that is closed as soon as it is idle may have a request on its way (RFC 9112 section 9.6).
+  // On a connection that is closed once idle, a request may already be in transit (RFC 9112 section 9.6).
   const quietUntil = performance.now() + Math.min(graceMs, QUIET_MS);
   while (sockets.size > 0 && performance.now() < until) {
     await sleep(20);
@@ -273,12 +273,12 @@ async function closeAll(
     if (performance.now() >= tunnelsUntil) ingress.tunnels.forEach(endTunnel);
   }
   closeIdle(ingress, servers);
-  await sleep(20); // the last answers are on their way
+  await sleep(20); // the last responses are in transit
   for (const socket of sockets) socket.destroy();
   for (const upstream of ingress.table.upstreams.values())
     for (const connection of upstream.idle) connection.socket?.destroy();
   await closed;
-  for (const server of servers) server.close(); // ends its check of timeouts
+  for (const server of servers) server.close(); // also stops its timeout checks
 }
 
 function closeIdle(ingress: IngressState, servers: http.Server[]): void {

@@ -1,6 +1,5 @@
-// HTTP/2 for visitors over TLS (RFC 9113), WebSockets included (RFC 8441). Each stream becomes a request of HTTP/1.1 on
-// a connection in memory to the server that visitors of HTTP/1.1 meet too: one place has the rules, limits and log
-// lines for both.
+// HTTP/2 for visitors over TLS (RFC 9113), including WebSockets (RFC 8441). Each stream becomes an HTTP/1.1 request on
+// an in-memory connection to the HTTP/1.1 server, so that rules, limits and log lines exist once.
 import { randomBytes } from 'node:crypto';
 import http, { type ClientRequest, type IncomingMessage, type Server } from 'node:http';
 import http2, {
@@ -15,9 +14,9 @@ import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 import type { IngressLimits } from '../limits';
 
 export interface Http2Visitors {
-  /** Takes over a connection whose client has chosen `h2`. */
+  /** Takes over a connection that negotiated `h2`. */
   accept(socket: TLSSocket): void;
-  /** No new streams: sessions end with their last one (RFC 9113 section 6.8). */
+  /** Accepts no new streams: sessions end after their last stream (RFC 9113 section 6.8). */
   close(): void;
 }
 
@@ -26,11 +25,11 @@ type Field = [name: string, value: string];
 
 const STREAMS = 100;
 const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR } = http2.constants;
-/** Of the connection in memory alone (RFC 9113 section 8.2.2). */
+/** Fields that belong to the in-memory connection only (RFC 9113 section 8.2.2). */
 const DROPPED = new Set(HOP_BY_HOP);
 const OF_HANDSHAKE = new Set(['sec-websocket-protocol', 'sec-websocket-extensions', 'set-cookie', 'x-request-id']);
 
-/** `server` answers the requests; it listens nowhere itself. */
+/** `server` handles the requests; it has no listener itself. */
 export function http2Visitors(server: Server, limits: IngressLimits): Http2Visitors {
   const sessions = new Set<ServerHttp2Session>();
   return {
@@ -42,7 +41,7 @@ export function http2Visitors(server: Server, limits: IngressLimits): Http2Visit
       const origin = { remoteAddress: socket.remoteAddress, remotePort: socket.remotePort };
       sessions.add(session);
       session.on('close', () => sessions.delete(session));
-      session.on('error', () => undefined); // it closes
+      session.on('error', () => undefined); // the session closes itself
       session.setTimeout(limits.keepAliveMs, () => session.close());
       session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: string[]) =>
         serveStream(stream, headers, raw, { origin, server, limits }),
@@ -58,13 +57,13 @@ function serveStream(
   raw: readonly string[],
   { origin, server, limits }: { origin: Origin; server: Server; limits: IngressLimits },
 ): void {
-  stream.on('error', () => undefined); // it closes
+  stream.on('error', () => undefined); // the stream closes itself
   const isTunnel = headers[':method'] === 'CONNECT';
   if (isTunnel && headers[':protocol'] !== 'websocket') return stream.respond({ ':status': 501 }, { endStream: true });
   const connection = connect(server, origin);
   const request = requestOf(stream, headers, fieldsOf(headers, raw, stream.endAfterHeaders), connection, limits);
   if (request === null) return;
-  // With an answer, it is the answer that breaks off, or has come whole.
+  // Once the response has begun, its own events report that it was aborted or is complete.
   request.on('error', () => void (stream.headersSent || breakOff(stream)));
   stream.on('close', () => request.destroy());
   request.on('information', ({ statusCode, rawHeaders }) => informOf(stream, statusCode, rawHeaders));
@@ -75,7 +74,7 @@ function serveStream(
   stream.pipe(request);
 }
 
-/** null: it cannot be sent, and has been refused. */
+/** null: the request cannot be sent, and was rejected. */
 function requestOf(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
@@ -96,7 +95,7 @@ function requestOf(
       method: isTunnel ? 'GET' : headers[':method'],
       path: headers[':path'],
       headers: (isTunnel ? [...fields, ...upgrade] : fields).flat(),
-      // Those of an application, and ours.
+      // For the headers of the application and those that the ingress adds.
       maxHeaderSize: 2 * limits.headerBytes,
     });
     request.maxHeadersCount = 0;
@@ -108,11 +107,11 @@ function requestOf(
   }
 }
 
-/** Both ends of a connection in memory: the server has one, this answers the other. */
+/** Creates an in-memory connection: the server gets one end, this function returns the other. */
 function connect(server: Server, origin: Origin): Duplex {
   const [ours, theirs] = duplexPair();
   const destroySoon = (): void => void theirs.end(() => theirs.destroy());
-  // Whoever is closed without an end was broken off, and so is the other.
+  // A side that is closed without an end was aborted: abort the other side too.
   for (const [one, other] of [
     [ours, theirs],
     [theirs, ours],
@@ -124,7 +123,7 @@ function connect(server: Server, origin: Origin): Duplex {
   return ours;
 }
 
-/** What node:http and responses know of a socket beyond a stream: bytes that were written, and a time of silence. */
+/** Adds the socket properties that node:http and responses use: bytesWritten and an idle timeout. */
 function likeSocket(stream: Duplex): Duplex {
   const write = stream._write.bind(stream);
   let bytesWritten = 0;
@@ -149,8 +148,8 @@ function likeSocket(stream: Duplex): Duplex {
   });
 }
 
-// `:authority` is what Host is in HTTP/1.1: where they differ, both go on, and are refused. Cookies may come in pieces
-// (RFC 9113 section 8.2.3).
+// `:authority` replaces the Host of HTTP/1.1: where both exist and differ, both are passed on, and the request is
+// rejected. Cookies may be split into several fields (RFC 9113 section 8.2.3).
 function fieldsOf(headers: IncomingHttpHeaders, raw: readonly string[], isWhole: boolean): Field[] {
   const authority = headers[':authority'];
   const fields: Field[] = authority === undefined ? [] : [['Host', authority]];
@@ -175,12 +174,12 @@ function sendResponse(stream: ServerHttp2Stream, response: IncomingMessage): voi
   if (stream.destroyed) return;
   response.on('error', () => breakOff(stream));
   stream.on('wantTrailers', () => stream.sendTrailers(outgoing(response.rawTrailers)));
-  // Of an upload that nobody reads on.
+  // Stops an upload that is no longer read.
   stream.on('finish', () => void (stream.readableEnded || stream.close(NGHTTP2_NO_ERROR)));
   try {
     stream.respond({ ...outgoing(response.rawHeaders), ':status': response.statusCode }, { waitForTrailers: true });
   } catch {
-    return breakOff(stream); // a field twice that may be there once
+    return breakOff(stream); // a repeated field that must be unique
   }
   response.pipe(stream);
 }

@@ -1,4 +1,4 @@
-// One request and its answer. Nothing is stored: bytes are forwarded as they come; the slower side sets the pace.
+// A proxied request and its response. Nothing is buffered beyond a chunk: the slower side sets the pace.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
@@ -26,9 +26,9 @@ export interface InboundRequest {
   request: VisitorRequest;
   response: VisitorResponse;
   listener: 'http' | 'https';
-  /** The client waits for 100 before it sends the body. */
+  /** The client sent `Expect: 100-continue` and waits before sending the body. */
   expects: boolean;
-  /** The bare connection of a request that asked for another protocol. */
+  /** The raw connection of a request with `Upgrade`. */
   upgrade: { socket: Duplex; head: Buffer; protocol: string | null; detach(): void } | null;
 }
 
@@ -36,35 +36,37 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
   ingress: IngressState;
   site: Site;
   caller: Caller;
-  /** One of the open requests of the application: a refused one whose client goes on sending is none. */
+  /** Counts as an open request of the application. A rejected request whose client is still sending does not. */
   isCounted: boolean;
-  /** Lower case, without port. */
+  /** In lower case, without the port. */
   host: string;
   authority: string;
-  /** Path and query. */
+  /** Path and query string. */
   target: string;
   at: Date;
   startedMs: number;
-  /** When a byte last went one way or the other. */
+  /** Time of the last byte in either direction. */
   touchedMs: number;
   owner: TrafficOwner;
   upstream: Upstream | null;
   connection: UpstreamConnection | null;
   tried: Upstream[];
   attempts: number;
-  /** Its kept connection was closed before the first byte: only the same instance may get it once more. */
+  /**
+   * The kept-alive connection was closed before the first byte of the response: retried once, with the same instance.
+   */
   resending: boolean;
   body: BodyState;
   /**
-   * The last piece of the answer that came, held until it is known whether it is the very last. It is copied before the
-   * next read, which has the same memory.
+   * The last chunk of the response so far, held back until it is known whether it is the final one. It is copied before
+   * the next read, which reuses the buffer.
    */
   pending: Buffer | null;
   answered: boolean;
   ended: boolean;
   closed: boolean;
   receivedBytes: number;
-  /** How long the client has been asked for its body. */
+  /** Time spent waiting for the body of the client. */
   uploadMs: number;
   sentBytes: number;
   status: number;
@@ -72,11 +74,11 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
 }
 
 const AVOID_MS = 1_000;
-/** Below this, one string with the head costs less than two pieces. */
+/** Up to this size, concatenating the body to the head is cheaper than two writes. */
 const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 
-/** `finishProxying` ends what this begins, when the response is closed. */
+/** `finishProxying` must be called when the response is closed. */
 export function beginProxying(
   ingress: IngressState,
   inbound: InboundRequest,
@@ -88,8 +90,8 @@ export function beginProxying(
   return proxied;
 }
 
-// All fields in one literal: of one that begins with a spread, V8 makes a new shape each time, which cost more than all
-// else that the ingress does for a request.
+// All fields in one literal: with an initial spread, V8 creates a new hidden class each time, which cost more than the
+// rest of the request handling.
 function newProxiedRequest(
   ingress: IngressState,
   { request, response, listener, expects, upgrade }: InboundRequest,
@@ -141,7 +143,7 @@ function newProxiedRequest(
   };
 }
 
-/** Sends the request to an instance, to the next one where one refuses the connection. */
+/** Sends the request to an instance, and to the next one if the connection is refused. */
 export function chooseInstance(proxied: ProxiedRequest): void {
   const { site, request, tried } = proxied;
   const upstream = chooseUpstream(site, tried, request.headers.cookie, performance.now());
@@ -164,14 +166,14 @@ function sendToInstance(proxied: ProxiedRequest, upstream: Upstream): void {
   const protocol = upgrade?.protocol ?? null;
   const head = forwardedHead(request, { target, authority, caller, trustProxy: ingress.trustProxy, protocol, expects });
   const body = takeWholeBody(proxied);
-  // Head and the beginning of the body in one packet.
+  // Send the head and the start of the body in one packet.
   if (proxied.body === 'held' && connection.socket !== null) holdWrites(connection.socket);
   const isWhole = proxied.body === 'none' || proxied.body === 'sent';
   sendHead(connection, request.method as string, head + body, isWhole && upgrade === null);
   if (connection.socket !== null) startSendingBody(proxied);
 }
 
-/** The instance has not taken the connection in time. */
+/** Handles the timeout of a connection attempt. */
 export function failConnecting(proxied: ProxiedRequest): void {
   const { connection } = proxied;
   if (connection === null) return;
@@ -184,7 +186,7 @@ function holdWrites(socket: Socket): void {
   process.nextTick(() => process.nextTick(() => socket.uncork()));
 }
 
-// RFC 9110 section 9.2.2: only these may be sent again when it is not known whether they arrived.
+// RFC 9110 section 9.2.2: only idempotent requests may be retried when it is unknown whether they arrived.
 function isRepeatable(proxied: ProxiedRequest): boolean {
   return proxied.body === 'none' && IDEMPOTENT.has(proxied.request.method as string);
 }
@@ -203,7 +205,7 @@ function onInformational(this: ProxiedRequest, head: ResponseHead): void {
   try {
     if (links.length > 0) this.response.writeEarlyHints({ link: links });
   } catch {
-    // A hint that Node finds malformed is left out: a hint may be lost.
+    // Node rejects a malformed early hint. It is dropped, since hints are optional.
   }
 }
 
@@ -259,8 +261,8 @@ function onDrained(this: ProxiedRequest): void {
   this.request.resume();
 }
 
-// An instance may close a kept connection at any moment, also in this one: then it never saw the request, and still
-// lives. One that has ended may have ended because of the request: no other instance gets it.
+// An instance may close a kept-alive connection at any moment: if it does so now, it never saw the request, and is
+// healthy. An instance that has died may have died of the request: no other instance gets it.
 function onBroken(this: ProxiedRequest): void {
   const { connection, upstream } = this;
   releaseUpstream(this);

@@ -1,14 +1,16 @@
-// The body of a request on its way to the instance, as it comes and as fast as the instance takes it.
+// Streams the request body to the instance, with backpressure.
 import type { ProxiedRequest } from './proxied_request';
 import { forwardedTrailers, isChunked } from './forwarded_head';
 import { fixedPage } from '../pages';
 import { failRequest } from './response';
 import type { VisitorRequest } from '../visitor';
 
-/** `held`: not touched yet, so that another instance may still be asked. `waiting`: until the instance says 100. */
+/** `held`: untouched, so that another instance can be tried. `waiting`: until the instance sends 100. */
 export type BodyState = 'none' | 'held' | 'waiting' | 'flowing' | 'sent';
 
-/** An instance that knows nothing of `Expect` says nothing: the body goes out then (RFC 9110 section 10.1.1). */
+/**
+ * An instance that ignores `Expect` sends no 100: after this time the body is sent anyway (RFC 9110 section 10.1.1).
+ */
 const INVITATION_MS = 1_000;
 
 export function bodyOf(request: VisitorRequest): BodyState {
@@ -17,8 +19,8 @@ export function bodyOf(request: VisitorRequest): BodyState {
 }
 
 /**
- * What goes out in one piece with the head: all of the body of a simple request. It is noted as sent, and counted once,
- * also where the next instance gets it again because the one before refused the connection.
+ * Returns the whole body of a simple request, to be sent together with the head. It is marked as sent, and counted
+ * once, even if another instance gets it again after a refused connection.
  */
 export function takeWholeBody(proxied: ProxiedRequest): string {
   const body = proxied.request.body ?? null;
@@ -28,7 +30,7 @@ export function takeWholeBody(proxied: ProxiedRequest): string {
   return body.toString('latin1');
 }
 
-/** Begins to send the body, once. A client that waits for 100 gets it when the instance sends it: `invited`. */
+/** Starts sending the body, once. A client that waits for 100 gets it when the instance has sent it: `invited`. */
 export function startSendingBody(proxied: ProxiedRequest, event: 'connected' | 'invited' = 'connected'): void {
   const { body, expects } = proxied;
   if (body === 'held' && expects && event === 'connected') {
@@ -58,7 +60,7 @@ function sendBodyChunk(proxied: ProxiedRequest, chunk: Buffer, chunked: boolean)
   proxied.receivedBytes += chunk.length;
   proxied.touchedMs = performance.now();
   const socket = proxied.connection?.socket ?? null;
-  if (socket === null) return; // answered early: the rest is of no use to anybody
+  if (socket === null) return; // the response came early: discard the rest
   if (proxied.receivedBytes > proxied.ingress.limits.bodyBytes)
     return failRequest(proxied, fixedPage('body_too_large'));
   socket.cork();

@@ -1,4 +1,4 @@
-// Receives requests: rejects those that are malformed or lead nowhere, forwards the others to an instance.
+// Handles incoming requests: rejects malformed and unroutable ones, and proxies the others to an instance.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { bodyOf } from './request_body';
 import { countIn, isOverShare } from '../client_share';
@@ -27,7 +27,7 @@ interface NodeRequest extends InboundRequest {
 export function handleRequest(ingress: IngressState, inbound: NodeRequest): void {
   const { request, response } = inbound;
   if (isClosingAfterResponse(request.socket)) return;
-  response.on('error', () => undefined); // a write to a client that has gone
+  response.on('error', () => undefined); // a write to a client that has disconnected
   const malformed = protocolErrorOf(ingress, inbound);
   if (malformed !== null) return rejectRequest(inbound, malformed);
   const address = addressOf(request);
@@ -44,7 +44,7 @@ function routeRequest(ingress: IngressState, inbound: NodeRequest, address: Requ
   rejectRequest(inbound, fixedPage(ingress.table.complete ? 'unknown_host' : 'starting'));
 }
 
-/** A request whose host name leads to an application. */
+/** Serves a request whose host name is routed to an application. */
 export function serveSite(
   ingress: IngressState,
   inbound: InboundRequest,
@@ -59,18 +59,18 @@ export function serveSite(
   if (full) return sendPage(proxied, fixedPage('busy'));
   if (isGreedy) return sendPage(proxied, fixedPage('address_busy'));
   countAsOpen(proxied);
-  // Visitors of a CDN zone are redirected by the zone, to its own name.
+  // A CDN zone redirects its visitors itself, to its own host name.
   if (site.route.force_https && caller.scheme === 'http' && !isOfEdge) return redirectToHttps(proxied);
   admitRequest(proxied);
 }
 
-/** Counts the request in; `finishProxying` counts it out. */
+/** Increments the open requests; `finishProxying` decrements them. */
 function countAsOpen(proxied: ProxiedRequest): void {
   proxied.isCounted = true;
   countIn(proxied.site.application, proxied.caller.address);
 }
 
-/** @returns false where the host name is not that of a CDN zone */
+/** @returns false where the host name does not belong to a CDN zone */
 function routeToEdge(ingress: IngressState, inbound: NodeRequest, { authority, target }: RequestAddress): boolean {
   const { edge } = ingress.parts;
   const host = normalizeHost(authority);
@@ -121,15 +121,14 @@ function sendRedirect(proxied: ProxiedRequest): void {
   sendPage(proxied, page, { Location: httpsAddress(ingress, authority, host, target) });
 }
 
-// A visitor who named our port sees the ports as they are; one who did not comes through ports that others map to ours.
+// If the client named a port, it uses the ports of the ingress directly; otherwise an external port mapping applies.
 function httpsAddress({ httpsPort }: IngressState, authority: string, host: string, target: string): string {
   const named = /:\d+$/.test(authority) && !authority.endsWith(':80');
   const port = named && httpsPort !== null && httpsPort !== HTTPS_DEFAULT ? `:${httpsPort}` : '';
   return `https://${host}${port}${target === '*' ? '/' : target}`;
 }
 
-// Node's parser refuses most of what makes two servers see different requests in the same bytes. This is the rest
-// (RFC 9112 sections 3.2, 6.1 and 11.2).
+// Further checks for request smuggling after Node's parser (RFC 9112 sections 3.2, 6.1 and 11.2).
 function protocolErrorOf({ limits }: IngressState, { request, upgrade }: NodeRequest): Page | null {
   const { headers, httpVersionMajor, httpVersionMinor } = request;
   const coding = headers['transfer-encoding'];
@@ -151,7 +150,7 @@ function countHostHeaders({ rawHeaders }: IncomingMessage): number {
   return found;
 }
 
-// The host in the request line wins over the header (RFC 9112 section 3.2.2).
+// The host of an absolute request target takes precedence over Host (RFC 9112 section 3.2.2).
 function addressOf(request: IncomingMessage): RequestAddress | null {
   const target = request.url ?? '';
   if (target.startsWith('/') || (target === '*' && request.method === 'OPTIONS'))
@@ -166,7 +165,7 @@ async function answerChallenge(ingress: IngressState, inbound: NodeRequest, addr
   const token = address.target.slice(CHALLENGE_PATH.length).split('?', 1)[0] as string;
   const answer = TOKEN.test(token) ? await ingress.parts.challenge(token).catch(() => null) : null;
   if (response.destroyed) return;
-  // An application may get certificates of its own.
+  // An application may obtain certificates itself.
   if (answer === null) return routeRequest(ingress, inbound, address);
   response.writeHead(200, {
     'Content-Type': 'text/plain',
@@ -176,7 +175,7 @@ async function answerChallenge(ingress: IngressState, inbound: NodeRequest, addr
   response.end(answer);
 }
 
-/** For a request that belongs to no application: it is neither counted nor logged. */
+/** Rejects a request that belongs to no application: it is neither counted nor logged. */
 function rejectRequest({ request, response, listener }: NodeRequest, page: Page): void {
   const { requestId } = callerOf(request, '', listener, 0);
   const { headers, body } = render(page, request, requestId);

@@ -1,4 +1,4 @@
-// The end of a proxied request: the last bytes to the client, the counters, and the access line.
+// Completion of a proxied request: the last bytes to the client, the counters, and the access line.
 import type { AccessLine } from '../ingress';
 import { countOut } from '../client_share';
 import type { ProxiedRequest } from './proxied_request';
@@ -9,25 +9,25 @@ import { destroyConnection, finishUpstreamRequest } from '../upstream';
 
 const LINGERING_CLOSE_MS = 2_000;
 const PATH_LENGTH = 2_048;
-/** As nginx has it: the client went away before it had its answer. */
+/** nginx convention: the client disconnected before the response. */
 const CLIENT_GONE = 499;
 const ending = new WeakSet<object>();
 
 /**
- * This answer is the last one of its connection: what comes after the request is not served, also if it is there
- * already.
+ * Marks the response as the last one of its connection: later requests are not served, even if they have already
+ * arrived.
  */
 export function closeAfterResponse(response: VisitorResponse): void {
   response.shouldKeepAlive = false;
   if (response.socket !== null) ending.add(response.socket);
 }
 
-/** Whether the last answer on a connection is on its way. */
+/** Whether the last response on a connection is pending. */
 export function isClosingAfterResponse(socket: object): boolean {
   return ending.has(socket);
 }
 
-/** Answers with a page of the ingress. */
+/** Responds with a page of the ingress. */
 export function sendPage(proxied: ProxiedRequest, page: Page, more: Record<string, string> = {}): void {
   const { response, request, caller } = proxied;
   if (proxied.closed || response.headersSent) return void response.destroy();
@@ -44,7 +44,7 @@ export function sendPage(proxied: ProxiedRequest, page: Page, more: Record<strin
   endResponse(proxied, body);
 }
 
-/** The answer has not come, or no byte of it for too long. */
+/** Handles an instance that has timed out before or within the response. */
 export function failRequest(proxied: ProxiedRequest, page: Page): void {
   abortUpstream(proxied);
   if (!proxied.answered) return sendPage(proxied, page);
@@ -52,13 +52,13 @@ export function failRequest(proxied: ProxiedRequest, page: Page): void {
   proxied.response.destroy();
 }
 
-/** Ends the connection to the instance, whatever stage the request is in. */
+/** Aborts the connection to the instance, in any state of the request. */
 function abortUpstream(proxied: ProxiedRequest): void {
   if (proxied.connection !== null) destroyConnection(proxied.connection);
   releaseUpstream(proxied);
 }
 
-/** The request no longer counts as open at its instance. */
+/** The request no longer counts as open at the instance. */
 export function releaseUpstream(proxied: ProxiedRequest): void {
   const { upstream } = proxied;
   proxied.connection = null;
@@ -66,7 +66,7 @@ export function releaseUpstream(proxied: ProxiedRequest): void {
   if (upstream !== null) finishUpstreamRequest(upstream);
 }
 
-/** Ends the response. `last` as a string is bytes in latin1, or the text of a page. */
+/** Ends the response. A string as `last` is latin1, or the text of a page. */
 export function endResponse(proxied: ProxiedRequest, last: Buffer | string | null): void {
   const { response, request } = proxied;
   const encoding = proxied.reason === null ? 'latin1' : 'utf8';
@@ -76,9 +76,8 @@ export function endResponse(proxied: ProxiedRequest, last: Buffer | string | nul
 }
 
 /**
- * Ends a response before its request. A connection that is closed while bytes come in is reset, and with it goes the
- * answer that the client has not read yet (RFC 9112 section 9.6). So what still arrives is discarded for a while, as a
- * lingering close.
+ * Ends a response before its request is complete. Closing a connection with unread input resets it, and the client
+ * loses the response (RFC 9112 section 9.6). Further input is therefore discarded for a while, as in a lingering close.
  */
 export function endAfterRequest(request: VisitorRequest, response: VisitorResponse): void {
   closeAfterResponse(response);
@@ -89,7 +88,7 @@ export function endAfterRequest(request: VisitorRequest, response: VisitorRespon
   request.resume();
 }
 
-/** Counts the request out and writes its line. */
+/** Decrements the open requests and writes the access line. */
 export function finishProxying(proxied: ProxiedRequest): void {
   if (proxied.closed) return;
   proxied.closed = true;

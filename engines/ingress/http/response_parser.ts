@@ -1,15 +1,15 @@
-// Parses the responses of an instance (RFC 9112). Strict: what is not clearly framed is an error, since
-// a connection is used for many requests and one response must never leak into the next.
+// Parses responses of instances (RFC 9112). Strict: ambiguous framing is an error, since connections are reused and one
+// response must never leak into the next.
 import { HOP_BY_HOP } from '../../../core/protocols/hop_by_hop';
 
 export interface ResponseHead {
   status: number;
   message: string;
-  /** Name, value, name, value, without the headers that are meant for this connection alone. */
+  /** Alternating names and values, without hop-by-hop headers. */
   headers: string[];
 }
 
-/** Receives what was parsed. The memory of bytes has others when the call that parses returns: to keep is to copy. */
+/** Receives parsed responses. Buffers are reused once the parse call has returned: a sink must copy what it keeps. */
 export interface ResponseSink {
   /** 1xx except 101. */
   onInformational(head: ResponseHead): void;
@@ -17,7 +17,7 @@ export interface ResponseSink {
   onSwitchingProtocols(head: ResponseHead, rest: Buffer): void;
   onHead(head: ResponseHead): void;
   onBodyChunk(chunk: Buffer): void;
-  /** The answer is complete. `trailers` like headers. */
+  /** The response is complete. `trailers` has the form of `headers`. */
   onComplete(trailers: string[]): void;
 }
 
@@ -25,16 +25,16 @@ type Mode = 'idle' | 'head' | 'length' | 'size' | 'chunk' | 'chunk_end' | 'trail
 
 export interface ResponseParser {
   mode: Mode;
-  /** Bytes that do not make a whole line or head yet. */
+  /** An incomplete line or head. */
   buffered: Buffer | null;
   remainingBytes: number;
-  /** The answer to HEAD has no body. */
+  /** Responses to HEAD have no body. */
   bodyless: boolean;
-  /** The instance keeps the connection. */
+  /** The instance keeps the connection alive. */
   keepAlive: boolean;
-  /** Seconds that it promised to keep it idle. */
+  /** Idle time promised in `Keep-Alive: timeout`, in seconds. */
   keepAliveSeconds: number | null;
-  /** 1xx of the present answer so far. */
+  /** Number of 1xx responses so far. */
   informational: number;
 }
 
@@ -51,7 +51,7 @@ const LINE_END = Buffer.from('\r\n');
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const CHUNK_LINE_BYTES = 1024;
-/** Each costs a line of headers and a write to the visitor. */
+/** Each 1xx costs a head and a write to the visitor. */
 const INFORMATIONAL_MAX = 20;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -71,7 +71,7 @@ export function responseParser(): ResponseParser {
   };
 }
 
-/** To be called when a request goes out. */
+/** To be called when a request is sent. */
 export function expectResponse(parser: ResponseParser, method: string): void {
   parser.mode = 'head';
   parser.bodyless = method === 'HEAD';
@@ -79,8 +79,8 @@ export function expectResponse(parser: ResponseParser, method: string): void {
 }
 
 /**
- * Reads bytes as they came; nothing but what the sink keeps refers to their memory afterwards. Throws an Error for an
- * answer that breaks the protocol; the connection is of no use then.
+ * Parses received bytes; afterwards only the sink may hold references to the buffer. Throws an Error for a protocol
+ * violation; the connection must not be used then.
  */
 export function parseResponse(parser: ResponseParser, sink: ResponseSink, bytes: Buffer, headBytes: number): void {
   let rest: Buffer | null = parser.buffered === null ? bytes : Buffer.concat([parser.buffered, bytes]);
@@ -88,7 +88,7 @@ export function parseResponse(parser: ResponseParser, sink: ResponseSink, bytes:
   while (rest !== null && rest.length > 0) rest = step(parser, sink, rest, headBytes);
 }
 
-/** The instance has closed the connection. Whether that ends an answer properly. */
+/** Whether closing the connection properly ends the current response. */
 export function isDelimitedByClose(parser: ResponseParser): boolean {
   return parser.mode === 'until_close';
 }
@@ -159,7 +159,7 @@ function readHeaders(lines: string[], from: number, framing: Framing): string[] 
   return framing.connection === '' ? headers : withoutNamed(headers, framing.connection);
 }
 
-// By length first: most headers end there, without a copy in lower case.
+// By length first: this excludes most headers without a lower-case copy.
 function isHopByHop(name: string, value: string, framing: Framing): boolean {
   const { length } = name;
   if (length !== 14 && length !== 10 && length !== 17 && length !== 7 && length !== 2 && length !== 16 && length !== 18)
@@ -173,7 +173,7 @@ function isHopByHop(name: string, value: string, framing: Framing): boolean {
   return DROPPED.has(lower);
 }
 
-/** Headers without those that a `Connection` header names as meant for one connection. Framing is never among them. */
+/** Removes headers named by `Connection`, except for framing. */
 export function withoutNamed(headers: string[], connection: string): string[] {
   const named = new Set(
     connection
@@ -260,7 +260,7 @@ function readTrailers(parser: ResponseParser, sink: ResponseSink, bytes: Buffer,
   if (close < 0) return bufferLines(parser, bytes);
   const framing: Framing = { lengths: [], transfer: null, connection: '', keepAliveSeconds: null, minor: 1 };
   const trailers = empty ? [] : readHeaders(bytes.toString('latin1', 0, close).split('\r\n'), 0, framing);
-  // Framing in a trailer must not reach anybody who would heed it (RFC 9110 section 6.5.1).
+  // Framing in trailers must not be forwarded (RFC 9110 section 6.5.1).
   if (framing.lengths.length > 0 || framing.transfer !== null) throw new Error('framing in a trailer');
   return completeResponse(parser, sink, trailers, bytes.subarray(close + (empty ? LINE_END : HEAD_END).length));
 }
@@ -272,7 +272,7 @@ function completeResponse(parser: ResponseParser, sink: ResponseSink, trailers: 
   return null;
 }
 
-// Lines that are not whole yet. One that ends in a bare line feed would be waited for until the timeout.
+// Buffers incomplete lines. A line with a bare LF would be buffered until the timeout.
 function bufferLines(parser: ResponseParser, bytes: Buffer): null {
   for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1))
     if (bytes[at - 1] !== CARRIAGE_RETURN) throw new Error('a line ends in a bare line feed');
@@ -284,7 +284,7 @@ function bufferRest(parser: ResponseParser, bytes: Buffer): null {
   return null;
 }
 
-// As a function, so that the compiler does not take the mode for what it was before a call.
+// A function, so that the compiler does not narrow the mode across calls.
 function setMode(parser: ResponseParser, mode: Mode): void {
   parser.mode = mode;
 }

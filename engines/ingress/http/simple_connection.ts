@@ -1,6 +1,6 @@
-// A visitor's connection of HTTP/1.1 while only simple requests come on it. The request side of node:http costs more
-// than all else that the ingress does for one: here a parser, the routing and one write are left of it. The first
-// request that is anything else takes the connection to node:http, with what has been read, for good.
+// An HTTP/1.1 connection of a visitor with simple requests only. The request side of node:http costs more than the rest
+// of the ingress; here it is a parser, the routing and one write. At the first other request, the connection and the
+// bytes read so far move to node:http for good.
 import type { Socket } from 'node:net';
 import { refuseClient } from './client_error';
 import { writeDeferred } from './deferred_writes';
@@ -15,21 +15,21 @@ export interface SimpleConnection {
   ingress: IngressState;
   socket: Socket;
   listener: 'http' | 'https';
-  /** Takes the socket with all that comes on it. */
+  /** Moves the socket and all further input to node:http. */
   handOver: (socket: Socket) => void;
-  /** The one that is under way. */
+  /** The pending response. */
   response: SimpleResponse | null;
-  /** What came before the response was complete. */
+  /** Input received before the response was complete. */
   early: Buffer | null;
-  /** Since the connection was accepted, or the last response complete. */
+  /** Time of the accept, or of the end of the last response. */
   idleSince: number;
   hasServed: boolean;
-  /** For each response: one function for all of them. */
+  /** Callback of all responses on the connection. */
   onFinish: (error?: Error | null) => void;
   stop: () => void;
 }
 
-/** Of the ACME challenge, which is answered before any application. */
+/** Path of ACME challenges, which take precedence over applications. */
 const WELL_KNOWN = '/.well-known/';
 const LATE = Object.assign(new Error('no request came'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
 
@@ -63,7 +63,7 @@ export function acceptVisitor(
   socket.on('data', onData).on('drain', onDrain).on('end', onEnd).on('close', onClose).on('error', onError);
 }
 
-/** Ends connections whose client has neither asked nor gone for too long. */
+/** Ends connections whose client has been idle for too long. */
 export function endIdleVisitors(ingress: IngressState, now: number): void {
   const { headersMs, keepAliveMs } = ingress.limits;
   for (const { response, hasServed, idleSince, socket } of ingress.visitors) {
@@ -73,7 +73,7 @@ export function endIdleVisitors(ingress: IngressState, now: number): void {
   }
 }
 
-/** Ends connections that wait for a further request. */
+/** Ends kept-alive connections without a pending request. */
 export function closeIdleVisitors(ingress: IngressState): void {
   for (const { response, hasServed, socket } of ingress.visitors)
     if (response === null && hasServed) socket.destroySoon();

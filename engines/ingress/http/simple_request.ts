@@ -1,6 +1,6 @@
-// Parses the requests that most are: HTTP/1.1, a path, no body or one that came whole with the head, and nothing that
-// needs a second look. What is not one of them goes to the parser of node:http with every byte: this one refuses
-// nothing and repairs nothing.
+// Parses simple requests, which are the large majority: HTTP/1.1 with a path, no body or one received together with the
+// head, and no unusual fields. All other input goes to the parser of node:http unchanged: this parser neither rejects
+// nor repairs anything.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { EDGE_FIELD } from '../../cdn/cdn';
@@ -16,12 +16,12 @@ interface SimpleRequest extends VisitorRequest {
 }
 
 /**
- * RFC 9112 §2 to §5 without all that is optional: no empty line in front, one space each, a path of visible characters
- * without `#`, CRLF alone, no folded line, no space before a colon, no control character but a tab in a value.
+ * RFC 9112 §2 to §5 without its optional leniency: no leading empty line, single spaces, a path of visible characters
+ * without `#`, CRLF only, no folded line, no space before a colon, no control character but a tab in a value.
  */
 const SIMPLE = /^([A-Z]{3,7}) (\/[!"$-~]*) HTTP\/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)+\r\n$/;
 const HEAD_END = Buffer.from('\r\n\r\n');
-/** `GET / HTTP/1.1` and the ends of its line and of its head. */
+/** `GET / HTTP/1.1`, its line end, and the end of the head. */
 const SHORTEST = 18;
 const VERSION_LENGTH = ' HTTP/1.1\r\n'.length;
 const LINE_END = '\r\n';
@@ -32,9 +32,9 @@ const LENGTH = /^(?:0|[1-9]\d{0,8})$/;
 const WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS']);
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
-/** A body in chunks, a change of what is spoken, or another name of `Connection`, which Node's parser follows too. */
+/** Chunked bodies, protocol upgrades, and the alias of `Connection` that Node's parser also honours. */
 const UNUSUAL = new Set(['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection']);
-/** Those that the ingress reads. Each may stand once. */
+/** Fields that the ingress reads. Each may occur once. */
 const READ = new Set([
   ...['host', 'connection', 'content-length', 'cookie', 'accept'],
   ...['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-request-id'],
@@ -43,7 +43,7 @@ const READ = new Set([
 
 const NO_TRAILERS: string[] = [];
 
-/** Null where the bytes are anything else than one whole simple request. */
+/** Null where the bytes are not exactly one complete simple request. */
 export function parseSimpleRequest(bytes: Buffer, socket: Socket, limits: IngressLimits): SimpleRequest | null {
   const headLength = bytes.indexOf(HEAD_END) + HEAD_END.length;
   if (headLength < SHORTEST || headLength > limits.headerBytes) return null;
@@ -61,7 +61,7 @@ export function parseSimpleRequest(bytes: Buffer, socket: Socket, limits: Ingres
     httpVersionMajor: 1,
     httpVersionMinor: 1,
     method,
-    // A copy: what notes it in a log must not hold the whole head.
+    // A copy: log entries must not keep the whole head in memory.
     url: bytes.toString('latin1', pathAt, pathAt + path.length),
     authority: headers.host,
     isLast: connection !== undefined && connection.length === 'close'.length,
@@ -80,15 +80,15 @@ export function parseSimpleRequest(bytes: Buffer, socket: Socket, limits: Ingres
 }
 
 /**
- * Whether the bytes behind the head are the body, all of it and nothing else, of a method that is served here.
- * RFC 9112 §6.3: no length is no body.
+ * Whether the bytes after the head are exactly the complete body, and the method is supported here. RFC 9112 §6.3:
+ * without a length there is no body.
  */
 function isWhole(method: string, length: string | undefined, bytes: number): boolean {
   if (length === undefined) return bytes === 0 && (WITHOUT_BODY.has(method) || WITH_BODY.has(method));
   return WITH_BODY.has(method) && LENGTH.test(length) && Number(length) === bytes;
 }
 
-/** Of a text that SIMPLE describes. Null where one of them makes the request no simple one. */
+/** Reads the headers of a text that matches SIMPLE. Null where one of them makes the request unusual. */
 function readHeaders(bytes: Buffer, text: string, from: number, raw: string[]): IncomingHttpHeaders | null {
   const headers: Record<string, string> = {};
   for (let at = from; at < text.length - LINE_END.length;) {
@@ -112,7 +112,7 @@ function isSpace(byte: number | undefined): boolean {
 }
 
 function ignore(): void {
-  // There is no body that is still to come.
+  // The whole body has been received.
 }
 
 function isNever(): boolean {

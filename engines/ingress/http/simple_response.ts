@@ -1,18 +1,18 @@
-// Writes the response to a simple request: head and a small body go out in one piece. Same rules as the responses of
-// node:http: `Date` where there is none, chunks where there is no length, and no character that would end a line early.
+// Writes the response to a simple request: head and small body in one write. Same rules as node:http: a default `Date`,
+// chunked encoding without a length, and no characters that could inject a line.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { deferWrite } from './deferred_writes';
 import type { VisitorResponse } from '../visitor';
 
 export interface SimpleResponse extends VisitorResponse {
-  /** Until it is written. */
+  /** Set until the head is written. */
   head: string | null;
   isChunked: boolean;
   isBodyless: boolean;
   trailers: string;
   headersSent: boolean;
-  /** Nothing more may be written: the connection may have the next request. */
+  /** The response is complete: the connection may serve the next request. */
   isEnded: boolean;
   writableFinished: boolean;
   writableNeedDrain: boolean;
@@ -23,12 +23,12 @@ export interface SimpleResponse extends VisitorResponse {
   socket: Socket;
 }
 
-/** What must not stand in a head: control characters other than a tab, and ends of lines that are not CRLF. */
+/** Characters not allowed in a head: control characters other than a tab, and line ends other than CRLF. */
 const UNFIT = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f\u0100-\uffff]|\r(?!\n)|(?<!\r)\n/;
 const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
 
-/** `onFinish` is called when the kernel has the last byte. */
+/** `onFinish` is called once the kernel has accepted the last byte. */
 export function simpleResponse(
   socket: Socket,
   method: string,
@@ -162,5 +162,5 @@ function dateText(): string {
 }
 
 function ignore(): void {
-  // A simple request has no body that a client could wait to send.
+  // The body of a simple request is always complete, so no client waits for 100.
 }

@@ -1,4 +1,4 @@
-// A connection that is no longer HTTP, e.g. a WebSocket: bytes both ways until one side ends.
+// A connection after a protocol upgrade, e.g. a WebSocket: bytes in both directions until one side ends.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ResponseHead } from './response_parser';
@@ -14,7 +14,7 @@ export interface Tunnel {
   touchedMs: number;
 }
 
-/** Goes over from HTTP to bytes. Throws an Error for a head that cannot be passed on. */
+/** Switches from HTTP to raw bytes. Throws an Error for a head that cannot be forwarded. */
 export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Buffer): void {
   const { ingress, upgrade, connection, upstream } = proxied;
   if (upgrade === null || !connection?.socket || upstream === null) return;
@@ -43,7 +43,7 @@ export function openTunnel(proxied: ProxiedRequest, head: ResponseHead, rest: Bu
   tunnel.instance.on('close', finish);
 }
 
-/** Ends both sides once what is on its way is written. */
+/** Ends both sides after pending writes. */
 export function endTunnel(tunnel: Tunnel): void {
   tunnel.client.end();
   tunnel.instance.end();
@@ -61,7 +61,7 @@ function headText(head: ResponseHead, protocol: string): string {
   return `${text}\r\n`;
 }
 
-// What came with the heads.
+// Forwards bytes received together with the heads.
 function forwardEarlyBytes(to: Duplex, bytes: Buffer, counted: (bytes: number) => void): void {
   if (bytes.length === 0) return;
   counted(bytes.length);

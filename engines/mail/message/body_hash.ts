@@ -1,4 +1,4 @@
-// The body of a message as DKIM hashes it: relaxed canonicalization (RFC 6376 §3.4.4), in constant memory.
+// Body hash of DKIM: relaxed canonicalization (RFC 6376 §3.4.4), in constant memory.
 import { createHash, type Hash } from 'node:crypto';
 
 const CR = 13;
@@ -9,13 +9,13 @@ const LINES_AT_ONCE = 4096;
 
 export class BodyHash {
   private readonly hash: Hash = createHash('sha256');
-  /** Line ends that count only if something follows. */
+  /** Pending line ends, which count only if more content follows. */
   private lineEnds = 0;
-  /** White space that counts only if something follows on its line. */
+  /** Pending white space, which counts only if more content follows on the line. */
   private space = false;
   private isEmpty = true;
 
-  /** Chunks may be cut anywhere. Lines end with CR LF; a bare one of them has been refused before. */
+  /** Chunks may be cut anywhere. Lines end with CR LF; bare CR and LF were rejected before. */
   update(chunk: Buffer): void {
     let first = 0;
     while (first < chunk.length && this.take(chunk[first] as number)) first += 1;
@@ -24,20 +24,20 @@ export class BodyHash {
     while (isBlank(chunk[end - 1] as number)) end -= 1;
     this.release();
     const text = chunk.toString('latin1', first, end);
-    // Most lines have single spaces between words, which stay as they are.
+    // Most lines have single spaces only, and need no change.
     const inner = /\t|  | \r/.test(text) ? text.replace(/[ \t]+/g, ' ').replaceAll(' \r\n', '\r\n') : text;
     this.hash.update(inner, 'latin1');
     this.isEmpty = false;
     for (let at = end; at < chunk.length; at += 1) this.take(chunk[at] as number);
   }
 
-  /** In base64. */
+  /** Base64. */
   digest(): string {
     if (!this.isEmpty) this.hash.update('\r\n');
     return this.hash.digest('base64');
   }
 
-  /** Notes white space; false for anything else. */
+  /** Records white space and line ends; false for any other byte. */
   private take(byte: number): boolean {
     if (byte === LF) {
       this.lineEnds += 1;

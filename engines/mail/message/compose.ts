@@ -1,4 +1,4 @@
-// Messages that the platform itself writes.
+// Messages composed by the platform itself.
 import MailComposer from 'nodemailer/lib/mail-composer';
 import type { Readable } from 'node:stream';
 
@@ -8,16 +8,16 @@ interface WrittenMessage {
   subject: string;
   text: string;
   html: string;
-  /** With its angle brackets. */
+  /** With angle brackets. */
   messageId: string;
 }
 
-/** An address is one, whatever stands in its quotes. */
+/** Passes the address as an object, so that quoted local parts are not parsed again. */
 function mailboxOf(address: string): { name: string; address: string } {
   return { name: '', address };
 }
 
-/** A message as it is sent, with CRLF. One recipient is named in it, several are not shown to each other. */
+/** The message as it is sent, with CRLF. A single recipient is named in To; several are not disclosed to each other. */
 export function composeMessage({ recipients, ...fields }: WrittenMessage): Readable {
   const composed = new MailComposer({
     ...fields,

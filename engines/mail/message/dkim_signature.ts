@@ -1,5 +1,5 @@
-// Signatures of DKIM (RFC 6376, RFC 8463), relaxed/relaxed. Fields that a reader sees are signed once more than they
-// occur, so that nobody can add another one.
+// DKIM signatures (RFC 6376, RFC 8463), relaxed/relaxed. Visible header fields are oversigned, so that no further field
+// can be added.
 import { createHash, createPrivateKey, sign, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { DkimAlgorithm } from '../../../core/protocols/dkim';
@@ -9,7 +9,7 @@ export interface SigningIdentity {
   domain: string;
   selector: string;
   algorithm: DkimAlgorithm;
-  /** PKCS #8 in PEM. */
+  /** PKCS #8, PEM. */
   private_key: string;
 }
 
@@ -24,16 +24,16 @@ const OVERSIGNED = new Set([
   ...['mime-version', 'content-type', 'list-unsubscribe', 'list-unsubscribe-post'],
 ]);
 const NAME: Record<DkimAlgorithm, string> = { rsa: 'rsa-sha256', ed25519: 'ed25519-sha256' };
-/** On a thread of the pool: a signature of RSA takes as long as everything else that a message needs. */
+/** In the thread pool: an RSA signature takes as long as the rest of the processing of a message. */
 const signInBackground = promisify(sign);
 const FOLD_CHARACTERS = 70;
 const KEYS_MAX = 1000;
 
-/** Parsing a key takes as long as half a signature. */
+/** Parsing a key takes half as long as a signature. */
 const parsed = new Map<string, KeyObject>();
 
 /**
- * The DKIM-Signature field, with the line end behind it.
+ * The DKIM-Signature field with its line end.
  * @param bodyHash of the relaxed body, base64
  */
 export async function dkimSignature(
@@ -54,7 +54,9 @@ export async function dkimSignature(
   return `${unsigned}${folded(await signatureOf(data, identity), '')}\r\n`;
 }
 
-/** From the last one upwards, as a verifier counts them (RFC 6376 §5.4.2); one more stands for none. */
+/**
+ * From the last field upwards, as verifiers count (RFC 6376 §5.4.2); an additional name signs the absence of a field.
+ */
 function signedFields(fields: readonly HeaderField[]): { names: string[]; values: string[] } {
   const names: string[] = [];
   const values: string[] = [];
@@ -73,7 +75,7 @@ function relaxed(name: string, raw: string): string {
   return `${name}:${value.replace(/[ \t]+/g, ' ').trim()}`;
 }
 
-/** RFC 8463 §3 signs the hash of the data. */
+/** RFC 8463 §3: Ed25519 signs the hash of the data. */
 async function signatureOf(data: Buffer, { algorithm, private_key }: SigningIdentity): Promise<string> {
   const key = keyOf(private_key);
   if (algorithm === 'rsa') return (await signInBackground('sha256', data, key)).toString('base64');

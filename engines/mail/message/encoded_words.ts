@@ -1,13 +1,13 @@
-// Text beyond ASCII in a header (RFC 2047): words that every server lets through.
+// Encoded words (RFC 2047) for non-ASCII text in headers.
 import { isUtf8 } from 'node:buffer';
 
-/** RFC 2047 §2: an encoded word has 75 characters at most. */
+/** RFC 2047 §2: an encoded word has at most 75 characters. */
 const WORD_MAX = 75;
-/** RFC 1428 §3: for bytes of which nobody has said what they mean. */
+/** RFC 1428 §3: charset label for bytes of an unknown charset. */
 const UNKNOWN = 'unknown-8bit';
 const ENCODED = /^=\?[^?\s]+\?[bq]\?[^?\s]*\?=$/i;
 
-/** @param text bytes (latin1) @returns encoded words with a blank between them, which readers leave out */
+/** @param text bytes (latin1) @returns encoded words separated by spaces, which readers ignore */
 export function encodeWords(text: string): string {
   const bytes = Buffer.from(text, 'latin1');
   const isText = isUtf8(bytes);
@@ -23,7 +23,7 @@ export function encodeWords(text: string): string {
   return words.map((word) => `=?${charset}?B?${Buffer.from(word).toString('base64')}?=`).join(' ');
 }
 
-/** Encodes what of unstructured text has to be, and leaves the rest. @param needs tells of a word between blanks */
+/** Encodes the words of unstructured text that need it. @param needs whether a word has to be encoded */
 export function encodeText(text: string, needs: (word: string) => boolean): string {
   const words = text.split(/[ \t]+/).filter(Boolean);
   const out: string[] = [];
@@ -35,7 +35,7 @@ export function encodeText(text: string, needs: (word: string) => boolean): stri
     }
     const begun = at;
     while (at < words.length && needs(words[at] as string)) at += 1;
-    // The blank between two encoded words is lost, so it goes into the second one.
+    // The space between two encoded words is ignored by readers, so it is encoded in the second word.
     const isBehindWord = begun > 0 && ENCODED.test(words[begun - 1] as string);
     const isBeforeWord = at < words.length && ENCODED.test(words[at] as string);
     const run = words.slice(begun, at).join(' ');

@@ -1,13 +1,13 @@
-// The header of a message: its fields as they are, and what the platform reads of them.
+// The header of a message: its raw fields, and their parsed values.
 
 export interface HeaderField {
   /** In lower case. */
   name: string;
-  /** With its name, folded as it came, without the line end behind it. */
+  /** Including the name, folded as received, without the final line end. */
   raw: string;
 }
 
-/** @returns null where a line is no field: such a header could mean one thing here and another elsewhere */
+/** @returns null where a line is not a field: programs would interpret such a header differently */
 export function parseHeader(text: string): HeaderField[] | null {
   const lines = text.split('\r\n');
   const fields: HeaderField[] = [];

@@ -1,19 +1,19 @@
-// Headers that every server lets through: ASCII, and lines of 998 bytes at most (RFC 5322 §2.1.1). A server on the way
-// that had to change a header, or broke its lines, would break the signature.
+// Encodes headers for all servers: ASCII, with lines of at most 998 bytes (RFC 5322 §2.1.1). A relay that had to
+// convert a header, or wrapped its lines, would break the signature.
 import { asciiDomain } from '../../../core/protocols/mailbox';
 import { encodeText, encodeWords } from './encoded_words';
 import type { HeaderField } from './header';
 
 export const LINE_BYTES_MAX = 998;
 const FOLD_AT = 78;
-/** Longer words than this are encoded in unstructured text, since nothing else can break them. */
+/** Longer words are encoded in unstructured text, since they cannot be folded otherwise. */
 const WORD_CHARACTERS_MAX = 900;
 const ADDRESSES = new Set([
   ...['from', 'sender', 'reply-to', 'to', 'cc', 'bcc', 'resent-from', 'resent-sender', 'resent-to', 'resent-cc'],
   ...['resent-reply-to', 'disposition-notification-to', 'return-receipt-to', 'errors-to', 'mail-followup-to'],
 ]);
 const PARAMETERS = new Set(['content-type', 'content-disposition']);
-/** Their words are identifiers, which an encoded word would change. */
+/** Identifiers, which encoded words would change. */
 const IDENTIFIERS = new Set([
   ...['message-id', 'in-reply-to', 'references', 'content-id', 'content-transfer-encoding', 'mime-version', 'date'],
   ...['received', 'return-path', 'dkim-signature', 'arc-seal', 'arc-message-signature', 'arc-authentication-results'],
@@ -23,12 +23,12 @@ const IDENTIFIERS = new Set([
 const COMMENT = /\((?:[^()\\]|\\.)*\)/g;
 const QUOTED = '"(?:[^"\\\\]|\\\\.)*"';
 
-/** The same header in ASCII as far as that can be. What is left is in addresses and identifiers (RFC 6532). */
+/** Converts the header to ASCII as far as possible. Non-ASCII remains in addresses and identifiers (RFC 6532). */
 export function encodeHeader(fields: readonly HeaderField[]): HeaderField[] {
   return fields.map((field) => (isFit(field.raw) ? field : { ...field, raw: encodeField(field) }));
 }
 
-/** Whether a header has lines that no server has to take. */
+/** Whether a header has lines longer than servers must accept. */
 export function hasLongLine(fields: readonly HeaderField[]): boolean {
   return fields.some(({ raw }) => !linesFit(raw));
 }
@@ -58,7 +58,7 @@ function encodeValue(name: string, value: string): string {
   return encodeText(value, (word) => !isAsciiText(word) || word.length > WORD_CHARACTERS_MAX);
 }
 
-/** Display names and comments become encoded words, domains what the DNS has. A local part stays as it is. */
+/** Display names and comments become encoded words, domains become A-labels. A local part is unchanged. */
 function encodeAddresses(value: string): string {
   const parts = new RegExp(
     `${QUOTED}@[^\\s<>(),;:"]+|<[^<>]*>|${QUOTED}|\\((?:[^()\\\\]|\\\\.)*\\)|[^"<>(),;:]+|[,;:]|.`,
@@ -108,7 +108,7 @@ function percent(byte: number): string {
   return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
-/** At blanks, where the line would be too long. */
+/** Folds the value at spaces, where a line would be too long. */
 function folded(name: string, value: string): string {
   let line = name.length;
   const words = value.split(/[ \t]+/).filter(Boolean);

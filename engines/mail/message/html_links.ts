@@ -1,16 +1,16 @@
-// Links of an HTML text, found by a parser and replaced in place: every other byte stays as it was.
+// Links in HTML, located by a parser and replaced in place: all other bytes are unchanged.
 import type { DefaultTreeAdapterTypes } from 'parse5' with { 'resolution-mode': 'import' };
 
 export interface Replacements {
-  /** The address that a link gets; the same where it stays. */
+  /** Returns the new URL of a link, or the same one. */
   link(url: string): string;
-  /** Put in front of the end of the body; empty for none. */
+  /** Inserted before the end of the body; may be empty. */
   ending: string;
 }
 
 type Node = DefaultTreeAdapterTypes.Node;
 
-/** Links of `a` and `area` over http and https. */
+/** Replaces the http and https links of `a` and `area`. */
 export async function replaceLinks(html: string, { link, ending }: Replacements): Promise<string> {
   const { parse } = await import('parse5');
   const document = parse(html, { sourceCodeLocationInfo: true });

@@ -1,13 +1,13 @@
-// The line ends of a message, while it comes in.
+// Validation of line ends while a message is received.
 
 const CR = 13;
 const LF = 10;
 
-/** Finds line ends that are not CR LF: servers disagree about them, and smuggling lives on it. */
+/** Detects line ends other than CR LF: servers interpret them differently, which enables SMTP smuggling. */
 export class LineEnds {
   private afterCr = false;
 
-  /** False where a bare one has come. */
+  /** False after a bare CR or LF. */
   take(chunk: Buffer): boolean {
     let at = 0;
     if (this.afterCr) {

@@ -1,5 +1,5 @@
-// A message on its way in: checked while it comes. A small one is kept in its row, a larger one in a file that is on
-// the disk before anybody is told so (docs/decisions/0085).
+// An incoming message, validated while it is received. A small one is stored in its row, a larger one in a file that is
+// synced before the message is acknowledged (docs/decisions/0085).
 import { isUtf8 } from 'node:buffer';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,11 +15,11 @@ import { encodeMessage, TextShape } from './seven_bit';
 import { Spool } from '../spool';
 
 export interface StoredMessage {
-  /** The whole message, where it is small; null where a file has it. */
+  /** The whole message, if it is small; null if it is stored in a file. */
   content: Buffer | null;
   file: string | null;
   size_bytes: number;
-  /** Where the body begins. */
+  /** Offset of the body. */
   body_offset: number;
   /** SHA-256 of the relaxed body, base64. */
   body_hash: string;
@@ -30,34 +30,34 @@ export interface StoredMessage {
 
 export interface IncomingParts {
   id: string;
-  /** Name of the file, where there is one. */
+  /** Name of the file, if one is needed. */
   file: string;
   directory: string;
   bytesMax: number;
-  /** Up to this size it is no file. */
+  /** Larger messages are stored in a file. */
   inlineBytesMax: number;
-  /** Of this host, for a Message-ID that the client has left out. */
+  /** Name of this host, for a Message-ID where the client sent none. */
   host: string;
-  /** The first field: where the message came from (RFC 5321 §4.4). */
+  /** The Received field, which comes first (RFC 5321 §4.4). */
   received: string;
   /** MAIL has announced SMTPUTF8. */
   takesUtf8: boolean;
-  /** Throws what the client is told, where the header is not acceptable. */
+  /** Throws the reply to the client, if the header is not acceptable. */
   checkHeader(fields: readonly HeaderField[]): void;
-  /** Resolves when the entry of the file is on the disk. */
+  /** Resolves when the directory entry of the file is synced. */
   syncDirectory(): Promise<void>;
 }
 
 const HEADER_BYTES_MAX = 256 * 1024;
 const HEADER_FIELDS_MAX = 1000;
-/** Fields that are for servers only, or that tell recipients of each other. */
+/** Fields for servers only, or that would disclose recipients to each other. */
 const DROPPED = new Set(['bcc', 'return-path', 'resent-bcc']);
 const SUBJECT_CHARACTERS = 200;
-/** RFC 5322 §4.1 knows them as obsolete; some programs end a line or a text at one. */
+/** Obsolete characters in RFC 5322 §4.1; some programs end a line or a text at one. */
 const CONTROL = /[^\P{Cc}\t\r\n\x80-\x9f]/u;
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
 
-/** @throws SmtpReply; then no file is left */
+/** @throws SmtpReply; no file remains then */
 export async function receiveMessage(stream: Readable, parts: IncomingParts): Promise<StoredMessage> {
   const path = join(parts.directory, parts.file);
   let spool = new Spool(path, parts.inlineBytesMax);
@@ -80,7 +80,7 @@ function encodedPath(path: string): string {
   return `${path}.encoded`;
 }
 
-/** @throws SmtpReply; then the new one is gone */
+/** @throws SmtpReply; the new file is removed then */
 async function encodeStored(
   given: Spool,
   { message_id, subject }: Written,
@@ -114,14 +114,14 @@ interface Progress {
   parts: IncomingParts;
   spool: Spool;
   bytes: number;
-  /** Of the header, until its end has come. */
+  /** Bytes of the header, until it is complete. */
   head: Buffer[];
   headBytes: number;
   fields: HeaderField[] | null;
   subject: string;
   bodyOffset: number;
   hash: BodyHash;
-  /** Of the body. */
+  /** Statistics of the body. */
   shape: TextShape;
   lines: LineEnds;
 }
@@ -137,10 +137,10 @@ async function write(stream: Readable, spool: Spool, parts: IncomingParts): Prom
     const chunks = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     for await (const chunk of chunks) await processChunk(state, chunk);
   } finally {
-    // The rest of a message that is refused has to be read before the client can be told so.
+    // The client sees a rejection only after its whole message was read.
     stream.resume();
   }
-  // A message may be a header alone.
+  // A message may consist of a header only.
   if (!state.fields) await endHeader(state, Buffer.concat(state.head), null);
   if (!state.lines.end()) throw bareLineEnd();
   const fields = state.fields as unknown as HeaderField[];
@@ -162,7 +162,7 @@ async function processChunk(state: Progress, chunk: Buffer): Promise<void> {
   state.headBytes += chunk.length;
   const head = Buffer.concat(state.head);
   state.head = [head];
-  // A message without a header begins with its empty line.
+  // A message without a header begins with the empty line.
   const end = head.subarray(0, 2).equals(END_OF_HEADER.subarray(0, 2)) ? -2 : head.indexOf(END_OF_HEADER);
   if (end === -1) {
     if (head.length > HEADER_BYTES_MAX) throw headerTooLarge();
@@ -195,7 +195,7 @@ async function appendBody(state: Progress, chunk: Buffer): Promise<void> {
   await state.spool.write(chunk);
 }
 
-/** What could not be encoded is in addresses and identifiers. @throws SmtpReply */
+/** Non-ASCII that remains is in addresses and identifiers. @throws SmtpReply */
 function requireFit(fields: readonly HeaderField[], { takesUtf8 }: IncomingParts): void {
   if (hasLongLine(fields))
     throw new SmtpReply(550, '5.6.0', `The header has a line of more than ${LINE_BYTES_MAX} bytes without a blank.`);
@@ -206,7 +206,7 @@ function requireFit(fields: readonly HeaderField[], { takesUtf8 }: IncomingParts
   if (!isUtf8(Buffer.from(text, 'latin1'))) throw new SmtpReply(550, '5.6.0', 'The header is not UTF-8 (RFC 6532).');
 }
 
-/** With the fields that a submission server adds (RFC 6409 §8). */
+/** Adds the fields that a submission server adds (RFC 6409 §8). */
 function completed(given: readonly HeaderField[], { received, id, host }: IncomingParts): HeaderField[] {
   const kept = given.filter(({ name }) => !DROPPED.has(name));
   const added: HeaderField[] = [{ name: 'received', raw: received }];

@@ -1,37 +1,37 @@
-// The parts of a message (RFC 2046), line by line in constant memory. All events together are the message again.
+// Streams the parts of a message (RFC 2046) line by line in constant memory. The bytes of all events are the message.
 import { parseHeader, valueOf, fieldsNamed, type HeaderField } from './header';
 
-/** One header with what belongs to it: the message itself, a part, or a message within it. */
+/** A header with its content: the message itself, a part, or an embedded message. */
 export interface MimeEntity {
-  /** In the order of the message, from 0. */
+  /** Position in the message, from 0. */
   index: number;
   fields: readonly HeaderField[];
-  /** In lower case; that of RFC 2045 §5.2 where the field is missing. */
+  /** In lower case; the default of RFC 2045 §5.2 where the field is missing. */
   type: string;
   /** In lower case. */
   encoding: string;
   kind: 'leaf' | 'multipart' | 'message';
-  /** It lies in a multipart/signed: each of its bytes is signed (RFC 1847 §2.1). */
+  /** Inside a multipart/signed: all of its bytes are signed (RFC 1847 §2.1). */
   isSigned: boolean;
 }
 
 export type MimeEvent =
   | { kind: 'header'; entity: MimeEntity; bytes: Buffer }
-  /** Of a leaf. The line end before a delimiter is not part of it. */
+  /** Content of a leaf. The line end before a delimiter does not belong to it. */
   | { kind: 'body'; entity: MimeEntity; bytes: Buffer }
   /** Delimiters, and the text around the parts of a multipart. */
   | { kind: 'text'; entity: MimeEntity; bytes: Buffer };
 
-/** The structure is not one that can be walked. */
+/** The MIME structure is invalid. */
 export class MimeStructureError extends Error {
   override readonly name = 'MimeStructureError';
 }
 
 const ENTITIES_MAX = 2000;
 const HEADER_BYTES_MAX = 256 * 1024;
-/** A longer line is handed on in pieces; it is no delimiter. */
+/** A longer line is split into several events, and is not a delimiter. */
 const LINE_BYTES_MAX = 64 * 1024;
-/** RFC 2046 §5.1.1 has 70 characters and none of punctuation; a blank at the end is read in two ways. */
+/** RFC 2046 §5.1.1 allows 70 characters and limited punctuation; a trailing space is ambiguous. */
 const BOUNDARY = /^[ -~]{0,199}[!-~]$/;
 const LF = 10;
 const LINE_END = Buffer.from('\r\n');
@@ -54,7 +54,7 @@ class Walk {
   private header: Buffer[] | null = [];
   private headerBytes = 0;
   private entity: MimeEntity | null = null;
-  /** The container of the entity whose header comes. */
+  /** The container of the entity whose header is being read. */
   private container: MimeEntity | null = null;
   private inLeaf = false;
   private heldEnd = false;
@@ -102,7 +102,7 @@ class Walk {
     this.header = [];
   }
 
-  /** The end of a line is held back: a delimiter may come, which it would belong to. */
+  /** The last line end is held back: it would belong to a delimiter on the next line. */
   private *takeContent(line: Buffer): Generator<MimeEvent> {
     const ends = line.length >= 2 && line.subarray(-2).equals(LINE_END);
     const text = ends ? line.subarray(0, -2) : line;
@@ -138,7 +138,7 @@ class Walk {
   }
 }
 
-/** @throws MimeStructureError for a multipart whose boundary cannot be told */
+/** @throws MimeStructureError for a multipart without a valid boundary */
 function entityOf(bytes: Buffer, index: number, container: MimeEntity | null): MimeEntity {
   const fields = parseHeader(bytes.toString('latin1').replace(/(\r\n){1,2}$/, '')) ?? [];
   const first = (name: string): string => {
@@ -167,12 +167,12 @@ function boundaryOf({ fields }: MimeEntity): string | null {
   return boundary || null;
 }
 
-/** Text as it is. Words that nobody has defined, such as `8bits`, are read so. */
+/** Unencoded text. Undefined encodings, such as `8bits`, are treated the same. */
 export function isIdentity(encoding: string): boolean {
   return !/^(base64|quoted-printable|x-.*|uu.*)$/.test(encoding);
 }
 
-/** Lines with their ends; pieces of those that are too long. */
+/** Lines with their ends; lines that are too long are split. */
 async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of source) {
@@ -183,7 +183,7 @@ async function* linesOf(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
       start = end + 1;
     }
     rest = bytes.subarray(start);
-    // A CR stays with the LF that may follow it.
+    // Keep a trailing CR together with a following LF.
     if (rest.length > LINE_BYTES_MAX) {
       yield rest.subarray(0, -1);
       rest = rest.subarray(-1);

@@ -1,15 +1,15 @@
-// The arguments of MAIL and RCPT (RFC 5321 §4.1.2): an address in angle brackets, and parameters of extensions.
+// The arguments of MAIL and RCPT (RFC 5321 §4.1.2): an address in angle brackets, and extension parameters.
 import type { SMTPServerAddress } from 'smtp-server';
 import { normalizeMailbox } from '../../../core/protocols/mailbox';
 import { SmtpReply } from '../reply';
 
-/** What the server of SMTP hands to the rules: an address in its normal form. */
+/** A parsed path: an address in its normal form. */
 interface ParsedPath extends SMTPServerAddress {
-  /** A parameter that is known to nobody here, or has a value that is not honoured: the command is refused for it. */
+  /** An unknown parameter, or an unsupported value: the command is rejected. */
   refused?: string;
-  /** A parameter that came twice. */
+  /** A repeated parameter. */
   duplicate?: string;
-  /** Written with letters beyond ASCII, which SMTPUTF8 has to announce (RFC 6531 §3.4). */
+  /** Has non-ASCII characters, which require SMTPUTF8 (RFC 6531 §3.4). */
   isUtf8: boolean;
 }
 
@@ -18,19 +18,19 @@ interface Parameter {
   value: string | null;
 }
 
-/** `null`: a flag, which takes no value. */
+/** `null`: a flag without a value. */
 type Honoured = Readonly<Record<string, RegExp | null>>;
 
 /** RFC 1870, RFC 6152, RFC 6531. */
 const OF_MAIL: Honoured = { SIZE: /./, BODY: /^(7BIT|8BITMIME)$/i, SMTPUTF8: null };
-/** RFC 4954 §5: taken, and treated as `<>`, since no client is trusted to speak for others. */
+/** RFC 4954 §5: AUTH is accepted, and treated as `<>`, since no client is trusted to act for others. */
 const OF_MAIL_AFTER_LOGIN: Honoured = { ...OF_MAIL, AUTH: /^(<>|(?:[!-*,-<>-~]|\+[0-9A-F]{2})+)$/ };
 const OF_RCPT: Honoured = {};
 
 const ROUTE = /^@[\w.-]+(?:,@[\w.-]+)*:/;
 const PARAMETER = /^([A-Za-z0-9][A-Za-z0-9-]*)(?:=([!-<>-~\u0080-\u{10ffff}]+))?$/u;
 
-/** @returns false for what does not follow the grammar */
+/** @returns false for a syntax error */
 export function parsePath(
   name: 'mail from' | 'rcpt to',
   command: string,
@@ -50,8 +50,8 @@ export function parsePath(
 }
 
 /**
- * What every server here asks of an address. @param takesUtf8 whether the transaction has announced SMTPUTF8
- * @throws SmtpReply 555 for a parameter that is not honoured, 553 for letters that were not announced
+ * Requirements of all servers for an address. @param takesUtf8 whether the transaction has announced SMTPUTF8
+ * @throws SmtpReply 555 for an unsupported parameter, 553 for non-ASCII characters without SMTPUTF8
  */
 export function requireHonouredPath(path: SMTPServerAddress, takesUtf8: boolean): void {
   const { refused, isUtf8 } = path as ParsedPath;
@@ -61,17 +61,17 @@ export function requireHonouredPath(path: SMTPServerAddress, takesUtf8: boolean)
     throw new SmtpReply(553, '5.6.7', 'An address beyond ASCII needs SMTPUTF8 in MAIL (RFC 6531).');
 }
 
-/** Whether the MAIL of the transaction has announced SMTPUTF8. The session keeps the flag of refused ones too. */
+/** Whether the MAIL of the transaction has announced SMTPUTF8. The session also keeps the flag of rejected commands. */
 export function announcesUtf8(mail: SMTPServerAddress | false): boolean {
   return mail !== false && mail.args !== false && mail.args['SMTPUTF8'] === true;
 }
 
-/** Behind the bracket that closes it; brackets in a quoted local part do not. -1 where there is none. */
+/** Position after the closing bracket, ignoring brackets in a quoted local part; -1 where there is none. */
 function endOfPath(text: string): number {
   return /^<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>/.exec(text)?.[0].length ?? -1;
 }
 
-/** A source route is ignored (RFC 5321 appendix C), a postmaster needs no domain (§4.1.1.3). */
+/** A source route is ignored (RFC 5321 appendix C), `postmaster` needs no domain (§4.1.1.3). */
 function addressOf(path: string, name: 'mail from' | 'rcpt to'): string | null {
   if (path === '' && name === 'mail from') return '';
   const address = path.replace(ROUTE, '');

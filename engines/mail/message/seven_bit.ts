@@ -1,5 +1,5 @@
-// Messages that every server lets through as they are: bodies in ASCII, with lines of 998 bytes at most. What is not so
-// is encoded before it is signed (RFC 6376 §5.3), once for all destinations (docs/decisions/0161).
+// Converts messages to a form that every server accepts: ASCII bodies with lines of at most 998 bytes. The conversion
+// happens before signing (RFC 6376 §5.3), once for all destinations (docs/decisions/0161).
 import { isAscii } from 'node:buffer';
 import { encodeHeader, LINE_BYTES_MAX } from './header_encoding';
 import { fieldsNamed, formatHeader, type HeaderField } from './header';
@@ -8,10 +8,10 @@ import { base64, base64InLines, quotedPrintable, type TransferEncoder } from './
 
 const LF = 10;
 const PIECE_BYTES = 64 * 1024;
-/** Above this share of bytes beyond ASCII base64 is shorter than quoted-printable. */
+/** Above this share of non-ASCII bytes, base64 is shorter than quoted-printable. */
 const QUOTED_SHARE_MAX = 0.18;
 
-/** Looks at a text on its way: at bytes beyond ASCII and at the longest line. Chunks may be cut anywhere. */
+/** Collects statistics of a text stream: non-ASCII bytes, and the longest line. Chunks may be cut anywhere. */
 export class TextShape {
   bytes = 0;
   eightBitBytes = 0;
@@ -31,7 +31,7 @@ export class TextShape {
     this.extend(chunk.length - start);
   }
 
-  /** Whether the bytes beyond ASCII are UTF-8. */
+  /** Whether the non-ASCII bytes are valid UTF-8. */
   get isUtf8(): boolean {
     return this.decoder !== null;
   }
@@ -49,7 +49,7 @@ export class TextShape {
     }
   }
 
-  /** With its line end. */
+  /** Extends the current line, including its line end. */
   private extend(bytes: number): void {
     this.line += bytes;
     if (this.line > LINE_BYTES_MAX + 2) this.hasLongLine = true;
@@ -59,24 +59,23 @@ export class TextShape {
 interface EncodedMessage {
   fields: HeaderField[];
   body: AsyncIterable<Buffer>;
-  /** Bytes beyond ASCII are left in what is signed. */
+  /** Non-ASCII bytes remain in signed parts. */
   isEightBit: boolean;
 }
 
 type Source = () => AsyncIterable<Buffer>;
 
 /**
- * The message with parts that are encoded where they have to be. Parts of a multipart/signed stay as they are: bytes
- * beyond ASCII in one may be left.
+ * Encodes the parts that need it. Parts of a multipart/signed are unchanged, and may keep non-ASCII bytes.
  * @param open the whole message; it is read twice
- * @throws MimeStructureError where the parts cannot be told, or a signed one has a line that is too long
+ * @throws MimeStructureError for an invalid structure, or a signed part with a line that is too long
  */
 export async function encodeMessage(open: Source): Promise<EncodedMessage> {
   const shapes: TextShape[] = [];
   let isEightBit = false;
   for await (const { kind, entity, bytes } of walkMime(open())) {
     const shape = (shapes[entity.index] ??= new TextShape());
-    // Headers are written anew, but for those that are signed.
+    // Headers are rewritten, except for signed ones.
     if (kind !== 'header' || entity.isSigned) shape.take(bytes);
     if (entity.isSigned && shape.eightBitBytes) isEightBit = true;
   }
@@ -86,7 +85,7 @@ export async function encodeMessage(open: Source): Promise<EncodedMessage> {
   return { fields, isEightBit, body: gathered(encodedBody(first.entity, events, shapes)) };
 }
 
-/** Lines as pieces that are worth a write. */
+/** Merges lines into chunks that are worth a write. */
 async function* gathered(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let waiting: Buffer[] = [];
   let bytes = 0;
@@ -124,12 +123,12 @@ async function* encodedBody(
 }
 
 function writtenHeader({ entity, bytes }: MimeEvent, shapes: readonly TextShape[]): Buffer {
-  // What is no header for a reader is left alone, where nothing has to be said in it.
+  // An empty or signed header is unchanged, unless an encoding has to be added.
   if (entity.isSigned || (!entity.fields.length && !encodingOf(entity, shapes))) return bytes;
   return Buffer.from(`${formatHeader(headerOf(entity, shapes))}\r\n`, 'latin1');
 }
 
-/** Text between parts, which no reader shows. */
+/** Text between parts, which readers do not display. */
 function fitText(bytes: Buffer): Buffer {
   const shape = new TextShape();
   shape.take(bytes);
@@ -146,7 +145,7 @@ function encoderOf(entity: MimeEntity, shapes: readonly TextShape[]): TransferEn
   return quotedPrintable({ isEncoded });
 }
 
-/** The encoding that an entity gets; null where it stays as it is. @throws MimeStructureError */
+/** The new encoding of an entity; null where it is unchanged. @throws MimeStructureError */
 function encodingOf(entity: MimeEntity, shapes: readonly TextShape[]): 'base64' | 'quoted-printable' | '7bit' | null {
   const { kind, type, encoding, isSigned } = entity;
   const shape = shapes[entity.index] as TextShape;

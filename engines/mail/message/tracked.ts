@@ -1,5 +1,5 @@
-// Messages with tracking: their HTML parts get links of the platform, and a picture. The rest of the message goes
-// through byte by byte. A message that is signed or encrypted end to end is left as it is.
+// Messages with tracking: links in HTML parts are rewritten, and an image is added. All other bytes are unchanged, and
+// so are messages with end-to-end signatures or encryption.
 import { Rewriter, Splitter, Joiner } from '@zone-eu/mailsplit';
 import type { EventEmitter } from 'node:events';
 import { BodyHash } from './body_hash';
@@ -19,13 +19,13 @@ const NODES_MAX = 200;
 const UNTOUCHABLE = /^multipart\/(signed|encrypted)|^application\/(pkcs7|x-pkcs7)/i;
 
 interface TrackedBody {
-  /** Of the whole message, header and body; the header is that of the file, with what the rewriting has changed. */
+  /** The rewritten message, header and body; the header is the stored one, with the changes of the rewriting. */
   raw: Buffer;
   bodyOffset: number;
   bodyHash: string;
 }
 
-/** @returns null where the message has no HTML to be tracked, or must not be touched */
+/** @returns null where the message has no HTML to track, or must not be changed */
 export async function rewriteHtml(text: MessageText, replacements: Replacements): Promise<TrackedBody | null> {
   let touched = false;
   let isUntouchable = false;
@@ -57,7 +57,7 @@ interface RewrittenNode {
   encoder: NodeJS.WritableStream;
 }
 
-/** Hands the decoded text on as a whole; what is too large goes through as it is. */
+/** Passes on the decoded text as a whole; a text that is too large is not changed. */
 function collect({ decoder, encoder }: RewrittenNode, change: (html: string) => Promise<string | null>): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -74,7 +74,7 @@ function collect({ decoder, encoder }: RewrittenNode, change: (html: string) => 
 }
 
 function trackedBody(raw: Buffer): TrackedBody | null {
-  // The encoders end lines with LF alone at times; a signature is made of what will be sent.
+  // The encoders sometimes end lines with LF only; the signature must cover the bytes that are sent.
   const text = raw.toString('latin1').replace(/\r?\n/g, '\r\n');
   const lines = Buffer.from(text, 'latin1');
   const end = lines.indexOf('\r\n\r\n');

@@ -1,5 +1,5 @@
-// Content transfer encodings (RFC 2045 §6.7, §6.8), written piece by piece in constant memory. Input and output have
-// lines that end with CR LF.
+// Content transfer encodings (RFC 2045 §6.7, §6.8), as streams in constant memory. Input and output lines end with CR
+// LF.
 
 export interface TransferEncoder {
   /** Pieces may be cut anywhere. */
@@ -7,23 +7,23 @@ export interface TransferEncoder {
   end(): Buffer;
 }
 
-/** RFC 2045: 76 characters a line, of which the last one may be the `=` of a soft line break. */
+/** RFC 2045: 76 characters per line, of which the last one may be the `=` of a soft line break. */
 const LINE_MAX = 75;
 const BASE64_LINE_BYTES = 57;
 const BASE64_LINE_CHARACTERS = 76;
 const [CR, LF, SPACE, TAB, EQUALS] = [13, 10, 32, 9, 61];
 const HEX = Buffer.from('0123456789ABCDEF');
 
-/** @param isEncoded the input is quoted-printable already, but for long lines and bytes that may not be in it */
+/** @param isEncoded the input is already quoted-printable, except for long lines and invalid bytes */
 export function quotedPrintable({ isEncoded }: { isEncoded: boolean }): TransferEncoder {
   return new QuotedPrintable(isEncoded);
 }
 
 class QuotedPrintable implements TransferEncoder {
   private column = 0;
-  /** White space that has to be encoded if its line ends behind it. */
+  /** Pending white space, which has to be encoded at the end of a line. */
   private space: number | null = null;
-  /** Characters of an escape that still belong to it. */
+  /** Remaining characters of an escape sequence. */
   private escaped = 0;
   private out: number[] = [];
 
@@ -54,7 +54,7 @@ class QuotedPrintable implements TransferEncoder {
     this.column = this.escaped = 0;
   }
 
-  /** In text that is encoded, blanks before the end of a line were added on the way and mean nothing. */
+  /** In encoded input, spaces at the end of a line were added in transport and are ignored. */
   private settleSpace({ endsLine }: { endsLine: boolean }): void {
     const { space } = this;
     this.space = null;
@@ -69,7 +69,7 @@ class QuotedPrintable implements TransferEncoder {
     this.column += 3;
   }
 
-  /** The two characters behind an `=` stay with it. */
+  /** Keeps an escape sequence of three characters on one line. */
   private write(byte: number): void {
     if (byte === EQUALS) this.room(3);
     else if (this.escaped === 0) this.room(1);
@@ -104,7 +104,7 @@ export function base64(): TransferEncoder {
   };
 }
 
-/** Base64 in lines as they should be. What is no character of it means nothing (RFC 2045 §6.8). */
+/** Rewraps base64 to valid lines. Invalid characters are ignored (RFC 2045 §6.8). */
 export function base64InLines(): TransferEncoder {
   let rest = '';
   return {

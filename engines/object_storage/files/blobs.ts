@@ -1,4 +1,4 @@
-// The files of objects: written once, synced with their directory before anybody is told of them, never changed.
+// Files of objects: written once, synced together with their directory before they are acknowledged, never changed.
 import { createHash, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
@@ -18,31 +18,29 @@ export interface Written {
   md5: string;
 }
 
-/** Sees each piece, and the MD5 of all: what it throws keeps the file from being acknowledged. */
+/** Observes each piece and the final MD5. An exception prevents the acknowledgement of the file. */
 interface Watch {
   piece(piece: Buffer): void;
   end(md5: string): void;
 }
 
-/** Whether a file is encrypted: what metadata of an object say of it. */
+/** Encryption of a file, as recorded in the metadata of the object. */
 export type Encrypted = 'AES256' | null | undefined;
 
 export interface BlobStore {
-  /**
-   * Writes the content; durable when it resolves. What it throws, and what `content` throws, leaves no file.
-   */
+  /** Writes the content; durable once it resolves. Leaves no file if it or `content` throws. */
   write(bucketId: string, content: AsyncIterable<Buffer>, watch?: Watch, encryption?: Encrypted): Promise<Written>;
-  /** Another name for the same content, in another bucket perhaps. */
+  /** Hard-links the content, possibly into another bucket. */
   copy(from: { bucketId: string; fileId: string }, toBucketId: string): Promise<string>;
-  /** @param encryption as it was written @throws ENOENT where the file has gone meanwhile */
+  /** @param encryption as at the time of the write @throws ENOENT where the file was removed */
   open(bucketId: string, fileId: string, encryption: Encrypted): Promise<OpenFile>;
-  /** Absent is success. */
+  /** A missing file is success. */
   remove(bucketId: string, fileId: string): Promise<void>;
-  /** Files that nobody has written to for so long, in batches. */
+  /** Files without a write for this long, in batches. */
   idle(olderThanMs: number): AsyncIterable<{ bucketId: string; fileId: string }[]>;
 }
 
-/** @param seals the keys of encrypted files */
+/** @param seals encrypt the keys of encrypted files */
 export function openBlobStore(root: string, seals: Seals): BlobStore {
   const { place, create, forget, sync } = openDirectories(root);
   const files = openFileCache();
@@ -58,7 +56,7 @@ export function openBlobStore(root: string, seals: Seals): BlobStore {
           watch,
           encryption: encryption ? newEncryption(seals) : null,
         }).catch((error: NodeJS.ErrnoException) => {
-          // The bucket was torn down and its directory with it.
+          // The bucket was removed, including its directory.
           if (error.code === 'ENOENT') forget(directory);
           throw error;
         });
@@ -87,7 +85,7 @@ export function openBlobStore(root: string, seals: Seals): BlobStore {
   };
 }
 
-/** Where files are. Their directories are made when they are needed, and known from then on. */
+/** Paths of files. Directories are created on demand and cached. */
 function openDirectories(root: string): {
   place(bucketId: string, fileId: string): string;
   create(bucketId: string): Promise<{ fileId: string; directory: string }>;
@@ -134,7 +132,7 @@ async function writeFile(
     let size = 0;
     if (encryption) await behind.write(encryption.header);
     for await (const piece of content) {
-      // The memory of a piece is given back once it is written.
+      // The memory of a piece is released once it is written.
       size += piece.length;
       md5.update(piece);
       watch?.piece(piece);
@@ -142,7 +140,7 @@ async function writeFile(
       if (encryption) releaseMemory(piece);
     }
     await behind.end();
-    // Both at once: the file system commits them together.
+    // Concurrently: the file system commits both together.
     const synced = await Promise.allSettled([handle.sync(), syncName()]);
     for (const one of synced) if (one.status === 'rejected') throw one.reason;
     const digest = md5.digest('hex');
@@ -150,7 +148,7 @@ async function writeFile(
     return { size, md5: digest };
   } finally {
     await behind.settle();
-    // Nothing that it could still say matters: what was to be kept is synced.
+    // Errors of close do not matter: the data is synced.
     void handle.close().catch(() => undefined);
   }
 }
@@ -163,7 +161,7 @@ async function* idleFiles(root: string, olderThanMs: number): AsyncGenerator<{ b
       for (const fileId of await readdir(directory).catch(() => [])) {
         if (!FILE_ID.test(fileId)) continue;
         const found = await stat(path.join(directory, fileId)).catch(() => null);
-        // A copy is an old file with a new name: the time of the name counts.
+        // A copy is a new link to an old file: ctime is the time of the link.
         if (found && Date.now() - Math.max(found.mtimeMs, found.ctimeMs) >= olderThanMs)
           batch.push({ bucketId, fileId });
       }

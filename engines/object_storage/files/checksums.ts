@@ -1,4 +1,4 @@
-// The checksums of S3: verified while content streams, returned with objects, and put together for multipart uploads.
+// Checksums of S3: verified while content streams, returned with objects, and combined for multipart uploads.
 import { createHash, type Hash } from 'node:crypto';
 import { CRC_BYTES, openCrc, POLYNOMIALS, type CrcName } from '../crc';
 
@@ -24,7 +24,7 @@ export function checksum(algorithm: ChecksumAlgorithm): Checksum {
   return { update: (chunk) => crc.update(chunk), digest: () => crcText(algorithm, crc.value()) };
 }
 
-/** Whether a text can be the value of a checksum at all. */
+/** Whether the text is a well-formed value of the algorithm. */
 export function isChecksumValue(algorithm: ChecksumAlgorithm, value: string): boolean {
   const bytes = Buffer.from(value, 'base64');
   return bytes.length === BYTES[algorithm] && bytes.toString('base64') === value;
@@ -40,7 +40,9 @@ function crcText(name: CrcName, crc: bigint): string {
   return Buffer.from(hex, 'hex').toString('base64');
 }
 
-/** Of a multipart upload, unless it says otherwise: CRC-64 of the whole, others of the checksums of the parts. */
+/**
+ * Default type of multipart uploads: CRC-64 covers the full object, others are composed of the checksums of the parts.
+ */
 export function usualType(algorithm: ChecksumAlgorithm): ChecksumType {
   return algorithm === 'CRC64NVME' ? 'FULL_OBJECT' : 'COMPOSITE';
 }
@@ -49,7 +51,7 @@ export function canBe(algorithm: ChecksumAlgorithm, type: ChecksumType): boolean
   return type === 'COMPOSITE' ? algorithm !== 'CRC64NVME' : algorithm.startsWith('CRC');
 }
 
-/** The checksum of an object of several parts. */
+/** Checksum of an object with several parts. */
 export function combined(
   algorithm: ChecksumAlgorithm,
   type: ChecksumType,
@@ -67,14 +69,14 @@ function combinedCrc(algorithm: CrcName, parts: readonly { checksum: string; siz
   return crcText(algorithm, crc);
 }
 
-/** The CRC as it is after that many zero bytes: multiplied by x^8n in the field of the polynomial. */
+/** The CRC after appending that many zero bytes: multiplied by x^8n in the field of the polynomial. */
 function shifted(algorithm: CrcName, crc: bigint, bytes: number): bigint {
   const width = BYTES[algorithm] * 8;
   let matrix = Array.from({ length: width }, (_, bit) => (bit === 0 ? POLYNOMIALS[algorithm] : 1n << BigInt(bit - 1)));
   const times = (of: readonly bigint[], vector: bigint): bigint =>
     of.reduce((sum, row, bit) => ((vector >> BigInt(bit)) & 1n ? sum ^ row : sum), 0n);
   const squared = (of: readonly bigint[]): bigint[] => of.map((row) => times(of, row));
-  // One bit, two, four, and eight: a byte.
+  // Squared three times: 2, 4 and 8 bits, that is one byte.
   for (let i = 0; i < 3; i += 1) matrix = squared(matrix);
   let result = crc;
   for (let n = BigInt(bytes); n; n >>= 1n) {

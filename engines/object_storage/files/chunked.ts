@@ -1,5 +1,5 @@
-// Bodies in aws-chunked form: `<size>[;chunk-signature=<hex>]CRLF<bytes>CRLF … 0[;…]CRLF[trailers]CRLF`. Nothing is
-// held but the piece at hand; what was wrong shows at the end of a chunk, before anything is acknowledged.
+// Bodies in aws-chunked encoding: `<size>[;chunk-signature=<hex>]CRLF<bytes>CRLF … 0[;…]CRLF[trailers]CRLF`. Only the
+// current piece is buffered; errors are detected at the end of a chunk, before anything is acknowledged.
 import { createHash, type Hash } from 'node:crypto';
 import { EMPTY_SHA256, hmac, scopeText, sha256Hex } from '../../../core/protocols/sigv4';
 import { S3Error } from '../errors';
@@ -10,11 +10,11 @@ const TRAILERS_MAX = 10;
 const ZERO = Buffer.alloc(0);
 
 export interface Chunked {
-  /** Signatures of chunks are checked; null where the body is not signed. */
+  /** Chunk signatures are verified; null where the body is not signed. */
   signing: Caller['chunks'];
-  /** Names that x-amz-trailer announces. */
+  /** Trailer names announced by x-amz-trailer. */
   announced: readonly string[];
-  /** Filled at the end. */
+  /** Filled at the end of the body. */
   trailers: Map<string, string>;
 }
 
@@ -85,16 +85,16 @@ class Reader {
 
   constructor(private readonly source: AsyncIterator<Buffer>) {}
 
-  /** Up to `max` bytes. */
+  /** Reads up to `max` bytes. */
   async some(max: number): Promise<Buffer> {
     if (!this.rest.length && !(await this.more())) throw new S3Error('IncompleteBody');
     const piece = this.rest.subarray(0, max);
-    // Whoever has all of it may give its memory back.
+    // When the piece was the whole buffer, drop the reference, so that its memory can be reused.
     this.rest = piece.length === this.rest.length ? ZERO : this.rest.subarray(piece.length);
     return piece;
   }
 
-  /** One line without its CRLF. @param atEnd the body may end here: an empty line */
+  /** Reads one line without its CRLF. @param atEnd the body may end here, which returns an empty line */
   async line(atEnd?: 'end'): Promise<string> {
     for (;;) {
       const at = this.rest.indexOf('\n');

@@ -15,7 +15,7 @@ import { removeTree } from '../../../core/process/remove_tree';
 
 const NAME = 'embedded';
 const BUCKET = /^[a-z]{3}_[0-9a-z]+$/;
-/** Says what the directory is the content of, to an operator who has nothing but the disk. */
+/** Identifies the bucket for an operator who has only the disk. */
 const MARK = 'bucket.json';
 const NOTHING: BucketObserved = { usage: null, days: [] };
 
@@ -77,7 +77,7 @@ async function observe(directory: string, r: Bucket): Promise<Observation<Bucket
   return { state: 'present', upToDate: mark === markOf(r), observed: NOTHING };
 }
 
-/** The settings, as the rows have them; no rights and no secrets. */
+/** Settings of the bucket, without permissions and secrets. */
 function markOf({ id, spec }: Bucket): string {
   const { name, access, versioning, quota_bytes, website, cors, lifecycle } = spec;
   return JSON.stringify({ id, name, access, versioning, quota_bytes, website, cors, lifecycle }, null, 2);

@@ -1,5 +1,5 @@
-// Files that were read stay open for a while: to open and to close one takes two turns of a thread, longer than to read
-// a small one. The file of an object never changes, so an open one is as good as its name.
+// Cache of open files. Opening and closing take two thread pool tasks, longer than reading a small file. Files of
+// objects never change, so an open descriptor stays valid.
 import { close, fsync, open, read } from 'node:fs';
 import { promisify } from 'node:util';
 
@@ -10,16 +10,16 @@ const openDescriptor = promisify(open);
 const syncDescriptor = promisify(fsync);
 
 export interface OpenFile {
-  /** Reads into the beginning of the buffer. @returns bytes read @throws Error where the file is shorter */
+  /** Reads into the start of the buffer. @returns bytes read @throws Error where the file is shorter */
   read(buffer: Buffer, length: number, position: number): Promise<number>;
   sync(): Promise<void>;
   release(): void;
 }
 
 interface OpenFiles {
-  /** A directory too. @throws ENOENT */
+  /** Also opens directories. @throws ENOENT */
   open(file: string): Promise<OpenFile>;
-  /** The file is about to be removed: its room on the disk is free when nobody reads it any more. */
+  /** The file is about to be removed: its disk space is freed after the last reader. */
   forget(file: string): void;
 }
 
@@ -30,7 +30,7 @@ interface Entry {
   isForgotten: boolean;
 }
 
-/** Those that were used last stand at the end. */
+/** Most recently used last. */
 type Entries = Map<string, Entry>;
 
 export function openFileCache(): OpenFiles {
@@ -100,7 +100,7 @@ function readInto(descriptor: number, buffer: Buffer, length: number, position: 
   });
 }
 
-/** It was only read: nothing is lost where that fails. */
+/** The file was only read, so a failed close loses nothing. */
 function closeEntry({ descriptor }: Entry): void {
   void descriptor.then(
     (number) => close(number, () => undefined),

@@ -1,13 +1,13 @@
-// A range of a file on its way to a client. Buffers are used again: new ones for each piece are memory that V8 does not
-// see, which makes it collect garbage for every 64 MB that are sent.
+// Sends a range of a file to a client. Buffers are pooled: external memory of new buffers is invisible to V8, which
+// would collect garbage for every 64 MB sent.
 import type { ServerResponse } from 'node:http';
 import type { OpenFile } from './open_files';
 
-/** Up to this size a response is one buffer and one write, and nobody waits until the client has it. */
+/** Up to this size a response is one buffer and one write, without waiting for the client. */
 const SMALL_BYTES = 64 * 1024;
-/** The next piece is read while the one before is on its way. */
+/** The next piece is read while the previous one is being sent. */
 const PIECE_BYTES = 1024 * 1024;
-/** Kept for the next ones: 32 MB while there is something to send, and a quarter of it afterwards. */
+/** Size of the pool: 32 MB while sending, and a quarter of it when idle. */
 const FREE_MAX = 32;
 const FREE_IDLE = FREE_MAX / 4;
 const IDLE_MS = 10_000;
@@ -16,8 +16,8 @@ const free: Buffer[] = [];
 let timer: NodeJS.Timeout | null = null;
 
 /**
- * Sends the bytes from `start` to `end`, and leaves the file open. A client that has gone is no error.
- * @param then whether the response ends with them
+ * Sends the bytes from `start` to `end`, and leaves the file open. A client that has disconnected is not an error.
+ * @param then whether the response ends after them
  * @throws Error of the file
  */
 export async function sendFile(
@@ -33,7 +33,7 @@ export async function sendFile(
     const buffer: Buffer = spare ?? free.pop() ?? Buffer.allocUnsafeSlow(PIECE_BYTES);
     const length = await file.read(buffer, Math.min(PIECE_BYTES, end - offset), offset);
     offset += length;
-    // The one before is free again, or lost with its client.
+    // The previous buffer is free again, or lost with its client.
     spare = await sent;
     sent = write(response, buffer, length, offset === end ? then : 'more');
   }
@@ -47,7 +47,7 @@ async function readWhole(file: OpenFile, start: number, size: number): Promise<B
   return buffer;
 }
 
-/** Resolves with the buffer when it has been sent; with null where that will never be known. */
+/** Resolves with the buffer once it is sent; with null where that will never be known. */
 function write(response: ServerResponse, buffer: Buffer, length: number, then: 'end' | 'more'): Promise<Buffer | null> {
   if (response.destroyed) return Promise.resolve(null);
   return new Promise((resolve) => {

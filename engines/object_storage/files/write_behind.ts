@@ -1,21 +1,21 @@
-// Writing to a file while the next pieces arrive: what has come meanwhile goes in one call.
+// Write-behind: pieces that arrive during a write are written together in one call.
 import type { FileHandle } from 'node:fs/promises';
 
 interface WriteBehind {
-  /** Resolves when more may come. @throws what a write before has failed with */
+  /** Resolves when the next piece may be written. @throws the error of an earlier write */
   write(piece: Buffer): Promise<void>;
-  /** Resolves when all of it is written. @throws Error of the file system */
+  /** Resolves when everything is written. @throws Error of the file system */
   end(): Promise<void>;
-  /** Writes what has come, and resolves when nothing is being written any more, whatever became of it. */
+  /** Waits for pending writes, and ignores their errors. */
   settle(): Promise<void>;
 }
 
 interface WriteBehindOptions {
-  /** Held back until the disk has caught up. */
+  /** Pieces are held back beyond this size until the disk has caught up. */
   waitingBytesMax?: number;
-  /** A call of the file system waits for so many: each is a turn of a thread, which a busy host makes wait. */
+  /** Minimum size of a write: each one is a thread pool task, which queues on a busy host. */
   batchBytes?: number;
-  /** Called with each piece that was written. */
+  /** Called with each piece once it is written. */
   written?: (piece: Buffer) => void;
 }
 

@@ -1,4 +1,4 @@
-// The settings of a bucket over S3: the same rows that the API writes.
+// Bucket settings over S3, stored in the same rows as by the API.
 import { formats } from '../../../core/formats/formats';
 import type { CorsRule } from '../object_storage';
 import { requireGranted, type Exchange } from '../endpoint_context';
@@ -23,15 +23,15 @@ import {
 
 const XML_BYTES_MAX = 64 * 1024;
 const METHODS = ['GET', 'PUT', 'POST', 'DELETE', 'HEAD'];
-/** Of a rule that names none, as over the API. */
+/** Default of rules without a max age, same as in the API. */
 const CORS_MAX_AGE_SECONDS = 3600;
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
-// As S3 takes them: the API refuses more, such as origins without a scheme, which no browser sends.
+// As permissive as S3. The API is stricter, for example about origins without a scheme, which browsers never send.
 const isOrigin = (text: string): boolean => /^[!-~]{1,255}$/.test(text) && text.split('*').length <= 2;
 
 type Handler = (exchange: Exchange) => Promise<void> | void;
 
-/** By the name in the query and the method. */
+/** By query parameter and method. */
 export const bucketSettings: Record<string, Partial<Record<string, Handler>>> = {
   location: { GET: getLocation },
   versioning: { GET: getVersioning, PUT: putVersioning },

@@ -1,4 +1,4 @@
-// A setting of a bucket that a client of S3 changes: allowed, written, answered.
+// Changes of bucket settings by S3 clients: authorisation, write, response.
 import { requireGranted, type Exchange } from '../endpoint_context';
 import { sendEmpty } from '../respond';
 

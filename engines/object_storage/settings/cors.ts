@@ -1,11 +1,11 @@
-// Requests of pages of other origins (Fetch standard, §3.2).
+// CORS (Fetch standard, §3.2).
 import { wildcardMatches } from '../../../core/protocols/bucket_policy';
 import type { CorsRule } from '../object_storage';
 import type { ServedBucket } from '../catalog';
 import { S3Error } from '../errors';
 import { headerOf, type S3Request } from '../request';
 
-/** Headers for the response to a page of another origin; none where no rule allows it. */
+/** CORS response headers; empty where no rule matches. */
 export function corsHeaders(bucket: ServedBucket, request: S3Request): Record<string, string> {
   const origin = headerOf(request, 'origin');
   const rule = origin === undefined ? undefined : bucket.cors.find((one) => allows(one, origin, request.method));
@@ -16,7 +16,7 @@ export function corsHeaders(bucket: ServedBucket, request: S3Request): Record<st
   };
 }
 
-/** @throws S3Error AccessDenied where no rule allows what the page wants to do */
+/** @throws S3Error AccessDenied where no rule matches the preflight request */
 export function preflightHeaders(bucket: ServedBucket, request: S3Request): Record<string, string> {
   const origin = headerOf(request, 'origin');
   const method = headerOf(request, 'access-control-request-method');

@@ -1,6 +1,6 @@
-// Files of objects that a client wants encrypted (SSE-S3). Each has a key of its own, sealed with the key of the
-// installation at its beginning; the content follows in AES-256 in counter mode, so that ranges are read as they are.
-// A copy is another name of the same file, and needs nothing else.
+// Server-side encryption (SSE-S3). Each file has its own key, which is stored at its start, sealed with the key of the
+// installation; the content follows in AES-256-CTR, so that ranges can be read directly. A copy is a hard link and
+// needs no new key.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../../../core/secrets';
 import type { OpenFile } from '../files/open_files';
@@ -10,14 +10,14 @@ export type Seals = Pick<SecretBox, 'seal' | 'open'>;
 const CIPHER = 'aes-256-ctr';
 const KEY_BYTES = 32;
 const BLOCK_BYTES = 16;
-/** Of the sealed key, filled up with spaces. */
+/** Size of the sealed key, padded with spaces. */
 const HEADER_BYTES = 512;
 const CONTEXT = 'bucket_objects:file_key';
 
 export interface Encryption {
-  /** The beginning of the file. */
+  /** The start of the file. */
   header: Buffer;
-  /** The next piece, in memory of its own. */
+  /** Encrypts the next piece into a new buffer. */
   encrypt(piece: Buffer): Buffer;
 }
 
@@ -26,12 +26,12 @@ export function newEncryption(seals: Seals): Encryption {
   const header = Buffer.alloc(HEADER_BYTES, ' ');
   const written = header.write(seals.seal(key.toString('base64'), CONTEXT));
   if (written === HEADER_BYTES) throw new Error('the sealed key of a file is longer than its header');
-  // A key is used once, so the counter begins at 0.
+  // Each key encrypts one file, so the counter starts at 0.
   const cipher = createCipheriv(CIPHER, key, Buffer.alloc(BLOCK_BYTES));
   return { header, encrypt: (piece) => cipher.update(piece) };
 }
 
-/** The content of an encrypted file. @throws Error where the key of the installation is another one */
+/** Decrypts an encrypted file. @throws Error where it was sealed with another installation key */
 export async function openEncrypted(file: OpenFile, seals: Seals): Promise<OpenFile> {
   const header = Buffer.alloc(HEADER_BYTES);
   for (let read = 0; read < HEADER_BYTES;) read += await file.read(header.subarray(read), HEADER_BYTES - read, read);

@@ -1,4 +1,4 @@
-// Lifecycle rules over S3: those that the API has.
+// Lifecycle rules over S3, limited to the features of the API.
 import { formats } from '../../../core/formats/formats';
 import type { LifecycleRule } from '../object_storage';
 import { changeBucketSettings } from './change_settings';
@@ -19,7 +19,7 @@ import {
 const XML_BYTES_MAX = 64 * 1024;
 const RULES_MAX = 100;
 const DAYS_MAX = 36_500;
-/** What each member of a rule may have. */
+/** Supported members of a rule. */
 const MEMBERS = {
   Filter: 'Prefix',
   Expiration: 'Days',
@@ -90,7 +90,7 @@ export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
 }
 
 /**
- * Transitions, dates, tags, sizes and numbers of versions are not offered: a rule without them would remove more.
+ * Transitions, dates, tags, sizes and numbers of versions are not supported: ignoring them would remove more objects.
  * @throws S3Error NotImplemented, MalformedXML
  */
 function requireKnown(node: XmlNode): void {

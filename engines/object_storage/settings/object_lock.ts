@@ -1,5 +1,5 @@
 // Object lock (Amazon S3 User Guide, "Locking objects with Object Lock"): retention and legal hold of versions, and the
-// retention that a bucket gives to new ones. The database keeps them and refuses what they forbid.
+// default retention of a bucket. The database stores locks and enforces them.
 import { formats } from '../../../core/formats/formats';
 import type { DefaultRetention, ObjectLock, RetentionMode, StoredObject } from '../../../core/protocols/objects';
 import { changeBucketSettings } from './change_settings';
@@ -13,7 +13,7 @@ import { childElement, elementText, parseXml, requireMembers, type XmlNode } fro
 const XML_BYTES_MAX = 64 * 1024;
 const DAYS_MAX = 36_500;
 const YEARS_MAX = 100;
-/** A date further away is taken for a mistake: nobody could take it back. */
+/** A later date is considered a mistake, since compliance retention cannot be shortened. */
 const RETAIN_YEARS_MAX = 1000;
 const MODES: ReadonlyMap<string, RetentionMode> = new Map([
   ['GOVERNANCE', 'governance'],
@@ -21,7 +21,7 @@ const MODES: ReadonlyMap<string, RetentionMode> = new Map([
 ]);
 const HEADER = 'x-amz-object-lock-';
 
-/** What a request that makes an object says of its lock. @throws S3Error */
+/** Lock headers of a request that creates an object. @throws S3Error */
 export function lockOfHeaders(exchange: ObjectExchange): Partial<ObjectLock> {
   const { request, bucket, key } = exchange;
   const of = (name: string): string | undefined => headerOf(request, HEADER + name);
@@ -38,7 +38,7 @@ export function lockOfHeaders(exchange: ObjectExchange): Partial<ObjectLock> {
   };
 }
 
-/** The lock of an object, for who may know it. */
+/** Lock headers of an object, as far as the caller may see them. */
 export function lockHeaders(exchange: ObjectExchange, object: StoredObject): Record<string, string> {
   const { retain_mode, retain_until, legal_hold } = object;
   const isRetained = retain_mode !== null && retain_until !== null;
@@ -54,10 +54,10 @@ export function lockHeaders(exchange: ObjectExchange, object: StoredObject): Rec
   };
 }
 
-/** Whether the caller asks to pass over governance, and may. */
+/** Whether the caller requests a bypass of governance retention, and has the permission. */
 export function bypassesGovernance(exchange: Exchange, key: string): boolean {
-  const asked = headerOf(exchange.request, 'x-amz-bypass-governance-retention')?.toLowerCase() === 'true';
-  return asked && mayDo(exchange, 's3:BypassGovernanceRetention', key);
+  const isRequested = headerOf(exchange.request, 'x-amz-bypass-governance-retention')?.toLowerCase() === 'true';
+  return isRequested && mayDo(exchange, 's3:BypassGovernanceRetention', key);
 }
 
 export function getLockConfiguration(exchange: Exchange): void {
@@ -71,7 +71,7 @@ export function getLockConfiguration(exchange: Exchange): void {
   });
 }
 
-/** Also switches object lock on, where the bucket has versions. Nothing switches it off. */
+/** Also enables object lock on a versioned bucket. It cannot be disabled. */
 export function putLockConfiguration(exchange: Exchange): Promise<void> {
   return changeBucketSettings(exchange, 's3:PutBucketObjectLockConfiguration', async () => {
     const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'ObjectLockConfiguration');
@@ -111,7 +111,7 @@ export async function getRetention(exchange: ObjectExchange): Promise<void> {
   sendXml(exchange, 'Retention', { Mode: retain_mode.toUpperCase(), RetainUntilDate: retain_until });
 }
 
-/** An empty document takes the retention away: never that of compliance before its end. */
+/** An empty document removes the retention, except compliance retention that has not expired. */
 export async function putRetention(exchange: ObjectExchange): Promise<void> {
   const { bucket, catalog, key } = exchange;
   requireGranted(exchange, 's3:PutObjectRetention', key);
@@ -158,7 +158,7 @@ function requireLockable({ object_lock }: Exchange['bucket']): void {
   if (!object_lock) throw new S3Error('InvalidRequest', 'The bucket has no object lock.');
 }
 
-/** @throws S3Error InvalidArgument for what is no time, is over, or lies too far away */
+/** @throws S3Error InvalidArgument for an invalid or past time, or one too far in the future */
 function timeOf(text: string | undefined): string {
   const ms = Date.parse(formats.timestamp(text ?? '')?.value ?? '');
   if (!(ms > Date.now() && ms < Date.now() + RETAIN_YEARS_MAX * 366 * 86_400_000))

@@ -1,5 +1,5 @@
-// Policies in the language of AWS (Amazon S3 User Guide, "Policies and permissions in Amazon S3"): the part of it that
-// the statements of the API can say. Everything else is refused, never left out.
+// Bucket policies in the AWS policy language (Amazon S3 User Guide, "Policies and permissions in Amazon S3"), limited
+// to the statements that the API supports. Other elements are rejected, never dropped.
 import { isListAction, isObjectAction } from '../../../core/protocols/bucket_actions';
 import {
   arnOfBucket,
@@ -15,7 +15,7 @@ const STATEMENTS_MAX = 100;
 const VERSIONS: readonly unknown[] = ['2012-10-17', '2008-10-17', undefined];
 const PREFIX_KEY = 's3:prefix';
 const ID_LENGTH_MAX = 100;
-/** PostgreSQL stores no text with them. */
+/** Characters that PostgreSQL cannot store in text. */
 const NO_TEXT = /\0|\p{Surrogate}/u;
 
 interface AwsStatement {
@@ -28,7 +28,7 @@ interface AwsStatement {
 }
 
 /**
- * Statements as a policy of AWS. Patterns of keys become ARNs of objects, and a condition on the prefix of lists.
+ * Converts statements to an AWS policy. Key patterns become object ARNs, and a condition on the prefix of lists.
  * @param name of the bucket
  */
 export function policyDocumentOf(policy: readonly PolicyStatement[], name: string): object {
@@ -58,7 +58,7 @@ function awsStatements({ id, effect, principals, actions, resources }: PolicySta
 
 /**
  * @param name of the bucket
- * @throws S3Error MalformedPolicy, NotImplemented for elements of the language that are not offered
+ * @throws S3Error MalformedPolicy, NotImplemented for unsupported elements of the language
  */
 export function parsePolicyDocument(text: string, name: string): PolicyStatement[] {
   const { Version, Id, Statement, ...rest } = parseJson(text);
@@ -104,7 +104,7 @@ function principalsOf(principal: unknown): string[] {
   return textsOf(AWS, 'Principal');
 }
 
-/** A condition on the prefix of a list, as patterns of it. */
+/** Prefix patterns of a condition on s3:prefix. */
 function prefixesOf(condition: unknown, actions: readonly string[], resources: readonly string[]): string[] {
   if (!isObject(condition)) throw malformed('Condition is not an object.');
   const [[operator, tests] = [], ...others] = Object.entries(condition);
@@ -150,7 +150,7 @@ function parseJson(text: string): Record<string, unknown> {
     });
     if (isObject(value)) return value;
   } catch {
-    // Below.
+    // Invalid JSON: see below.
   }
   throw malformed('The policy is not a JSON object, or has NUL or half of a surrogate pair in a text.');
 }

@@ -1,4 +1,4 @@
-// The policy of a bucket over S3. What a client has written is kept and read back as it is, beside its statements.
+// The bucket policy over S3. The document of the client is stored beside its statements and returned unmodified.
 import { policyMistake } from '../../../core/protocols/bucket_policy';
 import { changeBucketSettings } from './change_settings';
 import { requireGranted, type Exchange } from '../endpoint_context';
