@@ -1,4 +1,4 @@
-// Sources that may connect to a server, as drivers get them.
+// Allowed sources of a server, in the form that drivers use.
 import { isIP } from 'node:net';
 import { DriverError } from '../core/driver';
 

@@ -1,5 +1,5 @@
-// Where backups are kept outside of the host: files under names, in a bucket of the operator. Whatever can put files
-// into a bucket can make a half of a backup, so whoever stores one writes the file that makes it one last.
+// External store of backups: named files in an operator's bucket. Uploads may be interrupted, so a backup must be
+// written with its manifest last.
 import type { Readable } from 'node:stream';
 import type { DriverContext } from '../core/driver';
 
@@ -12,31 +12,31 @@ export interface StoredFile {
 
 export interface FileDigest {
   size_bytes: number;
-  /** In hex. */
+  /** Hexadecimal. */
   sha256: string;
 }
 
-/** Every call throws DriverError: transient where the store is away, unauthorized where it refuses the key. */
+/** All calls throw DriverError: transient where the store is unreachable, unauthorized where it rejects the key. */
 export interface BackupStore {
-  /** Where it is, for people: s3://bucket/folder. */
+  /** Address for display: s3://bucket/folder. */
   readonly address: string;
-  /** The whole file, in constant memory; a file that is broken off is not there. */
+  /** Uploads a whole file in constant memory; an interrupted upload leaves no file. */
   upload(name: string, file: string, ctx: DriverContext): Promise<FileDigest>;
-  /** A text replaces what has its name. */
+  /** Writes a text, and replaces an existing file. */
   write(name: string, text: string, ctx: DriverContext): Promise<void>;
-  /** null where there is none. */
+  /** null for a missing file. */
   read(name: string, ctx: DriverContext): Promise<string | null>;
   has(name: string, ctx: DriverContext): Promise<boolean>;
-  /** Content of a file. @throws DriverError conflict where there is none */
+  /** Content of a file. @throws DriverError conflict for a missing file */
   open(name: string, ctx: DriverContext): Promise<Readable>;
-  /** To a new file on the disk, in constant memory; goes on where a connection breaks off. */
+  /** Downloads to a new file in constant memory; resumes after a broken connection. */
   download(name: string, file: string, ctx: DriverContext): Promise<FileDigest>;
-  /** In the order of their names. */
+  /** In the order of names. */
   list(prefix: string, ctx: DriverContext): AsyncIterable<StoredFile>;
-  /** The next part of the names below a prefix that ends with a slash. */
+  /** The next path segments below a prefix that ends with a slash. */
   listFolders(prefix: string, ctx: DriverContext): AsyncIterable<string>;
   /** Absent is success. */
   remove(name: string, ctx: DriverContext): Promise<void>;
-  /** Ends uploads below a prefix that were begun before this time and never completed. @returns how many */
+  /** Aborts uploads below a prefix that were begun before this time and never completed. @returns their number */
   removeUnfinished(prefix: string, before: Date, ctx: DriverContext): Promise<number>;
 }

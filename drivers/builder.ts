@@ -1,70 +1,70 @@
-// How the files of a source become something that runs: what language it is, which commands build it, which start it.
-// A builder only reads and plans; the commands run as a unit of the runtime.
+// Builders: determine the language of a source, its build commands and its start commands. A builder only reads and
+// plans; the commands run as a unit of the runtime.
 import type { HostFacts } from '../core/catalog/host_facts';
 import type { DriverContext } from '../core/driver';
 import type { Tool } from './toolchain';
 
 export type PlanKind = 'custom' | 'procfile' | 'node' | 'static' | 'python' | 'go' | 'dockerfile' | 'image';
 
-/** Of the settings of an application. */
+/** Build settings of an application. */
 export interface BuildSettings {
   builder: 'buildpack' | 'dockerfile';
   /** Relative to the root of the source. */
   root_directory: string;
   dockerfile_path: string;
-  /** Stage of it; null: the last one. */
+  /** Stage of the Dockerfile; null: the last one. */
   dockerfile_target?: string | null;
   build_command: string | null;
 }
 
-/** Name of the step that `build_command` of the settings is. */
+/** Step name of the setting `build_command`. */
 export const BUILD_COMMAND = 'Build command';
 
 export interface BuildPlan {
   kind: PlanKind;
   /** One line for the build log: `Node.js, npm ci, build script`. */
   summary: string;
-  /** Why it is these versions: sentences for the log. */
+  /** Why these versions were chosen: sentences for the log. */
   reasons?: string[];
-  /** What the owner should know of it: sentences for the log. */
+  /** Notes for the owner: sentences for the log. */
   notes?: string[];
-  /** Programs that do not come from the host; absent in plans of earlier versions, as `programs` is. */
+  /** Programs that are downloaded; absent in plans of earlier versions, as is `programs`. */
   tools?: Tool[];
-  /** Shell commands, one after another, in the root directory of the source. */
+  /** Shell commands in order, in the root directory of the source. */
   steps: { name: string; command: string }[];
-  /** Directories of programs that processes can call by name, relative to the root directory of the source. */
+  /** Directories in the PATH of processes, relative to the root directory of the source. */
   programs?: string[];
-  /** Name of a Dockerfile, and on which line each step of each stage is. */
+  /** Name of a Dockerfile, and the line number of each step by stage. */
   dockerfile?: { name: string; lines: number[][] };
   /** Commands by process type. */
   processes: Record<string, string>;
-  /** From a Procfile; the setting of the application wins over it. */
+  /** From a Procfile; the setting of the application takes precedence. */
   release_command: string | null;
-  /** Variables that build and processes get unless the user has set them (NODE_ENV). */
+  /** Default variables of build and processes (NODE_ENV). */
   env: Record<string, string>;
 }
 
-/** Whether a unit has to run: without a step too it leaves what processes find by name (`tools`, `programs`). */
+/** Whether a build unit has to run: even without steps it installs programs (`tools`, `programs`). */
 export function hasBuild({ steps, tools = [], programs = [] }: BuildPlan): boolean {
   return steps.length + tools.length + programs.length > 0;
 }
 
 export interface BuildDirectories {
-  /** The files of the source. */
+  /** Directory of the source. */
   directory: string;
-  /** Kept between builds of one application; empty after clear_cache. */
+  /** Build cache of the application; empty after clear_cache. */
   cache: string;
 }
 
 export interface BuildDriver {
   /**
-   * Finds out how to build and start what is in the directory. Only reads, asks the npm registry for versions, and gets
-   * a Node.js from it where that of the host would do if it could not be had.
-   * @throws BuildError where nothing fits, or the host lacks what is needed; the message says what to do. DriverError
-   *   transient where the registry does not answer
+   * Determines how to build and start the source in the directory. Only reads files and queries the npm registry for
+   * versions; may download a Node.js, to know whether the one of the host must be used instead.
+   * @throws BuildError where no language matches, or the host lacks a program; the message says what to do. DriverError
+   * transient where the registry does not respond
    */
   detect(directory: string, settings: BuildSettings, facts: HostFacts, ctx: DriverContext): Promise<BuildPlan>;
-  /** Gets the programs of the plan that this host does not have yet. @throws DriverError */
+  /** Downloads programs of the plan that are missing on this host. @throws DriverError */
   ensureTools(plan: BuildPlan, ctx: DriverContext): Promise<void>;
   /**
    * What the processes of a plan run beside its files, where they do not run on this host.
@@ -83,7 +83,7 @@ export interface BuildDriver {
   ): Promise<{ command: string; env: Record<string, string>; defaults: Record<string, string> }>;
 }
 
-/** The message is a sentence for users. */
+/** The message is shown to users. */
 export class BuildError extends Error {
   override readonly name = 'BuildError';
 }

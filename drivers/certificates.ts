@@ -2,39 +2,39 @@
 import type { DriverContext } from '../core/driver';
 
 export interface CertificateRequest {
-  /** A wildcard is proven in the DNS, others over HTTP (RFC 8555 section 8.3 and 8.4). */
+  /** A wildcard is validated over DNS, other names over HTTP (RFC 8555 section 8.3 and 8.4). */
   hostname: string;
-  /** Private key of the account, PEM. The same key is the same account. */
+  /** Private key of the account, PEM. It identifies the account. */
   accountKey: string;
 }
 
 export interface IssuedCertificate {
   /** PEM, leaf first. */
   chain: string;
-  /** PEM (PKCS #8), made for this certificate alone. */
+  /** PEM (PKCS #8), generated for this certificate. */
   key: string;
-  /** Who signed it, for people: "Example Trust R3". */
+  /** Display name of the issuer: "Example Trust R3". */
   issuer: string;
   issuedAt: Date;
   expiresAt: Date;
 }
 
-/** Publishes what proves to an authority that a name leads here. Each returns when the answer can be seen. */
+/** Publishes challenge responses. Each call returns once the response is visible. */
 export interface ChallengePublisher {
-  /** Makes GET http://<hostname>/.well-known/acme-challenge/<token> answer the text (RFC 8555 section 8.3). */
+  /** Serves the text at http://<hostname>/.well-known/acme-challenge/<token> (RFC 8555 section 8.3). */
   http(token: string, text: string): Promise<void>;
-  /** Makes the TXT record of a name have the value (section 8.4). */
+  /** Publishes a TXT record (section 8.4). */
   dns(name: string, value: string): Promise<void>;
 }
 
 export interface CertificateDriver {
-  /** Address of the authority. A certificate of another one is replaced. */
+  /** Address of the authority. A certificate of another authority is replaced. */
   readonly authority: string;
 
   /**
-   * A new certificate, in up to two minutes. Killed in between, it costs the authority an order that nobody fetched.
-   * Throws DriverError, whose message says to the owner of the name what is wrong: `transient` when the authority is
-   * away, busy or asks for patience (`retryAfterMs`), else `invalid`.
+   * Issues a certificate, in up to two minutes. If it is killed, an unused order remains at the authority. Throws
+   * DriverError with a message for the owner of the name: `transient` when the authority is unreachable, busy or rate
+   * limited (`retryAfterMs`), else `invalid`.
    */
   issue(request: CertificateRequest, publish: ChallengePublisher, ctx: DriverContext): Promise<IssuedCertificate>;
 }

@@ -1,43 +1,43 @@
-// What listens for an endpoint of a database at a port of its own: a pooler in front of one server, or what spreads
-// connections over several. One engine a file: drivers/endpoint/pgbouncer.ts, haproxy.ts. Each endpoint is a unit of
-// the runtime; all that it has is made of its spec, so it may be taken away and made anew at any time.
+// Listeners for database endpoints on their own port: a pooler in front of one server, or a load balancer for several.
+// Engines: drivers/endpoint/pgbouncer.ts, haproxy.ts. Each endpoint is a unit of the runtime; its state derives from
+// its spec, so it can be removed and recreated at any time.
 import type { EngineId, PooledServer } from './database';
 import type { HostedServerDriver, HostedServerSpec, ObservedHostedServer } from './hosted_server';
 
-/** What both kinds have. `tenant` is that of the database; nothing listens as long as the database is stopped. */
+/** Common spec. `tenant` is that of the database; there is no listener while the database is stopped. */
 export type ListenerSpec = HostedServerSpec;
 
-/** Sessions of many clients over few connections to one server. */
+/** Connection pool: many client sessions over few connections to one server. */
 export interface PoolSpec extends ListenerSpec {
-  /** Transactions of different clients share a connection, or a client has one for as long as it stays. */
+  /** transaction: clients share connections per transaction; session: each client has its own until it disconnects. */
   mode: 'session' | 'transaction';
-  /** Connections to the server at most, of all users together. */
+  /** Maximum connections to the server, for all users together. */
   size: number;
   database_name: string;
-  /** null: where it is not to run, nobody has to know. */
+  /** null: not known, for an endpoint that is not running. */
   server: PooledServer | null;
-  /** PEM: that of the server, because clients know it. */
+  /** PEM: the certificate of the server, which clients trust. */
   tls: { certificate: string; key: string };
 }
 
-/** Connections to the replica that has the fewest. TLS and logins are those of the replicas. */
+/** Load balancing by least connections. TLS and logins are those of the replicas. */
 export interface SpreadSpec extends ListenerSpec {
   engine: EngineId;
-  /** Connections at the same time at most. */
+  /** Maximum concurrent connections. */
   connections: number;
-  /** Replicas that take connections now. */
+  /** Replicas that accept connections now. */
   servers: { id: string; port: number }[];
 }
 
 export type ObservedListener = ObservedHostedServer;
 
-/** A line of the log is what users should know of what the program says, and begins with its level. */
+/** Log lines are those relevant to users, prefixed with their level. */
 export type EndpointDriver<S extends ListenerSpec> = HostedServerDriver<S, ObservedListener>;
 
 export type PoolDriver = EndpointDriver<PoolSpec>;
 export type SpreadDriver = EndpointDriver<SpreadSpec>;
 
-/** Both are always there, to take away what an earlier start has made; without its program one makes nothing. */
+/** Both always exist, to remove endpoints of an earlier start; without its program, a driver creates none. */
 export interface EndpointDrivers {
   pool: PoolDriver;
   spread: SpreadDriver;

@@ -2,7 +2,7 @@
 // Every request goes through core/outbound/, which connects to the address that was checked.
 import type { GitAccess, GitOauth, GitProviderClient } from '../core/protocols/git_provider';
 
-/** Addresses of a provider. */
+/** Base URLs of a provider. */
 export interface GitService {
   web: string;
   api: string;

@@ -1,10 +1,10 @@
-// Sends messages: one attempt each, with the truth of how it went.
+// Sends messages: one attempt each, with its outcome.
 import type { Delivery, NotifierTarget, Outgoing } from '../core/notifications';
 
 export type NotifierType = 'email' | 'slack' | 'discord' | 'webhook' | 'pagerduty';
 
 export interface Sender {
-  /** Never throws for what the receiver did. */
+  /** Never throws for failures of the receiver. */
   send(type: NotifierType, target: NotifierTarget, message: Outgoing): Promise<Delivery>;
   close(): void;
 }

@@ -1,5 +1,5 @@
-// Programs that a build needs in a version of its own: Node.js and the package managers, from the npm registry, Go,
-// from a proxy of Go modules, uv, from a Python package index, and Python, by uv. They are kept once per host and seen
+// Programs that builds need in a specific version: Node.js and package managers from the npm registry, Go from a Go
+// module proxy, uv from a Python package index, and Python, installed by uv. They are stored once per host, and mounted
 // read-only by all units.
 import type { DriverContext } from '../core/driver';
 
@@ -12,37 +12,37 @@ export interface Tool {
   package: string;
 }
 
-/** A version that somebody published. `node` is the range of Node.js versions that it runs with, null for any. */
+/** A published version. `node` is the range of Node.js versions that it runs with, null for any. */
 export interface PublishedVersion {
   version: string;
   node: string | null;
 }
 
-/** How npm of this host reaches its registry, without credentials: for builds, which have a HOME of their own. */
+/** Registry settings of the host's npm, without credentials: for builds, which have their own HOME. */
 export interface RegistrySettings {
-  /** Lines of configuration files in the HOME of a build, by name; a file of the project wins over them. */
+  /** Lines of configuration files in the HOME of a build, by name; files of the project take precedence. */
   files: Record<string, string[]>;
-  /** Proxies, that of Go modules among them, the Python package index, and authorities of the operator. */
+  /** Proxies, including that of Go modules, the Python package index, and certificate authorities of the operator. */
   env: Record<string, string>;
 }
 
 export interface ToolchainDriver {
   /**
-   * The package that has the program for this host; null where there is none. `version` decides where its name has
-   * changed.
+   * The package with the program for this host; null where there is none. `version` selects among packages whose name
+   * has changed.
    */
   packageOf(name: ToolName, version: string | null): string | null;
   /**
-   * Versions of the program, kept ones among them: in the registry, or, where that does not answer, on this host alone.
-   * @throws DriverError transient where the registry does not answer and nothing is kept
+   * Versions of the program in the registry and on this host; only on this host where the registry does not respond.
+   * @throws DriverError transient where the registry does not respond and nothing is stored
    */
   versions(name: ToolName, packageName: string, ctx: DriverContext): Promise<PublishedVersion[]>;
   /**
-   * Downloads what is not here yet, checks it against the integrity that the registry states, and that it runs.
+   * Downloads missing tools, verifies the integrity stated by the registry, and checks that they run.
    * @throws DriverError
    */
   ensure(tools: readonly Tool[], ctx: DriverContext): Promise<void>;
-  /** The directory with its programs, as units see it. */
+  /** The program directory, as mounted in units. */
   binDirectory(tool: Tool): string;
   registry(ctx: DriverContext): Promise<RegistrySettings>;
 }

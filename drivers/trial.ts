@@ -1,5 +1,4 @@
-// A directory in which a driver tries what the host can do. A trial of a process that was killed leaves it behind, for
-// the next one to remove.
+// Temporary directories for trials of host features. Those of killed processes are removed by the next trial.
 import { mkdtempSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { isPidTaken } from '../core/process/processes';
@@ -9,7 +8,7 @@ export function makeTrial(directory: string): string {
   return mkdtempSync(path.join(directory, `.trial-${process.pid}-`));
 }
 
-/** The paths of trials whose process is gone. @throws Error of the file system */
+/** Paths of trials whose process has exited. @throws Error of the file system */
 export function abandonedTrials(directory: string): string[] {
   return readdirSync(directory).flatMap((entry) => {
     const pid = /^\.trial-(\d+)-/.exec(entry)?.[1];

@@ -2,7 +2,7 @@
 // on a loop device (hard limit).
 import type { ResourceDriver } from '../core/driver';
 
-/** Bytes in one GB of `size_gb`: 2^30, as sizes of memory and disks are counted everywhere on the platform. */
+/** Bytes in one GB of `size_gb`: 2^30, as for all memory and disk sizes of the platform. */
 export const gigabyteBytes = 2 ** 30;
 
 /** `size_gb` is in units of 2^30 bytes. */
@@ -10,10 +10,10 @@ export interface VolumeSpec {
   size_gb: number;
 }
 
-/** hard: writes fail at the limit. soft: use is measured and shown, nothing stops a writer. */
+/** hard: writes fail at the limit. soft: usage is measured and shown, but writes are not stopped. */
 export type VolumeEnforcement = 'hard' | 'soft';
 
-/** `used_bytes` is null when it could not be measured in the time of one look. `path` is where the user's files are. */
+/** `used_bytes` is null where the measurement timed out. `path` contains the user's files. */
 export interface VolumeObserved {
   size_gb: number;
   used_bytes: number | null;

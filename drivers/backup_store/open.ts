@@ -1,4 +1,4 @@
-// The store of this installation.
+// Opens the backup store of this installation.
 import type { Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
 import type { BackupStore } from '../backup_store';
@@ -9,7 +9,7 @@ type Settings = Pick<
   'backupStore' | 'backupStoreUrl' | 'backupStoreRegion' | 'backupStoreAccessKey' | 'backupStoreSecretKey'
 >;
 
-/** @returns null where backups stay on the host @throws StartupError where a key is missing */
+/** @returns null where backups are kept on the host @throws StartupError where a key is missing */
 export function openBackupStore(config: Settings): BackupStore | null {
   const { backupStore, backupStoreUrl, backupStoreRegion: region } = config;
   const { backupStoreAccessKey: accessKeyId, backupStoreSecretKey: secretAccessKey } = config;

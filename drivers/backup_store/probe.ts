@@ -1,9 +1,9 @@
-// Whether a store can do what backups need: a small file is written, found, read and removed.
+// Checks that a store supports backups: a small file is written, found, read and removed.
 import { randomBytes } from 'node:crypto';
 import type { BackupStore } from '../backup_store';
 import { DriverError, type DriverContext } from '../../core/driver';
 
-/** @throws DriverError that says what the store refuses */
+/** @throws DriverError with the operation that the store rejects */
 export async function probeBackupStore(store: BackupStore, ctx: DriverContext): Promise<void> {
   const folder = 'probe/';
   const name = folder + randomBytes(8).toString('hex');

@@ -1,5 +1,5 @@
-// A bucket as the store of backups: any service that speaks S3 with Signature Version 4. Files above one part go up in
-// parts, a few at a time, each hashed and signed, so that no line on the way can change them unseen.
+// A bucket as backup store: any S3 service with Signature Version 4. Larger files are uploaded in parts, a few at a
+// time, each hashed and signed, so that a change in transit is detected.
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { away, s3Requests, type S3Options, type SendS3 } from './s3_requests';
 
 const MIB = 2 ** 20;
 const PART_MIN_BYTES = 16 * MIB;
-/** S3 takes 10,000. */
+/** S3 allows 10,000. */
 const PARTS_MAX = 9_000;
 const PARTS_AT_ONCE = 3;
 const DOWNLOAD_TRIES = 5;
@@ -73,7 +73,7 @@ interface OpenFile {
 }
 
 async function uploadParts(send: SendS3, key: string, file: OpenFile, ctx: DriverContext): Promise<FileDigest> {
-  // What a killed process has begun of this file.
+  // Abort an unfinished upload of this file by a killed process.
   await removeUnfinished(send, key, new Date(), ctx);
   const begun = parseXml(
     await textOf(await send({ method: 'POST', key, query: { uploads: '' } }, ctx)),
@@ -85,7 +85,7 @@ async function uploadParts(send: SendS3, key: string, file: OpenFile, ctx: Drive
     const listed = parts.map((etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${etag}</ETag></Part>`);
     const body = Buffer.from(`<CompleteMultipartUpload>${listed.join('')}</CompleteMultipartUpload>`);
     const answer = await textOf(await send({ method: 'POST', key, query: { uploadId }, body }, ctx));
-    // The status may be 200 before the service knows how it ends.
+    // The status may be 200 before the service has completed the upload.
     if (!answer.includes('CompleteMultipartUploadResult')) throw away(new Error('the upload was not completed'));
     return { size_bytes: file.size, sha256 };
   } catch (error) {
@@ -128,7 +128,7 @@ async function sendPart(
   return (await discard(send({ method: 'PUT', key, query, body }, ctx))).headers.get('etag') ?? '';
 }
 
-/** @throws DriverError transient where the file is shorter than it was */
+/** @throws DriverError transient where the file has been truncated */
 async function readPart(handle: FileHandle, offset: number, length: number): Promise<Buffer<ArrayBuffer>> {
   const part = Buffer.alloc(length);
   for (let filled = 0; filled < length;) {
@@ -171,7 +171,7 @@ function toError(error: unknown): unknown {
   return (error as NodeJS.ErrnoException).code === 'ENOSPC' ? error : away(error);
 }
 
-/** From `offset` on. `length`: of the whole file. */
+/** Content from `offset` on. `length`: of the whole file. */
 async function contentOf(
   send: SendS3,
   key: string,
@@ -206,7 +206,7 @@ async function* pages(send: SendS3, query: Record<string, string>, ctx: DriverCo
 async function removeUnfinished(send: SendS3, prefix: string, before: Date, ctx: DriverContext): Promise<number> {
   const response = await send({ method: 'GET', query: { uploads: '', prefix, 'encoding-type': 'url' } }, ctx);
   let removed = 0;
-  // One page: what is left is found by the next look.
+  // Only one page is read: further uploads are found by the next call.
   for (const node of childElements(parseXml(await textOf(response), 'ListMultipartUploadsResult'), 'Upload')) {
     const initiated = Date.parse(elementText(node, 'Initiated') ?? '');
     const [key, uploadId] = [decoded(elementText(node, 'Key')), elementText(node, 'UploadId') ?? ''];
@@ -229,7 +229,7 @@ function decoded(text: string | undefined): string {
   return decodeURIComponent((text ?? '').replaceAll('+', '%20'));
 }
 
-/** Whose body nobody needs: the connection is free for the next request. */
+/** Discards the body of a response, which frees the connection. */
 async function discard(answer: Promise<Response>): Promise<Response> {
   const response = await answer;
   await response.body?.cancel();
@@ -244,7 +244,7 @@ async function textOf(response: Response): Promise<string> {
   }
 }
 
-/** A bucket that is not there is no answer about a file in it. */
+/** A missing bucket does not mean that a file in it is missing. */
 async function requireKeyMissing(response: Response): Promise<void> {
   if ((await textOf(response)).includes('NoSuchBucket'))
     throw new DriverError('transient', 'The bucket of the backup store does not exist.');

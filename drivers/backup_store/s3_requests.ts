@@ -1,10 +1,10 @@
-// Signed requests to an S3 service, in path style. One that fails for a reason that passes is tried again.
+// Signed requests to an S3 service, in path style. Temporary failures are retried.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EMPTY_SHA256, sha256Hex, signedHeaders, uriEncodePath } from '../../core/protocols/sigv4';
 import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface S3Options {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   url: string;
   region: string;
   bucket: string;
@@ -14,19 +14,19 @@ export interface S3Options {
 
 interface S3Call {
   method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
-  /** Of the object; none: the bucket itself. */
+  /** Object key; absent: the bucket itself. */
   key?: string;
   query?: Record<string, string>;
   headers?: Record<string, string>;
   body?: Buffer<ArrayBuffer>;
 }
 
-/** Sends a request; an answer of 400 and above is an error, but for those of `expected`. */
+/** Sends a request; a status of 400 and above is an error, except for those in `expected`. */
 export type SendS3 = (call: S3Call, ctx: DriverContext, expected?: readonly number[]) => Promise<Response>;
 
 const TRIES = 4;
 const FIRST_PAUSE_MS = 250;
-/** Until the head of the answer: a part of 16 MB has it over a slow line too. */
+/** Timeout for the response head: sufficient for a part of 16 MB over a slow connection. */
 const HEAD_WITHIN_MS = 120_000;
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
 const REFUSED: Record<number, DriverErrorReason> = { 401: 'unauthorized', 403: 'unauthorized' };
@@ -50,7 +50,7 @@ export function s3Requests(options: S3Options): SendS3 {
   };
 }
 
-/** The connection to the store broke off, or there never was one. */
+/** The store is unreachable, or the connection broke. */
 export function away(cause: unknown): DriverError {
   return Object.assign(new DriverError('transient', 'The backup store does not respond.'), { cause });
 }
@@ -76,7 +76,7 @@ async function once(options: S3Options, call: S3Call, ctx: DriverContext): Promi
   }
 }
 
-// The code is of a public list; what else the service says may name keys.
+// The code is from a public list; the rest of the response may name keys.
 function refusal(status: number, text: string): DriverError {
   const code = /<Code>(\w{1,64})<\/Code>/.exec(text)?.[1] ?? String(status);
   const reason = REFUSED[status] ?? 'transient';

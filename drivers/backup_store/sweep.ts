@@ -1,14 +1,14 @@
-// What no backup is made of any more: files of one whose manifest never came, or was removed first, and the log of
-// servers without any. Only names of our own form are touched, and only what has been left alone for a day.
+// Removes garbage: files of backups without a manifest, and WAL of servers without backups. Only names in the
+// platform's format are touched, and only if unmodified for a day.
 import type { BackupStore } from '../backup_store';
 import type { DriverContext } from '../../core/driver';
 
-/** No step of a backup takes longer. */
+/** Longer than any step of a backup. */
 export const ABANDONED_MS = 24 * 3_600_000;
 
 const serverForm = /^(db|rep)_[a-z0-9_]{1,60}$/;
 
-/** @returns how many files and unfinished uploads were removed */
+/** @returns number of removed files and unfinished uploads */
 export async function sweepBackupStore(store: BackupStore, abandonedMs: number, ctx: DriverContext): Promise<number> {
   const before = new Date(Date.now() - abandonedMs);
   let removed = 0;
@@ -26,7 +26,7 @@ export async function sweepBackupStore(store: BackupStore, abandonedMs: number, 
   return removed;
 }
 
-/** All of a folder, once nothing in it is younger. */
+/** Removes a folder, unless a file in it is younger. */
 async function removeOld(store: BackupStore, folder: string, before: Date, ctx: DriverContext): Promise<number> {
   const names: string[] = [];
   for await (const { name, modified_at } of store.list(folder, ctx)) {

@@ -1,15 +1,15 @@
-// The shell script of a build, and the variables that it runs with.
+// The shell script of a build, and its environment variables.
 import type { BuildDirectories, BuildPlan } from '../builder';
 import { majorOf } from '../toolchain/versions';
 import type { RegistrySettings } from '../toolchain';
 import { shellWord } from './language_plan';
 
-/** Read by the runtime in each unit, where it is there. */
+/** Sourced by the runtime in each unit, if it exists. */
 const PROFILE = '.platform/profile';
 
 /**
  * Runs all steps, prints `-----> name` before each and ends at the first failure.
- * @param tools directories of the programs of the plan
+ * @param tools program directories of the plan
  */
 export function buildScript(
   { steps, programs = [] }: BuildPlan,
@@ -18,13 +18,14 @@ export function buildScript(
 ): string {
   const lines = steps.flatMap(({ name, command }) => [
     `printf '%s\\n' ${shellWord(`-----> ${name}`)}`,
-    // A shell of its own: whatever the command sets, leaves or exits, the next step is not the worse for it.
+    // Each command runs in its own shell, so that its variables, directory changes and exits do not affect the next
+    // step.
     `/bin/sh -c ${shellWord(command)} || {`,
     `code=$?; printf '%s\\n' ${shellWord(`${name} failed`)}" with exit code $code." >&2; exit "$code"`,
     '}',
   ]);
   return [
-    // One stream, in which what went wrong stands behind what was done.
+    // Merge stderr into stdout, to preserve the order of the lines.
     'exec 2>&1',
     'mkdir -p -- "$HOME" || exit 1',
     ...Object.entries(files).map(([name, text]) => `printf '%s\\n' ${text.map(shellWord).join(' ')} > "$HOME/${name}"`),
@@ -35,7 +36,7 @@ export function buildScript(
   ].join('\n');
 }
 
-/** What the processes of the source find by name later: programs of its packages, then those of the plan. */
+/** PATH of the processes: programs of the source's packages first, then those of the plan. */
 function profileLines(programs: string[], tools: string[]): string[] {
   const places = [...programs.map((directory) => `$PWD/${directory}`), ...tools].map((one) => `${one}:`).join('');
   if (places === '') return [];
@@ -52,7 +53,7 @@ export function buildEnvironment({ cache }: BuildDirectories, { tools = [] }: Bu
     XDG_DATA_HOME: `${cache}/data`,
     npm_config_cache: `${cache}/npm`,
     npm_config_update_notifier: 'false',
-    // With NODE_ENV=production what a build command installs would lack what it builds with.
+    // With NODE_ENV=production, package managers would skip the development dependencies that the build needs.
     npm_config_include: 'dev',
     ...yarnSettings(cache, tools.find(({ name }) => name === 'yarn')?.version ?? null),
     BUN_INSTALL_CACHE_DIR: `${cache}/bun`,
@@ -68,8 +69,8 @@ export function buildEnvironment({ cache }: BuildDirectories, { tools = [] }: Bu
   };
 }
 
-// From 2 on it refuses settings that it does not know. What it does not unpack must stay with the files, to be there
-// when the application runs; a copy of it is kept for the next build.
+// From version 2 on, yarn rejects unknown settings. Packages that it does not unpack must stay with the files, since
+// the application reads them at runtime; a copy is cached for the next build.
 function yarnSettings(cache: string, version: string | null): Record<string, string> {
   if (version === null || majorOf(version) < 2) return { YARN_PRODUCTION: 'false', YARN_CACHE_FOLDER: `${cache}/yarn` };
   return {
@@ -79,7 +80,7 @@ function yarnSettings(cache: string, version: string | null): Record<string, str
   };
 }
 
-// npm would warn of settings that only pnpm knows. From 11 on pnpm reads its own prefix.
+// npm would warn of settings specific to pnpm. From version 11 on, pnpm reads its own prefix.
 function pnpmSettings(cache: string): Record<string, string> {
   return {
     npm_config_store_dir: `${cache}/pnpm`,

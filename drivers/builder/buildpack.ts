@@ -1,4 +1,4 @@
-// Plans builds with the languages of the host and of the npm registry. A plan is shell commands for a unit.
+// Plans builds with languages installed on the host or downloaded. A plan is a list of shell commands for a unit.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { BUILD_COMMAND, BuildError, type BuildDriver, type BuildPlan, type BuildSettings } from '../builder';
@@ -43,7 +43,7 @@ const emptyPlan: LanguagePlan = {
   programs: [],
 };
 
-/** The builder of this host. It keeps nothing beside the programs of the toolchains. */
+/** The builder of this host. Its only state are the programs of the toolchains. */
 export function openBuilder(
   toolchains: ToolchainDriver,
   preferredNode: PreferredNode = 'long_term',
@@ -78,7 +78,7 @@ async function detect(directory: string, settings: BuildSettings, host: BuildHos
   );
 }
 
-/** Programs first; a site only where nothing in the files is a program, whose source it would publish. */
+/** Programs take precedence: a site is served only if the files contain no program, whose source it would publish. */
 async function planSource(files: SourceFiles, settings: BuildSettings, host: BuildHost): Promise<BuildPlan | null> {
   const parts = await detectUntilStart(files, host);
   if (parts.some(startsSomething)) return toBuildPlan(mergePlans(parts));
@@ -96,7 +96,7 @@ async function planSource(files: SourceFiles, settings: BuildSettings, host: Bui
   return parts.length > 0 ? toBuildPlan(mergePlans(parts)) : null;
 }
 
-/** What lies beside the sources of another program is no site: only what the build script made is. */
+/** In a source with other programs, only the output of the build script is a site. */
 function planBuiltSite(merged: LanguagePlan, isMixed: boolean, unbuilt: UnbuiltSource | null): BuildPlan {
   const site = siteOfBuild(siteDirectories(merged, isMixed));
   const plan: LanguagePlan = {
@@ -141,7 +141,7 @@ async function planCustomBuild(
 
 async function planProcfile(text: string, files: SourceFiles, host: BuildHost, instead?: Step[]): Promise<BuildPlan> {
   const { processes, release_command } = parseProcfile(text);
-  // All languages that the files speak: a Procfile may start any of them.
+  // All detected languages: a Procfile may start any of them.
   const found = mergePlans(await detectAll(languages, files, host));
   const words = instead ? [...found.summary.slice(0, 1), 'build command'] : found.summary;
   const plan: LanguagePlan = {
@@ -156,7 +156,7 @@ async function planProcfile(text: string, files: SourceFiles, host: BuildHost, i
   return toBuildPlan(plan, release_command);
 }
 
-/** The languages of the files, up to the first that knows what to start: those before it have something to build. */
+/** Detected languages, up to the first one with a start command: earlier ones only contribute to the build. */
 async function detectUntilStart(files: SourceFiles, host: BuildHost): Promise<LanguagePlan[]> {
   const parts: LanguagePlan[] = [];
   for (const look of [...languages, detectNodeFile]) {
@@ -235,7 +235,7 @@ function toBuildPlan(found: LanguagePlan, releaseCommand: string | null = null):
   };
 }
 
-/** A build that succeeded does not fail because it is larger than it must be. */
+/** Failure to prune does not fail a successful build. */
 function pruneStep(command: string, commands: string[]): Step {
   const check = readFileSync(path.join(__dirname, 'development_check.js'), 'utf8').trimEnd();
   return {

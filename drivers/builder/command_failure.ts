@@ -1,18 +1,18 @@
-// What failed, and what it printed last, from the output of a unit. Programs may print what looks like a line of the
-// platform; all that they reach is the reason of their own failure.
+// The failed command and its last output, from the output of a unit. Programs can forge lines of the platform, but only
+// affect the reason of their own failure.
 import { FAILURE_LINES_MAX, cutText, failureExcerpt, type Hide } from '../../core/log/failure_excerpt';
 import { BUILD_COMMAND, type BuildPlan } from '../builder';
 
 const COMMAND_MAX = 100;
 
-/** Reads the output of a unit line by line. */
+/** Processes the output of a unit line by line. */
 export interface FailureReader {
   add(line: string): void;
-  /** What failed, as the subject of a sentence. */
+  /** The failed step, as the subject of a sentence. */
   subject(): string;
-  /** What it printed last that says why; '' where nothing does. */
+  /** The last output that explains the failure; '' where there is none. */
   excerpt(): string;
-  /** The whole reason, where the output has it; null where the end of the unit says more. */
+  /** The complete reason, if the output contains it; null where the exit status is more informative. */
   reason(): string | null;
 }
 
@@ -27,7 +27,7 @@ export function readCommandFailure(name: string, command: string, hide: Hide): F
   };
 }
 
-/** Of the script of build_script.ts, which prints `-----> name` before each step. */
+/** For the script of build_script.ts, which prints `-----> name` before each step. */
 export function readStepFailure(steps: BuildPlan['steps'], hide: Hide): FailureReader {
   const tail = keepTail();
   let begun = 0;
@@ -49,7 +49,7 @@ export function readStepFailure(steps: BuildPlan['steps'], hide: Hide): FailureR
   };
 }
 
-/** The last lines of an output that may be long. */
+/** Keeps the last lines of an output of any length. */
 export function keepTail(): { add(line: string): void; clear(): void; lines(): readonly string[] } {
   let lines: string[] = [];
   return {

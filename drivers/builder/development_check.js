@@ -1,5 +1,5 @@
-// Whether a program that a process starts comes from a development package: then those must stay. Ends with 0 when they
-// may go.
+// Whether a process starts a program of a development dependency: these dependencies must then be kept. Exits with 0
+// when they may be removed.
 // node - '["npm start", ...]', in the root directory of the source.
 'use strict';
 const { readFileSync } = require('node:fs');

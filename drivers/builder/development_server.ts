@@ -1,15 +1,15 @@
-// Start scripts that start the server of a bundler or framework for development. It builds in memory, takes a place of
-// its own choice, refuses host names that it does not know, and is not made for the public: what the build script
-// leaves is served instead.
+// Detects start scripts that run the development server of a bundler or framework. Such a server builds in memory,
+// chooses its own port, rejects unknown host names, and is not meant for production: the output of the build script is
+// served instead.
 import type { Package } from './node/package_json';
 import type { SourceFiles } from './source_files';
 
-/** By program: the words after it that start such a server; a program without any does by itself. */
+/** By program: arguments that start a development server. */
 const servers: [program: string, words: RegExp][] = [
   ['react-scripts', /^start\b/],
   ['react-app-rewired', /^start\b/],
   ['craco', /^start\b/],
-  // A word that is no command is the root directory of the server.
+  // An argument that is not a command is the root directory of the server.
   ['vite', /^(?!build\b|optimize\b|-v\b|--version\b|-h\b|--help\b)/],
   ['rolldown-vite', /^(?!build\b)/],
   ['vue-cli-service', /^serve\b/],
@@ -37,7 +37,7 @@ const servers: [program: string, words: RegExp][] = [
   ['vinxi', /^dev\b/],
   ['nitropack', /^dev\b/],
 ];
-/** Their build leaves a server that nothing is known of here: no site. */
+/** Frameworks whose build output is a server that is not supported here, not a site. */
 const withServers = [
   '@sveltejs/kit',
   '@builder.io/qwik-city',
@@ -48,7 +48,7 @@ const withServers = [
   'vite-plugin-ssr',
   'waku',
 ];
-/** Of which a site is made all the same. */
+/** Adapters that make a site nevertheless. */
 const siteAdapters = ['@sveltejs/adapter-static'];
 
 const runners =
@@ -57,7 +57,7 @@ const assignment = /^[A-Za-z_]\w*=(?:"[^"]*"|'[^']*'|\S*)\s+/;
 const otherScript = /^(?:npm run|npm run-script|yarn run|yarn|pnpm run|pnpm|bun run)\s+([\w:.-]+)\s*$/;
 const SCRIPTS_MAX = 5;
 
-/** `vite`, of a start script that does nothing else than start it; null for all others. */
+/** The development server (`vite`) started by a start script that does nothing else; null otherwise. */
 export function developmentServer({ scripts }: Pick<Package, 'scripts'>): string | null {
   let line = (scripts.start ?? '').trim();
   for (let i = 0; i < SCRIPTS_MAX; i++) {
@@ -66,7 +66,7 @@ export function developmentServer({ scripts }: Pick<Package, 'scripts'>): string
     if (next === undefined) break;
     line = next.trim();
   }
-  // Of several commands one may be the server that is meant.
+  // In a list of commands, another one may be the intended server.
   if (/[|&;<>`\n]|\$\(/.test(line)) return null;
   const [program = '', ...words] = withoutRunners(line).split(/\s+/);
   const known = servers.find(([name]) => name === program);
@@ -76,8 +76,8 @@ export function developmentServer({ scripts }: Pick<Package, 'scripts'>): string
 const PRODUCTION_SCRIPTS = ['start:prod', 'start:production'];
 
 /**
- * The script that the source has for production, where its start script is for development: also `nest start`, which
- * compiles what was built once more. null where there is none.
+ * The production script of a source whose start script is for development; also for `nest start`, which compiles again.
+ * null where there is none.
  */
 export function productionScript({ scripts }: Pick<Package, 'scripts'>): string | null {
   if (scripts.build === undefined) return null;
@@ -96,14 +96,14 @@ function withoutRunners(line: string): string {
   return rest === line ? line : withoutRunners(rest);
 }
 
-/** Whether there is a build whose result can be served instead. */
+/** Whether the output of a build can be served instead. */
 export function canServeBuild({ scripts, dependencyNames }: Package): boolean {
   if (scripts.build === undefined) return false;
   const has = (name: string): boolean => dependencyNames.has(name);
   return !withServers.some(has) || siteAdapters.some(has);
 }
 
-/** @param isReplaced whether something else is served instead */
+/** @param isReplaced whether the build output is served instead */
 export function developmentServerNote(server: string, isReplaced: boolean): string {
   if (isReplaced)
     return (
@@ -116,7 +116,7 @@ export function developmentServerNote(server: string, isReplaced: boolean): stri
   );
 }
 
-/** Where Angular's build leaves its site: a folder for each project. */
+/** Output directories of Angular: one per project. */
 export async function angularDirectories(files: SourceFiles): Promise<string[]> {
   const text = await files.read('angular.json');
   const paths = text === null ? [] : outputPaths(text);
@@ -129,7 +129,7 @@ interface AngularProject {
   architect?: { build?: { options?: { outputPath?: string | { base?: string } } } };
 }
 
-// The path of newer versions is dist/ and the name of the project where none is stated.
+// In newer versions, the default path is dist/ and the name of the project.
 function outputPaths(text: string): string[] {
   try {
     const { projects = {}, defaultProject } = JSON.parse(text) as {
@@ -142,7 +142,7 @@ function outputPaths(text: string): string[] {
       return (typeof stated === 'object' ? stated.base : stated) ?? `dist/${name}`;
     });
   } catch {
-    // `ng build` says what is wrong with it.
+    // Reported by `ng build`.
     return [];
   }
 }

@@ -1,4 +1,4 @@
-// Go: every program of the module into bin/.
+// Go: builds all programs of the module into bin/.
 import { satisfies } from '../toolchain/versions';
 import { BuildError } from '../builder';
 import type { Tool } from '../toolchain';
@@ -24,7 +24,7 @@ export const detectGo: DetectLanguage = async (files, host) => {
     site: [],
     prune: null,
     processes: webProcess(program),
-    // Some systems set it to `local`, with which Go does not fetch what a go.mod asks for.
+    // Some systems set it to `local`, which disables the download of the version that go.mod requires.
     env: { GOTOOLCHAIN: 'auto' },
     programs: ['bin'],
   };
@@ -36,14 +36,14 @@ interface ChosenGo {
   reasons: string[];
 }
 
-/** That of the host where it is new enough, or fetches what go.mod asks for by itself. */
+/** The Go of the host, if it is new enough, or can download the version that go.mod requires. */
 async function chooseGo(module: string, { facts, toolchains, ctx }: BuildHost): Promise<ChosenGo> {
-  const asked =
+  const needs =
     /^toolchain\s+go(\d+(?:\.\d+)*)/m.exec(module)?.[1] ?? /^go\s+(\d+(?:\.\d+)*)/m.exec(module)?.[1] ?? '1';
   const ours = facts.programs.go?.version ?? null;
-  const isNew = (version: string): boolean => satisfies(version, `>=${asked}`) !== false;
+  const isNew = (version: string): boolean => satisfies(version, `>=${needs}`) !== false;
   const reasonOf = (version: string): string[] =>
-    isNew(version) ? [] : [`go.mod asks for Go ${asked}, which Go ${version} gets from the Go module proxy.`];
+    isNew(version) ? [] : [`go.mod asks for Go ${needs}, which Go ${version} gets from the Go module proxy.`];
   if (ours !== null && (isNew(ours) || satisfies(ours, FETCHES_OTHERS) === true))
     return { version: ours, tools: [], reasons: reasonOf(ours) };
   const name = 'go';
@@ -51,15 +51,15 @@ async function chooseGo(module: string, { facts, toolchains, ctx }: BuildHost): 
   const found = packageName === null ? [] : await toolchains.versions(name, packageName, ctx);
   if (packageName === null || found[0] === undefined)
     throw new BuildError(
-      `The source needs Go ${asked} or newer, which is not installed on this platform. Ask the operator to install it.`,
+      `The source needs Go ${needs} or newer, which is not installed on this platform. Ask the operator to install it.`,
     );
   const { version } = found[0];
-  const why = ours === null ? 'the host has none' : `that of the host is ${ours}, and go.mod asks for ${asked}`;
+  const why = ours === null ? 'the host has none' : `that of the host is ${ours}, and go.mod asks for ${needs}`;
   const reason = `Go ${version} comes from the Go module proxy: ${why}.`;
   return { version, tools: [{ name, version, package: packageName }], reasons: [reason, ...reasonOf(version)] };
 }
 
-/** Generators of sites keep their themes in a go.mod, without a program. */
+/** Static site generators manage themes in a go.mod, without a program. */
 async function isModuleOfSite(files: SourceFiles): Promise<boolean> {
   return (await findSiteDirectory(files)) !== null && !(await hasGoFile(files));
 }
@@ -73,7 +73,7 @@ function webProcess(program: string | null): Record<string, string> {
   return program === null ? {} : { web: `bin/${program}` };
 }
 
-/** The program of the root, or the only one of cmd/. */
+/** The program in the root directory, or the only one below cmd/. */
 async function findProgram(files: SourceFiles, module: string): Promise<string | null> {
   for (const name of await files.names('.')) {
     if (name.endsWith('.go') && !name.endsWith('_test.go') && /^package main\b/m.test((await files.read(name)) ?? ''))
@@ -83,7 +83,7 @@ async function findProgram(files: SourceFiles, module: string): Promise<string |
   return commands.length === 1 && /^[\w.-]+$/.test(commands[0]!) ? commands[0]! : null;
 }
 
-/** As go build names it: the last part of the module that is no version. */
+/** Named as by go build: the last path element of the module that is not a version. */
 function programNameOf(module: string): string | null {
   const parts = /^module\s+"?([\w./~-]+)"?/m.exec(module)?.[1]?.split('/') ?? [];
   return parts.filter((part, i) => i === 0 || !/^v\d+$/.test(part)).at(-1) ?? null;

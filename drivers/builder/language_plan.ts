@@ -1,4 +1,4 @@
-// What one language has to say about a source. A plan is made of one or more of them.
+// The part of a plan contributed by one language. A plan merges one or more of them.
 import type { HostFacts } from '../../core/catalog/host_facts';
 import type { BuildPlan, PlanKind } from '../builder';
 import type { DriverContext } from '../../core/driver';
@@ -9,35 +9,35 @@ export type Step = BuildPlan['steps'][number];
 
 export interface LanguagePlan {
   kind: PlanKind;
-  /** What is found and done, in a few words each. */
+  /** What was detected and is done, in a few words each. */
   summary: string[];
-  /** Why it is these versions: sentences for the log. */
+  /** Why these versions were chosen: sentences for the log. */
   reasons?: string[];
   tools: Tool[];
   steps: Step[];
-  /** Steps after these that make the files a site, where nothing else is to serve them. */
+  /** Further steps that serve the files as a site, used if nothing else is started. */
   site: Step[];
-  /** A build script of its own makes files, which are a site where nothing else is started. */
+  /** The source has its own build script, whose output is a site if nothing else is started. */
   hasBuildScript?: boolean;
-  /** Where that is known to leave a site beside the usual places. */
+  /** Output directories of the build script, in addition to the usual ones. */
   siteDirectories?: string[];
-  /** Removes, after all of these, what only the build needed. */
+  /** Command that removes build-only dependencies at the end. */
   prune: string | null;
   processes: Record<string, string>;
   env: Record<string, string>;
-  /** What the owner should know of it: sentences. */
+  /** Notes for the owner: sentences. */
   notes?: string[];
-  /** Directories of programs that processes can call by name, relative to the root directory. */
+  /** Directories in the PATH of processes, relative to the root directory. */
   programs: string[];
 }
 
-/** Where the source leaves the choice: the newest long-term line, or the Node.js of the host wherever it fits. */
+/** Default if the source does not state a version: the newest LTS line, or the Node.js of the host where it fits. */
 export type PreferredNode = 'long_term' | 'host';
 
-/** As PreferredNode, of Python: the newest line that packages are made for. */
+/** The same for Python: the newest line that packages support, or the Python of the host. */
 export type PreferredPython = 'newest' | 'host';
 
-/** What there is to build with. */
+/** The environment of a build. */
 export interface BuildHost {
   facts: HostFacts;
   toolchains: ToolchainDriver;
@@ -48,10 +48,10 @@ export interface BuildHost {
   ctx: DriverContext;
 }
 
-/** Reads the files; null where they are not of this language. @throws BuildError */
+/** Plans the build; null where the source does not use this language. @throws BuildError */
 export type DetectLanguage = (files: SourceFiles, host: BuildHost) => Promise<LanguagePlan | null>;
 
-/** For `sh`: one word that says what the text says. */
+/** Quotes a text as one word for `sh`. */
 export function shellWord(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -1,4 +1,4 @@
-// A Procfile: one process type a line, `type: command`. `release` is what runs once before a new version serves.
+// A Procfile: one process type per line, `type: command`. `release` runs once before a new version serves requests.
 import { limits } from '../../core/limits';
 import { BuildError } from '../builder';
 
@@ -9,7 +9,7 @@ export interface Procfile {
 
 const commandMax = 2000;
 
-/** @throws BuildError that names the line */
+/** @throws BuildError with the line number */
 export function parseProcfile(text: string): Procfile {
   const found = new Map<string, string>();
   text.split(/\r?\n/).forEach((line, i) => {

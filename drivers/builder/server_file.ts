@@ -1,4 +1,4 @@
-// Tells a program of Node.js from a script for browsers, where nothing but the file says which it is.
+// Distinguishes Node.js programs from browser scripts by the content of the file.
 import path from 'node:path';
 import type { SourceFiles } from './source_files';
 
@@ -18,18 +18,18 @@ const isOutsideOfBrowsers = new RegExp(
     .join('|'),
 );
 
-/** The file that starts a server; null where none of the usual names is one. */
+/** The file that starts a server; null where no file with a usual name does. */
 export async function findServerFile(files: SourceFiles): Promise<string | null> {
   for (const name of names)
     for (const ending of endings) {
       const file = `${name}${ending}`;
-      // Nobody calls a script for browsers server.js.
+      // A file called server.js is not a browser script.
       if ((await files.has(file)) && (name === 'server' || (await isNodeServer(files, file)))) return file;
     }
   return null;
 }
 
-/** Whether the file opens a port, by what it calls. A file that is too large to be written by hand is none. */
+/** Whether the file opens a port, judged by its calls. A file too large to be written by hand is not a server. */
 export async function isNodeServer(files: SourceFiles, file: string): Promise<boolean> {
   const text = await files.read(file).catch(() => null);
   if (text === null) return false;

@@ -1,4 +1,4 @@
-// Reads the files of a source without ever leaving it: a link that leads out of it is as good as absent.
+// Reads files of a source without leaving it: a link to the outside is treated as missing.
 import { open, readFile, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { BuildError } from '../builder';
@@ -6,33 +6,33 @@ import { BuildError } from '../builder';
 /** A directory above the root directory, within the source. */
 export interface Place {
   files: SourceFiles;
-  /** The way there from the root directory: `../..`. Physical: the root directory may be a link. */
+  /** Relative path from the root directory: `../..`. Physical: the root directory may be a link. */
   up: string;
-  /** The way back: `apps/web`. */
+  /** Relative path to the root directory: `apps/web`. */
   below: string;
 }
 
 export interface SourceFiles {
   /**
-   * Text of a file, null where there is none.
-   * @param bytesMax 1 MB where it is left out
-   * @throws BuildError where it is too large to be what its name says
+   * Text of a file; null for a missing file.
+   * @param bytesMax default: 1 MB
+   * @throws BuildError for an implausibly large file
    */
   read(name: string, bytesMax?: number): Promise<string | null>;
-  /** The beginning of a file of any size, null where there is none. */
+  /** The beginning of a file of any size; null for a missing file. */
   readHead(name: string): Promise<string | null>;
   has(name: string): Promise<boolean>;
   isDirectory(name: string): Promise<boolean>;
-  /** Names in a directory, sorted; none where there is no directory. */
+  /** Sorted names in a directory; empty for a missing directory. */
   names(directory: string): Promise<string[]>;
-  /** The directories above, the nearest first; none of the root of the source. */
+  /** The directories above, the nearest first; empty for the root of the source. */
   above(): Place[];
 }
 
 const BYTES_MAX = 1 << 20;
 const HEAD_BYTES = 64 << 10;
 
-/** The files below the root directory of a source. @throws BuildError where there is no such directory in the source */
+/** The files below the root directory of a source. @throws BuildError where the source has no such directory */
 export async function openFiles(source: string, rootDirectory: string): Promise<SourceFiles> {
   const whole = await realpath(source);
   const root = await within(whole, path.join(whole, rootDirectory));
@@ -67,7 +67,7 @@ function above(whole: string, root: string): Place[] {
   });
 }
 
-/** Where the path really is; null where it is nowhere, or outside. */
+/** The resolved path; null where it is missing, or outside of the source. */
 async function within(whole: string, file: string): Promise<string | null> {
   const real = await realpath(file).catch(() => null);
   return real === whole || real?.startsWith(whole + path.sep) ? real : null;
@@ -96,7 +96,7 @@ async function readHead(file: string | null): Promise<string | null> {
   }
 }
 
-/** UTF-8, or UTF-16 where a mark says so: PowerShell writes that with `>`. */
+/** UTF-8, or UTF-16 with a byte order mark, as written by `>` in PowerShell. */
 function decode(bytes: Buffer): string {
   const isWhole = bytes.length % 2 === 0;
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.toString('utf16le');

@@ -1,5 +1,5 @@
-// Programs in a source that no builder of this platform starts by itself. Where there is one, the files around it are
-// not published as a site: the program would never run, and its source would be what visitors read.
+// Detects programs that no builder of this platform supports. If there is one, the files are not published as a site:
+// the program would never run, and visitors would read its source.
 import path from 'node:path';
 import { BuildError } from '../builder';
 import { isNodeServer } from './server_file';
@@ -78,8 +78,8 @@ const DEPTH_MAX = 4;
 const ENTRIES_MAX = 2000;
 
 /**
- * A manifest or a source file of a program in one of the directories, manifests first.
- * @param known languages that a plan speaks for
+ * A manifest or source file of a program in one of the directories, manifests first.
+ * @param known languages that are part of the plan
  */
 export async function findUnbuiltSource(
   files: SourceFiles,
@@ -98,8 +98,8 @@ export async function findUnbuiltSource(
 }
 
 /**
- * The first source file of a program below the folders of a directory: libraries of a site may carry some.
- * @param wanted languages; all where it is left out
+ * The first source file of a program in subdirectories: libraries of a site may contain some.
+ * @param wanted languages; default: all
  */
 export async function findNestedSource(
   files: SourceFiles,
@@ -123,7 +123,7 @@ export async function findNestedSource(
   return null;
 }
 
-/** The refusal, with the way that the language has. */
+/** The build error, with advice specific to the language. */
 export function unbuiltSourceError(found: UnbuiltSource, hasSite: boolean, canBuildImages: boolean): BuildError {
   const { language } = found;
   const way = ways[language]?.(shownFile(found));
@@ -137,7 +137,7 @@ export function unbuiltSourceError(found: UnbuiltSource, hasSite: boolean, canBu
   return new BuildError(`The source has ${shownFile(found)} (${language}), and ${what}${hasSite ? site : ''}`);
 }
 
-/** For messages: names of files are chosen by strangers. */
+/** Sanitises an untrusted file name for messages. */
 export function shownFile({ file }: UnbuiltSource): string {
   return /^[\w./ @+-]{1,80}$/.test(file) ? file : JSON.stringify(file.slice(0, 80)).replace(/[^ -~]/g, '?');
 }

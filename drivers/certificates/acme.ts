@@ -1,5 +1,5 @@
-// Certificates by ACME (RFC 8555), proven by HTTP-01, those of wildcards by DNS-01. acme-client speaks the protocol,
-// over our own transport.
+// ACME certificates (RFC 8555), validated by HTTP-01, or DNS-01 for wildcards. acme-client implements the protocol,
+// with our transport.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type * as acmeClient from 'acme-client';
@@ -13,7 +13,7 @@ import { openAcmeTransport } from './acme_transport';
 interface Options {
   directory: string;
   email: string | null;
-  /** PEM, trusted besides the usual roots. */
+  /** PEM, additional trusted roots. */
   roots: string | null;
 }
 
@@ -33,7 +33,8 @@ export function acmeCertificates({ directory, email, roots }: Options): Certific
         const acme = await import('acme-client');
         acme.axios.defaults.adapter = transport;
         const client = new acme.Client({ directoryUrl: directory, accountKey: request.accountKey });
-        // With a known key this finds the account (section 7.3.1). Whoever sets ACME_DIRECTORY agrees to its terms.
+        // For a known key this returns the existing account (section 7.3.1). Setting ACME_DIRECTORY implies agreement
+        // to its terms.
         await client.createAccount({ termsOfServiceAgreed: true, contact });
         return await placeOrder(acme, client, request, publish, ctx);
       } catch (error) {
@@ -68,7 +69,7 @@ async function placeOrder(
   return parseIssued(await client.getCertificate(done), key, hostname);
 }
 
-// An authority may remember earlier proofs: then there is nothing to do (section 7.5).
+// Authorities may reuse earlier validations: nothing is to be done then (section 7.5).
 async function completeChallenge(
   client: Client,
   { status, challenges, identifier, wildcard }: Authorization,
@@ -124,7 +125,7 @@ function issuerOf({ issuer }: X509Certificate): string {
   return [part('O'), part('CN')].filter(Boolean).join(' ') || issuer.replaceAll('\n', ', ');
 }
 
-// Anything but a DriverError is unexpected. It must not be tried again at once: authorities limit the rate of orders.
+// Unexpected errors must not be retried at once: authorities limit the rate of orders.
 function toDriverError(error: unknown, ctx: DriverContext): DriverError {
   if (error instanceof DriverError) return error;
   const message = ctx.signal.aborted

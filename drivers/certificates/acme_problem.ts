@@ -1,11 +1,11 @@
-// The refusals of an authority as messages for the owner of a host name.
+// Converts errors of an authority to messages for the owner of a host name.
 import { DriverError } from '../../core/driver';
 
 /** A problem document of an authority (RFC 8555 section 6.7). */
 export interface AcmeProblem {
   type?: string;
   detail?: string;
-  /** One for each name that it is about. */
+  /** One per affected name. */
   subproblems?: AcmeProblem[];
 }
 
@@ -28,8 +28,8 @@ const meanings: Record<string, string> = {
 };
 
 /**
- * The refusal as an error for the owner of the name.
- * @param retryAfterMs what the authority asked for, null where it asked for nothing
+ * The error for the owner of the name.
+ * @param retryAfterMs requested by the authority; null where it requested no delay
  */
 export function toRefusal(problem: AcmeProblem, retryAfterMs: number | null): DriverError {
   const kind = (problem.type ?? '').replace(PREFIX, '');
@@ -47,7 +47,7 @@ export function toRefusal(problem: AcmeProblem, retryAfterMs: number | null): Dr
   );
 }
 
-/** The authority can't be reached, or has trouble of its own. @param what a status or the code of an error */
+/** The authority is unreachable or has an internal error. @param what a status or an error code */
 export function toOutage(what: string, retryAfterMs: number | null): DriverError {
   return new DriverError(
     'transient',

@@ -1,5 +1,5 @@
-// How acme-client reaches an authority. Its own transport waits and retries by itself, outside of the deadline of
-// a job's step, and loses the reason of a broken connection; so it gets ours.
+// HTTP transport of acme-client. Its default transport waits and retries by itself, beyond the deadline of a job step,
+// and loses the cause of a broken connection.
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { rootCertificates } from 'node:tls';
@@ -16,11 +16,11 @@ interface Reply {
 
 const RESPONSE_TIMEOUT_MS = 15_000;
 const RESPONSE_BYTES_MAX = 1 << 20;
-/** Longer pauses than a day are a mistake of the authority, or of its clock. */
+/** A longer delay than a day is a mistake of the authority, or of its clock. */
 const RETRY_AFTER_MAX_MS = 86_400_000;
 const BAD_NONCE = 'urn:ietf:params:acme:error:badNonce';
 
-/** @param roots PEM, trusted besides the usual ones. Rejects with a DriverError for each answer that is a refusal. */
+/** @param roots PEM, additional trusted roots. Rejects with a DriverError for each error response. */
 export function openAcmeTransport(roots: string | null): AcmeTransport {
   const agent = roots === null ? undefined : new https.Agent({ ca: [...rootCertificates, roots] });
   return async (config) => {
@@ -74,7 +74,7 @@ function requireSuccess(status: number, headers: http.IncomingHttpHeaders, text:
   if (status >= 200 && status < 300) return;
   const pause = retryAfterMsOf(headers['retry-after']);
   const problem = parse(text);
-  // acme-client signs again with the nonce of this answer (section 6.5).
+  // acme-client retries with the nonce of this response (section 6.5).
   if (problem.type === BAD_NONCE) return;
   if (status === 429) throw toRefusal({ ...problem, type: 'rateLimited' }, pause);
   if (status >= 500 || !problem.type) throw toOutage(`status ${status}`, pause);

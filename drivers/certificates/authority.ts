@@ -1,5 +1,4 @@
-// The installation's own certificate authority. Servers that only clients of the platform reach have certificates of
-// it.
+// The installation's own certificate authority, for servers that only clients of the platform connect to.
 import { createPublicKey, X509Certificate, randomBytes, webcrypto, type KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
 import type * as x509Library from '@peculiar/x509';
@@ -13,13 +12,13 @@ export interface KeyedCertificate {
 const DAY_MS = 86_400_000;
 const AUTHORITY_DAYS = 3650;
 const SERVER_DAYS = 397;
-/** Clocks of clients may be behind. */
+/** Clocks of clients may be slow. */
 const EARLIER_MS = 3_600_000;
-/** Of a certificate's lifetime: a new one comes before the last third. */
+/** Renewal before the last third of a certificate's lifetime. */
 const RENEW_BEFORE_MS = (SERVER_DAYS * DAY_MS) / 3;
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
-/** A new authority that signs certificates of servers, and nothing else (RFC 5280 section 4.2.1.9). */
+/** Creates an authority that signs server certificates only (RFC 5280 section 4.2.1.9). */
 export async function newAuthority(name: string): Promise<KeyedCertificate> {
   const x509 = await library();
   const keys = await newKeys();
@@ -38,8 +37,8 @@ export async function newAuthority(name: string): Promise<KeyedCertificate> {
 }
 
 /**
- * A certificate for a server under these host names and addresses, the authority's own behind it. @param names at least
- * one
+ * Issues a server certificate for these host names and addresses; the chain includes the authority. @param names at
+ * least one
  */
 export async function issueServerCertificate(
   authority: KeyedCertificate,
@@ -68,7 +67,7 @@ export async function issueServerCertificate(
   return { certificate: `${made.toString('pem')}\n${authority.certificate.trim()}\n`, key: await keyText(keys) };
 }
 
-/** A certificate of a key for itself, for servers that know keys only as certificates. @param name `CN=…` */
+/** A self-signed certificate, for servers that require keys as certificates. @param name `CN=…` */
 export async function certificateFor(name: string, key: KeyObject): Promise<string> {
   const x509 = await library();
   const publicBytes = createPublicKey(key).export({ type: 'spki', format: 'der' });
@@ -83,7 +82,7 @@ export async function certificateFor(name: string, key: KeyObject): Promise<stri
   return `${made.toString('pem')}\n`;
 }
 
-/** Whether a certificate is to be replaced: it nears its end, lacks one of the names, or is of another authority. */
+/** Whether a certificate has to be replaced: it expires soon, lacks a name, or is from another authority. */
 export function isOutdated(
   certificate: string,
   authority: string,
@@ -97,7 +96,7 @@ export function isOutdated(
   );
 }
 
-// Loaded when it is first needed: it takes its time.
+// Imported on demand, since loading takes long.
 function library(): Promise<typeof x509Library> {
   return import('@peculiar/x509');
 }

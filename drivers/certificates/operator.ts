@@ -1,10 +1,10 @@
-// A certificate that the operator provides, for example of *.APPS_DOMAIN.
+// A certificate provided by the operator, for example for *.APPS_DOMAIN.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { StartupError } from '../../core/startup_error';
 
 export interface OperatorCertificate {
-  /** The certificate, PEM with the leaf first, for a host name that it is made for; null for others. */
+  /** The certificate, PEM with the leaf first, if it covers the host name; else null. */
   of(hostname: string): { chain: string; key: string } | null;
   close(): void;
 }
@@ -22,9 +22,9 @@ interface Loaded {
 const CHECK_EVERY_MS = 60_000;
 
 /**
- * Reads INGRESS_CERT_FILE and INGRESS_KEY_FILE; null where neither is set. Checks every minute whether the files have
- * changed: then `changed` is called, and the new ones are served once they fit together.
- * @throws StartupError for one without the other, and for files that can't be read or do not fit together
+ * Reads INGRESS_CERT_FILE and INGRESS_KEY_FILE; null where neither is set. Checks the files for changes every minute,
+ * calls `changed`, and serves the new ones once they match.
+ * @throws StartupError where only one is set, and for files that are unreadable or do not match
  */
 export function operatorCertificate(
   { ingressCertFile: certFile, ingressKeyFile: keyFile }: Files,
@@ -40,7 +40,7 @@ export function operatorCertificate(
       loaded = load(certFile, keyFile);
       changed();
     } catch {
-      // Half written: the second file follows, and with it the next call.
+      // Only one file is replaced yet: the change of the other one triggers the next call.
     }
   };
   for (const file of [certFile, keyFile]) watchFile(file, { interval: checkEveryMs, persistent: false }, reload);

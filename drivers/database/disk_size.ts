@@ -1,5 +1,5 @@
-// How large the disk of a server is, where disks are hard. The friendly limit comes first: at `storage_gb` writes are
-// refused with a clear error, and what grows on between two measurements meets the end of the disk.
+// Disk size of a server, where disk limits are enforced. The soft limit comes first: at `storage_gb` writes are
+// rejected with a clear error; growth between two measurements is stopped by the size of the disk.
 import type { DriverContext } from '../../core/driver';
 import type { NextDisk } from '../hosted_server/replacement';
 import { growServerDisk, isServerDiskFull } from '../hosted_server/server_disk';
@@ -9,7 +9,7 @@ import type { DatabaseServer } from '../database';
 
 type Sized = Pick<DatabaseServer, 'storage_gb' | 'replica_of'>;
 
-// The second limit of PostgreSQL, at 1.1, has to come before the end; a part is what ext4 takes for itself.
+// The hard limit of PostgreSQL, at 1.1, must be reached before the disk is full; ext4 itself takes a part.
 const storageShare = 1.25;
 const megabyte = 2 ** 20;
 
@@ -19,24 +19,24 @@ export function walMegabytes({ gigabyteBytes }: EngineContext, { storage_gb }: S
 }
 
 /**
- * Bytes of the disk of a server. Beside the data PostgreSQL has its log, which may be twice as large for a moment;
- * MariaDB its own logs and temporary tables; Redis a second copy, when it writes its file anew or takes a snapshot.
+ * Disk size in bytes. In addition to the data, PostgreSQL needs space for its WAL, which may double for a moment;
+ * MariaDB for its logs and temporary tables; Redis for a second copy during a rewrite or a snapshot.
  */
 export function diskBytes(engine: EngineContext, server: Sized): number {
   const storage = server.storage_gb * engine.gigabyteBytes;
   if (engine.name === 'mariadb') return Math.ceil(storageShare * storage + 1024 * megabyte);
   if (engine.name !== 'postgresql') return Math.ceil(2 * storageShare * storage + 128 * megabyte);
   const bytes = Math.ceil(storageShare * storage + (2 * walMegabytes(engine, server) + 256) * megabyte);
-  // It follows a primary that may be full.
+  // Its primary may be full.
   return server.replica_of === null ? bytes : bytes + recoveryBytes(engine, server);
 }
 
-/** What a server whose disk is full gets once, to start again. PostgreSQL refuses all writes from then on. */
+/** One-time extra space for a server with a full disk, to start again. PostgreSQL then rejects all writes. */
 export function recoveryBytes(engine: EngineContext, server: Sized): number {
   return (walMegabytes(engine, server) + 64) * megabyte;
 }
 
-/** The disk for data that take the place of others. A server that was full keeps the room that it got. */
+/** Disk for replacement data. A server that was full keeps its extra space. */
 export async function nextDisk(
   engine: EngineContext,
   { path: home }: ServerDirectory,
@@ -47,16 +47,15 @@ export async function nextDisk(
   return { engine, bytes: wasFull ? present : bytes };
 }
 
-/** What the engine does for room. */
+/** Engine-specific steps of a resize. */
 export interface RoomSteps {
   stop(id: string, ctx: DriverContext): Promise<void>;
-  /** The server goes on on this disk, without a stop. Answers false where it does not run. */
+  /** Moves the running server to this disk without a stop. False where it is not running. */
   move?(serverDirectory: ServerDirectory, server: DatabaseServer, disk: NextDisk, ctx: DriverContext): Promise<boolean>;
 }
 
 /**
- * The disk is as large as the package asks for. A server that has met its end may not start, or hang, without some
- * room: that it gets once.
+ * Ensures the disk size of the package. A server with a full disk may fail to start or hang: it gets extra space once.
  */
 export async function ensureRoom(
   engine: EngineContext,

@@ -1,5 +1,5 @@
-// Engines behind an access proxy: Redis, Valkey and MariaDB differ in their commands, not in how the process and the
-// directory of a server are observed and ensured. What they differ in are the steps given to proxiedEngine().
+// Engines behind an access proxy: Redis, Valkey and MariaDB share how the process and the directory of a server are
+// observed and ensured. Their differences are the steps passed to proxiedEngine().
 import path from 'node:path';
 import type { EngineFound } from '../../core/catalog/host_facts';
 import {
@@ -31,57 +31,57 @@ import { ensureRoom, diskBytes, type RoomSteps } from './disk_size';
 
 export interface ProxiedOptions {
   runtime: RuntimeDriver;
-  /** Of all servers and their backups; made where it is missing. */
+  /** For all servers and their backups; created if missing. */
   directory: string;
-  /** The servers of this host, of hostFacts(). */
+  /** Installed servers, from hostFacts(). */
   found: EngineFound[];
-  /** What one GB of `storage_gb` counts; 2^30. */
+  /** Bytes per GB of `storage_gb`; default: 2^30. */
   gigabyteBytes?: number;
-  /** Where public endpoints are reached; without it all addresses of the host but those of the loopback interface. */
+  /** Addresses of public endpoints; default: all addresses of the host except those of the loopback interface. */
   publicAddresses?: string[];
-  /** Where backups are kept; none: in the directory. */
+  /** Store of backups; none: they are kept in the directory. */
   store?: BackupStore | null;
   /** As EngineContext. */
   disks?: boolean;
 }
 
-/** `product`: the name of the engine for people. */
+/** `product`: display name of the engine. */
 export interface ProxiedContext extends ProxyContext {
   product: string;
   found: EngineFound[];
 }
 
-/** What a running server has beside its process. */
+/** State of a running server, apart from its process. */
 export interface ServerState {
-  /** In words for the operator; null = nothing. */
+  /** Description for the operator; null = up to date. */
   differs: string | null;
   storageUsedBytes: number;
   full: boolean;
   lagSeconds: number | null;
 }
 
-/** What the runtime measures of a server; undefined where it has no process. */
+/** Measurements of the runtime; undefined where the server has no process. */
 export type MeasuredUsage = Pick<ServerMetrics, 'memory_bytes' | 'cpu_seconds'> | undefined;
 
 /** `Client`: sends commands to a running server. */
 export interface ProxiedSteps<Client> extends RoomSteps {
-  /** @throws DriverError invalid, unsupported for what the engine cannot be */
+  /** @throws DriverError invalid, unsupported for a spec that the engine does not support */
   requireValid(server: DatabaseServer): void;
   /** Fills the data directory of a new server, in the task `setup`. */
   setUp(server: DatabaseServer, data: string, ctx: DriverContext): Promise<void>;
   start(serverDirectory: ServerDirectory, server: DatabaseServer, ctx: DriverContext): Promise<void>;
-  /** What the process would be started with now. */
+  /** Digests of the configuration for a start now. */
   startedWith(serverDirectory: ServerDirectory, server: DatabaseServer): Promise<Started>;
-  /** @throws NotReady @throws DriverError conflict where another server answers */
+  /** @throws NotReady @throws DriverError conflict where another server responds */
   withServer<T>(
     serverDirectory: ServerDirectory,
     server: DatabaseServer,
     work: (client: Client) => Promise<T>,
     ctx: DriverContext,
   ): Promise<T>;
-  /** Changes nothing. */
+  /** Read-only. */
   inspect(serverDirectory: ServerDirectory, server: DatabaseServer, client: Client): Promise<ServerState>;
-  /** All that needs no restart: users, the limit of the storage, and the certificate where that is another one. */
+  /** Applies everything that needs no restart: users, storage limit, and a new certificate. */
   configure(
     serverDirectory: ServerDirectory,
     server: DatabaseServer,
@@ -118,7 +118,7 @@ export function proxiedContext<Name extends string>(
   };
 }
 
-/** A driver without what only some engines can do. */
+/** A driver without optional capabilities. */
 export function proxiedEngine<Client>(
   engine: ProxiedContext,
   steps: ProxiedSteps<Client>,
@@ -142,7 +142,7 @@ export function proxiedEngine<Client>(
   };
 }
 
-/** One step from what a server is to what it should be. @throws DriverError */
+/** One reconciliation step of a server. @throws DriverError */
 export async function ensureProxiedServer<Client>(
   engine: ProxiedContext,
   steps: ProxiedSteps<Client>,
@@ -172,7 +172,7 @@ export async function ensureProxiedServer<Client>(
     await ensureProxy(engine, serverDirectory, server, ctx);
     if (!server.running) await steps.stop(server.id, ctx);
     if (server.running) await ensureRunning(engine, steps, serverDirectory, server, ctx);
-    // The server may be in another network now.
+    // The server may have moved to another network.
     await ensureProxy(engine, serverDirectory, server, ctx);
     return {};
   } catch (error) {
@@ -181,7 +181,7 @@ export async function ensureProxiedServer<Client>(
   }
 }
 
-/** Series of the engine on this host, each once, newest first. */
+/** Installed series of the engine, without duplicates, newest first. */
 function seriesOf(found: readonly EngineFound[]): string[] {
   return [...new Set(found.map(({ series }) => series))].sort((one, other) =>
     other.localeCompare(one, 'en', { numeric: true }),
@@ -218,7 +218,7 @@ async function inspectRunning<Client>(
   ctx: DriverContext,
 ): Promise<Inspected<ObservedServer>> {
   const change = await startedDifference(serverDirectory, await steps.startedWith(serverDirectory, server));
-  // It may have been started with another password of ours.
+  // The running process may still have another administrator password.
   if (change === 'settings') return { observed: { ...nothingObserved, state: 'running' }, diff: change };
   const current = await steps.withServer(
     serverDirectory,
@@ -264,7 +264,7 @@ async function ensureRunning<Client>(
   );
 }
 
-/** Ends the access proxy, the server, and a setup that a killed call has left. */
+/** Stops the access proxy, the server, and the setup task of a killed call. */
 async function stopEverything<Client>(
   engine: ProxiedContext,
   steps: ProxiedSteps<Client>,

@@ -1,5 +1,5 @@
-// What the processes of engines behind an access proxy have in common: their program, what they were started with, the
-// files of their certificate, and data that take the place of others.
+// Common parts of engines behind an access proxy: their program, the digests of their start, the files of their
+// certificate, and replacement data.
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -24,17 +24,17 @@ import {
 } from '../hosted_server/server_directory';
 import { diskBytes } from './disk_size';
 
-/** Digests of what a process was started with. */
+/** Digests of the configuration that a process was started with. */
 export interface Started {
   settings: string;
   certificate: string;
 }
 
-/** In the directory of configuration. */
+/** File names in the configuration directory. */
 export const certificateFiles = { certificate: 'server.crt', key: 'server.key' } as const;
 
 const startedNote = 'started';
-// Below this part of the limit a full server takes writes again.
+// A full server accepts writes again below this share of the limit.
 const reopenShare = 0.9;
 
 /** The program of a series. @throws DriverError unsupported */
@@ -49,8 +49,8 @@ export function requireProgram(
 }
 
 /**
- * Whether the data directory has what the engine keeps its data in, or will have it again when a replacement ends.
- * @param isData by the name of an entry
+ * Whether the data directory contains the engine's data, or will again after a pending replacement.
+ * @param isData by entry name
  */
 export async function hasProxiedData(
   engine: EngineContext,
@@ -58,13 +58,13 @@ export async function hasProxiedData(
   isData: (name: string) => boolean,
 ): Promise<boolean> {
   const found = await openServerDirectory(engine, id);
-  // Something else in its place is said elsewhere.
+  // A foreign directory is reported elsewhere.
   if (typeof found === 'string') return found === 'foreign';
   const entries = (await readdir(found.data).catch(absentIsNull)) ?? [];
   return entries.some(isData) || isReplacing(found);
 }
 
-/** The directory for a restore: made where the data were lost. @throws DriverError conflict */
+/** The directory for a restore: created where the data were lost. @throws DriverError conflict */
 export async function requireRestorable<Engine extends EngineContext>(
   engine: Engine,
   server: DatabaseServer,
@@ -83,7 +83,7 @@ export function serverFingerprint(product: string, series: string[]): Fingerprin
   return { healthy: false, reason: `${product} is not installed on this host.`, facts: {} };
 }
 
-/** What differs between the running process and what it would be started with: only `settings` need a restart. */
+/** The difference between the running process and a start now: only `settings` need a restart. */
 export async function startedDifference(
   serverDirectory: ServerDirectory,
   desired: Started,
@@ -103,7 +103,7 @@ export async function writeCertificate(serverDirectory: ServerDirectory, { tls }
   await writeFileFor(path.join(serverDirectory.conf, certificateFiles.key), tls.key, owner);
 }
 
-/** Whether a server must refuse writes; `closed`: it does now. */
+/** Whether a server must reject writes; `closed`: it does so now. */
 export function isOverStorage(
   { gigabyteBytes }: EngineContext,
   { storage_gb }: DatabaseServer,
@@ -117,9 +117,9 @@ export function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** The server of the new data, that of the old ones, and how data come and processes go. */
+/** A replacement: servers with the new and the old data, and how data are loaded and processes stopped. */
 export interface ServerReplacement {
-  /** As those of Replacement. */
+  /** Key of the replacement, as in Replacement. */
   key: string;
   disk: NextDisk;
   now: DatabaseServer;
@@ -128,11 +128,11 @@ export interface ServerReplacement {
   start(server: DatabaseServer): Promise<void>;
   waitUntilReady(server: DatabaseServer): Promise<void>;
   stop(): Promise<void>;
-  /** Into the server with the new data, before its users are there. */
+  /** Loads data into the server with the new data, before its users exist. */
   load?(): Promise<void>;
 }
 
-/** As replaceData. A server that should not run is stopped again. */
+/** As replaceData. A server that should not run is stopped afterwards. */
 export async function replaceServerData(
   serverDirectory: ServerDirectory,
   { key, disk, now, before, fill, start, waitUntilReady, stop, load }: ServerReplacement,
@@ -145,7 +145,7 @@ export async function replaceServerData(
       disk,
       fill,
       stop,
-      // Past what a start usually takes: much data are read for minutes.
+      // Waits longer than for a normal start: loading large data takes minutes.
       verify: async () => {
         await retryUntilReady(
           () => start(now),

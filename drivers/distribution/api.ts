@@ -1,5 +1,4 @@
-// What the platform asks of a Distribution server (github.com/distribution/distribution), as any of its clients does,
-// with tokens of its own.
+// Client of a Distribution server (github.com/distribution/distribution), with tokens issued by the platform itself.
 import type { RegistryAccess } from '../../core/protocols/registry_content';
 import { checkpoint, DriverError, type DriverContext } from '../../core/driver';
 
@@ -10,16 +9,16 @@ interface FoundManifest {
 }
 
 export interface DistributionApi {
-  /** @param reference a tag or a digest. @returns null where there is none */
+  /** @param reference a tag or a digest. @returns null for a missing manifest */
   manifest(name: string, reference: string, ctx: DriverContext): Promise<FoundManifest | null>;
-  /** The digest that a reference leads to; null where there is none. */
+  /** The digest of a reference; null for a missing one. */
   digest(name: string, reference: string, ctx: DriverContext): Promise<string | null>;
   tags(name: string, ctx: DriverContext): Promise<string[]>;
-  /** Names of repositories below a registry, those without images too. */
+  /** Names of repositories of a registry, including those without images. */
   repositories(registry: string, ctx: DriverContext): AsyncIterable<string>;
   /** Absent is success. */
   removeManifest(name: string, digest: string, ctx: DriverContext): Promise<void>;
-  /** Takes a layer from a repository; its file goes with the next garbage collection of the server. */
+  /** Removes a layer from a repository; its file is removed by the next garbage collection of the server. */
   removeBlob(name: string, digest: string, ctx: DriverContext): Promise<void>;
 }
 
@@ -52,7 +51,7 @@ function openCalls(url: string, tokenFor: (access: RegistryAccess) => string): C
   };
 }
 
-/** @param tokenFor a token with these rights */
+/** @param tokenFor issues a token for this access */
 export function openDistributionApi(url: string, tokenFor: (access: RegistryAccess) => string): DistributionApi {
   const call = openCalls(url, tokenFor);
   const pull = (name: string): RegistryAccess => ({ type: 'repository', name, actions: ['pull'] });

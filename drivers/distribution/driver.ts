@@ -1,6 +1,6 @@
-// A Distribution server (Debian's docker-registry) as the container registry, on disk or on S3, on as many machines as
-// the operator likes. Clients talk to it; it trusts tokens that the platform signs, and tells the platform what
-// happened. On REGISTRY_PORT the platform serves the token endpoint and takes the notifications.
+// A Distribution server (Debian's docker-registry) as container registry, on disk or on S3, on any number of machines.
+// Clients connect to it; it accepts tokens signed by the platform, and sends notifications to the platform. On
+// REGISTRY_PORT the platform serves the token endpoint and receives the notifications.
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sha256 } from '../../core/accounts/tokens';
@@ -16,9 +16,9 @@ import { parseEvents, type RegistryEvent } from './events';
 import { applyEvent, compareRegistry } from './mirror';
 
 interface DistributionOptions extends RegistryServerOptions {
-  /** Where the platform reaches the server. */
+  /** URL of the server for the platform. */
   distributionUrl: string;
-  /** What notifications carry as `Authorization: Bearer`; null: none are taken. */
+  /** Bearer token of notifications; null: notifications are rejected. */
   eventsKey: string | null;
   content: RegistryContent;
   tokens: RegistryTokens;
@@ -44,7 +44,7 @@ export async function openDistribution(options: DistributionOptions): Promise<Re
     pullLogin: (repository, seconds) => tokens.issuePullLogin(repository, seconds),
     loginFor: (registries) => tokens.issueLogin(registries),
     isPlain: url.startsWith('http:'),
-    // Files of layers go when the operator collects the garbage of the server.
+    // Layer files are removed by the operator's garbage collection.
     removeUnused: () => Promise.resolve(),
     removeOldUploads: () => Promise.resolve(),
     async *listBlobs() {
@@ -67,7 +67,7 @@ function mirrorOf(api: DistributionApi, content: RegistryContent, tokens: Regist
   };
 }
 
-/** What no row says: pushes whose notification was lost. */
+/** Includes pushes without a row, whose notification was lost. */
 async function removeAll(api: DistributionApi, registry: string, ctx: DriverContext): Promise<void> {
   for await (const name of api.repositories(registry, ctx)) {
     for (const tag of await api.tags(name, ctx)) {
@@ -100,7 +100,7 @@ async function serve(
   }
 }
 
-/** The server sends what was answered with an error again. */
+/** The server repeats notifications that get an error response. */
 async function takeEvents(
   { eventsKey, content, tokens, log }: DistributionOptions,
   api: DistributionApi,
@@ -116,7 +116,7 @@ async function takeEvents(
   }
 }
 
-/** What never can be applied must not be sent for ever. */
+/** Accepts a notification that can never be applied, so that it is not repeated forever. */
 function passOver({ name, digest }: RegistryEvent, error: unknown, log: DistributionOptions['log']): void {
   if (!(error instanceof RegistryError)) throw error;
   log(`a notification of the container registry cannot be used: ${name}@${digest}`, error);

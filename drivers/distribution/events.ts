@@ -1,21 +1,21 @@
-// Notifications of a Distribution server (distribution.github.io/distribution/about/notifications): what happened to
-// its images, at least once, and lost where the server ends before it has delivered them.
+// Notifications of a Distribution server (distribution.github.io/distribution/about/notifications): events of images,
+// delivered at least once, or lost if the server ends before their delivery.
 
 export interface RegistryEvent {
   action: 'push' | 'pull' | 'delete';
-  /** Name of the repository, with its registry. */
+  /** Name of the repository, including its registry. */
   name: string;
   digest: string;
-  /** null: a layer, or a manifest by its digest. */
+  /** null: a layer, or a manifest referenced by digest. */
   tag: string | null;
   isManifest: boolean;
-  /** Subject of the token with which it was done. */
+  /** Subject of the token of the request. */
   actor: string;
 }
 
 const EVENTS_MAX = 10_000;
 
-/** What is none of these is passed over: the server also tells of mounts. */
+/** Other events are skipped: the server also reports mounts. */
 export function parseEvents(body: Buffer): RegistryEvent[] {
   const { events } = JSON.parse(body.toString('utf8')) as { events?: unknown };
   if (!Array.isArray(events) || events.length > EVENTS_MAX) return [];
@@ -31,7 +31,7 @@ function parseEvent(event: unknown): RegistryEvent | null {
   return {
     ...{ action, name: repository, digest },
     tag: typeof tag === 'string' && tag !== '' ? tag : null,
-    // The deletion of a manifest names no media type, and that of a layer neither.
+    // A deletion has no media type, neither of a manifest nor of a layer.
     isManifest: typeof mediaType === 'string' && /manifest|image\.index/.test(mediaType),
     actor: typeof name === 'string' ? name : '',
   };

@@ -1,5 +1,5 @@
-// Rows of what a Distribution server holds: listings and counts are answered from them. Notifications bring them up to
-// date at once; a comparison now and then finds what no notification said.
+// Rows that mirror a Distribution server, for listings and counts. Notifications update them at once; a periodic
+// comparison finds changes whose notification was lost.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RegistryContent, RepositoryName, ServedRegistry } from '../../core/protocols/registry_content';
 import type { DriverContext } from '../../core/driver';
@@ -16,7 +16,7 @@ interface MirrorParts {
   content: RegistryContent;
 }
 
-/** Looks at what the server has now, so that events may come twice and in any order. */
+/** Reads the current state of the server, so that events may be repeated and arrive in any order. */
 export async function applyEvent(parts: MirrorParts, event: RegistryEvent, ctx: DriverContext): Promise<void> {
   const { registry: registryName, repository } = parseRepositoryName(event.name);
   const registry = await parts.content.find(registryName);
@@ -32,7 +32,10 @@ export async function applyEvent(parts: MirrorParts, event: RegistryEvent, ctx: 
   if (isThere === null) await parts.content.deleteManifest(registry.id, repository, event.digest, event.actor);
 }
 
-/** The server tells of a push a moment before the tag leads to it. A tag that leads elsewhere then was pushed again. */
+/**
+ * The server sends the notification of a push shortly before the tag is updated. A tag with another digest afterwards
+ * was pushed again.
+ */
 async function settledReference(
   { api }: MirrorParts,
   { name, tag, digest }: RegistryEvent,
@@ -43,7 +46,7 @@ async function settledReference(
   return { reference: tag, tag };
 }
 
-/** Compares all tags of a registry, and manifests without one. */
+/** Compares all tags of a registry, and untagged manifests. */
 export async function compareRegistry(parts: MirrorParts, registryName: string, ctx: DriverContext): Promise<void> {
   const { api, content } = parts;
   const registry = await content.find(registryName);
@@ -69,7 +72,7 @@ export async function compareRegistry(parts: MirrorParts, registryName: string, 
   for (const place of known.keys()) {
     const colon = place.lastIndexOf(':');
     const [repository, tag] = [place.slice(0, colon), place.slice(colon + 1)];
-    // Pushed meanwhile, perhaps.
+    // The tag may have been pushed in the meantime.
     if ((await api.digest(`${registryName}/${repository}`, tag, ctx)) === null)
       await content.deleteTag(registry.id, repository, tag, null);
   }
@@ -79,7 +82,7 @@ export async function compareRegistry(parts: MirrorParts, registryName: string, 
   }
 }
 
-/** Writes the rows of what a reference leads to. */
+/** Writes the rows for a reference. */
 async function adopt(
   parts: MirrorParts & { subject: string | null },
   registry: ServedRegistry,
@@ -101,7 +104,7 @@ async function adopt(
   );
 }
 
-/** Of layers and configuration, as the manifest has them: the server has verified it. */
+/** Sizes of layers and configuration from the manifest, which the server has verified. */
 function sizesIn(content: Buffer): Map<string, number> {
   type Descriptor = { digest?: unknown; size?: unknown } | null;
   const json = JSON.parse(content.toString('utf8')) as { config?: Descriptor; layers?: Descriptor[] };

@@ -1,4 +1,4 @@
-// What a running program was given, as digests: what differs says whether it can reload.
+// Digests of the configuration of a running program: the difference decides whether a reload is sufficient.
 import { createHash } from 'node:crypto';
 import type { ListenerSpec } from '../endpoint';
 import type { ListenerProgram } from './program';

@@ -1,6 +1,6 @@
-// Connections spread over the replicas of a database: HAProxy, which passes them on as they are. TLS and logins are
-// those of the replicas. It has a slot for each replica that there may be, so that they come and go while it runs; a
-// replica that does not answer its checks gets none.
+// Load balancing over the replicas of a database with HAProxy, which forwards connections unmodified. TLS and logins
+// are those of the replicas. It has a slot for each possible replica, so that replicas can be added and removed at
+// runtime; a replica that fails its checks gets no connections.
 import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -52,7 +52,7 @@ const defaults = [
   '  log global',
   '  timeout connect 5s',
   '  timeout check 5s',
-  // Sessions of databases rest for long; whoever is gone is found by the kernel.
+  // Database sessions may be idle for long; TCP keep-alive finds dead clients.
   '  timeout client 20d',
   '  timeout server 20d',
   '  option clitcpka',
@@ -92,8 +92,8 @@ function settings(
   ].join('\n');
 }
 
-// Asks for GSSAPI encryption and hangs up after the answer: of all first words it is the one that a server of
-// PostgreSQL writes nothing about into its log. Servers of key-value engines take a connection that says nothing.
+// Sends a GSSAPI encryption request and disconnects after the reply: the only initial message that PostgreSQL does not
+// log. Key-value engines accept a connection without any message.
 function checksOf(engine: SpreadSpec['engine']): string[] {
   if (engine !== 'postgresql') return ['  tcp-check connect'];
   return ['  tcp-check connect', '  tcp-check send-binary 0000000804d21630', '  tcp-check expect rbinary ^(47|4E)'];
@@ -137,7 +137,7 @@ async function updateSources(serverDirectory: ServerDirectory, spec: SpreadSpec)
   if (left !== desired.length) throw new DriverError('transient', 'The endpoint did not accept its allowed sources.');
 }
 
-// Who stays keeps its slot, and so its sessions.
+// Existing replicas keep their slots, and thereby their sessions.
 async function updateServers(serverDirectory: ServerDirectory, { servers }: SpreadSpec): Promise<void> {
   const desired = portsOf(servers);
   const before = await slotsOf(serverDirectory);
@@ -178,12 +178,12 @@ async function slotsOf(serverDirectory: ServerDirectory): Promise<{ name: string
 function runCommands(serverDirectory: ServerDirectory, commands: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(socketOf(serverDirectory));
-    let words = '';
+    let output = '';
     socket.setEncoding('utf8').setTimeout(answerWithinMs, () => socket.destroy(new Error('no answer')));
     socket
-      .on('data', (text: string) => (words += text))
+      .on('data', (text: string) => (output += text))
       .on('error', reject)
-      .on('close', () => resolve(words));
+      .on('close', () => resolve(output));
     socket.end(`${commands}\n`);
   });
 }

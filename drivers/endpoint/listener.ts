@@ -1,5 +1,5 @@
-// What the programs of endpoints have in common: a directory with what is written for them, a unit, and the rule when a
-// running one reloads and when it is restarted.
+// Common parts of endpoint programs: a directory with generated files, a unit, and the decision between reload and
+// restart.
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramFound } from '../../core/catalog/host_facts';
@@ -36,9 +36,9 @@ import type { ListenerProgram } from './program';
 
 export interface ListenerOptions {
   runtime: RuntimeDriver;
-  /** Of all endpoints; made where it is missing. */
+  /** Parent directory of all endpoints; created if missing. */
   directory: string;
-  /** null: it is not installed. Asked for each time, so that it may be installed later. */
+  /** null: not installed. Called each time, so that it can be installed later. */
   found(): Promise<ProgramFound | null>;
 }
 
@@ -133,7 +133,7 @@ async function ensure<S extends ListenerSpec>(
     return {};
   }
   if (!(await isSettled(listener, serverDirectory, r)) && !(await reloadRunning(listener, serverDirectory, r))) {
-    // Ended since it was looked at: whoever calls should see that before it is started again.
+    // It exited after the observation: the caller should see that before it is restarted.
     if (obs.state === 'present' && obs.observed.state === 'running' && (await hasEnded(engine, id, spec.port)))
       return { requeueMs: 0 };
     await restart(listener, serverDirectory, r, ctx);
@@ -142,7 +142,7 @@ async function ensure<S extends ListenerSpec>(
   return {};
 }
 
-// The port of a program that was killed is closed before its end is noticed.
+// The port of a killed process is closed before its exit is noticed.
 async function hasEnded(engine: EngineContext, id: string, port: number): Promise<boolean> {
   for (const end = Date.now() + noticedWithinMs; ; await sleep(pollEveryMs)) {
     const { state, handle } = await stateOf(engine, id);
@@ -165,7 +165,7 @@ async function readLog<S extends ListenerSpec>(
   return { ...chunk, lines };
 }
 
-// Its first task gives the directory to the user of the unit.
+// The first task gives the directory to the user of the unit.
 async function ensureServerDirectory<S extends ListenerSpec>(
   { program, engine }: Listener<S>,
   { id, spec }: Desired<S>,
@@ -203,7 +203,7 @@ async function isSettled<S extends ListenerSpec>(
 }
 
 /**
- * Tells the running one, where that is enough. False where it has to be started anew, also because it did not listen.
+ * Reloads the running program, where that is sufficient. False where it has to be restarted, also if the reload failed.
  */
 async function reloadRunning<S extends ListenerSpec>(
   { program, engine }: Listener<S>,
@@ -220,15 +220,15 @@ async function reloadRunning<S extends ListenerSpec>(
   )
     return false;
   const sessions = applied.rights.every((right) => desired.rights.includes(right)) ? 'stay' : 'end';
-  // Killed in the middle, the next call starts it anew.
+  // Remove the note first: after a crash in between, the next call restarts the program.
   await removeNote(serverDirectory, 'applied');
   await writeFiles(program, serverDirectory, spec);
-  const told = await program.reload(serverDirectory, spec, sessions).then(
+  const isReloaded = await program.reload(serverDirectory, spec, sessions).then(
     () => true,
     () => false,
   );
-  if (told) await writeNote(serverDirectory, 'applied', desired);
-  return told;
+  if (isReloaded) await writeNote(serverDirectory, 'applied', desired);
+  return isReloaded;
 }
 
 async function restart<S extends ListenerSpec>(
@@ -275,7 +275,7 @@ async function writeFiles<S extends ListenerSpec>(
     await writeFileFor(path.join(serverDirectory.conf, name), text, owner);
 }
 
-// Its own port, and not one on which somebody else answers.
+// Verifies that the port belongs to this unit, not to another process.
 async function waitForPort(engine: EngineContext, id: string, port: number, ctx: DriverContext): Promise<void> {
   for (const end = Date.now() + listensWithinMs; ; await sleep(pollEveryMs)) {
     checkpoint(ctx);

@@ -1,5 +1,5 @@
-// Pools: PgBouncer in front of the socket of one PostgreSQL server, as the user of that server. It knows verifiers of
-// passwords and no password: what a client proves to it, it proves to the server (PgBouncer, "auth_type").
+// Connection pools: PgBouncer in front of the socket of one PostgreSQL server, as the user of that server. It has
+// password verifiers and no passwords: the proof of a client is passed on to the server (PgBouncer, "auth_type").
 import path from 'node:path';
 import { Client } from 'pg';
 import { requireNetwork } from '../allowed_source';
@@ -18,13 +18,13 @@ const fileNames = {
   key: 'server.key',
 };
 const size = { memory_mb: 192, cpus: 1, max_connections: 0 };
-/** Clients at the same time; each takes about 20 kB with TLS. */
+/** Concurrent clients; each takes about 20 kB with TLS. */
 const clientsMax = 1_000;
 const answerWithinMs = 5_000;
 // sockaddr_un(7): 108 bytes with the final zero.
 const socketPathMax = 107;
 
-/** Who reads and tells it at its socket: as root we are asked for by name, else PgBouncer knows its own user. */
+/** Administrator at its socket: root has to log in by name, otherwise PgBouncer knows its own user. */
 const administrator = process.getuid?.() === 0 ? 'root' : 'pgbouncer';
 
 export function openPooler(options: ListenerOptions): PoolDriver {
@@ -60,14 +60,15 @@ const program: ListenerProgram<PoolSpec> = {
     asAdministrator(serverDirectory, spec, async (send) => {
       await send('RELOAD');
       if (sessions === 'stay') return;
-      // Who comes between the two waits.
+      // Sessions opened between the two waits.
       await send(`KILL ${spec.database_name}`);
       await send(`RESUME ${spec.database_name}`);
     }),
   // 2026-01-31 12:00:00.123 UTC [2] WARNING C-0x55…: app/app@192.0.2.1:40000 pooler error: …
   logLine: (text) => {
-    const [, level, words] = /^\S+ \S+ \S+ \[\d+\] (WARNING|ERROR|FATAL) (?:[CS]-0x[0-9a-f]+: )?(.*)$/.exec(text) ?? [];
-    return level === undefined ? null : `${level}: ${words}`;
+    const [, level, message] =
+      /^\S+ \S+ \S+ \[\d+\] (WARNING|ERROR|FATAL) (?:[CS]-0x[0-9a-f]+: )?(.*)$/.exec(text) ?? [];
+    return level === undefined ? null : `${level}: ${message}`;
   },
 };
 
@@ -97,7 +98,7 @@ function settings(serverDirectory: ServerDirectory, spec: PoolSpec): string {
     server_reset_query: 'DISCARD ALL',
     // Sent by common clients, and of no meaning here.
     ignore_startup_parameters: 'extra_float_digits',
-    // In seconds: after a refused login the next one tries again.
+    // In seconds: the delay of a retry after a rejected login.
     server_login_retry: 0.2,
     log_connections: 0,
     log_disconnections: 0,
@@ -119,7 +120,7 @@ function requireFreeName(databaseName: string): void {
     );
 }
 
-// The first line that fits decides, as in the pg_hba.conf of a server.
+// The first matching line applies, as in pg_hba.conf.
 function accessRules({ database_name, allowed_sources }: PoolSpec): string {
   const places = ['127.0.0.1/32', '::1/128', ...allowed_sources.map(requireNetwork)];
   return [
@@ -129,7 +130,7 @@ function accessRules({ database_name, allowed_sources }: PoolSpec): string {
   ].join('\n');
 }
 
-// The administrator must be known, and no password gives this digest.
+// The administrator must be listed, and no password has this digest.
 function users({ logins }: PooledServer): string {
   const lines = logins.map(({ username, verifier }) => [username, verifier] as const);
   return [[administrator, `md5${'0'.repeat(32)}`] as const, ...lines]
@@ -150,7 +151,7 @@ async function asAdministrator(
     connectionTimeoutMillis: answerWithinMs,
     query_timeout: answerWithinMs,
   });
-  client.on('error', () => undefined); // the query that meets it fails
+  client.on('error', () => undefined); // the current query reports it
   try {
     await client.connect();
     await work((command) => client.query(command));

@@ -1,30 +1,28 @@
-// What the programs of endpoints differ in.
+// Interface of endpoint programs.
 import type { ServerSpec } from '../database';
 import type { ListenerSpec } from '../endpoint';
 import type { ServerDirectory } from '../hosted_server/server_directory';
 
-/** What one program is. */
+/** An endpoint program. */
 export interface ListenerProgram<S extends ListenerSpec> {
   name: 'pgbouncer' | 'haproxy';
-  /** For users, where it is not installed. */
+  /** Message for users, where it is not installed. */
   missing: string;
   size: ServerSpec['size'];
-  /** What it is started with; another one takes a new start. */
+  /** Startup parameters, whose change requires a restart. */
   startup(spec: S): unknown;
-  /**
-   * What it lets in, each as a word: where one goes, sessions have to end, and all do, because nobody tells them apart.
-   */
+  /** Access permissions, one string each: removing one ends all sessions, since they cannot be told apart. */
   rights(spec: S): string[];
-  /** Everything else of the spec, which a running one can be told. */
+  /** All other parameters, which a running program can reload. */
   reloadable(spec: S): unknown;
   /** Files for `conf`, by name. @throws DriverError invalid */
   files(serverDirectory: ServerDirectory, spec: S): Record<string, string>;
-  /** Arguments; the program is before them. */
+  /** Arguments after the program. */
   arguments(serverDirectory: ServerDirectory): string[];
-  /** Directories of others that it uses. */
+  /** Further directories that it reads. */
   readable(spec: S): string[];
-  /** Makes the running one take what was written. @throws whatever */
+  /** Reloads the written files. @throws Error of any kind */
   reload(serverDirectory: ServerDirectory, spec: S, sessions: 'stay' | 'end'): Promise<void>;
-  /** A line of its log for users; null: nothing for them. */
+  /** A log line for users; null: not relevant. */
   logLine(text: string): string | null;
 }

@@ -1,5 +1,5 @@
-// One request to the API of a provider: bounded in time and size, redirected only within the provider, with the errors
-// of all four in one form, and quiet for as long as the provider asks for it.
+// A request to the API of a provider: limited in time and size, redirected only within the provider, with uniform
+// errors, and subject to the provider's rate limits.
 import { createHash } from 'node:crypto';
 import { GIT_PROVIDER_TITLES, GitProviderError, type GitAccess } from '../../core/protocols/git_provider';
 import { limits as bounds } from '../../core/limits';
@@ -12,7 +12,7 @@ import { errorOf, rateLimited } from './errors';
 
 interface ApiRequest {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below the address of the API. */
+  /** Relative to the base URL of the API. */
   path: string;
   query?: Record<string, string | number | null>;
   body?: object;
@@ -31,7 +31,7 @@ export interface Api {
   call(request: ApiRequest): Promise<ApiResponse>;
 }
 
-/** Until when (ms since the epoch) a token of a provider is not to be used, by `keyOf`. */
+/** End of the rate limit of a token (ms since the epoch), by `keyOf`. */
 export type RateLimits = Map<string, number>;
 
 interface Opened {
@@ -89,14 +89,14 @@ async function send(opened: Opened, hop: Hop<Headers>, body: object | undefined)
     const asked = { ...hop, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
     return await exchange(outbound, asked, trace, either);
   } catch (error) {
-    const told = either.aborted ? timeoutError(trace, bounds.probeTimeoutMs / 1000) : error;
-    if (!(told instanceof OutboundError)) throw error;
-    throw new GitProviderError('unreachable', `${titleOf(opened)} could not be reached. ${told.message}`);
+    const failure = either.aborted ? timeoutError(trace, bounds.probeTimeoutMs / 1000) : error;
+    if (!(failure instanceof OutboundError)) throw error;
+    throw new GitProviderError('unreachable', `${titleOf(opened)} could not be reached. ${failure.message}`);
   }
 }
 
 const COMMON = [
-  // GitHub refuses requests without it.
+  // GitHub rejects requests without it.
   { name: 'User-Agent', value: 'platform-api' },
   { name: 'Accept-Encoding', value: 'identity' },
 ];

@@ -1,5 +1,5 @@
 // Bitbucket Cloud. @see https://developer.atlassian.com/cloud/bitbucket/rest/intro/
-// Repositories are addressed by the ids of their workspace and of their own, which outlive a new name.
+// Repositories are addressed by the ids of workspace and repository, which are unaffected by renames.
 import {
   GitProviderError,
   STATUS_PREFIX,
@@ -66,10 +66,10 @@ function readsOf(api: Api): GitProviderReads {
 function writesOf(api: Api): GitProviderWrites {
   return {
     async setStatus(of, sha, { state, description, url, context }) {
-      const words = { pending: 'INPROGRESS', success: 'SUCCESSFUL', failure: 'FAILED' };
-      // Bitbucket demands an address: that of the commit where there is no better one.
+      const stateNames = { pending: 'INPROGRESS', success: 'SUCCESSFUL', failure: 'FAILED' };
+      // Bitbucket requires a URL: default to that of the commit.
       const target = url ?? `${api.service.web}/${segments(of.full_name)}/commits/${sha}`;
-      const body = { key: context.slice(0, 40), name: context, state: words[state], description, url: target };
+      const body = { key: context.slice(0, 40), name: context, state: stateNames[state], description, url: target };
       await api.call({ method: 'POST', path: `${pathOf(of)}/commit/${sha}/statuses/build`, body });
     },
     async writeComment(of, number, id, raw) {
@@ -107,8 +107,8 @@ async function ensureWebhook(api: Api, path: string, url: string, secret: string
   return bare(made.json?.uuid);
 }
 
-// There is no list of all repositories any more (CHANGE-2770): each workspace has its own. A position is the number of
-// the workspace and the page in it.
+// There is no list of all repositories any more (CHANGE-2770): each workspace has its own. A cursor is the index of the
+// workspace and its page.
 async function readRepositories(
   api: Api,
   at: string | null,
@@ -125,7 +125,7 @@ async function readRepositories(
   return { rows: list(json?.values).map((row) => repositoryOf(api, row)), next };
 }
 
-/** @throws GitProviderError not_found for what is no id of ours */
+/** @throws GitProviderError not_found for an invalid id */
 function pathOf({ id }: { id: string }): string {
   const [workspace, repository] = id.split('.');
   if (!workspace || !repository) throw new GitProviderError('not_found', 'Bitbucket has no such repository.');

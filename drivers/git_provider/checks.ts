@@ -1,4 +1,4 @@
-// The checks of a commit together: one that failed fails them all, one that runs keeps them pending.
+// Combined state of a commit's checks: one failed check fails them all, one running check keeps them pending.
 import type { GitChecks } from '../../core/protocols/git_provider';
 
 export interface Check {

@@ -1,4 +1,4 @@
-// What a provider refuses, in one form. Its own words are passed on, shortened and without the token.
+// Errors of providers in a uniform form. Their messages are passed on, shortened and without the token.
 import { GitProviderError } from '../../core/protocols/git_provider';
 import type { Answered } from '../../core/outbound/exchange';
 
@@ -11,19 +11,19 @@ interface Refusal {
 }
 
 const MESSAGE_CHARACTERS = 200;
-/** A provider that wants to be left alone for longer is asked again then nevertheless. */
+/** Longer delays requested by a provider are capped. */
 const PAUSE_MS_MAX = 3_600_000;
 const PAUSE_MS_DEFAULT = 60_000;
 
 export function errorOf(refusal: Refusal, now: number): GitProviderError {
   const { title, status } = refusal;
-  const said = providerMessage(refusal);
-  if (isRateLimit(refusal, said)) return rateLimited(title, now + pauseOf(refusal, now));
-  const quoted = said ? ` ${title} says: ${said}` : '';
+  const message = providerMessage(refusal);
+  if (isRateLimit(refusal, message)) return rateLimited(title, now + pauseOf(refusal, now));
+  const quoted = message ? ` ${title} says: ${message}` : '';
   if (status === 401)
     return new GitProviderError('unauthorized', `${title} refused the token. It may be wrong or revoked.${quoted}`);
   if (status === 403) {
-    const scopes = neededScopes(refusal, said);
+    const scopes = neededScopes(refusal, message);
     const missing = scopes ? ` The token lacks the scope ${scopes}.` : ' The token is not allowed to do this.';
     return new GitProviderError('forbidden', `${title} refused the request.${missing}${quoted}`);
   }
@@ -37,13 +37,13 @@ export function rateLimited(title: string, until: number): GitProviderError {
   return new GitProviderError('rate_limited', `The rate limit of ${title} is used up until ${at}.`, at);
 }
 
-function isRateLimit({ status, headers }: Refusal, said: string): boolean {
+function isRateLimit({ status, headers }: Refusal, message: string): boolean {
   if (status === 429) return true;
   if (status !== 403) return false;
-  return headers['x-ratelimit-remaining'] === '0' || 'retry-after' in headers || /rate limit/i.test(said);
+  return headers['x-ratelimit-remaining'] === '0' || 'retry-after' in headers || /rate limit/i.test(message);
 }
 
-/** `Retry-After` in seconds, or the time at which the window ends (GitHub: `X-RateLimit-Reset`, GitLab: without X). */
+/** `Retry-After` in seconds, or the end of the window (GitHub: `X-RateLimit-Reset`, GitLab: without X). */
 function pauseOf({ headers }: Refusal, now: number): number {
   const after = Number(headers['retry-after']) * 1000;
   const reset = Number(headers['x-ratelimit-reset'] ?? headers['ratelimit-reset']) * 1000 - now;
@@ -51,13 +51,13 @@ function pauseOf({ headers }: Refusal, now: number): number {
   return Math.min(pause, PAUSE_MS_MAX);
 }
 
-/** The scopes that the provider names as missing; null where it names none. */
-function neededScopes({ headers, json }: Refusal, said: string): string | null {
+/** Missing scopes named by the provider; null where it names none. */
+function neededScopes({ headers, json }: Refusal, message: string): string | null {
   const { scope, error } = (json ?? {}) as { scope?: unknown; error?: { detail?: { required?: unknown } } };
   const required = error?.detail?.required;
   if (Array.isArray(required) && required.length) return clean(required.join(', '));
   if (typeof scope === 'string' && scope) return clean(scope);
-  const listed = /required scope\(s\):? \[([^\]]+)\]/.exec(said)?.[1];
+  const listed = /required scope\(s\):? \[([^\]]+)\]/.exec(message)?.[1];
   if (listed) return listed;
   const accepted = headers['x-accepted-github-permissions'] ?? headers['x-accepted-oauth-scopes'];
   return typeof accepted === 'string' && accepted ? clean(accepted) : null;

@@ -15,7 +15,7 @@ import { list, nextPage, pageNumber, segments, toText, toTime } from './rows';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- shapes of the provider */
 
-/** What Gitea answers at most by default (`MAX_RESPONSE_ITEMS`). */
+/** Default page size limit of Gitea (`MAX_RESPONSE_ITEMS`). */
 const PER_PAGE = 50;
 const EVENTS = ['push', 'pull_request', 'pull_request_sync', 'status'];
 

@@ -34,7 +34,7 @@ function readsOf(api: Api): GitProviderReads {
       return portion(list(json), at, (row) => repositoryOf(api, row));
     },
     async repository(id) {
-      // Not in the published description, but where GitHub itself redirects a renamed repository to.
+      // Undocumented, but GitHub itself redirects renamed repositories to it.
       const { json } = await api.call({ path: `/repositories/${encodeURIComponent(id)}` });
       return repositoryOf(api, json);
     },
@@ -94,7 +94,7 @@ async function ensureWebhook(api: Api, full_name: string, url: string, secret: s
   return toText(made.json?.id);
 }
 
-/** Check runs (apps, Actions) and statuses (the older way) of a commit together. */
+/** Check runs (apps, Actions) and commit statuses (the older API) combined. */
 async function readChecks(api: Api, full_name: string, sha: string): Promise<GitChecks> {
   const commit = `/repos/${segments(full_name)}/commits/${sha}`;
   const [runs, statuses] = await Promise.all([
@@ -120,7 +120,7 @@ function stateOfStatus(state: string): 'pending' | 'success' | 'failure' {
   return state === 'success' || state === 'pending' ? state : 'failure';
 }
 
-/** Only classic tokens and OAuth tell their scopes; a fine-grained token has no such header. */
+/** Only classic and OAuth tokens report their scopes; fine-grained tokens have no such header. */
 function missingScopes(header: unknown): string[] {
   if (typeof header !== 'string') return [];
   const scopes = header.split(',').map((scope) => scope.trim());

@@ -106,7 +106,7 @@ async function readAccount(
   api: Api,
 ): Promise<{ id: string; login: string; type: 'user'; url: string; missing_scopes: string[] }> {
   const { json } = await api.call({ path: '/user' });
-  // Tokens of OAuth are not known there; their scope was asked for by the platform.
+  // Not available for OAuth tokens, whose scope was requested by the platform.
   const scopes =
     api.access.auth_type === 'token'
       ? await api.call({ path: '/personal_access_tokens/self' }).then(
@@ -123,7 +123,7 @@ async function readAccount(
   };
 }
 
-// A status that is already in this state cannot be set again, which is what is wanted.
+// Setting a status to its current state is an error, which is ignored.
 async function ignoreSameState(sent: Promise<unknown>): Promise<void> {
   try {
     await sent;

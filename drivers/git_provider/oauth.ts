@@ -21,7 +21,7 @@ type Provider = Pick<GitAccess, 'provider' | 'base_url'>;
 interface Endpoints {
   authorize: string;
   token: string;
-  /** Asked for; Bitbucket has them at the client. */
+  /** Requested scope; Bitbucket configures it at the client. */
   scope: string | null;
 }
 
@@ -39,7 +39,7 @@ const ENDPOINTS: Readonly<Record<GitProviderName, Endpoints>> = {
 const BODY_BYTES_MAX = 64 * 1024;
 
 export function openOauth(outbound: Outbound, serviceOf: (place: Provider) => GitService): GitOauth {
-  const ask = (place: Provider, client: GitOauthClient, grant: Record<string, string>): Promise<GitTokens> =>
+  const sendGrant = (place: Provider, client: GitOauthClient, grant: Record<string, string>): Promise<GitTokens> =>
     requestTokens(outbound, place, serviceOf(place), client, grant);
   return {
     authorizationUrl(place, { client_id, redirect_uri }, { state, verifier }) {
@@ -58,13 +58,13 @@ export function openOauth(outbound: Outbound, serviceOf: (place: Provider) => Gi
       return url.href;
     },
     exchangeCode: (place, client, { code, verifier }) =>
-      ask(place, client, {
+      sendGrant(place, client, {
         grant_type: 'authorization_code',
         code,
         redirect_uri: client.redirect_uri,
         code_verifier: verifier,
       }),
-    refresh: (place, client, refresh_token) => ask(place, client, { grant_type: 'refresh_token', refresh_token }),
+    refresh: (place, client, refresh_token) => sendGrant(place, client, { grant_type: 'refresh_token', refresh_token }),
   };
 }
 
@@ -76,7 +76,7 @@ async function requestTokens(
   grant: Record<string, string>,
 ): Promise<GitTokens> {
   const title = GIT_PROVIDER_TITLES[provider];
-  // Bitbucket takes the client by HTTP authentication only, the others in the form.
+  // Bitbucket requires HTTP authentication of the client, the others accept the form.
   const inForm: Record<string, string> = provider === 'bitbucket' ? {} : { client_id, client_secret };
   const body = Buffer.from(new URLSearchParams({ ...grant, ...inForm }).toString());
   const headers = [
@@ -88,15 +88,15 @@ async function requestTokens(
   const url = new URL(web + ENDPOINTS[provider].token);
   const trace = newTrace();
   const end = AbortSignal.timeout(limits.probeTimeoutMs);
-  const asked = { url, method: 'POST', headers, body, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
-  const answer = await exchange(outbound, asked, trace, end).catch((error: unknown) => {
-    const told = end.aborted ? timeoutError(trace, limits.probeTimeoutMs / 1000) : error;
-    if (!(told instanceof OutboundError)) throw error;
-    throw new GitProviderError('unreachable', `${title} could not be reached. ${told.message}`);
+  const request = { url, method: 'POST', headers, body, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX };
+  const answer = await exchange(outbound, request, trace, end).catch((error: unknown) => {
+    const failure = end.aborted ? timeoutError(trace, limits.probeTimeoutMs / 1000) : error;
+    if (!(failure instanceof OutboundError)) throw error;
+    throw new GitProviderError('unreachable', `${title} could not be reached. ${failure.message}`);
   });
   const json = parse(answer.body);
   if (typeof json.access_token === 'string' && json.access_token !== '') return tokensOf(json);
-  // GitHub tells of a refused code with status 200.
+  // GitHub reports a rejected code with status 200.
   const isRefused = answer.status < 500 && typeof json.error === 'string';
   const status = isRefused && answer.status !== 429 ? 401 : Math.max(answer.status, 400);
   throw errorOf({ title, token: client_secret, status, headers: answer.headers, json }, Date.now());

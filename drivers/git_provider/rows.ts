@@ -1,4 +1,4 @@
-// Reading what providers send: only the fields that are used, of the type that is expected.
+// Parses responses of providers: only the used fields, with the expected types.
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- shapes of four providers */
 
@@ -6,7 +6,7 @@ export function toText(value: any, otherwise = ''): string {
   return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : otherwise;
 }
 
-/** RFC 3339 in UTC with milliseconds; null where it is no time. */
+/** RFC 3339 in UTC with milliseconds; null for an invalid time. */
 export function toTime(value: any): string | null {
   const ms = typeof value === 'string' ? Date.parse(value) : NaN;
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
@@ -18,7 +18,7 @@ export function list(value: any): any[] {
 
 export const PER_PAGE = 100;
 
-/** Lists whose pages have numbers: the next one, where this one is full. */
+/** Next page of lists with page numbers, if this page is full. */
 export function nextPage(rows: readonly unknown[], page: number, perPage = PER_PAGE): string | null {
   return rows.length < perPage ? null : String(page + 1);
 }
@@ -27,7 +27,7 @@ export function pageNumber(at: string | null): number {
   return Math.max(1, Number(at) || 1);
 }
 
-/** A path segment per name, the slashes between them kept. */
+/** Encodes each segment of a name, and keeps the slashes. */
 export function segments(name: string): string {
   return name.split('/').map(encodeURIComponent).join('/');
 }

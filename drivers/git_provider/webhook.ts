@@ -1,5 +1,5 @@
-// What providers send to webhooks: whether it is signed, and what happened. The payload is only a hint: heads, states
-// and authors are read from the repository and the provider afterwards, so a replay or a wrong order does no harm.
+// Webhooks of providers: signature and event. The payload is only a hint: heads, states and authors are read from the
+// repository and the provider afterwards, so replays and reordering are harmless.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { GitProviderName } from '../../core/protocols/git_provider';
@@ -7,12 +7,12 @@ import type { GitProviderName } from '../../core/protocols/git_provider';
 export type HookEvent =
   | { kind: 'push'; branch: string | null }
   | { kind: 'pull_request'; number: number }
-  /** A check of a commit has ended, or its status was set. */
+  /** A check of a commit has completed, or its status was set. */
   | { kind: 'checks' }
-  /** Nothing that the platform acts on. */
+  /** Not relevant to the platform. */
   | { kind: 'other' };
 
-/** Compares the signature of the bytes that came, or the token of GitLab, in constant time. */
+/** Compares the signature of the received bytes, or GitLab's token, in constant time. */
 export function isSigned(
   provider: GitProviderName,
   headers: IncomingHttpHeaders,
@@ -26,7 +26,7 @@ export function isSigned(
   return isEqual(headers[name], `sha256=${digest}`);
 }
 
-/** @param body parsed; anything at all may have been sent */
+/** @param body parsed, of any shape */
 export function readEvent(headers: IncomingHttpHeaders, body: unknown): HookEvent {
   const payload = (typeof body === 'object' && body !== null ? body : {}) as Payload;
   const named = (name: string): string => (typeof headers[name] === 'string' ? headers[name] : '');
@@ -35,13 +35,13 @@ export function readEvent(headers: IncomingHttpHeaders, body: unknown): HookEven
   return githubEvent(named('x-gitea-event') || named('x-github-event') || named('x-forgejo-event'), payload);
 }
 
-/* eslint-disable @typescript-eslint/no-explicit-any -- whatever was sent */
+/* eslint-disable @typescript-eslint/no-explicit-any -- untrusted input */
 type Payload = Record<string, any>;
 
 const NOTHING: HookEvent = { kind: 'other' };
 const CHECK_EVENTS = new Set(['status', 'check_run', 'check_suite', 'workflow_run']);
 
-/** GitHub, and Gitea after its example. */
+/** GitHub, and Gitea, which uses the same names. */
 function githubEvent(event: string, payload: Payload): HookEvent {
   if (event === 'push') return push(payload.ref);
   if (event.startsWith('pull_request')) return pullRequest(payload.number ?? payload.pull_request?.number);

@@ -1,11 +1,11 @@
-// Public endpoints: the servers listen on the loopback interface only, that of the network of their project where it
-// has one of its own. Where a database has allowed sources, a small program takes its port on the other addresses of
-// the host, and lets connections from these networks through, as they are: TLS ends in the server. Where few addresses
-// are allowed and the kernel can, it leads them to the server instead (forwarded_sources.ts). The program is a unit of
-// its own, `<id>.proxy`, so it outlives the control plane as the server does. New sources are read within a second,
-// without a restart; who is no longer allowed is disconnected. Where all connections are taken, an address that has few
-// of them gets one of the youngest of the address that has most: so nobody shuts others out by connections that show no
-// password.
+// Access proxy for public endpoints. Servers listen on the loopback interface only: that of the project's network, if
+// it has one, or of the host. If a database has allowed sources, a small program listens on its port on the other
+// addresses of the host, and forwards connections from allowed networks unmodified: TLS ends in the server. For few
+// allowed addresses the kernel forwards them instead, where it can (forwarded_sources.ts). The program is a separate
+// unit, `<id>.proxy`, so it outlives the control plane, as does the server. New rules apply within a second, without a
+// restart; clients that are no longer allowed are disconnected. When all connections are in use, a client address with
+// few connections displaces one of the youngest of the address with most: unauthenticated connections cannot lock
+// others out.
 import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -29,18 +29,17 @@ import {
 } from './server_directory';
 
 /**
- * `publicAddresses`: of this host, on which public endpoints are reached; null = all that are not of the loopback
- * interface.
+ * `publicAddresses`: addresses of this host for public endpoints; null = all except those of the loopback interface.
  */
 export interface ProxyContext extends EngineContext {
   publicAddresses: string[] | null;
-  /** The server listens on the other addresses itself, where it is in the network of the host. */
+  /** In the host network, the server listens on the other addresses itself. */
   onlyIntoNetworks?: boolean;
-  /** The server lets clients choose TLS: those of public endpoints must, by this protocol. */
+  /** The server leaves TLS optional: at public endpoints it is required, by this protocol. */
   tlsRequiredIn?: 'mysql';
 }
 
-/** What it must know of the server. */
+/** The part of the server's spec that the proxy needs. */
 type ProxiedServer = HostedServerSpec & { id: string; size: { max_connections: number } };
 
 interface Rules {
@@ -52,7 +51,7 @@ interface Rules {
   tlsRequiredIn: 'mysql' | null;
 }
 
-/** The name that the process shows stays, whatever its source is called. */
+/** The process name is independent of the name of its source file. */
 const program = { ...readProgram(__dirname, 'access_proxy_program.js'), name: 'access_proxy.js' };
 const CLIENTS_MAX = 10_000;
 const noteName = 'access_proxy';
@@ -65,13 +64,13 @@ export function networkProxy(engine: EngineContext): ProxyContext {
   return { ...engine, publicAddresses: null, onlyIntoNetworks: true };
 }
 
-/** What it must know of a listener, whose program has limits of its own. */
+/** Spec of a listener, whose program has its own limits. */
 export function proxiedListener({ id, spec }: { id: string; spec: HostedServerSpec }): ProxiedServer {
   const { tenant, port, running, allowed_sources } = spec;
   return { id, tenant, port, running, allowed_sources, size: { max_connections: CLIENTS_MAX } };
 }
 
-/** What differs, for the operator; null = nothing. Changes nothing. */
+/** The difference, for the operator; null = none. Read-only. */
 export async function proxyDifference(
   engine: ProxyContext,
   serverDirectory: ServerDirectory,
@@ -85,7 +84,7 @@ export async function proxyDifference(
     : 'access proxy';
 }
 
-/** Starts, tells or stops the program. */
+/** Starts, reconfigures or stops the proxy. */
 export async function ensureProxy(
   engine: ProxyContext,
   serverDirectory: ServerDirectory,
@@ -148,8 +147,8 @@ async function startProxy(
   await writeNote(serverDirectory, targetNoteName, targetOf(engine, spec));
 }
 
-// A running program reads new rules, but another network is out of its reach. One of before connects on the host, and
-// requires no TLS.
+// A running program reloads its rules, but cannot switch networks. Programs of earlier versions connect in the host
+// network, and do not require TLS.
 async function isOfTarget(engine: ProxyContext, directory: ServerDirectory, spec: ProxiedServer): Promise<boolean> {
   const target = (await readNote<string>(directory, targetNoteName)) ?? JSON.stringify(HOST_NETWORK);
   return target === targetOf(engine, spec);

@@ -1,5 +1,5 @@
-// Backups: <directory>/backups/<server id>/<backup id>/ with one file and manifest.json beside it. Made under a
-// temporary name and renamed when whole. They belong to us and are read by nobody else. With a store, the file is kept
+// Backups: <directory>/backups/<server id>/<backup id>/ contains one file and manifest.json. They are made under a
+// temporary name and renamed when complete, and are readable by the platform only. With a store, the file is moved
 // there (stored_backups.ts).
 import { randomBytes } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
@@ -27,10 +27,10 @@ export interface Backup {
   manifest: BackupMade['manifest'];
 }
 
-/** A download that takes longer is broken off. */
+/** Downloads that take longer are aborted. */
 export const DOWNLOAD_WITHIN_MS = 24 * 3_600_000;
 
-/** Null where there is none that is whole. */
+/** Null where there is no complete backup. */
 async function findBackup(engine: EngineContext, serverId: string, backupId: string): Promise<Backup | null> {
   const directory = directoryOf(engine, serverId, backupId);
   const text = await readFile(path.join(directory, manifestName), 'utf8').catch(absentIsNull);
@@ -39,7 +39,7 @@ async function findBackup(engine: EngineContext, serverId: string, backupId: str
   return { manifest, file: path.join(directory, String(manifest.file)) };
 }
 
-/** @throws DriverError conflict where there is none, here or in the store */
+/** @throws DriverError conflict where there is no backup, here or in the store */
 async function requireBackup(
   engine: EngineContext,
   serverId: string,
@@ -52,7 +52,7 @@ async function requireBackup(
   return backup;
 }
 
-/** Works with the file of a backup, which is fetched to the directory of `target` where it is in the store. */
+/** Works with the file of a backup, which is first downloaded to the directory of `target` where it is in the store. */
 export async function withBackupFile<T>(
   engine: EngineContext,
   target: ServerDirectory,
@@ -71,10 +71,7 @@ export async function withBackupFile<T>(
   }
 }
 
-/**
- * Finds the backup, or makes it: `fill` writes the file at the path that it is given and answers what the manifest
- * should say.
- */
+/** Finds the backup, or makes it: `fill` writes the file to the given path and returns the manifest. */
 export async function makeBackup(
   engine: EngineContext,
   serverId: string,
@@ -101,7 +98,7 @@ export async function makeBackup(
   return storeMade(engine, id, { manifest, file: path.join(directory, fileName) }, ctx);
 }
 
-/** Takes the backup and what interrupted calls left of it away, in the store too. Absent is success. */
+/** Removes the backup and remains of interrupted calls, also from the store. Absent is success. */
 export async function removeBackupDirectory(
   engine: EngineContext,
   serverId: string,
@@ -124,10 +121,10 @@ async function removeLocalBackup(
     if (entry === backupId || entry.startsWith(`.new-${backupId}-`))
       await removeServerTree(path.join(place, entry), ctx);
   }
-  await rmdir(place).catch(() => undefined); // others are still in it
+  await rmdir(place).catch(() => undefined); // other backups remain in it
 }
 
-/** The file as a stream, and a name for it. */
+/** The file as a stream, and a file name. */
 export async function openBackupFile(
   engine: EngineContext,
   serverId: string,
@@ -140,9 +137,7 @@ export async function openBackupFile(
   return { stream: await openStoredFile(engine, { serverId, backupId }, path.basename(file), ctx), file_name };
 }
 
-/**
- * Copies a file whole, without following a link that its owner may have put in its place. `owner`: whose the copy is.
- */
+/** Copies a whole file, without following a link that its owner may have put in its place. `owner`: of the copy. */
 export async function copyFile(from: string, to: string, owner: Owner | null, ctx: DriverContext): Promise<void> {
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
   const target = await open(

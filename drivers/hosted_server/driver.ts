@@ -1,4 +1,4 @@
-// The shape that all drivers of hosted servers have: what a program differs in are its steps, given to hostedServer().
+// Common structure of hosted server drivers: the differences between programs are the steps passed to hostedServer().
 import { DriverError, asDriverErrors, checkpoint } from '../../core/driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../../core/driver';
 import type { HostedServerDriver, HostedServerSpec, ObservedHostedServer } from '../hosted_server';
@@ -12,7 +12,7 @@ import {
   type ServerDirectory,
 } from './server_directory';
 
-/** What a server is, and what `ensure` would still do, in words for the operator; null = nothing. */
+/** Observed state, and a description of the pending changes for the operator; null = none. */
 export interface Inspected<O> {
   observed: O;
   diff: string | null;
@@ -21,11 +21,11 @@ export interface Inspected<O> {
 export interface ServerSteps<S extends HostedServerSpec, O extends ObservedHostedServer> {
   context: EngineContext;
   fingerprint(): Promise<Fingerprint>;
-  /** Of a server whose directory is ours. @throws DriverError conflict where another server answers in its place */
+  /** Called for an owned directory only. @throws DriverError conflict where another server responds in its place */
   inspect(serverDirectory: ServerDirectory, r: Desired<S>, ctx: DriverContext): Promise<Inspected<O>>;
   /** As ResourceDriver.ensure. */
   ensure(r: Desired<S>, obs: Observation<O>, ctx: DriverContext): Promise<{ requeueMs?: number }>;
-  /** Ends all processes of the server, those of interrupted calls included. */
+  /** Stops all processes of the server, including those of interrupted calls. */
   stop(id: string, ctx: DriverContext): Promise<void>;
   readLog(id: string, position: string | null): Promise<LogChunk>;
 }
@@ -49,7 +49,7 @@ export function hostedServer<S extends HostedServerSpec, O extends ObservedHoste
   };
 }
 
-/** A word of a command line. */
+/** Quotes a word of a command line. */
 export function shellQuoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,12 +1,12 @@
-// Which public endpoints the kernel leads to by itself (docs/decisions/0155): those that are open to few addresses. To
-// one that is open to many the access proxy leads, because it shares out the connections of the server between them.
+// Selects the public endpoints that the kernel forwards (docs/decisions/0155): those that are open to few addresses.
+// For endpoints open to many, the access proxy is needed, which shares the connections of the server fairly.
 import ipaddr from 'ipaddr.js';
 import type { PortToForward } from '../runtime';
 
-/** Prefixes of at least so many bits. */
+/** Minimum prefix lengths. */
 const FEW = { ipv4: 24, ipv6: 64 };
 
-/** null: nothing is to be forwarded. @param addresses of the host; null: all that are not of the loopback interface */
+/** null: nothing to forward. @param addresses of the host; null: all except those of the loopback interface */
 export function portToForward(
   port: number,
   sources: readonly string[],
@@ -20,7 +20,7 @@ export function portToForward(
   return { port, sources: withoutContained(ranges), addresses: own };
 }
 
-// A set of nft(8) does not take ranges that overlap.
+// Sets of nft(8) reject overlapping ranges.
 function withoutContained(ranges: readonly string[]): string[] {
   const all = [...new Set(ranges.map(normalized))].map((range) => ipaddr.IPv4.parseCIDR(range));
   return all

@@ -1,11 +1,11 @@
-// A server that was started answers after a while: it reads its data first, or mends what a crash has left.
+// Readiness of a started server: it first loads its data, or recovers from a crash.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, checkpoint } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
 import type { EngineContext } from './server_directory';
 import { lastLines, stateOf, unitOf } from './unit';
 
-/** It does not answer yet: it starts, reads its data, or has ended. */
+/** The server does not respond yet: it is starting, loading its data, or has exited. */
 export class NotReady extends DriverError {
   constructor() {
     super('transient', 'The server does not answer yet.', 500);
@@ -13,22 +13,21 @@ export class NotReady extends DriverError {
 }
 
 const pollEveryMs = 50;
-// What takes longer is waited for by further steps.
+// Slower servers are awaited by further steps.
 const startWithinMs = 5_000;
 
 /**
- * Waits until `ask` gets an answer. @throws NotReady after a while @throws DriverError transient when the server has
- * ended
+ * Waits until `probe` succeeds. @throws NotReady on timeout @throws DriverError transient when the server has exited
  */
 export async function waitForAnswer(
   engine: EngineContext,
   id: string,
-  ask: () => Promise<unknown>,
+  probe: () => Promise<unknown>,
   ctx: DriverContext,
 ): Promise<void> {
   for (const end = Date.now() + startWithinMs; ; await sleep(pollEveryMs)) {
     checkpoint(ctx);
-    const error = await ask().then(
+    const error = await probe().then(
       () => null,
       (reason: unknown) => reason,
     );
@@ -39,7 +38,7 @@ export async function waitForAnswer(
   }
 }
 
-/** Waits as long as the context lasts. */
+/** Retries until the context expires. */
 export async function retryUntilReady(
   attempt: () => Promise<void>,
   again: () => Promise<void>,

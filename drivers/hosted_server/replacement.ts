@@ -1,10 +1,9 @@
-// Data that take the place of others: by a restore, by an upgrade. The old ones stay aside until the server with the
-// new ones answers, and come back when it does not. Killed at any point, the same call goes on, or
-// `restorePreviousData` ends it. The new data are on a disk of their own, which takes the place of that of the old ones
-// (server_disk.ts); a server that had none gets one. Where the host has no disks, and for the first data, they are
-// beside each other:
+// Replacement of data, by a restore or an upgrade. The old data are set aside until the server responds with the new
+// ones, and put back if it does not. After a crash at any point, the same call continues, or `restorePreviousData`
+// reverts it. The new data are on a new disk, which replaces the old one (server_disk.ts); a server without a disk gets
+// one. On a host without disks, and for the first data, both are in the same directory:
 //   data.next    whole data that wait      data.before  the old ones, aside
-//   replacement.json  says for whom: there from the moment the new data are whole until the end
+//   replacement.json  its key: exists from the completion of the new data to the end
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
@@ -24,41 +23,41 @@ import {
 const noteName = 'replacement';
 const doneName = 'replaced';
 
-/** `hadDisk`: the old data are on one. `undone`: they are coming back. */
+/** `hadDisk`: the old data are on a disk. `undone`: they are being put back. */
 interface ReplacementNote {
   key: string;
   hadDisk?: boolean;
   undone?: true;
 }
 
-/** A disk of the host of this size. */
+/** A new disk of this size. */
 export interface NextDisk {
   engine: EngineContext;
   bytes: number;
 }
 
 export interface Replacement {
-  /** Called again with the same one, a replacement goes on or finds that it is done. */
+  /** A repeated call with the same key continues the replacement, or finds that it is done. */
   key: string;
-  /** Of the new data; null: they are on that of the old ones. */
+  /** Disk of the new data; null: on that of the old ones. */
   disk: NextDisk | null;
-  /** Makes the new data in a directory of its own. */
+  /** Writes the new data to a temporary directory. */
   fill(temporary: string): Promise<void>;
   stop(): Promise<void>;
-  /** Starts the server with the new data, and sees that it answers. */
+  /** Starts the server with the new data, and verifies that it responds. */
   verify(): Promise<void>;
-  /** Starts the server with the old data, when the new ones were no good. */
+  /** Starts the server with the old data, after the new ones have failed. */
   rollBack(): Promise<void>;
 }
 
-/** @throws DriverError invalid where the server did not start with the new data: the old ones are back */
+/** @throws DriverError invalid where the server did not start with the new data: the old ones are in place again */
 export async function replaceData(
   serverDirectory: ServerDirectory,
   replacement: Replacement,
   ctx: DriverContext,
 ): Promise<void> {
   const { key, stop, verify, rollBack } = replacement;
-  // Killed in its last steps, it has left some of them.
+  // A call killed in its last steps may have left some of them.
   if (await isReplaced(serverDirectory, key)) return commitData(serverDirectory, key, ctx);
   await prepareData(serverDirectory, replacement, ctx);
   await stop();
@@ -66,7 +65,7 @@ export async function replaceData(
   try {
     await verify();
   } catch (error) {
-    if (ctx.signal.aborted) throw error; // the next call goes on
+    if (ctx.signal.aborted) throw error; // the next call continues
     await stop();
     await restorePreviousData(serverDirectory, ctx);
     await rollBack();
@@ -78,11 +77,11 @@ export async function replaceData(
   await commitData(serverDirectory, key, ctx);
 }
 
-/** The old data come back. The server is stopped. */
+/** Puts the old data back. The server is stopped. */
 export async function restorePreviousData(serverDirectory: ServerDirectory, ctx: DriverContext): Promise<void> {
   const { path: home } = serverDirectory;
   const begun = await readNote<ReplacementNote>(serverDirectory, noteName);
-  // First: who finds the old data in place must not take them for the new ones.
+  // Record this first: the old data in place must not be mistaken for the new ones.
   if (begun !== null) await writeNote(serverDirectory, noteName, { ...begun, undone: true });
   if (begun?.hadDisk !== undefined && !hasNextDisk(home)) await swapBackDisk(home, begun.hadDisk, ctx);
   if (await exists(beforeOf(serverDirectory))) {
@@ -93,13 +92,13 @@ export async function restorePreviousData(serverDirectory: ServerDirectory, ctx:
   await clearStaging(serverDirectory, ctx);
 }
 
-/** A replacement was begun and has not come to its end. */
+/** Whether a replacement was begun and is not completed. */
 export async function isReplacing(serverDirectory: ServerDirectory): Promise<boolean> {
   const begun = await readNote<ReplacementNote>(serverDirectory, noteName);
   return begun !== null && !(await isReplaced(serverDirectory, begun.key));
 }
 
-/** Whose data they are, also in the moment when they are aside. */
+/** Owner of the data, also while they are set aside. */
 export async function dataOwner(serverDirectory: ServerDirectory): Promise<{ uid: number; gid: number }> {
   const { uid, gid } = await lstat(
     (await exists(serverDirectory.data)) ? serverDirectory.data : beforeOf(serverDirectory),
@@ -107,7 +106,7 @@ export async function dataOwner(serverDirectory: ServerDirectory): Promise<{ uid
   return { uid, gid };
 }
 
-// Unless an interrupted call for the same key has made them.
+// Unless an interrupted call for the same key has prepared them.
 async function prepareData(
   serverDirectory: ServerDirectory,
   { key, disk, fill, stop }: Replacement,
@@ -120,7 +119,7 @@ async function prepareData(
     await stop();
     await restorePreviousData(serverDirectory, ctx);
   }
-  if (hasNextDisk(home)) await stop(); // a killed call has left what works there
+  if (hasNextDisk(home)) await stop(); // a killed call may have left a process there
   await clearStaging(serverDirectory, ctx);
   const nextDisk = disk === null ? null : await makeNextDisk(disk.engine, home, disk.bytes, ctx);
   const temporary = nextDisk === null ? temporaryIn(placeOfData(home)) : path.join(nextDisk, 'data');
@@ -138,7 +137,7 @@ async function swapIn(serverDirectory: ServerDirectory, ctx: DriverContext): Pro
   await rename(nextOf(serverDirectory), serverDirectory.data);
 }
 
-// It has come to its good end, and none since.
+// Whether the last completed replacement has this key.
 async function isReplaced(serverDirectory: ServerDirectory, key: string): Promise<boolean> {
   return (await readNote<ReplacementNote>(serverDirectory, doneName))?.key === key;
 }
@@ -149,7 +148,7 @@ async function commitData(serverDirectory: ServerDirectory, key: string, ctx: Dr
   await clearStaging(serverDirectory, ctx);
 }
 
-// Without the note, what is aside is of a replacement that has ended: data without a disk, where there is one, too.
+// Without the note, data set aside belong to a completed replacement: also those without a disk, if there is a disk.
 async function clearStaging({ path: home }: ServerDirectory, ctx: DriverContext): Promise<void> {
   const place = placeOfData(home);
   await dropOtherDisks(home, ctx);

@@ -1,9 +1,9 @@
-// Where a server lives: <directory>/<server id>/ with the mark of its owner, and in it
-//   data/  the server's own, of its user     conf/  what we write for it to read; made anew at each start
-//   run/   the empty directory of its unit   *.json what we remember of it; nobody else reads that
-// Where its storage is hard, data/ is on its disk (server_disk.ts): disk.ext4 mounted at disk/, with disk/data/.
-// A server directory is made under a temporary name and renamed when whole, and renamed away before it is taken apart.
-// Backups lie in <directory>/backups/<server id>/<backup id>/ and outlive the server.
+// Server directories: <directory>/<server id>/ with an ownership mark, and in it
+//   data/  the data, owned by its user       conf/  generated configuration, written at each start
+//   run/   the empty directory of its unit   *.json the platform's notes about it, private
+// Where storage limits are enforced, data/ is on a disk (server_disk.ts): disk.ext4 mounted at disk/, with disk/data/.
+// A server directory is made under a temporary name and renamed when complete, and renamed before it is deleted.
+// Backups are in <directory>/backups/<server id>/<backup id>/ and outlive the server.
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -15,26 +15,23 @@ import type { DriverContext } from '../../core/driver';
 import type { RuntimeDriver } from '../runtime';
 import { closeServerDisks, makeServerDisk, openServerDisk, placeOfData } from './server_disk';
 
-/**
- * What a driver of hosted servers works with. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of
- * tests.
- */
+/** Context of hosted server drivers. `gigabyteBytes`: bytes per GB of `storage_gb`, 2^30 except in tests. */
 export interface EngineContext {
   directory: string;
-  /** Of the driver: the mark in what belongs to it. */
+  /** Name of the driver, used in ownership marks. */
   name: string;
   runtime: RuntimeDriver;
   gigabyteBytes: number;
-  /** Where backups are kept; none: in the directory. */
+  /** Store of backups; none: they are kept in the directory. */
   store?: BackupStore | null;
-  /** New servers get disks, whose size is hard, where this host can mount them. */
+  /** New servers get disks, which enforce their size, where this host can mount them. */
   disks?: boolean;
 }
 
 export interface ServerDirectory {
   id: string;
   path: string;
-  /** Where the data are now: on its disk, where it has one. */
+  /** Current path of the data: on the server's disk, where it has one. */
   readonly data: string;
   conf: string;
   run: string;
@@ -46,19 +43,19 @@ export interface Owner {
 }
 
 const markName = '.svc-owner';
-// Others pass through to what is theirs, and do not look around.
+// Other users may traverse to their own directories, but not list this one.
 const passable = 0o711;
 // sockaddr_un(7): 108 bytes with the final zero.
 const socketPathMax = 107;
 
-/** @throws DriverError invalid for an id that no directory can be named after */
+/** @throws DriverError invalid for an id that is not a valid directory name */
 export function serverDirectoryOf(engine: Pick<EngineContext, 'directory'>, id: string): ServerDirectory {
   requireName(id);
   const at = path.join(engine.directory, id);
   return {
     id,
     path: at,
-    // They come onto a disk, or another one, while their server is worked on.
+    // Evaluated on each access: the data may move to a disk, or another one.
     get data() {
       return path.join(placeOfData(at), 'data');
     },
@@ -67,7 +64,7 @@ export function serverDirectoryOf(engine: Pick<EngineContext, 'directory'>, id: 
   };
 }
 
-/** What is at the name of this server, with its disk mounted. @throws DriverError where that cannot be mounted */
+/** The directory of this server, with its disk mounted. @throws DriverError where the mount fails */
 export async function openServerDirectory(
   engine: EngineContext,
   id: string,
@@ -77,7 +74,7 @@ export async function openServerDirectory(
   return found;
 }
 
-/** What is at the name of this server, for who needs none of its data: its disk may not be mounted. Reads only. */
+/** The directory of this server, for callers that need no data: its disk may not be mounted. Read-only. */
 export async function findServerDirectory(
   engine: EngineContext,
   id: string,
@@ -88,7 +85,7 @@ export async function findServerDirectory(
   return stats.isDirectory() && (await isMarked(serverDirectory, engine)) ? serverDirectory : 'foreign';
 }
 
-/** The directory of a server that must be there. @throws DriverError conflict */
+/** The directory of an existing server. @throws DriverError conflict */
 export async function requireServerDirectory(engine: EngineContext, id: string): Promise<ServerDirectory> {
   const serverDirectory = await openServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string') return serverDirectory;
@@ -100,14 +97,14 @@ export async function requireServerDirectory(engine: EngineContext, id: string):
   );
 }
 
-/** Whatever makes something below it first: the users of the servers pass through it. */
+/** Creates the parent directory, which the users of the servers traverse. */
 export async function ensureDirectoryOfServers({ directory }: Pick<EngineContext, 'directory'>): Promise<void> {
   await mkdir(directory, { recursive: true, mode: passable });
 }
 
 /**
- * Makes the directory: `fill` works under a temporary name, one rename makes it real.
- * @param diskBytes of its disk; null for a server without one
+ * Creates the directory: `fill` works under a temporary name, and a rename completes it.
+ * @param diskBytes size of the disk; null for a server without one
  * @throws DriverError conflict
  */
 export async function makeServerDirectory(
@@ -139,10 +136,10 @@ export async function makeServerDirectory(
   if ((await lstat(serverDirectory.path).catch(absentIsNull)) !== null)
     throw new DriverError('conflict', 'Something else has the name of this server. It was not changed.');
   await rename(at, serverDirectory.path);
-  return serverDirectoryOf(engine, id); // its disk is there now
+  return serverDirectoryOf(engine, id); // its disk exists now
 }
 
-/** Takes a directory and its left-overs away. Absent is success, and so is foreign, which is left alone. */
+/** Removes a directory and its remains. Absent is success, and so is a foreign directory, which is kept. */
 export async function removeServerDirectory(engine: EngineContext, id: string, ctx: DriverContext): Promise<void> {
   const serverDirectory = await findServerDirectory(engine, id);
   if (typeof serverDirectory !== 'string')
@@ -150,7 +147,7 @@ export async function removeServerDirectory(engine: EngineContext, id: string, c
   await clearLeftOvers(engine, id, ctx);
 }
 
-/** Ids of all servers of the engine, left-overs of interrupted calls included. */
+/** Ids of all servers of the engine, including remains of interrupted calls. */
 export async function listServerDirectories(engine: EngineContext): Promise<string[]> {
   const entries = (await readdir(engine.directory).catch(absentIsNull)) ?? [];
   const ids = await Promise.all(
@@ -162,7 +159,7 @@ export async function listServerDirectories(engine: EngineContext): Promise<stri
   return [...new Set(ids.filter((id) => id !== null))];
 }
 
-/** A place for the socket that only we and the server reach. @throws DriverError unsupported */
+/** Path of a socket that only the platform and the server can reach. @throws DriverError unsupported */
 export function socketOf(serverDirectory: ServerDirectory): string {
   const socket = path.join(serverDirectory.data, 'admin.sock');
   if (Buffer.byteLength(socket) <= socketPathMax) return socket;
@@ -173,7 +170,7 @@ export function socketOf(serverDirectory: ServerDirectory): string {
   );
 }
 
-/** The user whom the runtime gave the data to. */
+/** The user that owns the data. */
 export async function ownerOf(serverDirectory: ServerDirectory): Promise<Owner> {
   const { uid, gid } = await lstat(serverDirectory.data);
   return { uid, gid };
@@ -184,7 +181,7 @@ export async function writeFileFor(file: string, content: string, owner: Owner):
   await replaceFile(file, content, process.getuid?.() === 0 ? { owner } : {});
 }
 
-/** What we remember of a server; null where there is nothing yet. */
+/** Reads a note about a server; null where there is none. */
 export async function readNote<T>(serverDirectory: ServerDirectory, name: string): Promise<T | null> {
   const text = await readFile(path.join(serverDirectory.path, `${name}.json`), 'utf8').catch(absentIsNull);
   return text === null ? null : (JSON.parse(text) as T);
@@ -198,7 +195,7 @@ export async function removeNote(serverDirectory: ServerDirectory, name: string)
   await rm(path.join(serverDirectory.path, `${name}.json`), { force: true });
 }
 
-/** Bytes that a tree takes on its disk; what goes away meanwhile counts nothing. */
+/** Disk usage of a tree in bytes; files removed during the walk are ignored. */
 export async function usedBytes(tree: string): Promise<number> {
   const entries = await readdir(tree, { withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(
@@ -215,7 +212,7 @@ export async function usedBytes(tree: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** Deletes a tree; rm(1) follows no link that is put in its way. */
+/** Deletes a tree; rm(1) does not follow links inserted concurrently. */
 export async function removeServerTree(tree: string, ctx: DriverContext): Promise<void> {
   checkpoint(ctx);
   await run('rm', ['-rf', '--', tree], ctx);
@@ -228,7 +225,7 @@ export function exists(file: string): Promise<boolean> {
   );
 }
 
-/** @throws DriverError invalid for what no directory can be named after */
+/** @throws DriverError invalid for an id that is not a valid directory name */
 export function requireName(id: string): void {
   if (!isName(id)) throw new DriverError('invalid', 'The id cannot be the name of a directory.');
 }

@@ -1,7 +1,7 @@
-// The disk of a server, where its storage is hard: an image in the server directory, in which the data are. Servers
-// from before have none, and neither has a host that cannot mount images.
-//   disk.ext4  mounted at disk/        next/  a directory with a disk for data that will take the place of the others
-//   disk.before.ext4  the disk of the others, until the new data are known to be good (replacement.ts)
+// The disk of a server with an enforced storage limit: an image in the server directory, which contains the data.
+// Servers of earlier versions have none, nor do hosts that cannot mount images.
+//   disk.ext4  mounted at disk/        next/  a directory with a disk for replacement data
+//   disk.before.ext4  the previous disk, until the new data are verified (replacement.ts)
 import { chmod, mkdir, rmdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { driverContext, type DriverContext } from '../../core/driver';
@@ -27,12 +27,12 @@ const fullBelowBytes = 48 * 2 ** 20;
 const atWork = new Map<string, Promise<void>>();
 const mountable = new Set<string>();
 
-/** Where data/ belongs: the disk of this server directory, or the directory itself. */
+/** Parent of data/: the disk of this server directory, or the directory itself. */
 export function placeOfData(home: string): string {
   return diskOf(home) ?? home;
 }
 
-/** A mounted disk in a new server directory; none where this host has none. @returns where data/ belongs */
+/** Makes and mounts a disk in a new server directory, where supported. @returns parent of data/ */
 export async function makeServerDisk(
   engine: EngineContext,
   home: string,
@@ -45,14 +45,14 @@ export async function makeServerDisk(
   return point;
 }
 
-/** Mounts it where it is not, as after a start of the host. @throws DriverError where that fails: nothing may run */
+/** Mounts the disk if needed, e.g. after a boot. @throws DriverError where that fails: nothing may run then */
 export async function openServerDisk(home: string): Promise<void> {
   const point = diskOf(home);
   if (point === null || (await isMounted(home, point))) return;
   await alone(home, () => openDisk(home, driverContext(mountWithinMs)));
 }
 
-// One after the other.
+// Serialises work on a directory.
 async function alone(home: string, work: () => Promise<void>): Promise<void> {
   const before = atWork.get(home) ?? Promise.resolve();
   const now = before.catch(() => undefined).then(work);
@@ -62,7 +62,7 @@ async function alone(home: string, work: () => Promise<void>): Promise<void> {
   });
 }
 
-/** A mounted disk for data that will take the place of others. @returns null where this host has none */
+/** Makes and mounts a disk for replacement data. @returns null where disks are not supported */
 export async function makeNextDisk(
   engine: EngineContext,
   home: string,
@@ -81,7 +81,7 @@ export function hasNextDisk(home: string): boolean {
   return diskOf(nextOf(home)) !== null;
 }
 
-/** The next disk takes the place of the present one, if there is one, which is kept aside. No server runs. */
+/** Replaces the current disk, if there is one, by the next disk, and sets it aside. No server is running. */
 export async function swapInNextDisk(home: string, ctx: DriverContext): Promise<void> {
   await alone(home, async () => {
     for (const one of [nextOf(home), home]) await closeDisk(one, ctx);
@@ -90,7 +90,7 @@ export async function swapInNextDisk(home: string, ctx: DriverContext): Promise<
   });
 }
 
-/** Undoes swapInNextDisk. @param hadDisk false: the server had none before, and has none again. No server runs. */
+/** Reverts swapInNextDisk. @param hadDisk false: the server had no disk before. No server is running. */
 export async function swapBackDisk(home: string, hadDisk: boolean, ctx: DriverContext): Promise<void> {
   await alone(home, async () => {
     if (!hadDisk) return removeDisk(home, ctx);
@@ -101,20 +101,22 @@ export async function swapBackDisk(home: string, hadDisk: boolean, ctx: DriverCo
   });
 }
 
-/** Unmounts the next disk, whose directory next/ can be removed then, and deletes the one aside. Absent is success. */
+/**
+ * Unmounts the next disk, whose directory next/ can then be removed, and deletes the previous one. Absent is success.
+ */
 export async function dropOtherDisks(home: string, ctx: DriverContext): Promise<void> {
   await closeDisk(nextOf(home), ctx);
   await removeDiskAside(home);
 }
 
-/** Unmounts all disks of a server that is to be removed. */
+/** Unmounts all disks of a server before its removal. */
 export async function closeServerDisks(home: string, ctx: DriverContext): Promise<void> {
   for (const one of [nextOf(home), home]) await closeDisk(one, ctx);
 }
 
 const nextOf = (home: string): string => path.join(home, 'next');
 
-/** To at least `bytes`; no disk is success. @param stop ends the server, where that is needed to grow its disk */
+/** Grows the disk to at least `bytes`; no disk is success. @param stop stops the server, where that is required */
 export async function growServerDisk(
   { path: home }: ServerDirectory,
   bytes: number,
@@ -124,14 +126,14 @@ export async function growServerDisk(
   if (diskOf(home) === null || ((await sizeOfDisk(home)) ?? 0) >= bytes) return;
   if ((await growDisk(home, bytes, ctx)) === 'grown') return;
   await stop();
-  // Nobody mounts it in between.
+  // Prevents a concurrent mount.
   await alone(home, async () => {
     await growClosedDisk(home, bytes, ctx);
     await openDisk(home, ctx);
   });
 }
 
-/** Next to nothing is free on a disk of less than `bytes`: the server may not start any more. */
+/** Whether a disk of less than `bytes` has almost no free space: the server may fail to start. */
 export async function isServerDiskFull({ path: home }: ServerDirectory, bytes: number): Promise<boolean> {
   const point = diskOf(home);
   if (point === null || ((await sizeOfDisk(home)) ?? 0) >= bytes) return false;
@@ -144,7 +146,7 @@ async function isMounted(home: string, point: string): Promise<boolean> {
   return outside.dev !== inside.dev;
 }
 
-// What did not work is tried again for the next server.
+// A failure is not cached: it is retried for the next server.
 async function canMount({ directory, disks }: EngineContext, ctx: DriverContext): Promise<boolean> {
   if (disks !== true || process.getuid?.() !== 0) return false;
   if (mountable.has(directory)) return true;

@@ -19,7 +19,7 @@ interface StoredContent extends FileDigest {
   name: string;
 }
 
-/** What stored.json says. */
+/** Content of stored.json. */
 interface StoredNote {
   address: string;
   files: StoredContent[];
@@ -44,12 +44,12 @@ export function backupDirectoryOf(engine: Pick<EngineContext, 'directory'>, { se
   return path.join(engine.directory, 'backups', serverId, backupId);
 }
 
-/** Nothing is left to do for a whole backup of this host. */
+/** Whether a complete backup of this host needs no upload. */
 export async function isStored(engine: StoreEngine, id: BackupId): Promise<boolean> {
   return !engine.store || (await readStoredNote(backupDirectoryOf(engine, id))) !== null;
 }
 
-/** Brings the files of a whole backup of this host to the store. May be killed at any point, and called again. */
+/** Uploads the files of a complete backup of this host. May be killed at any point, and repeated. */
 export async function storeBackup(
   engine: StoreEngine,
   id: BackupId,
@@ -61,7 +61,8 @@ export async function storeBackup(
   const directory = backupDirectoryOf(engine, id);
   if ((await readStoredNote(directory)) === null) {
     const manifest = JSON.parse(await readFile(path.join(directory, manifestName), 'utf8')) as Record<string, string>;
-    // Another try may have got to its end unseen: while its files are replaced, they are no backup.
+    // An earlier attempt may have completed unnoticed: while its files are replaced, it must not be visible as a
+    // backup.
     await store.remove(nameInStore(id, manifestName), ctx);
     const stored: StoredContent[] = [];
     for (const name of files) {
@@ -76,7 +77,7 @@ export async function storeBackup(
   for (const name of files) await rm(path.join(directory, name), { force: true });
 }
 
-/** The manifest of one that only the store has comes to this host. @returns whether there is one */
+/** Downloads the manifest of a backup that is only in the store. @returns whether it exists */
 export async function importBackup(engine: StoreEngine, id: BackupId, ctx: DriverContext): Promise<boolean> {
   const { store } = engine;
   const directory = backupDirectoryOf(engine, id);
@@ -91,7 +92,7 @@ export async function importBackup(engine: StoreEngine, id: BackupId, ctx: Drive
   return true;
 }
 
-/** Those of all backups of a server. */
+/** Downloads the manifests of all backups of a server. */
 export async function importBackups(engine: StoreEngine, serverId: string, ctx: DriverContext): Promise<void> {
   requireName(serverId);
   if (!engine.store) return;
@@ -99,7 +100,7 @@ export async function importBackups(engine: StoreEngine, serverId: string, ctx: 
     await importBackup(engine, { serverId, backupId }, ctx);
 }
 
-/** Of the store; absent is success. Before the manifest leaves this host, or it would come back. */
+/** Removes it from the store, before the local manifest is removed: it would be imported again. Absent is success. */
 export async function removeStoredBackup({ store }: StoreEngine, id: BackupId, ctx: DriverContext): Promise<void> {
   if (!store) return;
   const folder = nameInStore(id, '');
@@ -109,8 +110,8 @@ export async function removeStoredBackup({ store }: StoreEngine, id: BackupId, c
 }
 
 /**
- * Files of a backup in `to`, which is made anew, verified.
- * @throws DriverError conflict where they are gone, transient where they are not what was stored
+ * Downloads and verifies the files of a backup to `to`, which is recreated.
+ * @throws DriverError conflict where they are missing, transient where they differ from the stored digests
  */
 export async function fetchFiles(
   engine: StoreEngine,
@@ -140,13 +141,13 @@ export async function openStoredFile(
   return store.open(nameInStore(id, name), ctx);
 }
 
-/** Bytes of a file of a stored backup; null where the store does not have it. */
+/** Size in bytes of a file of a stored backup; null where the store does not have it. */
 export async function storedSize(directory: string, name: string): Promise<number | null> {
   const note = await readStoredNote(directory);
   return note?.files.find((file) => file.name === name)?.size_bytes ?? null;
 }
 
-/** @throws DriverError conflict where the files are neither here nor in a store that is set */
+/** @throws DriverError conflict where the files are neither here nor in a configured store */
 async function requireStored(
   { directory, store }: StoreEngine,
   id: BackupId,

@@ -1,4 +1,4 @@
-// The processes of a server, as units of the runtime: `<id>.server`, and `<id>.<purpose>` for what ends by itself.
+// Processes of a server as units of the runtime: `<id>.server`, and `<id>.<purpose>` for tasks.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, checkpoint } from '../../core/driver';
 import type { DriverContext } from '../../core/driver';
@@ -10,14 +10,14 @@ export type Ended = Extract<UnitState, { state: 'exited' }>;
 const pollEveryMs = 50;
 const logBytes = 8 << 20;
 
-/** `threads`: what the server has beside one a connection. */
+/** `threads`: threads of the server, in addition to one per connection. */
 export interface Program {
   command: string;
   threads: number;
   readable?: string[];
 }
 
-/** What the runtime must know of the server. */
+/** The part of the server's spec that the runtime needs. */
 export interface UnitOwner {
   id: string;
   tenant: number;
@@ -35,7 +35,7 @@ export async function stateOf(engine: EngineContext, id: string): Promise<{ stat
   return { handle, state: handle === null ? { state: 'gone' } : await engine.runtime.inspect(handle) };
 }
 
-/** Starts the server; one that has ended before is cleared away first. */
+/** Starts the server; removes the unit of an exited one first. */
 export async function startServer(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
@@ -58,10 +58,7 @@ export async function startServer(
   );
 }
 
-/**
- * Stops the server; stopped is success. Killed after the grace time: all engines take that, and recover at the next
- * start.
- */
+/** Stops the server; stopped is success. It is killed after the grace time: all engines recover at the next start. */
 export async function stopServer(
   engine: EngineContext,
   id: string,
@@ -74,7 +71,8 @@ export async function stopServer(
 }
 
 /**
- * Runs a program to its end in `directory`, which becomes its user's. @throws DriverError transient with its last line
+ * Runs a program to completion in `directory`, which is given to its user. @throws DriverError transient with its last
+ * line
  */
 export async function runServerTask(
   engine: EngineContext,
@@ -106,18 +104,18 @@ export async function runServerTask(
   }
 }
 
-/** Ends a task that a killed control plane has left, so that nobody writes in the directory that it had. */
+/** Kills the task of a killed control plane, so that no process writes to its directory. */
 export async function killTask(engine: EngineContext, id: string, purpose: string, ctx: DriverContext): Promise<void> {
   await engine.runtime.destroy(`${id}.${purpose}`, ctx);
 }
 
-/** For users: why a server has ended that nobody stopped. */
+/** Why a server exited unexpectedly, for users. */
 export function endReasonOf(end: Ended): string {
   if (end.killed === 'memory') return 'The server used more memory than its package has.';
   return end.signal === null ? `The server ended with code ${end.code}.` : `The server was ended by ${end.signal}.`;
 }
 
-/** The last words of a unit, for the operator. */
+/** The last log lines of a unit, for the operator. */
 export async function lastLines(engine: EngineContext, unitId: string): Promise<string> {
   const { lines } = await engine.runtime.readLog(unitId, null);
   return lines

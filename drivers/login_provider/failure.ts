@@ -1,5 +1,5 @@
-// What a failure of a provider is for the person, and for the log. Neither has a token, a code or a secret: errors of
-// openid-client carry the whole answer as their cause, which is left behind here.
+// Errors of a provider, as a message for the person and a log entry. Neither may contain a token, a code or a secret:
+// the cause of openid-client errors contains the full response, and is dropped here.
 import { LoginProviderError, type LoginProviderSetting } from '../../core/accounts/login_provider';
 import { outboundErrorOf } from './guarded_fetch';
 
@@ -11,7 +11,7 @@ interface Answered {
   message?: string;
 }
 
-/** Codes of OAuth and OpenID Connect are words of this form. */
+/** Format of OAuth and OpenID Connect error codes. */
 const CODE = /^[a-z_]{1,40}$/;
 
 export function failureOf({ title }: LoginProviderSetting, error: unknown): LoginProviderError {
@@ -23,8 +23,8 @@ export function failureOf({ title }: LoginProviderSetting, error: unknown): Logi
       `${title} cannot be reached at the moment. Try again later, or log in another way.`,
       outbound.message,
     );
-  const { name = '', code = '', error: said = '', message = '' } = error as Answered;
-  const word = CODE.test(said) ? said : '';
+  const { name = '', code = '', error: oauthError = '', message = '' } = error as Answered;
+  const word = CODE.test(oauthError) ? oauthError : '';
   if (name === 'AuthorizationResponseError')
     return new LoginProviderError('denied', `${title} did not log you in${word && ` (${word})`}.`, word || name);
   return new LoginProviderError(

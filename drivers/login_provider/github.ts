@@ -1,4 +1,4 @@
-// GitHub, which logs people in by OAuth 2 without OpenID Connect: its API says who the person is.
+// GitHub login: OAuth 2 without OpenID Connect, where the API identifies the user.
 import {
   LoginProviderError,
   type LoginProviderClient,
@@ -30,8 +30,8 @@ export function githubLogin(setting: LoginProviderSetting, fetch: GuardedFetch):
           ...{ pkceCodeVerifier: verifier, expectedState: state },
         });
         const [user, emails] = await Promise.all([
-          ask(setting, fetch, '/user', access_token),
-          ask(setting, fetch, '/user/emails', access_token),
+          getJson(setting, fetch, '/user', access_token),
+          getJson(setting, fetch, '/user/emails', access_token),
         ]);
         return providedLogin(setting, user, emails);
       } catch (error) {
@@ -47,7 +47,7 @@ async function configurationOf(
 ): Promise<Oidc.Configuration> {
   const oidc = await import('openid-client');
   const server = {
-    // As GitHub names itself where it says its issuer.
+    // The issuer as stated by GitHub.
     issuer: `${issuer}/login/oauth`,
     authorization_endpoint: `${issuer}/login/oauth/authorize`,
     token_endpoint: `${issuer}/login/oauth/access_token`,
@@ -58,7 +58,7 @@ async function configurationOf(
   return configuration;
 }
 
-async function ask(
+async function getJson(
   { issuer, title }: LoginProviderSetting,
   fetch: GuardedFetch,
   path: string,
@@ -70,7 +70,7 @@ async function ask(
       Authorization: `Bearer ${token}`,
       Accept: 'application/vnd.github+json',
       'X-GitHub-Api-Version': '2022-11-28',
-      // GitHub refuses requests without it.
+      // GitHub rejects requests without it.
       'User-Agent': 'platform-api',
     },
   });
@@ -86,12 +86,12 @@ function providedLogin({ issuer, title }: LoginProviderSetting, user: unknown, e
   const list = (Array.isArray(emails) ? emails : []) as { email?: unknown; primary?: unknown; verified?: unknown }[];
   const primary = list.find((one) => one?.primary === true);
   return {
-    // Names of users change hands; ids do not.
+    // User names can be transferred; ids cannot.
     ...{ issuer, subject: String(id) },
     email: normalProvidedEmail(primary?.email),
     email_verified: primary?.verified === true,
     name: normalProvidedName(name) ?? normalProvidedName(login),
-    // GitHub does not say how the person has logged in.
+    // GitHub does not report the authentication method.
     multi_factor: false,
   };
 }

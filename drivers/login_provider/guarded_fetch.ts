@@ -1,4 +1,4 @@
-// `fetch` for openid-client, through core/outbound/: bounded in time and size, and without redirects.
+// `fetch` for openid-client, through core/outbound/: limited in time and size, and without redirects.
 import { limits } from '../../core/limits';
 import type { Outbound } from '../../core/outbound';
 import { exchange } from '../../core/outbound/exchange';
@@ -13,22 +13,22 @@ export interface FetchOptions {
 export type GuardedFetch = (url: string, options?: FetchOptions) => Promise<Response>;
 
 const BODY_BYTES_MAX = 512 * 1024;
-/** Statuses whose answers have no body, for which `Response` takes none (RFC 9110 section 6.4.1). */
+/** Statuses without a body, for which the `Response` constructor accepts none (RFC 9110 section 6.4.1). */
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
-/** @throws OutboundError from the function that is answered */
+/** @throws OutboundError from the returned function */
 export function guardedFetch(outboundFor: (url: URL) => Outbound): GuardedFetch {
   return async (text, { method = 'GET', headers = {}, body } = {}) => {
     const url = new URL(text);
     const trace = newTrace();
     const end = AbortSignal.timeout(limits.probeTimeoutMs);
     const sent = body == null ? undefined : Buffer.from(String(body));
-    const asked = {
+    const request = {
       ...{ url, method, body: sent, verifyTls: true, bodyBytesMax: BODY_BYTES_MAX },
       headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
     };
     try {
-      const answer = await exchange(outboundFor(url), asked, trace, end);
+      const answer = await exchange(outboundFor(url), request, trace, end);
       const shown = Object.entries(answer.headers).flatMap(([name, value]) =>
         [value ?? []].flat().map((one): [string, string] => [name, one]),
       );
@@ -42,7 +42,7 @@ export function guardedFetch(outboundFor: (url: URL) => Outbound): GuardedFetch 
   };
 }
 
-/** The error of the network that another error came from, if any. */
+/** The OutboundError in the cause chain, if any. */
 export function outboundErrorOf(error: unknown): OutboundError | null {
   for (let one = error; one instanceof Error; one = one.cause) if (one instanceof OutboundError) return one;
   return null;

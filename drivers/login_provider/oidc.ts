@@ -1,5 +1,5 @@
-// OpenID Connect: the authorisation code with PKCE, state and nonce, by openid-client (certified). Signatures of tokens
-// of identity are checked although they come over TLS, and so is the issuer of the answer (RFC 9207).
+// OpenID Connect: authorisation code flow with PKCE, state and nonce, by openid-client (certified). ID token signatures
+// are verified although they are received over TLS, and so is the issuer of the response (RFC 9207).
 import type { LoginProviderClient, LoginProviderSetting, ProvidedLogin } from '../../core/accounts/login_provider';
 import { normalProvidedEmail, normalProvidedName } from './email';
 import { failureOf } from './failure';
@@ -8,7 +8,7 @@ import type * as Oidc from 'openid-client' with { 'resolution-mode': 'import' };
 
 type Claims = Record<string, unknown>;
 
-/** After this time the provider is asked anew how it is configured. */
+/** The discovery document is reloaded after this time. */
 const CONFIGURATION_MS = 10 * 60_000;
 const SCOPE = 'openid email profile';
 
@@ -52,7 +52,7 @@ export function oidcLogin(setting: LoginProviderSetting, fetch: GuardedFetch): L
 async function discover(setting: LoginProviderSetting, fetch: GuardedFetch): Promise<Oidc.Configuration> {
   const oidc = await import('openid-client');
   const { issuer, client_id, client_secret } = setting;
-  // Over plain HTTP on the loopback interface only: core/config.ts refuses other issuers.
+  // Plain HTTP on the loopback interface only: core/config.ts rejects other issuers.
   const insecure = issuer.startsWith('http:') ? [oidc.allowInsecureRequests] : [];
   const customFetch = fetch as unknown as Oidc.CustomFetch;
   const found = await oidc.discovery(new URL(issuer), client_id, undefined, oidc.None(), {
@@ -68,7 +68,7 @@ async function discover(setting: LoginProviderSetting, fetch: GuardedFetch): Pro
   return configuration;
 }
 
-/** Many providers tell the e-mail address by their endpoint only. Its answer must be of the same subject. */
+/** Many providers return the e-mail address only from the UserInfo endpoint. Its subject must match. */
 async function moreClaims(
   oidc: typeof Oidc,
   configuration: Oidc.Configuration,
@@ -79,7 +79,7 @@ async function moreClaims(
   return { ...claims, ...(await oidc.fetchUserInfo(configuration, accessToken, claims.sub)) };
 }
 
-/** Who it is and by which factors is taken from the token only, which is signed. */
+/** Identity and authentication factors come from the signed ID token only. */
 function providedLogin({ iss, sub, amr }: Oidc.IDToken, { email, email_verified, name }: Claims): ProvidedLogin {
   return {
     issuer: iss,

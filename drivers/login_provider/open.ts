@@ -7,8 +7,8 @@ import { oidcLogin } from './oidc';
 import type { Outbound } from '../../core/outbound';
 
 /**
- * @param outbound for what a provider names, such as its address for tokens @param trusted for the host of the issuer,
- * which the operator has named: it may be in a network of the operator's own
+ * @param outbound for addresses named by the provider, such as its token endpoint @param trusted for the issuer's host,
+ * which is configured by the operator and may be in a private network
  */
 export function openLoginProvider(
   setting: LoginProviderSetting,

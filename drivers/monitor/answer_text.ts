@@ -1,16 +1,16 @@
-// The text of an answer: unpacked and decoded as its headers, or else the page itself, say.
+// The text of a response: decompressed, and decoded according to its headers or the page itself.
 import type { Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createInflateRaw, createUnzip } from 'node:zlib';
 import type { Answered } from '../../core/outbound/exchange';
 import { OutboundError } from '../../core/outbound/trace';
 
-/** A page says its encoding within these bytes (WHATWG Encoding, "prescan a byte stream"). */
+/** A page declares its encoding within these bytes (WHATWG Encoding, "prescan a byte stream"). */
 const PRESCAN_BYTES = 1024;
 
-// What was cut off at the bound is unpacked as far as it goes.
+// A body truncated at the limit is decompressed as far as possible.
 const unzip = (): Transform => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH });
 const unbrotli = (): Transform => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH });
-// Some servers send deflate without the zlib header (RFC 9110 §8.4.1.2), and browsers read it.
+// Some servers send deflate without the zlib header (RFC 9110 §8.4.1.2), which browsers accept.
 const inflate = (packed: Buffer): Transform =>
   hasZlibHeader(packed) ? unzip() : createInflateRaw({ finishFlush: constants.Z_SYNC_FLUSH });
 const UNPACKERS: Record<string, (packed: Buffer) => Transform> = {
@@ -18,8 +18,8 @@ const UNPACKERS: Record<string, (packed: Buffer) => Transform> = {
 };
 
 /**
- * At most `max` bytes of it are read.
- * @throws OutboundError for a body that is not packed or encoded as it says
+ * Reads at most `max` bytes.
+ * @throws OutboundError for a body that does not match its declared coding or encoding
  */
 export async function answerText({ headers, body }: Pick<Answered, 'headers' | 'body'>, max: number): Promise<string> {
   const codings = (headers['content-encoding'] ?? '')
@@ -74,5 +74,5 @@ function decode(charset: string, bytes: Buffer): string {
   }
 }
 
-/** A word of somebody else, in a sentence. */
+/** Sanitises untrusted text for a message. */
 const shown = (word: string): string => JSON.stringify(word.slice(0, 40).replace(/[^\x20-\x7e]/g, '?'));

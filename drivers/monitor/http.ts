@@ -1,5 +1,5 @@
-// A check over HTTP. Redirects are followed hop by hop, each judged and connected like the first, with the cookies that
-// were set on the way.
+// HTTP check. Redirects are followed hop by hop, each checked and connected like the first, with the cookies set so
+// far.
 import { CookieJar } from 'tough-cookie';
 import type { UptimeCheck } from '../../core/protocols/checks';
 import { formats } from '../../core/formats/formats';

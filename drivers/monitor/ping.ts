@@ -1,5 +1,5 @@
-// A check by ICMP echo, through the ping of iputils: Node has no such sockets, and they need rights that it should not
-// have.
+// ICMP echo check with the ping of iputils: Node.js has no ICMP sockets, which would also require additional
+// privileges.
 import { normalHost } from '../../core/protocols/addresses';
 import type { UptimeCheck } from '../../core/protocols/checks';
 import { CommandFailed, run } from '../../core/process/command';

@@ -5,7 +5,7 @@ import type { Outbound } from '../../core/outbound';
 import { OutboundError, type Trace } from '../../core/outbound/trace';
 import { openSocket } from '../../core/outbound/socket';
 
-/** A check that connects, and closes again. */
+/** TCP check: connects and closes. */
 export async function checkTcp(
   outbound: Outbound,
   { target }: UptimeCheck,

@@ -1,4 +1,4 @@
-// Requests in the form that each service documents.
+// Requests in the format documented by each service.
 import type { CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
 import { messageTextOf } from './text';
 
@@ -6,11 +6,11 @@ export interface ChatRequest {
   url: string;
   headers: { name: string; value: string }[];
   body: string;
-  /** Statuses that another attempt would meet again. */
+  /** Statuses for which a retry would fail too. */
   isFinal(status: number): boolean;
 }
 
-/** The address is wrong or was revoked, or the message is refused: other than too many, which pass. */
+/** The address is wrong or revoked, or the message is rejected; rate limits are temporary. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
 
 /** Incoming webhooks: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
@@ -36,7 +36,7 @@ export function discordRequest(url: string, message: Outgoing): ChatRequest {
   const { title, lines, isAlert } = messageTextOf(message);
   const fields = lines.map(([name, value]) => ({ name, value: cut(value, 1024) }));
   const embed = { title: cut(title, 256), color: isAlert ? RED : GREEN, timestamp: message.at, fields };
-  // Names of observers must not call everybody of the channel.
+  // Observer names must not trigger mentions.
   const body = { content: cut(title, 2000), embeds: [embed], allowed_mentions: { parse: [] } };
   return { url, headers: [], body: JSON.stringify(body), isFinal: isRefusal };
 }

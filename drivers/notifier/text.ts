@@ -1,11 +1,11 @@
-// Messages in words: what, since when, the last error, and where to read more.
+// Message texts: event, start, last error, and link.
 import type { ActivityMessage, CertificateMessage, IncidentMessage, Outgoing } from '../../core/notifications';
 
 export interface MessageText {
   title: string;
   /** Name and value of each line. */
   lines: [string, string][];
-  /** Whether something is wrong now. */
+  /** Whether the incident is ongoing. */
   isAlert: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Webhooks signed as Standard Webhooks asks for: https://github.com/standard-webhooks/standard-webhooks
+// Webhooks signed according to Standard Webhooks: https://github.com/standard-webhooks/standard-webhooks
 import { createHmac } from 'node:crypto';
 import type { ActivityMessage, NotifierTarget, Outgoing } from '../../core/notifications';
 import type { ChatRequest } from './chat';
@@ -13,12 +13,13 @@ export function webhookRequest({ url, secret }: NotifierTarget, message: Outgoin
     { name: 'webhook-timestamp', value: timestamp },
     ...(secret ? [{ name: 'webhook-signature', value: signature(secret, message.id, timestamp, body) }] : []),
   ];
-  // Only 410 says that nobody wants it any more; a 404 may be a deployment under way.
+  // Only 410 is permanent; a 404 may be due to a deployment of the receiver.
   return { url: url as string, headers, body, isFinal: (status) => status === GONE };
 }
 
 /**
- * `v1,` and the HMAC-SHA256 of id, time and body. `whsec_` precedes a key in base64; anything else is the key itself.
+ * `v1,` and the HMAC-SHA256 of id, time and body. A secret with the prefix `whsec_` is base64; any other is the key
+ * itself.
  */
 export function signature(secret: string, id: string, timestamp: string, body: string): string {
   const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret);

@@ -1,4 +1,4 @@
-// The engine of this installation.
+// Opens the object storage engine of this installation.
 import type { Config } from '../../core/config';
 import type { ObjectStorage } from '../../engines/object_storage/object_storage';
 import { bucketDirectories } from '../../engines/object_storage/files/directories';
@@ -6,7 +6,7 @@ import { openRgw } from '../rgw/driver';
 
 type Settings = Pick<Config, 's3Port' | 's3Dir' | 'rgwUrl' | 'rgwAccessKey' | 'rgwSecretKey' | 'rgwUserPrefix'>;
 
-/** @returns null where object storage is switched off */
+/** @returns null where object storage is disabled */
 export function openObjectStorage(config: Settings): ObjectStorage | null {
   const { rgwUrl: url, rgwAccessKey, rgwSecretKey, rgwUserPrefix: userPrefix } = config;
   if (url !== null)

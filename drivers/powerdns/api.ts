@@ -1,8 +1,8 @@
-// The HTTP API of PowerDNS (https://doc.powerdns.com/authoritative/http-api/), as far as the driver calls it.
+// Client of the PowerDNS HTTP API (https://doc.powerdns.com/authoritative/http-api/).
 import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface PowerdnsOptions {
-  /** Of its webserver, such as http://127.0.0.1:8081. */
+  /** URL of the webserver, such as http://127.0.0.1:8081. */
   url: string;
   key: string;
 }
@@ -20,7 +20,7 @@ export interface ApiZone {
   kind: string;
   dnssec: boolean;
   serial: number;
-  /** What is served: with DNSSEC another one than `serial`. */
+  /** The served serial: with DNSSEC it differs from `serial`. */
   edited_serial?: number;
   soa_edit_api?: string;
   rrsets: ApiRrset[];
@@ -33,7 +33,7 @@ export interface ApiKey {
 }
 
 export interface PowerdnsApi {
-  /** `path` is below the server. @returns null for 404 */
+  /** `path` is relative to the server. @returns null for 404 */
   call<T>(method: string, path: string, ctx: DriverContext, body?: unknown): Promise<T | null>;
 }
 
@@ -81,6 +81,6 @@ function refusal({ status, text }: { status: number; text: string }): DriverErro
     invalid: 'The name server refuses the zone.',
   };
   const message = messages[reason] ?? 'The name server has an internal error.';
-  // For the log: PowerDNS names the record that it does not take.
+  // For the log: PowerDNS names the rejected record.
   return Object.assign(new DriverError(reason, message), { cause: new Error(`${status} ${text.slice(0, 500)}`) });
 }

@@ -1,6 +1,6 @@
-// Questions by zone and type. PowerDNS counts them for the whole server, and keeps the last 10,000 of them in rings; so
-// the new ones are shared out among the names of the ring. Every question is in the ring for as many as it holds, and
-// counts by its share at each look: over time each is counted once.
+// Query counters by zone and type. PowerDNS counts queries per server, and keeps the last 10,000 in ring buffers; new
+// queries are attributed to the names in the ring by their share. Every query is in the ring for as many others as it
+// holds, and counts by its share in each sample: over time each is counted once.
 import type { DriverContext } from '../../core/driver';
 import type { CountersByZone, ZoneCounters } from '../../engines/dns/nameserver';
 import type { ApiZone, PowerdnsApi } from './api';
@@ -26,12 +26,12 @@ interface Counters {
 }
 
 interface Seen {
-  /** Of the server, since it began. */
+  /** Total of the server since its start. */
   total: number;
   ring: Map<string, number>;
 }
 
-/** @param prefix of the accounts of our zones */
+/** @param prefix of the accounts of the platform's zones */
 export function openCounters(api: PowerdnsApi, prefix: string): Counters {
   const before = new Map<Counter, Seen>();
   const fractions = new Map<string, number>();
@@ -47,7 +47,7 @@ export function openCounters(api: PowerdnsApi, prefix: string): Counters {
         const seen: Seen = { total: totalOf(statistics, counter), ring: ringOf(statistics, counter) };
         const last = before.get(counter);
         before.set(counter, seen);
-        // The first look only says where it begins.
+        // The first sample is only the baseline.
         if (!last) continue;
         for (const [question, share] of sharesOf(seen, last, capacityOf(statistics, counter)))
           add(counted, fractions, idByName, { counter, question, share });
@@ -58,9 +58,9 @@ export function openCounters(api: PowerdnsApi, prefix: string): Counters {
   };
 }
 
-/** How many of the new questions were this one: exactly while the ring has room, by its share once it is full. */
+/** The number of new queries by name: exact while the ring has free slots, by share once it is full. */
 function sharesOf(seen: Seen, last: Seen, capacity: number): [string, number][] {
-  // A lower total is that of a server that was started anew.
+  // A lower total means that the server was restarted.
   const known: Seen = seen.total < last.total ? { total: 0, ring: new Map() } : last;
   const added = seen.total - known.total;
   const size = [...seen.ring.values()].reduce((sum, value) => sum + value, 0);
@@ -87,7 +87,7 @@ function capacityOf(statistics: Statistic[], counter: Counter): number {
   return Number(statistics.find(({ name }) => name === `ring-${RINGS[counter]}-capacity`)?.value ?? 0);
 }
 
-/** Whole questions only; what is left of a share is kept for the next look. */
+/** Adds whole queries; the fraction is carried over to the next sample. */
 function add(
   counted: CountersByZone,
   fractions: Map<string, number>,
@@ -106,7 +106,7 @@ function add(
   if (whole) counterOf(counted, id, label)[counter] += whole;
 }
 
-/** The zone with the longest name that the question is in. */
+/** The zone with the longest name that contains the query name. */
 function zoneOf(question: string, idByName: Map<string, string>): string | null {
   const labels = `${question.toLowerCase().replace(/\.$/, '')}.`.split('.');
   for (let from = 0; from < labels.length - 1; from += 1) {

@@ -1,5 +1,5 @@
-// PowerDNS as the name server, driven through its HTTP API. Zones bear the id of their resource in `account`, and those
-// with another account are never touched. PowerDNS keeps the serial, signs, and sends transfers.
+// PowerDNS as name server, through its HTTP API. The `account` of a zone is its resource id; zones with other accounts
+// are never touched. PowerDNS maintains serials, signs, and sends transfers.
 import type { DriverContext, Fingerprint, Observation, Owned } from '../../core/driver';
 import { asDriverErrors, checkpoint, DriverError } from '../../core/driver';
 import type { NameserverDriver, ZoneObserved, ZoneSpec } from '../../engines/dns/nameserver';
@@ -10,12 +10,15 @@ import { changesBetween, rrsetsOf, type RrsetChange } from './rrsets';
 
 const NAME = 'powerdns';
 const ACCOUNT_PREFIX = 'platform:';
-/** PowerDNS takes bodies of 2 MB. */
+/** PowerDNS accepts bodies of up to 2 MB. */
 const PATCH_BYTES_MAX = 1_000_000;
-/** The serial is the date and a number, raised with each change; of a signed zone with each new signature too. */
+/**
+ * The serial consists of the date and a number, incremented with each change; in a signed zone also with new
+ * signatures.
+ */
 const SETTINGS = { kind: 'Master', soa_edit_api: 'DEFAULT', soa_edit: 'INCEPTION-INCREMENT', api_rectify: true };
 
-/** Asks nobody yet. */
+/** Sends no request yet. */
 export function openPowerdns(options: PowerdnsOptions): NameserverDriver {
   const api = openPowerdnsApi(options);
   const counters = openCounters(api, ACCOUNT_PREFIX);
@@ -69,7 +72,7 @@ async function inspect(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: Driver
   const hasSettings = zone.kind === SETTINGS.kind && zone.soa_edit_api === SETTINGS.soa_edit_api;
   const upToDate = changes.length === 0 && isAsDesired(keys) && hasSettings;
   const observed = {
-    // What is answered: SOA-EDIT raises it on some days, of zones that are not signed too.
+    // The served serial: SOA-EDIT raises it on some days, also in unsigned zones.
     serial: zone.edited_serial ?? zone.serial,
     record_count: spec.records.length,
     is_signed: zone.dnssec,
@@ -95,14 +98,14 @@ async function ensure(
   for (const rrsets of batchesOf(found.changes)) await api.call('PATCH', pathOf(spec), ctx, { rrsets });
   if (!isAsDesired(found.keys)) {
     await writeKeys(api, pathOf(spec), found.keys, ctx);
-    // A change of keys alone leaves unsigned answers in the caches, and secondaries with the old serial.
+    // A change of keys alone would leave unsigned answers in caches, and the old serial on secondaries.
     const rrsets = [{ ...soaOf(spec, found), changetype: 'REPLACE' as const }];
     await api.call('PATCH', pathOf(spec), ctx, { rrsets });
   }
   return { ref: { driver: NAME, name: id } };
 }
 
-/** A creation that was given up may have been done behind it: then the zone is ours, and the next look says so. */
+/** A creation that timed out may still have succeeded: the zone is found by the next observation then. */
 function ignoreConflict(error: unknown): void {
   if (!(error instanceof DriverError) || error.reason !== 'conflict') throw error;
 }
@@ -111,14 +114,14 @@ function soaOf(spec: ZoneSpec, { zone }: Inspection): ApiRrset {
   return rrsetsOf(spec, zone?.serial ?? spec.serial)[0] as ApiRrset;
 }
 
-/** With SOA and name servers only; the rest is a change like any other. */
+/** Creates the zone with SOA and name servers only; the rest is a regular change. */
 async function create(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<void> {
   const rrsets = rrsetsOf({ ...spec, records: [] }, spec.serial);
   const zone = { name: `${spec.name}.`, account: accountOf(id), nameservers: [], rrsets };
   await api.call('POST', '/zones', ctx, { ...SETTINGS, ...zone });
 }
 
-/** All at once where they fit into one body. */
+/** A single batch, if it fits into one body. */
 function batchesOf(changes: RrsetChange[]): RrsetChange[][] {
   const batches: RrsetChange[][] = [];
   let bytes = Infinity;
@@ -140,7 +143,7 @@ async function remove(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverC
   if (zone) await api.call('DELETE', pathOf({ name: zone.name.replace(/\.$/, '') }), ctx);
 }
 
-/** By its name, and where that is another one (an orphan is known by its id alone) by its account. */
+/** Found by name, or by account where the name differs (only the id of an orphan is known). */
 async function zoneOf(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverContext): Promise<ApiZone | null> {
   const named = await api.call<ApiZone>('GET', `${pathOf(spec)}?rrsets=false`, ctx);
   if (named?.account === accountOf(id)) return named;
@@ -148,7 +151,7 @@ async function zoneOf(api: PowerdnsApi, id: string, spec: ZoneSpec, ctx: DriverC
   return zones.find(({ account }) => account === accountOf(id)) ?? null;
 }
 
-/** In the ids of PowerDNS, slashes are `=2F`. */
+/** PowerDNS encodes slashes in ids as `=2F`. */
 function pathOf({ name }: Pick<ZoneSpec, 'name'>): string {
   return `/zones/${name.replaceAll('/', '=2F')}.`;
 }

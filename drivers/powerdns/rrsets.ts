@@ -1,4 +1,4 @@
-// Record sets as PowerDNS takes and gives them: names with a trailing dot, values in the text form of zone files.
+// Record sets in the format of PowerDNS: names with a trailing dot, values in the presentation format of zone files.
 import ipaddr from 'ipaddr.js';
 import { groupBy } from '../../core/group_by';
 import { localPartText } from '../../core/protocols/mailbox';
@@ -6,7 +6,9 @@ import { joinedText, quoteString, textStrings } from '../../core/protocols/text_
 import type { ZoneRecord, ZoneSpec } from '../../engines/dns/nameserver';
 import type { ApiRrset } from './api';
 
-/** Every set of a zone, SOA and name servers included. @param serial of the SOA; PowerDNS raises it by itself */
+/**
+ * All record sets of a zone, including SOA and name servers. @param serial of the SOA; PowerDNS increments it itself
+ */
 export function rrsetsOf(spec: ZoneSpec, serial: number): ApiRrset[] {
   const { name: zone, default_ttl: ttl, name_servers } = spec;
   const platform = name_servers.map((value): ZoneRecord => ({ name: '@', type: 'NS', value, ttl }));
@@ -51,7 +53,7 @@ export interface RrsetChange extends Partial<ApiRrset> {
   changetype: 'DELETE' | 'REPLACE';
 }
 
-/** What leads from the present sets to the desired ones, deletions first: names may change from CNAME to others. */
+/** Changes from the current to the desired sets, deletions first: a name may change from CNAME to other types. */
 export function changesBetween(present: ApiRrset[], desired: ApiRrset[]): RrsetChange[] {
   const known = new Map(present.map((set) => [keyOf(set), set]));
   const wanted = new Set(desired.map(keyOf));
@@ -70,7 +72,7 @@ function keyOf({ name, type }: ApiRrset): string {
   return `${name.toLowerCase()} ${type}`;
 }
 
-/** What is read differs in form from what was written: case, zeros of IPv6, escapes of texts, the serial. */
+/** PowerDNS returns records in another format: case, zeros of IPv6, escapes of texts, the serial. */
 function normalForm({ type, ttl, records }: ApiRrset): string {
   const contents = records.map(
     ({ content, disabled }) => `${disabled ? 'disabled ' : ''}${normalContent(type, content)}`,

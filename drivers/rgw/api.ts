@@ -1,31 +1,31 @@
-// The admin API of a Ceph RADOS Gateway (https://docs.ceph.com/en/latest/radosgw/adminops/) and S3 as the owner of a
-// bucket. Both are signed with Signature Version 4.
+// The admin API of a Ceph RADOS Gateway (https://docs.ceph.com/en/latest/radosgw/adminops/) and S3 with the credentials
+// of a bucket's owner. Both use Signature Version 4.
 import { sha256Hex, signedHeaders, type Credentials } from '../../core/protocols/sigv4';
 import { checkpoint, DriverError, type DriverContext, type DriverErrorReason } from '../../core/driver';
 
 export interface RgwOptions {
-  /** Of the gateway, without a slash at its end, such as http://127.0.0.1:7480. */
+  /** URL of the gateway, without a trailing slash, such as http://127.0.0.1:7480. */
   url: string;
-  /** Of a user with the capabilities users=*, buckets=*, usage=read. */
+  /** Key of a user with the capabilities users=*, buckets=*, usage=read. */
   accessKeyId: string;
   secretAccessKey: string;
-  /** Users of the gateway whose name begins so are ours, and what they own is. */
+  /** Users of the gateway with this prefix, and everything they own, belong to the platform. */
   userPrefix: string;
 }
 
 export interface Answer {
   status: number;
   text: string;
-  /** Of an error. */
+  /** Error code. */
   code: string | null;
 }
 
 type Query = Record<string, string | number | boolean>;
 
 export interface RgwApi {
-  /** A call of the admin API. @returns null for 404 */
+  /** Calls the admin API. @returns null for 404 */
   admin<T>(method: string, path: string, query: Query, ctx: DriverContext): Promise<T | null>;
-  /** A call of S3. Statuses from 500 on and a gateway that is away are errors; all others are answers. */
+  /** Calls S3. Throws for statuses from 500 on and for an unreachable gateway; returns all others. */
   s3(
     owner: Credentials,
     method: string,
@@ -36,7 +36,7 @@ export interface RgwApi {
   ): Promise<Answer>;
 }
 
-/** Gateways take every region in a signature. */
+/** Gateways accept any region in a signature. */
 const REGION = 'default';
 const ANSWER_WITHIN_MS = 15_000;
 const REASONS: Record<number, DriverErrorReason> = {
@@ -65,7 +65,7 @@ export function openRgwApi({ url, accessKeyId, secretAccessKey }: RgwOptions): R
   };
 }
 
-/** An answer that nothing can be done with. */
+/** Converts an unexpected response to an error. */
 export function rgwError({ status, text }: Answer): DriverError {
   const reason = REASONS[status] ?? 'transient';
   const message = MESSAGES[reason] ?? 'The object gateway has an internal error.';

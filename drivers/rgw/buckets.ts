@@ -1,5 +1,5 @@
-// Buckets at the gateway. Each has an owner of its own, a user that nobody but the platform has the key of, so that its
-// quota is that of its owner and its usage is counted apart.
+// Buckets at the gateway. Each is owned by its own user, whose key only the platform has, so that the user's quota is
+// the bucket's quota, and usage is counted separately.
 import { checkpoint, DriverError, type Desired, type DriverContext, type Observation } from '../../core/driver';
 import type { BucketDriver, BucketObserved, BucketSpec } from '../../engines/object_storage/object_storage';
 import { S3Error } from '../../engines/object_storage/errors';
@@ -21,7 +21,7 @@ import {
   type RgwUser,
 } from './users';
 
-/** Drift is seen, and usage read, so often. */
+/** Interval of drift detection and usage measurement. */
 const MEASURE_MS = 60_000;
 
 type Bucket = Desired<BucketSpec>;
@@ -34,7 +34,7 @@ interface RgwBucket {
 interface Found {
   user: RgwUser | null;
   bucket: RgwBucket | null;
-  /** Settings that are not as desired. */
+  /** Settings that differ from the desired ones. */
   settings: Setting[];
 }
 
@@ -99,7 +99,7 @@ function findBucket(api: RgwApi, bucket: string, ctx: DriverContext): Promise<Rg
   return api.admin<RgwBucket>('GET', 'bucket', { bucket, stats: true }, ctx);
 }
 
-/** What somebody else has set may be of a kind that we do not have. */
+/** Foreign settings may be in a format that the platform does not support. */
 function isUpToDate(setting: Setting, answer: Parameters<Setting['isUpToDate']>[0]): boolean {
   try {
     return setting.isUpToDate(answer);
@@ -159,7 +159,7 @@ async function ensure(api: RgwApi, r: Bucket, { user, bucket, settings }: Found,
 
 async function setQuota(api: RgwApi, uid: string, quotaBytes: number | null, ctx: DriverContext): Promise<void> {
   const query = { quota: '', uid, 'quota-type': 'bucket', enabled: quotaBytes !== null, 'max-objects': -1 };
-  // Switched off, the limit stays beside it.
+  // The old limit is kept in the disabled quota.
   await api.admin('PUT', 'user', quotaBytes === null ? query : { ...query, 'max-size-kb': quotaBytes / 1024 }, ctx);
 }
 
@@ -167,7 +167,7 @@ function foreignBucket(): DriverError {
   return new DriverError('conflict', 'The object gateway has another bucket of this name.');
 }
 
-/** A key that another gateway of the cluster does not know yet is refused for a moment. */
+/** A key that another gateway of the cluster does not know yet is rejected temporarily. */
 function notTaken(answer: Parameters<typeof rgwError>[0]): DriverError {
   if (answer.status !== 403) return rgwError(answer);
   return Object.assign(new DriverError('transient', 'The object gateway does not know the owner of the bucket yet.'), {

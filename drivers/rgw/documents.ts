@@ -1,4 +1,4 @@
-// The settings of a bucket as XML, and whether those that the gateway has are the desired ones.
+// Bucket settings as XML, and their comparison with those of the gateway.
 import { corsElements, corsRule } from '../../engines/object_storage/settings/bucket_settings';
 import { lifecycleElements, lifecycleRule } from '../../engines/object_storage/settings/lifecycle_settings';
 import { childElements, parseXml, elementText, xmlDocument } from '../../engines/object_storage/xml';
@@ -7,19 +7,19 @@ import type { Answer } from './api';
 import type { AwsPolicy } from './policy';
 
 export interface Setting {
-  /** In the query. */
+  /** Query parameter. */
   name: 'versioning' | 'policy' | 'cors' | 'lifecycle';
-  /** null: it is to be removed. */
+  /** null: remove the setting. */
   body: string | null;
   isUpToDate(answer: Answer): boolean;
 }
 
-/** What is to be set of a bucket, each by itself. */
+/** The independent settings of a bucket. */
 export function rgwSettings(spec: BucketSpec, policy: AwsPolicy): Setting[] {
   return [versioning(spec), policySetting(policy), cors(spec.cors), lifecycle(spec.lifecycle)];
 }
 
-/** A bucket that has had versions has them suspended, and never none again. */
+/** Once enabled, versioning can only be suspended. */
 function versioning({ versioning: isOn }: BucketSpec): Setting {
   return {
     name: 'versioning',
@@ -45,7 +45,7 @@ function cors(rules: CorsRule[]): Setting {
   };
 }
 
-/** The gateway keeps sets where we keep lists. */
+/** The gateway stores sets instead of lists. */
 function sorted(rule: CorsRule): CorsRule {
   const { allowed_origins, allowed_methods, allowed_headers, expose_headers, max_age_seconds } = rule;
   const order = (list: string[]): string[] => [...new Set(list)].sort();

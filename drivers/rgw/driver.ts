@@ -1,4 +1,4 @@
-// A Ceph RADOS Gateway as the engine of object storage: buckets and keys there, and nothing of them here.
+// A Ceph RADOS Gateway as object storage engine: buckets and keys are stored in the gateway only.
 import type { ObjectStorage } from '../../engines/object_storage/object_storage';
 import { openRgwApi, type RgwOptions } from './api';
 import { rgwBuckets } from './buckets';

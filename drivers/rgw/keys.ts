@@ -1,5 +1,5 @@
-// Access keys at the gateway: a user each, that owns nothing and may make no bucket. Grants are in the policies of
-// buckets.
+// Access keys at the gateway: one user each, which owns nothing and cannot create buckets. Grants are in the bucket
+// policies.
 import { checkpoint, type Desired } from '../../core/driver';
 import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage/object_storage';
 import type { RgwApi, RgwOptions } from './api';

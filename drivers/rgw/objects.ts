@@ -1,4 +1,4 @@
-// The objects of a bucket at the gateway, as the console lists them.
+// Lists the objects of a bucket at the gateway, for the console.
 import type { ListedObject, ObjectsQuestion } from '../../core/protocols/objects';
 import type { Credentials } from '../../core/protocols/sigv4';
 import type { DriverContext } from '../../core/driver';
@@ -23,7 +23,7 @@ export async function listRgwObjects(
     ...(after && versions && after.position !== GROUP && { 'version-id-marker': after.position }),
   };
   const answer = await api.s3(bucket.owner, 'GET', `/${bucket.name}`, query, ctx);
-  // Its row is there, and the loop has not made it yet.
+  // The bucket was not created by the reconcile loop yet.
   if (answer.code === 'NoSuchBucket' || answer.code === 'InvalidAccessKeyId') return [];
   if (answer.status >= 400) throw rgwError(answer);
   const rows = parseXml(answer.text, versions ? 'ListVersionsResult' : 'ListBucketResult').children;

@@ -1,5 +1,5 @@
-// Grants, public access and the policy of a bucket in the language of AWS, as the gateway follows it. Settings of a
-// bucket are changed with the API of the platform only, so no key gets those actions.
+// Grants, public access and bucket policy as an AWS policy for the gateway. Bucket settings are changed through the
+// platform's API only, so no key gets those actions.
 import { isListAction, isObjectAction, permittedActions, PUBLIC_ACTIONS } from '../../core/protocols/bucket_actions';
 import { arnOfBucket, expandActions, isArn } from '../../core/protocols/bucket_policy';
 import type { BucketSpec } from '../../engines/object_storage/object_storage';
@@ -18,12 +18,12 @@ export interface AwsPolicy {
   Statement: AwsStatement[];
 }
 
-/** Not known to gateways before Squid: a policy that names them is refused as a whole. */
+/** Unknown to gateways before Squid, which reject a policy that names them. */
 const UNKNOWN: readonly string[] = ['s3:GetObjectAttributes', 's3:GetObjectVersionAttributes'];
 const isOffered = (action: string): boolean =>
   !UNKNOWN.includes(action) && !/^s3:(Put|Delete)\w*(Bucket|Lifecycle)/.test(action);
 
-/** @param userOf the user of the gateway for an access key of the project; undefined where the key has gone */
+/** @param userOf the gateway user of an access key of the project; undefined for a removed key */
 export function awsPolicyOf(
   spec: BucketSpec,
   ownerUid: string,

@@ -1,4 +1,4 @@
-// Traffic of a bucket by day, from the usage log of the gateway (`rgw enable usage log`).
+// Daily traffic of a bucket, from the usage log of the gateway (`rgw enable usage log`).
 import type { DriverContext } from '../../core/driver';
 import type { BucketObserved } from '../../engines/object_storage/object_storage';
 import type { RgwApi } from './api';
@@ -8,10 +8,10 @@ interface UsageEntry {
 }
 
 const DAY_MS = 86_400_000;
-/** What the platform itself asks and sets; nobody else may. */
+/** Operations reserved for the platform. */
 const OURS = /^(create_bucket|(get|put|delete)_(bucket_\w+|cors|lifecycle))$/;
 
-/** Of yesterday and today (UTC): the log is written late, and a day is complete after its end. */
+/** Traffic of yesterday and today (UTC): the log is written late, and a day is complete after its end. */
 export async function readRgwTraffic(
   api: RgwApi,
   { uid, bucket }: { uid: string; bucket: string },

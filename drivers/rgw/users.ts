@@ -1,4 +1,4 @@
-// Users of the gateway: one owns each bucket, one stands for each access key. The name says whose it is.
+// Users of the gateway: one per bucket as owner, one per access key. The name identifies the resource.
 import type { Credentials } from '../../core/protocols/sigv4';
 import { DriverError, type DriverContext, type Fingerprint, type Owned } from '../../core/driver';
 import type { RgwApi } from './api';
@@ -20,7 +20,7 @@ export interface RgwUser {
 
 export interface DesiredUser {
   uid: string;
-  /** Kept as the display name: what has another one is not ours. */
+  /** Stored as the display name: users with another one do not belong to the platform. */
   mark: string;
   credentials: Credentials;
   suspended: boolean;
@@ -42,7 +42,7 @@ export function findRgwUser(api: RgwApi, uid: string, ctx: DriverContext): Promi
   return api.admin<RgwUser>('GET', 'user', { uid }, ctx);
 }
 
-/** Whether the gateway answers, and to our admin key. */
+/** Checks that the gateway responds and accepts the admin key. */
 export async function rgwFingerprint(
   api: RgwApi,
   url: string,
@@ -69,7 +69,7 @@ export function isRgwUserUpToDate(user: RgwUser, desired: DesiredUser): boolean 
   );
 }
 
-/** @throws DriverError conflict for a user of that name that is not ours, or a key that another user has */
+/** @throws DriverError conflict for a foreign user of that name, or a key that belongs to another user */
 export async function ensureRgwUser(
   api: RgwApi,
   user: RgwUser | null,
@@ -89,7 +89,7 @@ export async function ensureRgwUser(
   }
   if (user.display_name !== mark) throw foreignRgwUser();
   if (user.subusers.length || user.caps.length) {
-    // Rights that somebody has added cannot all be taken away one by one; a user without data is cheap to make again.
+    // Added permissions cannot all be removed individually; a user without data is cheap to recreate.
     throw new DriverError(
       'conflict',
       'A user of the object gateway that belongs to the platform has rights of its own.',
@@ -106,7 +106,7 @@ export function foreignRgwUser(): DriverError {
   return new DriverError('conflict', 'The object gateway has a user of this name that is not ours.');
 }
 
-/** Every user of ours of one kind. */
+/** All platform users of one kind. */
 export async function* listRgwUsers(
   api: RgwApi,
   prefix: string,

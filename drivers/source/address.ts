@@ -1,6 +1,6 @@
-// The endpoint behind the address of a repository, and whether the platform may connect to it. The name is resolved
-// here once; git is then held to the addresses that were checked, so that a second answer of the DNS cannot lead
-// elsewhere.
+// Resolves the address of a repository, and checks whether the platform may connect to it. The host name is resolved
+// only here; git is then pinned to the checked addresses, so that a second DNS response cannot redirect it (DNS
+// rebinding).
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { isPublicAddress } from '../../core/protocols/addresses';
@@ -8,7 +8,7 @@ import { gitUrl } from '../../core/formats/reference_formats';
 import type { DriverContext } from '../../core/driver';
 import { SourceError } from '../source';
 
-/** What the operator allows (ALLOW_HTTP_GIT, ALLOW_LOCAL_GIT, ALLOW_PRIVATE_ADDRESSES). */
+/** Settings of the operator (ALLOW_HTTP_GIT, ALLOW_LOCAL_GIT, ALLOW_PRIVATE_ADDRESSES). */
 export interface AddressRules {
   allowHttpGit: boolean;
   allowLocalGit: boolean;
@@ -17,12 +17,12 @@ export interface AddressRules {
 
 export interface RemoteEndpoint {
   scheme: 'https' | 'http' | 'ssh' | 'file';
-  /** As git gets it. */
+  /** Address passed to git. */
   address: string;
   /** Without brackets; empty for file. */
   host: string;
   port: number;
-  /** Checked addresses of the host. */
+  /** Checked IP addresses of the host. */
   ips: string[];
 }
 
@@ -40,7 +40,7 @@ export async function resolveEndpoint(
 }
 
 /**
- * The same for an address that a server names on the way: of a redirect, or of a large file.
+ * The same for an address named by a server: of a redirect, or of a large file.
  * @throws SourceError forbidden_address, unreachable
  */
 export async function resolveWebEndpoint(
@@ -81,8 +81,8 @@ async function requireAllowed(
 }
 
 /**
- * Whether a credential for one may be sent to the other: the same host, port and scheme, or the same host after its
- * step to https.
+ * Whether a credential for one may be sent to the other: same host, port and scheme, or same host after an upgrade to
+ * https.
  */
 export function isSameOrigin(one: RemoteEndpoint, other: RemoteEndpoint): boolean {
   if (one.host.toLowerCase() !== other.host.toLowerCase()) return false;
@@ -108,7 +108,7 @@ function parseAddress(address: string): UnresolvedEndpoint {
   return { ...webEndpoint(new URL(address)), scheme };
 }
 
-// The normal form of the URL, so that git reads the same host in it as we do.
+// The normalised URL, so that git parses the same host from it.
 function webEndpoint(url: URL): UnresolvedEndpoint {
   const scheme = url.protocol.slice(0, -1) as RemoteEndpoint['scheme'];
   const host = url.hostname.replace(/^\[|\]$/g, '');

@@ -1,5 +1,5 @@
-// Archives that people upload as a source: a gzipped tar or a zip. Each entry is judged by its name and kind before
-// anything of it is read, and what all of them take is known before it is written. Whoever sends one is a stranger.
+// Source archives uploaded by users: a gzipped tar or a zip. The input is untrusted: each entry is validated by name
+// and kind before its content is read, and the total size is checked before anything is written.
 import { open } from 'node:fs/promises';
 import { SourceError } from '../source';
 import { checkpoint, type DriverContext } from '../../core/driver';
@@ -16,12 +16,12 @@ export interface ArchiveLimits {
 export interface ArchiveTotals {
   files: number;
   bytes: number;
-  /** The one folder that all files are in, null where there are several or files beside it. */
+  /** The single top-level folder of all files; null where there are several folders or other files. */
   folder: string | null;
 }
 
 const MAGIC_BYTES = 512;
-/** How other formats begin, and what they are. */
+/** Magic numbers of unsupported formats, with their names. */
 const OTHERS: [start: string, name: string][] = [
   ['425a68', 'a bzip2 file'],
   ['fd377a585a00', 'an xz file'],
@@ -32,7 +32,7 @@ const OTHERS: [start: string, name: string][] = [
 
 type Format = 'tar' | 'zip';
 
-/** The format by its first bytes. @throws SourceError refused */
+/** The format, from the first bytes. @throws SourceError refused */
 async function formatOf(file: string): Promise<Format> {
   const handle = await open(file);
   const head = Buffer.alloc(MAGIC_BYTES);
@@ -49,8 +49,8 @@ async function formatOf(file: string): Promise<Format> {
 }
 
 /**
- * Hands each entry that belongs to the source to `visit`, which must read its content to the end or not at all.
- * @throws SourceError `refused` for what is broken or leads out of the source, `too_large` beyond the limits
+ * Calls `visit` for each entry of the source, which must read its content completely or not at all.
+ * @throws SourceError `refused` for a damaged archive or paths outside of the source, `too_large` beyond the limits
  */
 export async function walkArchive(
   file: string,
@@ -71,7 +71,7 @@ export async function walkArchive(
 
 interface Walk {
   charge(raw: RawEntry): void;
-  /** Null for what is left out. */
+  /** Null for entries that are skipped. */
   judge(raw: RawEntry): Promise<ArchiveEntry | null>;
   totals(): ArchiveTotals;
 }
@@ -113,7 +113,7 @@ function openWalk(format: Format, limits: ArchiveLimits): Walk {
   };
 }
 
-/** Nothing lies below a file or a link, and nothing is written twice where readers of the format disagree. */
+/** Rejects entries below a file or a link, and duplicates where readers of the format disagree. */
 function requirePlace(kinds: Map<string, EntryKind>, { name, parts, kind }: ArchiveEntry, format: Format): void {
   for (let depth = 1; depth < parts.length; depth += 1) {
     const above = parts.slice(0, depth).join('/');
@@ -125,7 +125,7 @@ function requirePlace(kinds: Map<string, EntryKind>, { name, parts, kind }: Arch
   const path = parts.join('/');
   const before = kinds.get(path);
   const isAgain = before !== undefined && !(before === 'directory' && kind === 'directory');
-  // A tar that files were appended to has the newest last, as tar(1) reads it.
+  // In a tar with appended files, the last entry is the newest, as in tar(1).
   if (isAgain && (format === 'zip' || before === 'directory' || kind === 'directory'))
     throw brokenArchive(`The archive contains \`${path}\` more than once.`);
   kinds.set(path, kind);

@@ -1,18 +1,20 @@
-// One git process: without a shell, in a process group of its own, with an environment and a configuration that hold
-// nothing of ours or of the host's users, and with a watch over the space that it takes.
+// Runs a git process: without a shell, in its own process group, isolated from the environment and configuration of the
+// platform and the host's users, and with a limit of its disk usage.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { lstat, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, type DriverContext } from '../../core/driver';
 
 interface GitOptions {
-  /** The bare repository; also where the process starts. */
+  /** The bare repository, which is also the working directory. */
   gitDir?: string;
   config?: Settings;
   env?: Record<string, string>;
-  /** The process is ended when the folder grows beyond it. */
+  /** The process is killed when the folder exceeds the limit. */
   sizeLimit?: { folder: string; limitBytes: number };
-  /** Gets the output in pieces; answer 'enough' to end the process as if it had succeeded. Else it is collected. */
+  /**
+   * Called with chunks of the output; returns 'enough' to end the process as successful. Default: output is collected.
+   */
   onOutput?: (chunk: Buffer) => 'enough' | undefined;
   /** Called with the id of the process once it runs. */
   onStart?: (pid: number) => Promise<void>;
@@ -22,7 +24,7 @@ export type Settings = [key: string, value: string][];
 
 type GitFailureReason = 'code' | 'too_large' | 'time';
 
-/** git failed. `stderr` is for programs to look at, never for users. */
+/** git failed. `stderr` is parsed by programs, never shown to users. */
 export class GitFailed extends Error {
   constructor(
     readonly reason: GitFailureReason,
@@ -32,7 +34,7 @@ export class GitFailed extends Error {
   }
 }
 
-/** Why we ended a process; the first reason counts. */
+/** Why the platform killed a process; the first reason counts. */
 interface Termination {
   reason: 'time' | 'too_large' | 'enough' | null;
   kill(reason: 'time' | 'too_large' | 'enough'): void;
@@ -42,7 +44,7 @@ const outputBytesMax = 64 << 20;
 const errorBytesMax = 64 << 10;
 const watchEveryMs = 250;
 
-// Faults of old commits that no one can mend any more; what could do harm (paths, links, .gitmodules) stays an error.
+// Harmless faults of old commits; dangerous ones (paths, links, .gitmodules) remain errors.
 const ignoredFaults = [
   'badDate',
   'badDateOverflow',
@@ -71,8 +73,8 @@ const hardening: Settings = [
   ['core.protectNTFS', 'true'],
   ['credential.helper', ''],
   ['protocol.allow', 'never'],
-  // A redirect could lead past the check of the address, and carry the credential along: drivers/source/remote.ts
-  // follows them.
+  // A redirect could bypass the address check, and leak the credential: redirects are followed by
+  // drivers/source/remote.ts.
   ['http.followRedirects', 'false'],
   ['http.lowSpeedLimit', '1'],
   ['http.lowSpeedTime', '60'],
@@ -88,12 +90,12 @@ const hardening: Settings = [
 // Which certificates are trusted is the operator's to say; nothing else of our environment is for git.
 const inheritedVariables = ['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
 
-/** Answers what git printed. @throws GitFailed, DriverError unsupported */
+/** Runs git and returns its output. @throws GitFailed, DriverError unsupported */
 export function git(args: string[], options: GitOptions, ctx: DriverContext): Promise<string> {
   return run('git', args, options, ctx);
 }
 
-/** The same for the program ssh, as git starts it. @throws GitFailed */
+/** Runs ssh in the same way as git does. @throws GitFailed */
 export function ssh(args: string[], ctx: DriverContext): Promise<string> {
   return run('ssh', args, {}, ctx);
 }
@@ -108,7 +110,7 @@ async function run(program: 'git' | 'ssh', args: string[], options: GitOptions, 
   });
   const { pid } = child;
   const ends = terminationOf(child);
-  // Before anything is waited for: a quick git would end unheard.
+  // Attach handlers before any await: a fast git could exit before.
   const ended = collectOutput(child, ends, options);
   ended.catch(() => {});
   const onAbort = () => ends.kill('time');
@@ -124,7 +126,7 @@ async function run(program: 'git' | 'ssh', args: string[], options: GitOptions, 
   }
 }
 
-/** Ends a process and all of its group, where there is one still. */
+/** Kills the process group, if it still exists. */
 export function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
@@ -133,7 +135,7 @@ export function killGroup(pid: number): void {
   }
 }
 
-/** Bytes of all files in a folder; what goes away meanwhile counts nothing. */
+/** Size of all files in a folder in bytes; files removed during the walk are ignored. */
 export async function measureDirectory(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(

@@ -1,5 +1,5 @@
-// The files of a commit, with those of its submodules. They are written by git's checkout, which refuses paths that
-// lead into .git or through a link; their sum is known before the first of them is written.
+// Exports the files of a commit, including its submodules. They are written by git's checkout, which rejects paths into
+// .git or through a link; their total size is checked before the first file is written.
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -20,7 +20,7 @@ export interface Export {
   limitBytes: number;
 }
 
-/** What all submodules of an export share. */
+/** Limits shared by all submodules of an export. */
 interface Budget {
   bytes: number;
   files: number;
@@ -37,7 +37,7 @@ const filesMax = 300_000;
 const submodulesMax = 20;
 const depthMax = 3;
 
-/** What is in the directory already, of a call that was cut off, goes. @throws SourceError, GitFailed */
+/** Files of an interrupted call in the directory are removed first. @throws SourceError, GitFailed */
 export async function exportCommit(wanted: Export, directory: string, ctx: DriverContext): Promise<void> {
   await mkdir(directory, { recursive: true });
   await Promise.all(
@@ -68,7 +68,7 @@ async function exportTree(
     if (budget.submodules < 0)
       throw new SourceError('refused', `The repository has more than ${submodulesMax} submodules.`);
     const target = path.join(await realpath(directory), submodule.path);
-    // No path through a link leads out of the directory, however the tree was made.
+    // Whatever the tree contains, no link may lead out of the directory.
     if ((await realpath(target)) !== target)
       throw new SourceError('refused', 'The path of a submodule leads through a symbolic link. Remove the link.');
     await exportTree(await resolveSubmodule(wanted, submodule, ctx), target, budget, depth + 1, ctx);
@@ -76,8 +76,8 @@ async function exportTree(
 }
 
 /**
- * The commit into the mirror, if it is not there: by its name, or, where the remote does not give it by its name, with
- * all branches and tags.
+ * Fetches the commit into the mirror, if it is missing: by its id, or with all branches and tags where the remote does
+ * not support fetching by id.
  */
 async function ensureCommit({ mirror, remote, sha, remotes }: Export, ctx: DriverContext): Promise<void> {
   if (await hasCommit(mirror, sha, ctx)) return;
@@ -93,15 +93,15 @@ async function ensureCommit({ mirror, remote, sha, remotes }: Export, ctx: Drive
     throw new SourceError('unknown_commit', `The repository does not have the commit ${sha} any more.`);
 }
 
-/** What a listing of the commit tells. */
+/** Result of listing a commit. */
 interface Listing {
-  /** Submodules, commits by paths. */
+  /** Commit ids of submodules by path. */
   links: Map<string, string>;
-  /** There is a .gitattributes, which may name large files. */
+  /** There is a .gitattributes, which may declare large files. */
   hasAttributes: boolean;
 }
 
-/** Counts the files and folders against the budget. */
+/** Charges files and folders to the budget. */
 async function chargeBudget({ mirror, sha }: Export, budget: Budget, ctx: DriverContext): Promise<Listing> {
   const links = new Map<string, string>();
   let hasAttributes = false;
@@ -125,7 +125,7 @@ async function chargeBudget({ mirror, sha }: Export, budget: Budget, ctx: Driver
   return { links, hasAttributes };
 }
 
-/** Answers the paths of large files, if asked for them. */
+/** Returns the paths of large files, if requested. */
 async function checkOut(
   { mirror: { gitDir }, sha, remotes }: Export,
   directory: string,
@@ -141,9 +141,7 @@ async function checkOut(
   });
 }
 
-/**
- * Those of the links that .gitmodules knows; a link without a line there has no address, and its folder stays empty.
- */
+/** Submodules listed in .gitmodules; one without an entry has no address, and its folder stays empty. */
 async function readSubmodules(
   { mirror, sha, remote }: Export,
   links: Map<string, string>,
@@ -180,7 +178,7 @@ function toAbsoluteAddress(url: string, base: string): string {
   return root + parts.join('/');
 }
 
-/** A token is for https: a submodule that is named by ssh at the same host is read that way too. */
+/** Tokens work over https only: an ssh address of a submodule on the same host is converted. */
 function toReadableAddress(address: string, { address: base, credential }: GitRemote): string {
   if (credential?.kind !== 'basic' || !URL.canParse(base)) return address;
   const { hostname, origin } = new URL(base);

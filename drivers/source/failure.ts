@@ -1,4 +1,4 @@
-// The errors of git as sentences for users. The text of git itself is never passed on: it names paths of the host.
+// Converts errors of git to messages for users. The output of git itself is never passed on: it contains host paths.
 import { DriverError, diskFull } from '../../core/driver';
 import { SourceError, type SourceFailure } from '../source';
 import type { RemoteEndpoint } from './address';
@@ -58,8 +58,8 @@ const explanations: [RegExp, SourceFailure, Explanation][] = [
 ];
 
 /**
- * The SourceError of a failure of git. Errors that do not come from git pass unchanged.
- * @param isPinned the key of the host was pinned for this repository
+ * The SourceError for a failure of git. Other errors pass unchanged.
+ * @param isPinned the host key was pinned for this repository
  */
 export function toSourceError(error: unknown, endpoint: RemoteEndpoint, isPinned: boolean): unknown {
   if (isDiskFull(error)) return diskFull();
@@ -75,7 +75,7 @@ export function toSourceError(error: unknown, endpoint: RemoteEndpoint, isPinned
   return new SourceError('unreachable', `${where} did not answer, or closed the connection. Try again later.`);
 }
 
-/** Git does not always say why it could not write. */
+/** Git does not always report why a write failed. */
 export function isDiskFull(error: unknown): boolean {
   if (error instanceof GitFailed)
     return /No space left on device|Disk quota exceeded|unable to write (new index )?file|write error/.test(
@@ -84,7 +84,7 @@ export function isDiskFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
-/** @param limit in MB; absent where the limit is not that of the repository */
+/** @param limit in MB; absent where another limit was exceeded */
 export function tooLarge(limit?: number): SourceError {
   return new SourceError(
     'too_large',

@@ -1,4 +1,4 @@
-// Sources by the git program: one bare mirror per application, in which every deployment finds its commit.
+// Sources from git: one bare mirror per application, from which all deployments are exported.
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -19,9 +19,7 @@ import {
 } from './remote';
 import { exportTemplate } from './template';
 
-/**
- * `directory` is RUNTIME_DIR; `sizeMb` what a repository may take with all its submodules, and its files when written.
- */
+/** `directory` is RUNTIME_DIR; `sizeMb`: limit of a repository including submodules, and of its exported files. */
 export interface SourceOptions extends AddressRules {
   directory: string;
   sizeMb: number;
@@ -38,10 +36,10 @@ interface Store {
 type Serially = <T>(id: string, work: () => Promise<T>) => Promise<T>;
 
 const lineMax = 200;
-// What is fetched was looked for before.
+// Used when a commit found before the fetch is gone.
 const changedSince = ' any more: the history was changed by a force push. Deploy again to get its head';
 
-/** The driver on a directory, which may be shared by several processes as long as one of them fetches. */
+/** Opens the driver on a directory, which several processes may share as long as only one of them fetches. */
 export async function openSource(options: SourceOptions): Promise<SourceDriver> {
   const { directory, sizeMb, ...rules } = options;
   const remotes = { ...rules, directory: path.join(directory, 'git') };
@@ -52,7 +50,7 @@ export async function openSource(options: SourceOptions): Promise<SourceDriver> 
     limitBytes: sizeMb * 2 ** 20,
     serially: serialize(),
   };
-  // Programs of tenants walk through the directory, but see nothing of what is below.
+  // Programs of tenants traverse the directory, but cannot see its subdirectories.
   await mkdir(directory, { recursive: true, mode: 0o711 });
   await Promise.all(
     [store.mirrors, remotes.directory].map((folder) => mkdir(folder, { recursive: true, mode: 0o700 })),
@@ -87,7 +85,8 @@ async function resolveHead(store: Store, remote: GitRemote, wanted: Revision, ct
   });
 }
 
-// Commits only, no files. A remote that can't leave them out sends all: the limit of the size holds here too.
+// Fetches commits without files. A remote without support for filters sends everything: the size limit applies here
+// too.
 function findInHistory(
   store: Store,
   { endpoint, config, env }: RemoteAccess,
@@ -119,7 +118,7 @@ async function fetch(
   const mirror = mirrorOf(store, id);
   return withRemote(remote, store.remotes, ctx, async (access) => {
     const head = await findHead(access, wanted, ctx);
-    // Under a name of its own, so that branches `a` and, later, `a/b` do not get into each other's way.
+    // Under a hashed name, so that a branch `a` and a later branch `a/b` do not conflict.
     const kept = `refs/wanted/${createHash('sha256').update(head.ref).digest('hex')}`;
     if (
       (await queryGit(['rev-parse', '--verify', '--quiet', kept], mirror.gitDir, ctx)) !== head.sha ||
@@ -155,7 +154,7 @@ async function describeCommit(
   return { branch, sha, message: toLine(message), author: toLine(author), ...skip };
 }
 
-/** The marks of the usual builders, and the same with `deploy`. */
+/** Marks of common CI services, and the same with `deploy`. */
 const SKIP_MARKS = /\[(?:(?:skip|no)[ -](?:ci|cd|actions|deploy)|(?:ci|cd|actions|deploy)[ -]skip)\]/i;
 
 function toLine(text: string): string {
@@ -198,7 +197,7 @@ function mirrorDirectoryOf(store: Store, id: string): string {
   return path.join(store.mirrors, id);
 }
 
-/** One piece of work at a time for each id, in the order of the calls. */
+/** Serialises work by id, in the order of the calls. */
 function serialize(): Serially {
   const last = new Map<string, Promise<unknown>>();
   return async (id, work) => {

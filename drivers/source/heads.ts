@@ -1,10 +1,10 @@
-// What a remote says it has, without fetching it.
+// Refs of a remote, without a fetch.
 import type { DriverContext } from '../../core/driver';
 import { SourceError, type Revision } from '../source';
 import { git } from './command';
 import type { RemoteAccess } from './remote';
 
-/** `ref` is the full name of what is wanted; `branch` its short name, null for what is no branch. */
+/** `ref` is the full name; `branch` is the short name, null where it is not a branch. */
 export interface RemoteHead {
   ref: string;
   branch: string | null;
@@ -39,7 +39,7 @@ async function listRefs(
   )
     .split('\n')
     .map((line) => line.split('\t'));
-  // A pattern also meets longer names that end like it; of the lines only the exact name counts.
+  // A pattern also matches longer names with the same suffix; only the exact name counts.
   const shas = new Map(
     lines.flatMap(([sha, name]) =>
       name !== undefined && /^[0-9a-f]{40}$/.test(sha ?? '') ? [[name, sha as string] as const] : [],

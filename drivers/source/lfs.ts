@@ -1,6 +1,5 @@
-// Large files (Git LFS): their pointers in the files of a commit are replaced by what they stand for. The platform
-// speaks the protocol itself, since the program git-lfs connects to whatever address a repository or its server names
-// (docs/decisions/0059).
+// Large files (Git LFS): pointers in the files of a commit are replaced by their content. The platform implements the
+// protocol itself, since git-lfs connects to any address named by a repository or its server (docs/decisions/0059).
 import { chmod, constants, copyFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
@@ -9,12 +8,12 @@ import { git, GitFailed } from './command';
 import { tooLarge } from './failure';
 import { queryGit, type Mirror } from './mirror';
 import { withRemote, type RemoteOptions } from './remote';
-import { askForDownloads, BATCH_MAX, type Download } from './lfs/batch';
+import { requestDownloads, BATCH_MAX, type Download } from './lfs/batch';
 import { fetchLargeObject, hasLargeObject, largeObjectPath, pruneLargeObjects } from './lfs/objects';
 import { readPointers, type LargeFile } from './lfs/pointer';
 import { findLfsServer } from './lfs/server';
 
-/** Files of a commit that were written, and where they came from. */
+/** The checked out files of a commit, and their origin. */
 interface CheckedOut {
   mirror: Mirror;
   remote: GitRemote;
@@ -25,7 +24,7 @@ interface CheckedOut {
 
 const PARALLEL = 4;
 
-/** Paths that `.gitattributes` gives to Git LFS. The index has the commit, the work tree its files. */
+/** Paths that `.gitattributes` assigns to Git LFS. The index has the commit, the work tree its files. */
 export async function listLargePaths(
   gitDir: string,
   env: Record<string, string>,
@@ -62,7 +61,7 @@ async function fetchMissing(files: CheckedOut, store: string, large: LargeFile[]
     const server = await findLfsServer(files.remote, access, configured, files.remotes, ctx);
     const wanted = [...missing.values()];
     for (let from = 0; from < wanted.length; from += BATCH_MAX) {
-      const downloads = await askForDownloads(server, wanted.slice(from, from + BATCH_MAX), ctx);
+      const downloads = await requestDownloads(server, wanted.slice(from, from + BATCH_MAX), ctx);
       await fetchAll(
         downloads,
         (download, signal) => fetchLargeObject(server, store, download, { ...ctx, signal }),
@@ -72,7 +71,7 @@ async function fetchMissing(files: CheckedOut, store: string, large: LargeFile[]
   });
 }
 
-/** Some at a time. The first failure ends the others. */
+/** Downloads a few at a time. The first failure aborts the others. */
 async function fetchAll(
   downloads: readonly Download[],
   fetchOne: (download: Download, signal: AbortSignal) => Promise<void>,
@@ -97,12 +96,12 @@ async function fetchAll(
   if (failures.length) throw failures[0];
 }
 
-/** `lfs.url` of the file `.lfsconfig` of the commit. */
+/** `lfs.url` in the `.lfsconfig` of the commit. */
 async function configuredUrl({ mirror, sha }: CheckedOut, ctx: DriverContext): Promise<string | null> {
   return queryGit(['config', '--blob', `${sha}:.lfsconfig`, '--get', 'lfs.url'], mirror.gitDir, ctx);
 }
 
-/** Keeps the mode. The file was written by git's checkout, so no link is on the way to it. */
+/** Keeps the mode. The file was written by git's checkout, so no link is on the path. */
 async function replaceFile(from: string, to: string): Promise<void> {
   const { mode } = await stat(to);
   await rm(to);

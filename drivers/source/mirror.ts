@@ -1,5 +1,4 @@
-// A bare repository of ours. It is made and filled in steps that may be cut off anywhere; the next call mends what is
-// left.
+// A bare mirror. It is created and filled in steps that may be interrupted anywhere; the next call repairs it.
 import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
@@ -7,16 +6,16 @@ import { GitFailed, git, killGroup, measureDirectory } from './command';
 import type { RemoteAccess } from './remote';
 
 export interface Mirror {
-  /** What is counted: this repository and those of its submodules. */
+  /** Directory whose size is limited: this repository and those of its submodules. */
   directory: string;
   gitDir: string;
   limitBytes: number;
 }
 
-/** More packs than this are made one: each fetch brings a pack. */
+/** Beyond this number, packs are merged: each fetch adds a pack. */
 const packsMax = 40;
 
-/** Ready to be fetched into: there, whole as far as one can see, and nobody else at it. */
+/** Ensures that the mirror exists, appears complete, and is used by no other process. */
 async function ensureMirror(mirror: Mirror, ctx: DriverContext): Promise<void> {
   await killPreviousFetch(mirror);
   if (await isWhole(mirror)) return removeLeftovers(mirror.gitDir);
@@ -26,9 +25,8 @@ async function ensureMirror(mirror: Mirror, ctx: DriverContext): Promise<void> {
 }
 
 /**
- * Fetches the refspecs. A mirror that has grown too large with what is no longer wanted, or that is damaged, is begun
- * anew once.
- * @throws GitFailed; `too_large` when the repository itself is, and then nothing is left of it
+ * Fetches the refspecs. A mirror that is damaged, or too large because of unreferenced objects, is recreated once.
+ * @throws GitFailed; `too_large` when the repository itself is too large; it is removed then
  */
 export async function fetchInto(
   mirror: Mirror,
@@ -49,12 +47,12 @@ export async function fetchInto(
   }
 }
 
-/** Whether all of the commit's tree can be expected: commits come whole, or not at all. */
+/** Whether the commit and its tree exist: git fetches commits completely or not at all. */
 export async function hasCommit({ gitDir }: Mirror, sha: string, ctx: DriverContext): Promise<boolean> {
   return (await queryGit(['cat-file', '-t', sha], gitDir, ctx)) === 'commit';
 }
 
-/** What git says about the repository, without line end; null where it knows no answer. */
+/** Output of a git query, without line end; null where git fails. */
 export async function queryGit(args: string[], gitDir: string, ctx: DriverContext): Promise<string | null> {
   if (!(await exists(gitDir))) return null;
   try {
@@ -65,7 +63,7 @@ export async function queryGit(args: string[], gitDir: string, ctx: DriverContex
   }
 }
 
-/** Commits of the ref that begin with the digits: two at most. */
+/** Commits of the ref with these leading digits: at most two. */
 export async function findCommits(gitDir: string, ref: string, digits: string, ctx: DriverContext): Promise<string[]> {
   const found: string[] = [];
   let rest = '';
@@ -103,7 +101,7 @@ async function fetchOnce(
     await git(['repack', '-a', '-d', '-k', '-q'], { gitDir: mirror.gitDir }, ctx);
 }
 
-/** What Git says of a repository whose files are broken. */
+/** Messages of Git about a damaged repository. */
 const DAMAGES = new RegExp(
   'corrupt|loose object|packfile .* (cannot|is)|bad (object|signature|index)|unable to read|' +
     "missing (blob|tree|commit)|Could not read|did not send all necessary|not a git repository: '",
@@ -133,7 +131,7 @@ async function listPacks({ gitDir }: Mirror): Promise<string[]> {
   return (await readdir(path.join(gitDir, 'objects/pack'))).filter((name) => name.endsWith('.pack'));
 }
 
-// A control plane that was killed leaves its git running. It is ended before another one works on the same files.
+// A killed control plane leaves its git running. It must end before another one works on the same files.
 async function killPreviousFetch(mirror: Mirror): Promise<void> {
   const [pid, started] = (await readFile(fetchRecordOf(mirror), 'utf8').catch(() => '')).split(' ');
   if (pid && started && (await readStartTime(Number(pid))) === started) killGroup(Number(pid));
@@ -148,7 +146,7 @@ function fetchRecordOf({ gitDir }: Mirror): string {
   return `${gitDir}.fetching`;
 }
 
-/** Field 22 of /proc/pid/stat (proc(5)); null where the system has none. */
+/** Field 22 of /proc/pid/stat (proc(5)); null where the system has no /proc. */
 async function readStartTime(pid: number): Promise<string | null> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   return text?.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? null;

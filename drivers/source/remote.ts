@@ -1,5 +1,5 @@
-// Access to a remote: the checked address, what git needs to connect to it alone, and the credential, which is in
-// the environment of that one process or in a file that only we can read.
+// Access to a remote: the checked address, the pinned connection settings of git, and the credential, which is passed
+// in the environment of that one process or in a private file.
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -12,27 +12,27 @@ import { GitFailed, type Settings } from './command';
 import { toSourceError } from './failure';
 import { requestPinned } from './web_request';
 
-/** A remote that may be asked: options for `git`, and where it is. */
+/** A checked remote: git options, and its endpoint. */
 export interface RemoteAccess {
   endpoint: RemoteEndpoint;
   config: Settings;
   env: Record<string, string>;
-  /** Of an ssh remote, once it was reached: the line of known_hosts with the key of its host. */
+  /** For ssh remotes, after a connection: the known_hosts line with the key of the host. */
   hostKey?: () => Promise<string | null>;
-  /** Of an ssh remote: the options of the program ssh that go before the host. */
+  /** For ssh remotes: ssh options before the host. */
   sshOptions?: string[];
 }
 
 export interface RemoteOptions extends AddressRules {
-  /** For known_hosts and temporary directories. */
+  /** Parent of known_hosts and temporary directories. */
   directory: string;
 }
 
 const redirectsMax = 3;
 
 /**
- * Does the work with the remote. A redirect is followed as a new address: checked again, and without the credential
- * where the owner is another.
+ * Runs the work with the remote. A redirect is followed as a new address: it is checked again, and gets no credential
+ * on another host.
  * @throws SourceError
  */
 export async function withRemote<T>(
@@ -57,8 +57,8 @@ export async function withRemote<T>(
 }
 
 /**
- * A temporary directory that is removed after the work. `sweepTemporaryDirectories` removes those of processes that
- * died.
+ * Runs the work with a temporary directory, and removes it. `sweepTemporaryDirectories` removes those of dead
+ * processes.
  */
 export async function withTemporaryDirectory<T>(directory: string, work: (folder: string) => Promise<T>): Promise<T> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -130,8 +130,9 @@ function overSsh<T>(
 }
 
 /**
- * The file of host keys that are accepted: the one that was pinned for the repository. Until there is one, the first
- * key that the host shows is kept beside the deploy key, so that a new deploy key begins anew; without one, for all.
+ * The file of accepted host keys: the key pinned for the repository. Until one is pinned, the first key presented by
+ * the host is stored beside the deploy key, so that a new deploy key starts over; without a deploy key, it is shared by
+ * all.
  */
 async function ensureKnownHosts(
   { credential, host_key }: GitRemote,
@@ -154,12 +155,12 @@ async function readHostKey(endpoint: RemoteEndpoint, knownHosts: string): Promis
   return lines.find((line) => line.split(' ')[0] === alias)?.trim() ?? null;
 }
 
-/** As known_hosts names it. */
+/** Host name in known_hosts. */
 function hostAlias({ host, port }: RemoteEndpoint): string {
   return port === 22 ? host : `[${host}]:${port}`;
 }
 
-// HostName leads to the checked address; the key of the host is remembered under its name.
+// HostName is the checked address; the key of the host is stored under its name.
 function sshOptionsOf(endpoint: RemoteEndpoint, knownHosts: string, key: string, isPinned: boolean): string[] {
   const settings = {
     HostName: endpoint.ips[0],
@@ -185,13 +186,13 @@ function sshOptionsOf(endpoint: RemoteEndpoint, knownHosts: string, key: string,
   return ['-F', 'none', ...Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])];
 }
 
-/** For a shell. */
+/** Quotes a text for a shell. */
 export function sshQuoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-// The repository may belong to another user than ours; git asks for a word of the operator then, and takes it from the
-// configuration of the user alone. ALLOW_LOCAL_GIT is that word.
+// If the repository belongs to another user, git requires `safe.directory` in the user's configuration. ALLOW_LOCAL_GIT
+// is the operator's permission.
 async function overFile<T>(
   { directory }: RemoteOptions,
   work: (env: Record<string, string>) => Promise<T>,

@@ -1,11 +1,11 @@
-// The sources that the platform ships: folders of templates/ in the root of the package.
+// Shipped templates: folders of templates/ in the root of the package.
 import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { SourceError } from '../source';
 import type { DriverContext } from '../../core/driver';
 import { shippedTemplates } from './template_directory';
 
-/** Writes the files of a template; what is in the directory already goes. @throws SourceError no_repository */
+/** Writes the files of a template; existing files in the directory are removed. @throws SourceError no_repository */
 export async function exportTemplate(name: string, directory: string, _ctx: DriverContext): Promise<void> {
   const from = path.join(shippedTemplates(), name);
   const known =

@@ -1,5 +1,5 @@
-// Archives that were uploaded, as files of one directory: `<id>.<sha256>`, and `<id>.<random>.part` while one comes.
-// The processes that receive share the directory with the host, which unpacks.
+// Uploaded archives as files of one directory: `<id>.<sha256>`, and `<id>.<random>.part` during an upload. The
+// receiving processes share the directory with the host that unpacks them.
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { openWriteBehind } from '../../engines/object_storage/files/write_behind
 import { openEarlySync } from '../../engines/registry/early_sync';
 import { releaseMemory } from '../../core/process/release_memory';
 
-/** There is more than the limit. */
+/** The body exceeds the limit. */
 export class BodyTooLarge extends Error {
   override readonly name = 'BodyTooLarge';
 }
@@ -15,28 +15,28 @@ export class BodyTooLarge extends Error {
 export interface ReceivedFile {
   sha256: string;
   bytes: number;
-  /** Where it is until it is kept. */
+  /** Temporary path, until it is kept. */
   part: string;
 }
 
 export interface UploadFiles {
   /**
-   * Writes a body and hashes it on the way. What breaks off, or is larger, leaves nothing.
-   * @throws BodyTooLarge; what the body fails with
+   * Writes and hashes a body. An interrupted or oversized one is removed.
+   * @throws BodyTooLarge; errors of the body
    */
   receive(id: string, body: AsyncIterable<Buffer>, bytesMax: number): Promise<ReceivedFile>;
-  /** The file of the upload from now on. */
+  /** Makes it the file of the upload. */
   keep(id: string, received: ReceivedFile): Promise<void>;
   discard(received: ReceivedFile): Promise<void>;
-  /** Path of the archive; null where this directory does not have it. */
+  /** Path of the archive; null where it is not in this directory. */
   find(id: string, sha256: string): Promise<string | null>;
-  /** Removes all that there is of an upload. */
+  /** Removes all files of an upload. */
   remove(id: string): Promise<void>;
   /** Ids of all uploads. */
   list(): Promise<string[]>;
-  /** Removes parts that nobody has written to for so long. */
+  /** Removes partial files without a write for this long. */
   removeOldParts(olderThanMs: number): Promise<void>;
-  /** What tells this directory from others: made by the host, null where it was never here. */
+  /** Identifies this directory: made by the host; null where the directory was never used by one. */
   readMark(): Promise<string | null>;
   ensureMark(): Promise<string>;
 }
@@ -46,7 +46,7 @@ const WAITING_BYTES_MAX = 4 * BATCH_BYTES;
 const PART = '.part';
 const MARK = 'directory-id';
 
-/** @param runtimeDir RUNTIME_DIR; the directory below it is made when it is first written to */
+/** @param runtimeDir RUNTIME_DIR; its subdirectory is created at the first write */
 export function openSourceUploads(runtimeDir: string): UploadFiles {
   const directory = path.join(runtimeDir, 'source-uploads');
   const names = (): Promise<string[]> => readdir(directory).catch(() => []);
@@ -78,7 +78,7 @@ export function openSourceUploads(runtimeDir: string): UploadFiles {
     readMark,
     async ensureMark() {
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      // Of two that begin at once the first one wins.
+      // Of two concurrent writers the first one wins.
       await writeFile(path.join(directory, MARK), randomUUID(), { flag: 'wx', mode: 0o600 }).catch(() => undefined);
       const mark = await readMark();
       if (!mark) throw new Error(`can't write in ${directory}`);
@@ -125,7 +125,7 @@ async function receive(
   }
 }
 
-/** A name that was changed is safe when its directory is. */
+/** A rename is durable once its directory is synced. */
 async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory);
   await handle.sync().finally(() => handle.close());

@@ -1,5 +1,4 @@
-// One request over HTTP to an endpoint that was checked: the connection is made to one of its addresses, and a redirect
-// is only told of.
+// A single HTTP request to a checked endpoint: it connects to one of the checked addresses, and only reports redirects.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -23,7 +22,7 @@ export interface WebResponse {
 
 const IDLE_MS = 30_000;
 
-/** The body is to be read or destroyed by the caller. @throws SourceError unreachable */
+/** The caller must read or destroy the body. @throws SourceError unreachable */
 export function requestPinned(
   endpoint: RemoteEndpoint,
   { method = 'GET', headers = {}, body }: WebRequest,
@@ -55,7 +54,7 @@ function lookupOf({ ips }: RemoteEndpoint): http.RequestOptions['lookup'] {
   };
 }
 
-/** What git is told to trust beside the usual roots, which Node.js does not read by itself. */
+/** Additional trusted roots of git, which Node.js does not read by itself. */
 const trustedRoots = memoize((): string[] | undefined => {
   const file = process.env.GIT_SSL_CAINFO ?? process.env.SSL_CERT_FILE;
   return file === undefined ? undefined : [...rootCertificates, readFileSync(file, 'utf8')];

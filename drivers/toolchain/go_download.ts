@@ -1,4 +1,4 @@
-// Go from a proxy of Go modules, without a Go that would fetch it.
+// Downloads Go from a Go module proxy, without an installed Go.
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, type DriverContext } from '../../core/driver';
@@ -6,7 +6,7 @@ import type { Tool } from '../toolchain';
 import { GO_MODULE, goHash, goModuleVersion, proxyAddresses, type GoSource } from './go_release';
 import { ArchiveError, downloadArchive, unpackArchive } from './module_archive';
 
-/** Leaves it in `prefix`. @throws DriverError */
+/** Installs it in `prefix`. @throws DriverError */
 export async function downloadGo(
   { version }: Tool,
   source: GoSource,

@@ -1,18 +1,18 @@
-// The Go that a host without one gets. One release is enough: from 1.21 on Go downloads what a go.mod asks for by
-// itself, and checks it against the checksum database (https://go.dev/doc/toolchain).
+// The Go release for hosts without Go. One release is enough: from 1.21 on, Go downloads the version that a go.mod
+// requires, and verifies it with the checksum database (https://go.dev/doc/toolchain).
 
 export interface GoSource {
-  /** As GOPROXY lists them. */
+  /** In the format of GOPROXY. */
   proxy: string;
   version: string;
-  /** By platform and architecture as Node.js names them: the `h1:` hash of the module, as go.sum has it. */
+  /** By platform and architecture as in Node.js: the `h1:` hash of the module, as in go.sum. */
   hashes: Partial<Record<string, string>>;
 }
 
 export const GO_MODULE = 'golang.org/toolchain';
 const architectures: Partial<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** Newer releases are put here with the hashes that `go mod download -json` prints. */
+/** To update: use the hashes printed by `go mod download -json`. */
 export const goRelease: Omit<GoSource, 'proxy'> = {
   version: '1.26.8',
   hashes: {
@@ -26,12 +26,12 @@ export function goHash({ hashes }: GoSource): string | null {
   return hashes[`${process.platform}-${process.arch}`] ?? null;
 }
 
-/** The version of its module, which begins the names in its archive. */
+/** The module version, with which names in its archive start. */
 export function goModuleVersion(version: string): string {
   return `v0.0.1-go${version}.${process.platform}-${architectures[process.arch] ?? process.arch}`;
 }
 
-/** Those of the proxies that can be asked without Go. */
+/** HTTP(S) proxies of the list. */
 export function proxyAddresses({ proxy }: GoSource): string[] {
   return proxy.split(/[,|]/).filter((one) => /^https?:\/\//.test(one));
 }

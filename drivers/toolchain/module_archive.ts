@@ -1,4 +1,4 @@
-// Archives of Go modules: downloaded, unpacked, and compared with the hash that go.sum would have
+// Go module archives: download, extraction, and verification against the hash in go.sum
 // (https://pkg.go.dev/golang.org/x/mod/sumdb/dirhash#Hash1).
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -12,12 +12,12 @@ import { open, type Entry, type ZipFile } from 'yauzl';
 const BYTES_MAX = 1 << 30;
 const PROGRAMS = /^(bin|pkg\/tool)\//;
 
-/** The answer is no archive, or not that of this module. */
+/** The response is not an archive, or not the archive of this module. */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
 }
 
-/** Answers false where the server has no such file. @throws what fetch throws; ArchiveError for other answers */
+/** False where the server does not have the file. @throws errors of fetch; ArchiveError for other responses */
 export async function downloadArchive(
   address: string,
   file: string,
@@ -32,8 +32,8 @@ export async function downloadArchive(
 }
 
 /**
- * Unpacks what lies below the prefix, and answers the hash of all of it.
- * @param prefix `module@version/`, with which every name begins
+ * Extracts entries below the prefix, and returns the hash of the archive.
+ * @param prefix `module@version/`, with which every name starts
  * @throws ArchiveError
  */
 export async function unpackArchive(file: string, prefix: string, target: string): Promise<string> {
@@ -66,7 +66,7 @@ function openArchive(file: string): Promise<ZipFile> {
   });
 }
 
-/** One after another: the next is read when it is asked for. */
+/** Sequential: the next entry is read on demand. */
 async function* entriesOf(archive: ZipFile): AsyncGenerator<Entry> {
   for (let read = 0; read < archive.entryCount; read += 1) {
     yield await new Promise<Entry>((resolve, reject) => {

@@ -1,15 +1,15 @@
-// The npm of this host as the client of the registry: which registry that is, its credentials, proxy and authority, and
-// the check of what was downloaded are npm's own.
+// The npm of this host as registry client: npm itself resolves the registry, credentials, proxy and authorities, and
+// verifies downloads.
 import { execFile } from 'node:child_process';
 import { DriverError, type DriverContext } from '../../core/driver';
 
 const OUTPUT_BYTES_MAX = 16 << 20;
-/** What npm may know of our environment: how to find its files and the registry. */
+/** Inherited variables: location of npm's files, and registry settings. */
 const INHERITED = /^(HOME|https?_proxy|no_proxy|all_proxy|node_extra_ca_certs|ssl_cert_(file|dir)|npm_config_.*)$/i;
-/** Those that point at the package that npm started us from. */
+/** Set by the npm that started this process, for its own package. */
 const OF_THIS_PACKAGE = /^npm_config_(prefix|local_prefix|global_prefix|global|cache|init_module|userconfig)$/i;
 
-/** npm ended with an error. `output` is for programs to read, never for users: it names paths of the host. */
+/** npm failed. `output` is parsed by programs, never shown to users: it contains host paths. */
 export class NpmFailed extends Error {
   override readonly name = 'NpmFailed';
 
@@ -19,7 +19,7 @@ export class NpmFailed extends Error {
 }
 
 /**
- * Answers what npm printed. `directory` is where it starts and keeps its cache.
+ * Runs npm and returns its output. `directory` is its working directory, and contains its cache.
  * @throws NpmFailed; DriverError unsupported, transient
  */
 export function npm(args: string[], directory: string, ctx: DriverContext): Promise<string> {

@@ -1,11 +1,11 @@
-// Which packages of the npm registry carry the programs, by platform and version.
+// npm packages of the programs, by platform and version.
 import { readFileSync } from 'node:fs';
 import { majorOf } from './versions';
 import type { ToolName } from '../toolchain';
 
 const { platform, arch } = process;
 
-/** null where nobody publishes the program for this host. */
+/** null where the program is not published for this host. */
 export function packageOf(name: ToolName, version: string | null): string | null {
   switch (name) {
     case 'node':
@@ -27,7 +27,7 @@ export function packageOf(name: ToolName, version: string | null): string | null
   }
 }
 
-/** Packages that name no program in their `bin`: where it is in them. */
+/** Path of the program in packages without a `bin` entry. */
 export function programFile(packageName: string, name: ToolName): string | null {
   if (packageName.startsWith('@oven/bun-')) return 'bin/bun';
   return packageName.startsWith('@pnpm/exe.') ? name : null;

@@ -1,4 +1,4 @@
-// Builds of Python by uv: which there are, where they come from and the check of their hashes are uv's own.
+// Python builds of uv, which knows their list and origin, and verifies their hashes.
 import { execFile } from 'node:child_process';
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,18 +9,18 @@ import type { PythonSource } from './python_source';
 
 export const PYTHON_PACKAGE = 'python-build-standalone';
 const OUTPUT_BYTES_MAX = 16 << 20;
-/** What uv may know of our environment: the way to the mirror. */
+/** Inherited variables: access to the mirror. */
 const INHERITED = /^(https?_proxy|no_proxy|all_proxy|ssl_cert_(file|dir))$/i;
 
-/** Those for this host, of the usual kind and none before their release. @throws DriverError */
+/** CPython releases for this host, without variants and pre-releases. @throws DriverError */
 export async function listPythons(
   uv: string,
   source: PythonSource,
   staging: string,
   ctx: DriverContext,
 ): Promise<PublishedVersion[]> {
-  const words = ['python', 'list', '--only-downloads', '--all-versions', '--output-format', 'json'];
-  const found = JSON.parse(await run(uv, words, source, staging, ctx)) as Record<string, unknown>[];
+  const args = ['python', 'list', '--only-downloads', '--all-versions', '--output-format', 'json'];
+  const found = JSON.parse(await run(uv, args, source, staging, ctx)) as Record<string, unknown>[];
   return found.flatMap(({ version, implementation, variant }) =>
     implementation === 'cpython' && (variant ?? 'default') === 'default' && isExact(String(version))
       ? [{ version: String(version), node: null }]
@@ -28,7 +28,7 @@ export async function listPythons(
   );
 }
 
-/** Leaves it in `prefix`, as if it had been installed in `target`. @throws DriverError */
+/** Installs it in `prefix`, relocated to `target`. @throws DriverError */
 export async function downloadPython(
   { version }: Tool,
   uv: string,
@@ -38,8 +38,8 @@ export async function downloadPython(
 ): Promise<void> {
   const mirror = source.mirror === null ? [] : ['--mirror', source.mirror];
   const installed = path.join(staging, 'pythons');
-  const words = ['python', 'install', version, '--no-bin', '--install-dir', installed, ...mirror];
-  await run(uv, words, source, staging, ctx).catch((error: unknown) => {
+  const args = ['python', 'install', version, '--no-bin', '--install-dir', installed, ...mirror];
+  await run(uv, args, source, staging, ctx).catch((error: unknown) => {
     throw error instanceof UvFailed ? Object.assign(downloadError(version, error.output), { cause: error }) : error;
   });
   const name = (await readdir(installed)).find((one) => one.startsWith(`cpython-${version}-`));
@@ -48,7 +48,7 @@ export async function downloadPython(
   await moveSettings(prefix, path.join(installed, name), target);
 }
 
-/** What extensions are compiled with names the directory. */
+/** Replaces the directory in the settings used to compile extensions. */
 async function moveSettings(prefix: string, from: string, to: string): Promise<void> {
   for (const entry of await readdir(path.join(prefix, 'lib'), { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !/^_sysconfigdata_.*\.py$|\.pc$/.test(entry.name)) continue;
@@ -80,7 +80,7 @@ function downloadError(version: string, output: string): DriverError {
 
 function run(
   uv: string,
-  words: string[],
+  args: string[],
   { builds }: PythonSource,
   staging: string,
   ctx: DriverContext,
@@ -98,7 +98,7 @@ function run(
     killSignal: 'SIGKILL' as const,
   };
   return new Promise((resolve, reject) => {
-    execFile(uv, [...words, ...list, '--no-config'], options, (error, stdout, stderr) => {
+    execFile(uv, [...args, ...list, '--no-config'], options, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
       if (ctx.signal.aborted) return reject(new DriverError('transient', 'The mirror did not answer in time.'));
       reject(new UvFailed(`${stderr}\n${stdout}`));

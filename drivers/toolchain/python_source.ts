@@ -1,24 +1,24 @@
-// Where Python comes from: uv, from an index of Python packages, and by it builds of Python (python-build-standalone).
+// Origin of Python: uv from a Python package index, and Python builds installed by uv (python-build-standalone).
 
 export interface PythonSource {
-  /** Simple repository API (PEP 503, PEP 691), which builds use too. */
+  /** Simple repository API (PEP 503, PEP 691), also used by builds. */
   index: string;
-  /** In place of https://github.com/astral-sh/python-build-standalone/releases/download; null = that. */
+  /** Replaces https://github.com/astral-sh/python-build-standalone/releases/download; null: no mirror. */
   mirror: string | null;
-  /** File or address of a list of builds, as uv reads it; null = the one in uv. */
+  /** File or address of a list of builds, in the format of uv; null = the list built into uv. */
   builds: string | null;
   uv: UvRelease;
 }
 
 interface UvRelease {
   version: string;
-  /** By platform and architecture as Node.js names them. */
+  /** By platform and architecture as in Node.js. */
   wheels: Partial<Record<string, { file: string; sha256: string }>>;
 }
 
 const PUBLIC_INDEX = 'https://pypi.org/simple';
 
-/** Newer releases are put here with the hashes that the index states. */
+/** To update: use the hashes stated by the index. */
 export const uvRelease: UvRelease = {
   version: '0.13.9',
   wheels: {
@@ -40,7 +40,7 @@ export function uvWheel({ uv }: PythonSource): { file: string; sha256: string } 
   return uv.wheels[`${process.platform}-${process.arch}`] ?? null;
 }
 
-/** What builds get of it; an address with a credential stays with the operator, since a build could print it. */
+/** Index settings for builds; an address with credentials is withheld, since a build could print it. */
 export function indexSettings({ index }: PythonSource): Record<string, string> {
   if (index === PUBLIC_INDEX || !URL.canParse(index) || new URL(index).username !== '') return {};
   return { PIP_INDEX_URL: index };

@@ -1,8 +1,7 @@
-// What builds get of the configuration of npm: the way to the registry. Credentials stay with the operator, since a
-// build could print them.
+// npm settings for builds: access to the registry. Credentials are withheld, since a build could print them.
 import type { RegistrySettings } from '../toolchain';
 
-/** Files of authorities that the operator names; units see those of the system. */
+/** Certificate authorities of the operator; units see those of the system. */
 const AUTHORITIES = [
   'NODE_EXTRA_CA_CERTS',
   'SSL_CERT_FILE',
@@ -13,7 +12,7 @@ const AUTHORITIES = [
 ];
 const VISIBLE = /^\/(etc\/(ssl|pki|ca-certificates|crypto-policies)|usr)\//;
 
-/** @param text what `npm config list --json` prints */
+/** @param text output of `npm config list --json` */
 export function readRegistrySettings(text: string): RegistrySettings {
   const config = JSON.parse(text) as Record<string, unknown>;
   const registry = address(config.registry);
@@ -53,7 +52,7 @@ function authorities(): Record<string, string> {
   return Object.fromEntries(found.filter(([, file]) => VISIBLE.test(`${file}/`)));
 }
 
-/** null for what is no address, and for one with a credential in it. */
+/** null for an invalid address, and for one with credentials. */
 function address(value: unknown): string | null {
   if (typeof value !== 'string' || !/^https?:/.test(value) || !URL.canParse(value) || /["\s]/.test(value)) return null;
   return new URL(value).username === '' ? value : null;

@@ -1,5 +1,5 @@
-// Where the programs are kept: a directory `<name>-<version>` for each, staged and renamed when it is whole, so that
-// what is there can be used, also without a network.
+// Local store of programs: one directory `<name>-<version>` each, staged and renamed when complete, so that existing
+// ones can be used without a network.
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
@@ -18,7 +18,7 @@ import { downloadUv } from './uv_download';
 
 interface Store {
   directory: string;
-  /** Downloads that are under way, by directory. */
+  /** Pending downloads, by directory. */
   downloads: Map<string, Promise<void>>;
   published: Map<string, { at: number; found: PublishedVersion[] }>;
   settings: { at: number; found: RegistrySettings } | null;
@@ -33,7 +33,7 @@ const TRIAL_MS = 20_000;
 const TRUSTED_MS = 10 * 60_000;
 const STAGING = '.staging-';
 
-/** The store in a directory, which is made where it is missing. One process at a time downloads. */
+/** Opens the store in a directory, which is created if missing. Only one process at a time downloads. */
 export async function openToolchains(
   directory: string,
   go: GoSource = PUBLIC_GO,
@@ -91,7 +91,7 @@ async function pythons(store: Store, ctx: DriverContext): Promise<PublishedVersi
   return inStaging(store, (staging) => listPythons(uv, store.python, staging, driverContext(ANSWER_MS, ctx.signal)));
 }
 
-/** Downloads it where it is not here yet. */
+/** Downloads uv if it is missing. */
 async function uvProgram(store: Store, ctx: DriverContext): Promise<string> {
   const tool: Tool = { name: 'uv', version: store.python.uv.version, package: 'uv' };
   await ensure(store, [tool], ctx);
@@ -113,7 +113,7 @@ async function published(store: Store, packageName: string, ctx: DriverContext):
   });
 }
 
-/** Of those kept here only that package's: yarn has two. */
+/** Stored versions of that package only: yarn has two packages. */
 async function keptVersions(store: Store, name: ToolName, packageName: string): Promise<PublishedVersion[]> {
   const found = (await readdir(store.directory)).flatMap((entry) => {
     const version = entry.startsWith(`${name}-`) ? entry.slice(name.length + 1) : '';
@@ -124,7 +124,7 @@ async function keptVersions(store: Store, name: ToolName, packageName: string): 
 
 async function ensure(store: Store, tools: readonly Tool[], ctx: DriverContext): Promise<void> {
   const present = new Set(await readdir(store.directory));
-  // One after another: npm of a Node.js that is being unpacked finds no Node.js.
+  // Sequential: npm needs the Node.js that is installed with it.
   for (const tool of tools) {
     const target = directoryOf(store, tool);
     if (present.has(path.basename(target))) continue;
@@ -201,14 +201,17 @@ async function linkProgram(prefix: string, tool: Tool): Promise<void> {
   await symlink(path.join('..', program), path.join(prefix, 'bin', tool.name));
 }
 
-/** A Node.js may be built for another C library than the host's; the others run by the Node.js of the platform. */
+/**
+ * A Node.js may be built for another C library than that of the host; npm, yarn and pnpm run with the platform's
+ * Node.js.
+ */
 async function requireWorking(prefix: string, tool: Tool, { directory }: Store): Promise<void> {
   const program = path.join(prefix, 'bin', tool.name);
   const env = { PATH: `${path.dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`, HOME: directory, LC_ALL: 'C' };
   if (!['node', 'bun', 'go', 'uv', 'python'].includes(tool.name)) return;
-  const words = tool.name === 'go' ? ['version'] : ['--version'];
+  const args = tool.name === 'go' ? ['version'] : ['--version'];
   const answer = await new Promise<string | null>((resolve) =>
-    execFile(program, words, { env, timeout: TRIAL_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
+    execFile(program, args, { env, timeout: TRIAL_MS, killSignal: 'SIGKILL' }, (error, stdout) =>
       resolve(error === null ? (/(?:^v?|\bgo|^uv |^Python )(\d\S*)/.exec(stdout.trim())?.[1] ?? null) : null),
     ),
   );

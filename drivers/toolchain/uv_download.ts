@@ -1,4 +1,4 @@
-// uv from an index of Python packages, without a pip that would fetch it.
+// Downloads uv from a Python package index, without pip.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { chmod, mkdir, rename, rm } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { uvWheel, type PythonSource } from './python_source';
 const JSON_PAGE = 'application/vnd.pypi.simple.v1+json';
 const PAGE_BYTES_MAX = 64 << 20;
 
-/** Leaves it in `prefix`. @throws DriverError */
+/** Installs it in `prefix`. @throws DriverError */
 export async function downloadUv(
   { version }: Tool,
   source: PythonSource,
@@ -54,7 +54,7 @@ async function fetchWheel(name: string, { index }: PythonSource, file: string, s
   const link = links.find(({ filename }) => filename === name);
   if (link === undefined) return false;
   const target = new URL(link.url, page.url);
-  // A credential is for the index, not for wherever else it keeps its files.
+  // Credentials are for the index only, not for other hosts of its files.
   const own = target.origin === new URL(address).origin ? headers : {};
   return downloadArchive(target.href, file, signal, own);
 }

@@ -1,11 +1,11 @@
-// A purge as bans of Varnish: expressions over objects, which match no request that starts after they were added.
+// Purges as bans of Varnish: expressions over objects, which apply to all requests after their insertion.
 import type { PurgeSpec } from '../../engines/cdn/cdn';
 import { FIELD } from './fields';
 
-/** Varnish reads commands of 8 KB at most. A longer value is cut: what begins like it is purged too. */
+/** Varnish accepts commands of up to 8 KB. A longer value is truncated: all values with that prefix are purged. */
 const EXPRESSION_LENGTH_MAX = 1_500;
 
-/** Arguments of the command `ban`, as many commands as are needed. */
+/** Arguments of the `ban` commands that are needed. */
 export function bansOf(zoneId: string, { type, values }: PurgeSpec): string[][] {
   const ofZone = [`obj.http.${FIELD.zone}`, '==', zoneId];
   if (type === 'all') return [ofZone];
@@ -16,7 +16,7 @@ export function bansOf(zoneId: string, { type, values }: PurgeSpec): string[][] 
   });
 }
 
-/** A path without a query string means the path with any. */
+/** A path without a query string matches it with any query string. */
 function alternativeOf(type: PurgeSpec['type'], value: string): string {
   const text = escape(value.slice(0, EXPRESSION_LENGTH_MAX / 4));
   if (type !== 'urls') return text;
@@ -38,7 +38,7 @@ function inBatches(alternatives: string[]): string[][] {
   return batches;
 }
 
-/** Without backslashes, which the management port does not take. What can't be written stands for any character. */
+/** Avoids backslashes, which the management port does not accept. Other characters are matched by `.`. */
 function escape(text: string): string {
   return text.replace(/[^\w/-]/g, (one) => (/[!-~]/.test(one) && !/["\\^\]]/.test(one) ? `[${one}]` : '.'));
 }

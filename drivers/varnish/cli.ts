@@ -1,10 +1,10 @@
-// The management port of varnishd (-T, with the secret of -S): one command at a time, each with a status and a text.
+// The management port of varnishd (-T, with the secret of -S): sequential commands, each with a status and a text.
 // https://varnish-cache.org/docs/7.1/reference/varnish-cli.html
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
 export interface VarnishCli {
-  /** @param args quoted here. @throws VarnishError where Varnish refuses the command, Error where it is away */
+  /** @param args quoted here. @throws VarnishError where Varnish rejects the command, Error without a connection */
   run(command: string, ...args: string[]): Promise<string>;
   close(): void;
 }
@@ -81,9 +81,9 @@ function requireOk({ status, text }: Reply): string {
 }
 
 /**
- * An argument: one word, or the last one over several lines. Varnish 7.1 takes quotation marks only at the end of a
- * command, and few of the escapes that its manual names.
- * @throws Error for what needs them
+ * Quotes an argument: one word, or a multi-line text as the last one. Varnish 7.1 supports quotation marks only at the
+ * end of a command, and few of its documented escapes.
+ * @throws Error for arguments that need them
  */
 function quote(text: string): string {
   if (text.includes('\n')) return `<< ${END_OF_TEXT}\n${text}\n${END_OF_TEXT}`;
@@ -91,7 +91,7 @@ function quote(text: string): string {
   return text;
 }
 
-/** The next reply; of several calls each gets one, in their order. */
+/** Returns the next reply; concurrent calls get theirs in order. */
 function readReplies(socket: Socket, timeoutMs: number): () => Promise<Reply> {
   let held = Buffer.alloc(0);
   let ended: Error | null = null;

@@ -1,4 +1,4 @@
-// Counters of a Varnish that runs on this machine, read from its shared memory by varnishstat.
+// Counters of a Varnish on this machine, read from its shared memory by varnishstat.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -6,7 +6,7 @@ const run = promisify(execFile);
 const WITHIN_MS = 5_000;
 const OUTPUT_BYTES_MAX = 4_000_000;
 
-/** By name as in `MAIN.cache_hit`. @param directory of -n. @throws Error where varnishstat is absent or finds none */
+/** By name, such as `MAIN.cache_hit`. @param directory of -n. @throws Error without varnishstat or a running Varnish */
 export async function readVarnishCounters(directory: string): Promise<Map<string, number>> {
   const { stdout } = await run('varnishstat', ['-1', '-j', '-n', directory, '-t', '1'], {
     timeout: WITHIN_MS,

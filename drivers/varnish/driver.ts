@@ -1,5 +1,5 @@
-// Varnish as the cache of CDN zones: one or more, on this machine or on others. Visitors come to the ingress of this
-// host, which asks the Varnish that an object belongs to; Varnish asks the gateway of this host for what it has not.
+// Varnish as the cache of CDN zones: one or more nodes, local or remote. Visitors connect to the ingress of this host,
+// which selects the node of an object; the node fetches missing objects from the gateway of this host.
 import http from 'node:http';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,11 +16,11 @@ interface VarnishOptions extends EdgeOptions {
   nodes: readonly { host: string; port: number; cliPort: number }[];
   /** The file of -S. */
   secretFile: string;
-  /** Where the nodes reach the gateway of this host. */
+  /** Address of this host's gateway for the nodes. */
   gateway: {
     host: string;
     port: number;
-    /** Known to this installation only: letters, digits, `-` and `_`. */
+    /** Secret of this installation: letters, digits, `-` and `_`. */
     token: string;
   };
   objectBytesMax: number;
@@ -28,10 +28,10 @@ interface VarnishOptions extends EdgeOptions {
 
 const REFUSED = 'Varnish refuses the configuration of the platform. The log of the service says why.';
 const READY_WITHIN_MS = 5_000;
-/** What Varnish got the head of before a purge is stored by then. */
+/** A response whose head Varnish received before a purge is stored within this time. */
 const STORED_AFTER_MS = 500;
 
-/** @throws Error where the port of the gateway is taken or the secret can't be read */
+/** @throws Error where the port of the gateway is taken or the secret is unreadable */
 export async function openVarnish({ nodes, secretFile, ...options }: VarnishOptions): Promise<CdnEngine> {
   const { gateway: at, objectBytesMax, log } = options;
   const { token } = at;
@@ -50,7 +50,7 @@ export async function openVarnish({ nodes, secretFile, ...options }: VarnishOpti
       cache: {
         serve: (visit) => serveThroughVarnish(front, visit),
         async invalidate(zoneId, spec) {
-          // A node that is away is emptied before it serves again.
+          // An unreachable node is emptied before it serves again.
           await Promise.allSettled(front.nodes.map(({ name }) => purge(zoneId, spec, name)));
         },
       },
@@ -82,7 +82,7 @@ async function isReady(node: VarnishNode): Promise<true> {
   throw new Error('not ready');
 }
 
-/** Bans do not match what is stored after them: what was on its way is kept out, or purged by a second ban. */
+/** Bans do not match objects stored later: pending responses are not stored, or purged by a second ban. */
 async function purgeNode(gateway: Gateway, node: VarnishNode, zoneId: string, purge: PurgeSpec): Promise<void> {
   const mayBeStoredYet = gateway.cancelFetches(zoneId, purge);
   await node.purge(zoneId, purge);

@@ -1,20 +1,21 @@
-// Header fields between the edge, Varnish and the gateway to the origins. Nobody else may send or see them.
+// Internal header fields between the edge, Varnish and the gateway. They are removed from all other requests and
+// responses.
 
-/** Origins and visitors can't use these names. */
+/** Prefix not available to origins and visitors. */
 export const INTERNAL = 'x-platform-cdn-';
 
 export const FIELD = {
-  /** Shows that the request comes from this installation. */
+  /** Proves that the request comes from this installation. */
   token: `${INTERNAL}token`,
   zone: `${INTERNAL}zone`,
   domain: `${INTERNAL}domain`,
   site: `${INTERNAL}site`,
   key: `${INTERNAL}key`,
-  /** Address of the visitor: Varnish appends its own view to X-Forwarded-For. */
+  /** Address of the visitor: Varnish appends its own peer to X-Forwarded-For. */
   client: `${INTERNAL}client`,
-  /** The zone serves what is stale while its origin fails. */
+  /** The zone serves stale objects while its origin fails. */
   serveStale: `${INTERNAL}serve-stale`,
-  /** Of a response: seconds that it stays fresh; absent: it is not kept. */
+  /** In a response: freshness in seconds; absent: not stored. */
   ttl: `${INTERNAL}ttl`,
   whileRevalidate: `${INTERNAL}swr`,
   ifError: `${INTERNAL}sie`,
@@ -23,9 +24,9 @@ export const FIELD = {
   gzip: `${INTERNAL}gzip`,
   via: `${INTERNAL}via`,
   failed: `${INTERNAL}failed`,
-  /** Of an answer of Varnish: how it came about. */
+  /** In a response of Varnish: cache status. */
   state: `${INTERNAL}state`,
-  /** Of a request inside Varnish: whether a stale object may replace a failure, and whether it does. */
+  /** In a request inside Varnish: whether a stale object may replace a failure, and whether it does. */
   staleAllowed: `${INTERNAL}stale-allowed`,
   staleChosen: `${INTERNAL}stale-chosen`,
 } as const;

@@ -1,5 +1,5 @@
-// Where Varnish fetches objects: asks the origin of the zone (signed, over TLS, its address checked) and says with the
-// response whether and how long it may be kept.
+// The backend of Varnish: sends requests to the origin of the zone (signed, over TLS, with a checked address), and
+// returns the storage decision with the response.
 import http, { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { timingSafeEqual } from 'node:crypto';
@@ -29,14 +29,14 @@ interface GatewayOptions {
 export interface Gateway {
   readonly port: number;
   /**
-   * Keeps what is on its way from being stored.
-   * @returns whether Varnish may have got the head of such a response without having stored it yet
+   * Prevents pending responses from being stored.
+   * @returns whether Varnish may have received the head of such a response without having stored it yet
    */
   cancelFetches(zoneId: string, purge: PurgeSpec): boolean;
   close(): Promise<void>;
 }
 
-/** A request to an origin, until Varnish has surely stored the response or not. */
+/** A request to an origin, until it is certain whether Varnish has stored the response. */
 interface Fetch {
   zone_id: string;
   key: string;
@@ -44,10 +44,10 @@ interface Fetch {
   hasHead: boolean;
 }
 
-/** Longer keys do not fit into the header fields of Varnish. */
+/** Longer keys exceed the header field limit of Varnish. */
 const KEY_LENGTH_MAX = 4_000;
 const TAGS_LENGTH_MAX = 6_000;
-/** Varnish does not find objects without one. */
+/** Varnish does not find objects without a TTL. */
 const TTL_MIN = '0.001';
 const HEAD_MS = 60_000;
 const STORED_WITHIN_MS = 5_000;
@@ -130,7 +130,7 @@ function text({ headers }: IncomingMessage, name: string): string {
   return String(headers[name] ?? '');
 }
 
-/** What the edge sent, without what Varnish has added. */
+/** The fields sent by the edge, without those added by Varnish. */
 function originFields(request: IncomingMessage): HeaderFields {
   const { 'x-forwarded-proto': proto, 'x-forwarded-host': host } = request.headers;
   const fields = withoutInternal(requestFields(request.headers)) as HeaderFields;
@@ -144,34 +144,35 @@ function originFields(request: IncomingMessage): HeaderFields {
   };
 }
 
-/** The response as Varnish gets it. */
+/** The response to Varnish. */
 function describe(
   { objectBytesMax }: State,
   zone: Zone,
   fetch: Fetch,
-  asked: HeaderFields,
+  requestHeaders: HeaderFields,
   origin: IncomingMessage,
 ): HeaderFields {
   const status = origin.statusCode ?? 502;
   const fieldsOf = status === 304 ? renewedFields : responseFields;
   const fields = withoutInternal(fieldsOf(origin.headers)) as HeaderFields;
-  const words = tagsOf(origin.headers);
-  const tags = words.join(',');
+  const tagList = tagsOf(origin.headers);
+  const tags = tagList.join(',');
   const visible = withoutCacheFields(fields);
   if (fields.via !== undefined) visible[FIELD.via] = [fields.via].flat().join(', ');
   delete visible.via;
-  // Varnish fails where a whole response has it.
+  // Varnish rejects a full response with this field.
   if (status !== 206 && status !== 416) delete visible['content-range'];
   const isRenewal = status === 304;
   const { key } = fetch;
   const isLarge = Number(origin.headers['content-length'] ?? 0) > objectBytesMax;
   const isStored = !fetch.isCancelled && !isLarge && isEndKnown(origin);
-  const isKept = isStored && key.length <= KEY_LENGTH_MAX && tags.length <= TAGS_LENGTH_MAX && words.length <= TAGS_MAX;
+  const isKept =
+    isStored && key.length <= KEY_LENGTH_MAX && tags.length <= TAGS_LENGTH_MAX && tagList.length <= TAGS_MAX;
   if (!isKept) return notKept(visible, isRenewal);
-  // Varnish takes over what a 304 does not say from the object that it has.
+  // For fields missing in a 304, Varnish keeps those of the stored object.
   if (isRenewal && origin.headers['set-cookie'] === undefined && !saysLife(origin.headers)) return visible;
   const decision = decide(
-    { key, request: asked as IncomingHttpHeaders, status: isRenewal ? 200 : status, response: origin.headers },
+    { key, request: requestHeaders as IncomingHttpHeaders, status: isRenewal ? 200 : status, response: origin.headers },
     zone.spec.cache,
   );
   if (!decision.isStorable) return notKept(visible, isRenewal);
@@ -181,7 +182,7 @@ function describe(
   return { ...visible, ...storingFields(decision, fetch, tags), ...(isPacked && { [FIELD.gzip]: '1' }) };
 }
 
-/** How Varnish is to keep the response. */
+/** Storage instructions for Varnish. */
 function storingFields(decision: Decision, { zone_id, key }: Fetch, tags: string): HeaderFields {
   const vary = decision.vary.join(', ');
   const freshSeconds = (decision.fresh_until - Date.now()) / 1000;
@@ -189,7 +190,7 @@ function storingFields(decision: Decision, { zone_id, key }: Fetch, tags: string
     ...(vary && { vary }),
     age: String(Math.max(0, Math.floor((Date.now() - decision.born_at) / 1000))),
     [FIELD.ttl]: freshSeconds > 0 ? String(freshSeconds) : TTL_MIN,
-    // Of what is stale when it comes, a part of these times is over.
+    // For a response that arrives stale, part of these times has already elapsed.
     [FIELD.whileRevalidate]: `${Math.max(0, decision.stale_while_revalidate + Math.min(0, freshSeconds))}s`,
     [FIELD.ifError]: `${Math.max(0, decision.stale_if_error + Math.min(0, freshSeconds))}s`,
     ...(decision.is_strict && { [FIELD.strict]: '1' }),
@@ -199,8 +200,8 @@ function storingFields(decision: Decision, { zone_id, key }: Fetch, tags: string
 }
 
 /**
- * What Varnish has revalidated stays, and is asked for again each time. It would keep the fields of the 304: those that
- * are for one visitor go to none.
+ * A revalidated object that must not be stored is kept, but revalidated on each request. Varnish stores the fields of a
+ * 304, so fields for a single visitor are removed.
  */
 function notKept(fields: HeaderFields, isRenewal: boolean): HeaderFields {
   if (!isRenewal) return fields;

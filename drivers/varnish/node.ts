@@ -1,4 +1,4 @@
-// One Varnish: connected over its management port, given our configuration, and taken out of service while it is away.
+// A Varnish node: connected over its management port, configured, and taken out of service while it is unreachable.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PurgeSpec } from '../../engines/cdn/cdn';
 import { DriverError } from '../../core/driver';
@@ -10,14 +10,14 @@ export interface VarnishNode {
   readonly name: string;
   readonly host: string;
   readonly port: number;
-  /** It has our configuration and was reached a moment ago. */
+  /** Configured, and recently reached. */
   isReady(): boolean;
-  /** A request did not get through: out of service until it answers on its management port again. */
+  /** A request failed: out of service until the management port responds again. */
   suspect(): void;
   purge(zoneId: string, purge: PurgeSpec): Promise<void>;
-  /** Resolves when it is ready, or false after the time or where it refuses our configuration. */
+  /** Resolves when the node is ready, or false on timeout or if it rejects the configuration. */
   whenReady(milliseconds: number): Promise<boolean>;
-  /** It was reached, and did not take our configuration: what it had before serves on. */
+  /** It was reached, and rejected the configuration: it serves with its previous one. */
   isRefusing(): boolean;
   close(): Promise<void>;
 }
@@ -86,17 +86,17 @@ async function purgeNode(state: State, zoneId: string, purge: PurgeSpec): Promis
 
 async function keepConnected(state: State): Promise<void> {
   const { signal } = state.closing;
-  let told = false;
+  let isReported = false;
   while (!signal.aborted) {
     try {
       await check(state);
-      told = false;
+      isReported = false;
     } catch (error) {
       state.ready = false;
       state.cli?.close();
       state.cli = null;
-      if (!told && !signal.aborted) state.log(`the cache ${state.name} is out of service`, error);
-      told = true;
+      if (!isReported && !signal.aborted) state.log(`the cache ${state.name} is out of service`, error);
+      isReported = true;
     }
     await sleep(PING_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
@@ -128,11 +128,11 @@ async function loadedVcls(cli: VarnishCli): Promise<LoadedVcl[]> {
   return listed.filter((one): one is LoadedVcl => typeof one === 'object' && one !== null && 'name' in one);
 }
 
-/** From one request to the next: what does not compile changes nothing. */
+/** Switches the configuration between requests: one that does not compile changes nothing. */
 async function load(cli: VarnishCli, { name, text }: State['vcl'], loaded: readonly LoadedVcl[]): Promise<void> {
   if (!loaded.some((one) => one.name === name)) await cli.run('vcl.inline', name, text);
   await cli.run('vcl.use', name);
-  // A varnishd that was started without a configuration waits for one.
+  // A varnishd without an initial configuration waits to be started.
   if (!(await cli.run('status')).includes('running')) await cli.run('start');
   for (const old of loaded)
     if (old.name !== name && old.name.startsWith(VCL_PREFIX)) await cli.run('vcl.discard', old.name).catch(() => '');

@@ -1,4 +1,4 @@
-// A GET or HEAD of a visitor, answered by the Varnish that the object belongs to.
+// GET or HEAD of a visitor, served by the Varnish node of the object.
 import http, { type IncomingMessage } from 'node:http';
 import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream';
@@ -27,7 +27,7 @@ export interface Front {
 
 const SILENCE_MS = 75_000;
 const HOST = 'cdn';
-/** Varnish answers these from the whole object. */
+/** Varnish evaluates these against the whole object. */
 const CONDITIONS = ['range', 'if-range', 'if-none-match', 'if-modified-since'] as const;
 const STATUS_OF: Record<string, string> = {
   hit: 'hit',
@@ -41,17 +41,20 @@ export async function serveThroughVarnish(front: Front, visit: Visit): Promise<v
   const wanted = objectRequestOf(visit);
   for (const node of ranked(front.nodes, `${wanted.zone.id} ${siteOf(visit)} ${wanted.key}`)) {
     if (!node.isReady()) continue;
-    const answer = await ask(front, node, visit, wanted);
+    const answer = await requestNode(front, node, visit, wanted);
     if (visit.response.destroyed) return;
     if (typeof answer === 'object') return send(visit, answer);
     if (answer === 'broke off') return sendRefusal(visit.response, 502, ORIGIN_FAILED);
     node.suspect();
   }
-  // Visitors come first: without a cache the origin answers.
+  // Without a cache node, the origin serves the visitor.
   return passThrough(visit);
 }
 
-/** The node with the highest score has the object; without it the next one, and all others keep theirs. */
+/**
+ * Rendezvous hashing: the node with the highest score has the object; if it fails, objects of other nodes stay in
+ * place.
+ */
 function ranked(nodes: readonly VarnishNode[], address: string): readonly VarnishNode[] {
   if (nodes.length === 1) return nodes;
   const score = ({ name }: VarnishNode): string => createHash('md5').update(`${name} ${address}`).digest('hex');
@@ -63,7 +66,13 @@ function ranked(nodes: readonly VarnishNode[], address: string): readonly Varnis
 
 type Answer = IncomingMessage | 'broke off' | 'away';
 
-function ask(front: Front, node: VarnishNode, visit: Visit, wanted: ObjectRequest, isAgain = false): Promise<Answer> {
+function requestNode(
+  front: Front,
+  node: VarnishNode,
+  visit: Visit,
+  wanted: ObjectRequest,
+  isAgain = false,
+): Promise<Answer> {
   const { agent, token } = front;
   const { request, visitor, zone, response } = visit;
   const { host, port } = node;
@@ -80,22 +89,22 @@ function ask(front: Front, node: VarnishNode, visit: Visit, wanted: ObjectReques
     ...(zone.spec.cache.serve_stale && { [FIELD.serveStale]: '1' }),
   });
   return new Promise((resolve) => {
-    const asked = http.request({ host, port, agent, method: request.method, path: wanted.target, headers });
-    asked.setTimeout(SILENCE_MS, () => asked.destroy(new Error('Varnish sent nothing')));
-    asked.on('error', (error: NodeJS.ErrnoException) => {
+    const upstream = http.request({ host, port, agent, method: request.method, path: wanted.target, headers });
+    upstream.setTimeout(SILENCE_MS, () => upstream.destroy(new Error('Varnish sent nothing')));
+    upstream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNRESET') return resolve('away');
-      // Varnish closes what is idle, perhaps at this moment.
-      resolve(asked.reusedSocket && !isAgain ? ask(front, node, visit, wanted, true) : 'broke off');
+      // Varnish closed the idle connection, perhaps at this moment.
+      resolve(upstream.reusedSocket && !isAgain ? requestNode(front, node, visit, wanted, true) : 'broke off');
     });
-    asked.on('response', resolve);
-    response.once('close', () => asked.destroy());
-    asked.end();
+    upstream.on('response', resolve);
+    response.once('close', () => upstream.destroy());
+    upstream.end();
   });
 }
 
 /**
- * Varnish answers 416 to what is no range, which is to be ignored (RFC 9110 §14.2), and to an end that its numbers do
- * not hold.
+ * Varnish responds with 416 to an invalid range, which must be ignored (RFC 9110 §14.2), and to an end beyond its
+ * integer range.
  */
 function rangeOf({ headers }: IncomingMessage): string | null {
   const parsed = parseByteRange(headers.range, Number.MAX_SAFE_INTEGER);
@@ -115,15 +124,15 @@ function send(visit: Visit, answer: IncomingMessage): void {
     answer.resume();
     return sendRefusal(response, 502, ORIGIN_FAILED);
   }
-  const told = String(given[FIELD.state] ?? 'bypass');
-  const state = told === 'miss' && given[`${INTERNAL}renewed`] !== undefined ? 'renewed' : told;
+  const reported = String(given[FIELD.state] ?? 'bypass');
+  const state = reported === 'miss' && given[`${INTERNAL}renewed`] !== undefined ? 'renewed' : reported;
   if (['hit', 'stale', 'renewed'].includes(state)) countHit(visit);
   const fields = withoutInternal(responseFields(given)) as HeaderFields;
   if (given[FIELD.via] !== undefined) fields.via = String(given[FIELD.via]);
   const age = state === 'bypass' ? null : Number(given.age ?? 0);
   if (state === 'bypass') delete fields.age;
   const headers = visitorFields(visit, fields, STATUS_OF[state] ?? 'fwd=bypass', age);
-  // Varnish 7.1 compares no lists of entity tags.
+  // Varnish 7.1 does not compare lists of entity tags.
   if (state !== 'bypass' && isNotModified(visit.request, { status: answer.statusCode ?? 0, headers })) {
     answer.destroy();
     delete headers['content-type'];

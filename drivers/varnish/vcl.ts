@@ -1,12 +1,12 @@
-// The configuration of Varnish. What may be kept and for how long is decided by the gateway, with the same code as in
-// the embedded cache; Varnish stores, collapses requests and purges. Zones travel with each request, so that a change
-// of a zone needs no other configuration (docs/decisions/0067).
+// The Varnish configuration. Storability and freshness are decided by the gateway, with the same code as in the
+// embedded cache; Varnish stores, collapses requests and purges. Zone settings are sent with each request, so that
+// their changes need no new configuration (docs/decisions/0067).
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { FIELD, INTERNAL } from './fields';
 
 interface VclOptions {
-  /** Where Varnish reaches the gateway. */
+  /** Address of the gateway for Varnish. */
   host: string;
   port: number;
   token: string;
@@ -27,9 +27,9 @@ const {
   staleAllowed,
   staleChosen,
 } = FIELD;
-/** How long a response that is not kept keeps others from waiting for it. */
+/** Hit-for-miss time of responses that are not stored: later requests do not wait for each other. */
 const NOT_KEPT = '60s';
-/** Stale objects are looked for beyond what they allow: the rules of the visit decide. */
+/** Grace of stale objects in Varnish; the rules of the zone decide about their use. */
 const EVER = '3650d';
 
 const head = (gateway: VclOptions): string => `vcl 4.1;
@@ -129,7 +129,7 @@ sub vcl_backend_error {
 }
 `;
 
-/** The text, and a name that changes with it. */
+/** The text, and a name derived from its content. */
 export function renderVcl(gateway: VclOptions): { name: string; text: string } {
   const { host, port, token: own } = gateway;
   const isFit = isIP(host) && Number.isInteger(port) && /^[\w-]+$/.test(own);
@@ -138,5 +138,5 @@ export function renderVcl(gateway: VclOptions): { name: string; text: string } {
   return { name: `${VCL_PREFIX}${createHash('sha256').update(text).digest('hex').slice(0, 12)}`, text };
 }
 
-/** Of the configurations that are ours. */
+/** Prefix of the platform's configurations. */
 export const VCL_PREFIX = 'platform_';

@@ -1,5 +1,5 @@
-// A volume as a plain directory. Works everywhere; the limit is soft: use is measured and shown, nothing stops a
-// writer.
+// A volume as a plain directory. Works everywhere; the limit is soft: usage is measured and shown, but writes are not
+// stopped.
 import { lstat, mkdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../core/files';
@@ -22,10 +22,10 @@ import type { VolumeRoot } from './layout';
 
 type Volume = Desired<VolumeSpec>;
 
-// An observation of a volume takes 5 s at most; the remaining second is for the rest of it.
+// An observation of a volume may take 5 s; one second remains for its other parts.
 const measureWithinMs = 4_000;
 
-/** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
+/** The driver on `directory`; `sizeUnitBytes`: bytes per GB. */
 export function directoryVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
   const place: VolumeRoot = { ...options, driver: 'directory' };
   return {
@@ -111,8 +111,8 @@ async function makeData(home: string): Promise<void> {
     throw new DriverError('conflict', 'Something else is where the files of this volume belong.');
 }
 
-// du counts the blocks that files take, follows no link, counts a hard link once and stays on one file system (POSIX
-// du, -s -k -x). It is its own process, so a tree of millions of files holds up nothing here.
+// du counts the blocks of files, follows no links, counts hard links once and stays on one file system (POSIX du, -s -k
+// -x). It is a separate process, so a tree of millions of files does not block this one.
 async function usedBytes(data: string, ctx: DriverContext): Promise<number | null> {
   const within = AbortSignal.timeout(measureWithinMs);
   try {
@@ -122,7 +122,7 @@ async function usedBytes(data: string, ctx: DriverContext): Promise<number | nul
   } catch (error) {
     checkpoint(ctx);
     if (within.aborted) return null;
-    // A file that went away meanwhile makes du complain and end with 1, but it counts on.
+    // If a file disappears during the run, du exits with 1; its result is still valid.
     if (error instanceof CommandFailed) return kilobytes(error.stdout);
     throw error;
   }

@@ -1,5 +1,5 @@
-// An ext4 image on a loop device. Every program that changes one runs under a lock file of its volume, held by the
-// program itself: if we are killed while one is at work, the next call waits for it instead of starting a second.
+// An ext4 image on a loop device. Programs that modify an image hold a lock file of the volume themselves: if the
+// platform is killed while one is running, the next call waits for it instead of starting a second.
 import { open, truncate } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailed, run, runToItsEnd } from '../../core/process/command';
@@ -13,7 +13,7 @@ export interface Image {
   lock: string;
 }
 
-/** Programs use the volume, so that it cannot be unmounted. */
+/** The volume is in use by programs, and cannot be unmounted. */
 export class VolumeInUse extends DriverError {
   constructor() {
     super('transient', 'The volume is in use. This continues when its application has stopped.', 5_000);
@@ -23,7 +23,7 @@ export class VolumeInUse extends DriverError {
 const magicNumber = 0xef53;
 
 /**
- * Makes a sparse image with a file system of `bytes`. No blocks kept for root: the size is the customer's.
+ * Makes a sparse image with a file system of `bytes`, without blocks reserved for root: the size is the customer's.
  * @param options of mkfs.ext4(8)
  */
 export async function format(
@@ -55,7 +55,7 @@ export async function fileSystemBytes(source: string): Promise<number | null> {
   }
 }
 
-/** The loop devices that the image is attached to. */
+/** Loop devices attached to the image. */
 export async function loopsOf(file: string, ctx: DriverContext): Promise<string[]> {
   const list = await run('losetup', ['--list', '--noheadings', '--output', 'NAME', '--associated', file], ctx);
   return list
@@ -64,10 +64,7 @@ export async function loopsOf(file: string, ctx: DriverContext): Promise<string[
     .filter(Boolean);
 }
 
-/**
- * The device that is mounted for this image, or null. Throws DriverError `conflict` when something else is mounted
- * there.
- */
+/** The mounted device of this image, or null. Throws DriverError `conflict` when something else is mounted there. */
 export async function deviceAt(image: Image, ctx: DriverContext): Promise<string | null> {
   const mounted = await mountAt(image.point);
   if (mounted === null) return null;
@@ -75,9 +72,7 @@ export async function deviceAt(image: Image, ctx: DriverContext): Promise<string
   throw new DriverError('conflict', 'Something else is mounted where this volume belongs.');
 }
 
-/**
- * Waits until a program that outlived an interrupted call has ended. Throws DriverError `transient` if it takes long.
- */
+/** Waits for a program that outlived an interrupted call. Throws DriverError `transient` on timeout. */
 export async function waitForEarlierStep(image: Image, ctx: DriverContext): Promise<void> {
   await locked(image, ['true'], ctx).catch((error: unknown) => {
     if (error instanceof CommandFailed)
@@ -86,16 +81,15 @@ export async function waitForEarlierStep(image: Image, ctx: DriverContext): Prom
   });
 }
 
-/** @param options of mount(8), beside those of all images */
+/** @param options of mount(8), in addition to the defaults */
 export async function mount(image: Image, ctx: DriverContext, options: readonly string[] = []): Promise<void> {
   const all = ['loop', 'nosuid', 'nodev', ...options].join();
   await locked(image, ['mount', '-t', 'ext4', '-o', all, image.file, image.point], ctx);
 }
 
 /**
- * Unmounts and waits until no loop device has the image: one that stays is a mount in another name space, and then
- * the image must not be touched. Throws VolumeInUse; then it may have been unmounted here and still be mounted
- * elsewhere.
+ * Unmounts and waits until no loop device uses the image: a remaining one is a mount in another namespace, and the
+ * image must not be modified then. Throws VolumeInUse; it may then be unmounted here and still be mounted elsewhere.
  */
 export async function unmount(image: Image, ctx: DriverContext): Promise<void> {
   while ((await deviceAt(image, ctx)) !== null) await locked(image, ['umount', image.point], ctx).catch(throwInUse);
@@ -105,7 +99,7 @@ export async function unmount(image: Image, ctx: DriverContext): Promise<void> {
   throwInUse();
 }
 
-/** Grows a mounted file system to the size of its image, where the kernel and our rights allow it. */
+/** Grows a mounted file system to the size of its image, where the kernel and the permissions allow it. */
 export async function growOnline(image: Image, device: string, ctx: DriverContext): Promise<'grown' | 'refused'> {
   try {
     await locked(image, ['losetup', '--set-capacity', device], ctx);

@@ -1,6 +1,6 @@
-// Where volumes lie: <directory>/<id>/ holds the mark of the owner and, beside it, the user's files. A volume is made
-// under a temporary name and renamed when complete, and renamed away before it is taken apart, so whatever bears its
-// real name is whole.
+// Directory layout of volumes: <directory>/<id>/ contains the ownership mark and the user's files. A volume is made
+// under a temporary name and renamed when complete, and renamed before it is deleted, so a volume under its real name
+// is complete.
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readFile, readdir, rename } from 'node:fs/promises';
 import path from 'node:path';
@@ -10,14 +10,14 @@ import { DriverError, checkpoint } from '../../core/driver';
 import type { DriverContext, Owned } from '../../core/driver';
 import { mountsUnder } from './mounts';
 
-/** `sizeUnitBytes`: what one GB of `size_gb` counts, 2^30 outside of tests. */
+/** `sizeUnitBytes`: bytes per GB of `size_gb`, 2^30 except in tests. */
 export interface VolumeRoot {
   directory: string;
   driver: string;
   sizeUnitBytes: number;
 }
 
-/** `size_gb` is kept by the driver whose volumes have no size of their own. */
+/** `size_gb` is set by drivers whose volumes have no inherent size. */
 interface Mark {
   owner_id: string;
   driver: string;
@@ -29,17 +29,17 @@ type FoundVolume =
 
 const markName = '.svc-owner';
 
-// Other users may enter a volume whose name they know, but not list the directory.
+// Other users may traverse to a volume whose name they know, but not list the directory.
 const passable = 0o711;
 
-/** The directory of a volume. Throws DriverError `invalid` for an id that is no plain name. */
+/** The directory of a volume. Throws DriverError `invalid` for an invalid id. */
 function volumeDirectory(place: VolumeRoot, id: string): string {
   if (!/^[a-z][a-z0-9_]{0,63}$/.test(id))
     throw new DriverError('invalid', 'The id of the volume cannot be the name of a directory.');
   return path.join(place.directory, id);
 }
 
-/** What is at the name of this volume. Reads only. */
+/** The volume of this name, if it exists. Read-only. */
 export async function findVolume(place: VolumeRoot, id: string): Promise<FoundVolume> {
   const home = volumeDirectory(place, id);
   const stats = await lstat(home).catch(absentIsNull);
@@ -50,8 +50,8 @@ export async function findVolume(place: VolumeRoot, id: string): Promise<FoundVo
 }
 
 /**
- * Makes the volume's directory: `fill` works under a temporary name, the mark comes last, one rename makes it real.
- * Throws DriverError `conflict` when the name got taken meanwhile.
+ * Creates the volume's directory: `fill` works under a temporary name, the mark is written last, and a rename completes
+ * it. Throws DriverError `conflict` when the name was taken in the meantime.
  */
 export async function createVolume(
   place: VolumeRoot,
@@ -59,23 +59,23 @@ export async function createVolume(
   fill: (home: string) => Promise<void>,
 ): Promise<void> {
   await mkdir(place.directory, { recursive: true, mode: passable });
-  const draft = temporaryName(place, 'new', mark.owner_id);
-  await mkdir(draft, { mode: passable });
-  await fill(draft);
-  await writeMark(draft, mark);
+  const temporary = temporaryName(place, 'new', mark.owner_id);
+  await mkdir(temporary, { mode: passable });
+  await fill(temporary);
+  await writeMark(temporary, mark);
   const home = volumeDirectory(place, mark.owner_id);
-  // rename() would take the place of an empty directory that is not ours.
+  // rename() would replace an empty foreign directory.
   if ((await lstat(home).catch(absentIsNull)) !== null) throw nameTaken();
-  await rename(draft, home);
+  await rename(temporary, home);
   await syncDirectory(place.directory);
 }
 
-/** Replaces the mark of a volume at once: there is never a moment without one. */
+/** Replaces the mark of a volume atomically. */
 export async function writeMark(home: string, mark: Mark): Promise<void> {
   await replaceFileDurably(path.join(home, markName), JSON.stringify(mark));
 }
 
-/** Removes a volume that is ours: renamed first, so that a half-deleted one is never met under its name. */
+/** Removes an owned volume: it is renamed first, so that no partially deleted volume has its name. */
 export async function removeVolume(place: VolumeRoot, id: string, ctx: DriverContext): Promise<void> {
   const home = volumeDirectory(place, id);
   await requireNoMounts(home);
@@ -83,7 +83,7 @@ export async function removeVolume(place: VolumeRoot, id: string, ctx: DriverCon
   await removeLeftovers(place, id, ctx);
 }
 
-/** Deletes what interrupted calls for this volume left under temporary names. */
+/** Deletes temporary directories of interrupted calls for this volume. */
 export async function removeLeftovers(place: VolumeRoot, id: string, ctx: DriverContext): Promise<void> {
   for (const entry of await entriesOf(place)) {
     if (ownedLeftover(place, entry)?.owner_id !== id) continue;
@@ -95,11 +95,11 @@ export async function removeLeftovers(place: VolumeRoot, id: string, ctx: Driver
 /** Deletes a tree. Throws DriverError `transient` while something is mounted in it. */
 export async function removeUnmountedTree(tree: string, ctx: DriverContext): Promise<void> {
   await requireNoMounts(tree);
-  // rm walks by directory handles: it follows no link put in its way and no path is too long for it.
+  // rm walks by directory descriptors: it follows no concurrently inserted links, and supports paths of any length.
   await run('rm', ['-rf', '--', tree], ctx);
 }
 
-/** Everything of this driver, left-overs included. */
+/** All volumes of this driver, including remains. */
 export async function* listOwned(place: VolumeRoot, ctx: DriverContext): AsyncIterable<Owned> {
   for (const entry of await entriesOf(place)) {
     checkpoint(ctx);
@@ -112,7 +112,7 @@ export function nameTaken(): DriverError {
   return new DriverError('conflict', 'Something else has the name of this volume. The platform does not touch it.');
 }
 
-/** A volume that was made once and is gone is not replaced by an empty one: perhaps only its disk is not there. */
+/** A missing volume is not replaced by an empty one: its disk may just not be mounted. */
 export function filesMissing(): DriverError {
   return new DriverError(
     'conflict',

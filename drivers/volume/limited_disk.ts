@@ -1,6 +1,6 @@
-// A directory whose limit is hard: <home>/disk.ext4, an image with a file system of its own, mounted at <home>/disk.
-// A home may be renamed while its disk is mounted: the mount goes with it. Everything may be repeated after an
-// interruption; a home that was being made is closed and removed by whoever finds it.
+// A directory with a hard limit: <home>/disk.ext4, an image with its own file system, mounted at <home>/disk. The
+// directory may be renamed while its disk is mounted: the mount moves with it. All operations may be repeated after an
+// interruption; an incomplete directory is closed and removed by the next process that finds it.
 import { existsSync } from 'node:fs';
 import { link, mkdir, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -19,19 +19,19 @@ import {
   type Image,
 } from './ext4';
 
-/** What happens at the end of the host. `kept`: the content is there again; `lost`: it goes with its processes. */
+/** Durability of the content. `kept`: it survives a crash of the host; `lost`: it is as temporary as its processes. */
 type DiskLife = 'kept' | 'lost';
 
-/** ext4(5): nothing waits until it is written, and nothing is written before it is needed. */
+/** ext4(5): no write barriers, and no initialisation ahead of use. */
 const UNSYNCED = ['noatime', 'nobarrier', 'noinit_itable'];
 
-/** The mount point of the disk of this directory; null where it has none. */
+/** The mount point of the directory's disk; null where it has none. */
 export function diskOf(home: string): string | null {
   const image = imageIn(home);
   return existsSync(image.file) ? image.point : null;
 }
 
-/** Makes and mounts it, in a directory that nobody else uses yet. @returns the mount point. @throws CommandFailed */
+/** Makes and mounts a disk in an unused directory. @returns the mount point. @throws CommandFailed */
 export async function makeDisk(home: string, bytes: number, life: DiskLife, ctx: DriverContext): Promise<string> {
   const image = imageIn(home);
   await format(image.file, bytes, ctx, [
@@ -43,7 +43,7 @@ export async function makeDisk(home: string, bytes: number, life: DiskLife, ctx:
   return image.point;
 }
 
-/** Mounts it where it is not, as after a start of the host. No disk is success. @throws DriverError */
+/** Mounts the disk if needed, e.g. after a boot. No disk is success. @throws DriverError */
 export async function openDisk(home: string, ctx: DriverContext): Promise<void> {
   const image = imageIn(home);
   if (!existsSync(image.file)) return;
@@ -51,19 +51,19 @@ export async function openDisk(home: string, ctx: DriverContext): Promise<void> 
   if ((await deviceAt(image, ctx)) === null) await mount(image, ctx, ['discard']);
 }
 
-/** Whether it is mounted. A directory that has no disk counts as if it were. */
+/** Whether the disk is mounted. True for a directory without a disk. */
 export async function isDiskOpen(home: string, ctx: DriverContext): Promise<boolean> {
   const image = imageIn(home);
   return !existsSync(image.file) || (await deviceAt(image, ctx)) !== null;
 }
 
-/** Bytes of the disk; null where growing it was interrupted, or where there is none. */
+/** Size of the disk in bytes; null where growing it was interrupted, or without a disk. */
 export async function sizeOfDisk(home: string): Promise<number | null> {
   if (existsSync(growingMark(home))) return null;
   return (await stat(imageIn(home).file).catch(absentIsNull))?.size ?? null;
 }
 
-/** Grows the disk while it is mounted; where that is refused, growClosedDisk does. @throws DriverError */
+/** Grows the mounted disk; if that is refused, use growClosedDisk. @throws DriverError */
 export async function growDisk(home: string, bytes: number, ctx: DriverContext): Promise<'grown' | 'refused'> {
   const image = imageIn(home);
   await waitForEarlierStep(image, ctx);
@@ -76,8 +76,8 @@ export async function growDisk(home: string, bytes: number, ctx: DriverContext):
 }
 
 /**
- * Grows the disk where that is refused while it is mounted: nothing uses it, and nobody opens it meanwhile. It is not
- * mounted afterwards. @throws DriverError conflict where it is damaged, transient
+ * Grows an unmounted disk, for kernels that refuse to grow a mounted one. It must be unused, and stays unmounted.
+ * @throws DriverError conflict where it is damaged, transient
  */
 export async function growClosedDisk(home: string, bytes: number, ctx: DriverContext): Promise<void> {
   await closeDisk(home, ctx);
@@ -93,7 +93,7 @@ async function growImage(home: string, bytes: number): Promise<void> {
   if ((await stat(file)).size < bytes) await truncate(file, bytes);
 }
 
-/** Unmounts it; the image stays. Absent is success. @throws DriverError transient while a program uses it */
+/** Unmounts the disk; the image is kept. Absent is success. @throws DriverError transient while it is in use */
 export async function closeDisk(home: string, ctx: DriverContext): Promise<void> {
   const image = imageIn(home);
   if ((await stat(image.file).catch(absentIsNull)) === null) return;
@@ -105,8 +105,8 @@ export async function closeDisk(home: string, ctx: DriverContext): Promise<void>
 }
 
 /**
- * The disk of another directory becomes that of `home`, whose own is kept aside. Both are closed. Absent is success:
- * repeated after an interruption, it goes on.
+ * Moves the disk of another directory to `home`, and sets the previous disk aside. Both are unmounted. Absent is
+ * success: a repeated call continues.
  */
 export async function takeDisk(home: string, from: string): Promise<void> {
   const [{ file, point }, taken] = [imageIn(home), imageIn(from).file];
@@ -120,17 +120,17 @@ export function hasDiskAside(home: string): boolean {
   return existsSync(asideOf(home));
 }
 
-/** The disk that was kept aside is that of `home` again, and the present one is gone. Both are closed. */
+/** Puts the previous disk back, and deletes the current one. Both are unmounted. */
 export async function takeBackDisk(home: string): Promise<void> {
   await rename(asideOf(home), imageIn(home).file);
-  await rm(asideOf(home), { force: true }); // rename(2) leaves both where they are one file
+  await rm(asideOf(home), { force: true }); // rename(2) does nothing for two links to one file
 }
 
 export async function removeDiskAside(home: string): Promise<void> {
   await rm(asideOf(home), { force: true });
 }
 
-/** Closes it and deletes it with its content. Absent is success. @throws DriverError transient while it is used */
+/** Unmounts and deletes the disk with its content. Absent is success. @throws DriverError transient while in use */
 export async function removeDisk(home: string, ctx: DriverContext): Promise<void> {
   await closeDisk(home, ctx);
   const { file, point } = imageIn(home);

@@ -1,4 +1,4 @@
-// A volume as an ext4 image on a loop device. The limit is hard: writes fail with ENOSPC. Needs the right to mount.
+// A volume as an ext4 image on a loop device. The limit is hard: writes fail with ENOSPC. Requires permission to mount.
 import { lstat, mkdir, stat, statfs, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../core/files';
@@ -35,7 +35,7 @@ import { tryMount } from './trial';
 
 type Volume = Desired<VolumeSpec>;
 
-/** `device` is the loop device when mounted. `bytes` is what both the image and its file system have. */
+/** `device` is the loop device when mounted. `bytes` is the smaller size of the image and its file system. */
 interface ImageState {
   fileBytes: number;
   bytes: number;
@@ -43,7 +43,7 @@ interface ImageState {
   whole: boolean;
 }
 
-/** The driver on `directory`; `sizeUnitBytes` is what one GB counts. */
+/** The driver on `directory`; `sizeUnitBytes`: bytes per GB. */
 export function loopImageVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
   const place: VolumeRoot = { ...options, driver: 'loop_image' };
   return {
@@ -125,7 +125,7 @@ async function observeImage(
   };
 }
 
-// Only `ensure` throws for a damaged volume: it must still be possible to delete it.
+// Only `ensure` throws for a damaged volume: it must remain deletable.
 function damaged(image: Image, diff: string): Observation<VolumeObserved> {
   return { state: 'present', upToDate: false, observed: observedOf(image, 0, null), diff };
 }
@@ -158,8 +158,8 @@ async function ensureImage(place: VolumeRoot, r: Volume, bytes: number, ctx: Dri
 
 type Growth = 'done' | 'waiting';
 
-// Nothing is unmounted while anybody uses it: not every host grows a mounted file system, and a sandbox keeps its own
-// mount when ours goes, so that the image could neither grow nor be used by another instance.
+// A volume in use is not unmounted: some hosts cannot grow a mounted file system, and a sandbox keeps its own mount, so
+// that the image could neither grow nor be used by another instance.
 async function grow(image: Image, state: ImageState, bytes: number, ctx: DriverContext): Promise<Growth> {
   if (state.fileBytes < bytes) await truncate(image.file, bytes);
   if (state.bytes >= bytes) return 'done';
@@ -191,7 +191,7 @@ async function inspectImage(image: Image, ctx: DriverContext): Promise<ImageStat
   const file = await stat(image.file).catch(absentIsNull);
   if (file === null) throw filesMissing();
   const device = await deviceAt(image, ctx);
-  // On a mounted file system the device knows the size; the image may lag behind.
+  // For a mounted file system, the superblock on the device is current; the image may be stale.
   const bytes = await fileSystemBytes(device ?? image.file);
   if (bytes === null) throw new DriverError('conflict', 'The image of this volume contains no file system.');
   const whole = device !== null && ((await lstat(filesOf(image)).catch(absentIsNull))?.isDirectory() ?? false);
@@ -207,7 +207,7 @@ async function makePoint(image: Image): Promise<void> {
   if ((await lstat(image.point).catch(absentIsNull)) === null) await mkdir(image.point, { mode: 0o711 });
 }
 
-// A directory inside, so that lost+found stays out of sight and an unmounted volume cannot be written to by mistake.
+// The files are in a subdirectory: it hides lost+found, and prevents writes to an unmounted volume by mistake.
 async function makeFiles(image: Image): Promise<void> {
   if ((await lstat(filesOf(image)).catch(absentIsNull)) === null) await mkdir(filesOf(image), { mode: 0o700 });
 }

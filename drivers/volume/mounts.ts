@@ -1,4 +1,4 @@
-// What is mounted, from /proc/self/mountinfo (proc_pid_mountinfo(5)). Hosts without it mount nothing for us.
+// Mounts, from /proc/self/mountinfo (proc_pid_mountinfo(5)). Hosts without it have no mounts of the platform.
 import { readFile, readdir, readlink, realpath } from 'node:fs/promises';
 import path from 'node:path';
 
@@ -7,7 +7,7 @@ export interface Mount {
   source: string;
 }
 
-/** The mount that is seen at this very path, or null. */
+/** The topmost mount at exactly this path, or null. */
 export async function mountAt(point: string): Promise<Mount | null> {
   const desired = await realpath(point).catch(() => null);
   if (desired === null) return null;
@@ -33,7 +33,7 @@ export async function areMountedElsewhere(devices: readonly string[]): Promise<b
   return false;
 }
 
-/** null for a process that has ended, or is not ours to see. */
+/** null for a process that has exited, or is not accessible. */
 function namespaceOf(pid: string): Promise<string | null> {
   return readlink(`/proc/${pid}/ns/mnt`).catch(() => null);
 }

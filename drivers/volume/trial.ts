@@ -1,5 +1,5 @@
-// Whether an image can be mounted here is found out by mounting a tiny one: rights, kernel and programs all have a say,
-// and no list of them tells the truth about containers.
+// Tests whether images can be mounted here by mounting a tiny one: it depends on permissions, kernel and programs, and
+// in containers no check of these is reliable.
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { driverContext } from '../../core/driver';
@@ -11,7 +11,7 @@ import { removeUnmountedTree } from './layout';
 
 const trialBytes = 2 * 2 ** 20;
 
-/** Makes, mounts and takes away a small image in `directory`. Throws what went wrong. */
+/** Makes, mounts and removes a small image in `directory`. Throws the error. */
 export async function tryMount(directory: string, ctx: DriverContext): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o711 });
   for (const left of abandonedTrials(directory)) await removeTrial(left, ctx);
@@ -19,7 +19,7 @@ export async function tryMount(directory: string, ctx: DriverContext): Promise<v
   try {
     await mountOnce(imageIn(home), ctx);
   } finally {
-    // Cleans up after a time-out too.
+    // Clean up after a timeout too.
     await removeTrial(home, driverContext(5_000));
   }
 }

@@ -1,5 +1,5 @@
-// Builds of Dockerfiles by buildah, within the sandbox of every build: as the user of the tenant, who is root in a user
-// namespace of its own and nowhere else. The image is left in a directory of the cache, for the job to take.
+// Builds Dockerfiles with buildah, inside the sandbox of builds: as the user of the tenant, who is root in its own user
+// namespace only. The image is left in the cache directory, where the job picks it up.
 import path from 'node:path';
 import type { HostFacts } from '../../../core/catalog/host_facts';
 import { BuildError, type BuildPlan, type BuildSettings } from '../../builder';
@@ -10,11 +10,11 @@ import { dockerfileScript } from './dockerfile_script';
 import { optionsOf, parseDockerfile, wordsOf, type Instruction } from './dockerfile_text';
 import type { SourceFiles } from '../source_files';
 
-/** It is part of the command of the build. */
+/** The Dockerfile is part of the build command. */
 const BYTES_MAX = 64 * 1024;
 const INSTEAD = 'Use the builder `buildpack` with a Procfile, or one of the languages of this platform.';
 
-/** @throws BuildError where there is no such file or stage, or nothing to build it with */
+/** @throws BuildError for a missing file or stage, or without buildah */
 export async function planDockerfile(
   files: SourceFiles,
   { dockerfile_path: dockerfile, dockerfile_target }: Pick<BuildSettings, 'dockerfile_path' | 'dockerfile_target'>,
@@ -64,13 +64,13 @@ function stagesIn(text: string): string[] {
   return [...text.matchAll(/^\s*FROM\s.*\sAS\s+(\S+)\s*$/gim)].map(([, name = '']) => name.toLowerCase());
 }
 
-/** A variable of the application that has the name of an ARG is passed on. */
+/** Variables of the application with the name of an ARG are passed to the build. */
 function argumentsIn(instructions: readonly Instruction[]): string[] {
   const words = instructions.filter(({ name }) => name === 'ARG').flatMap(({ rest }) => wordsOf(rest));
   return [...new Set(words.map((word) => word.split('=')[0] ?? '').filter((name) => /^[A-Za-z_]\w*$/.test(name)))];
 }
 
-/** Ids of `RUN --mount=type=secret`, and which variables each may be: `npm-token` is NPM_TOKEN. */
+/** Ids of `RUN --mount=type=secret`, with the possible variable names of each: `npm-token` is NPM_TOKEN. */
 function secretsIn(instructions: readonly Instruction[]): { id: string; names: string[] }[] {
   const options = instructions.filter(({ name }) => name === 'RUN').flatMap(({ rest }) => optionsOf(rest).options);
   const mounts = options.filter((option) => /^--mount=.*type=secret/.test(option));

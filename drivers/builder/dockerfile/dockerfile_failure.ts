@@ -1,5 +1,5 @@
-// Why a build of a Dockerfile failed: a sentence with the line, from what the build printed. Programs of the build may
-// print what looks alike; all that they reach is the reason of their own failure.
+// Why a Dockerfile build failed: a sentence with the line number, from the output of the build. Programs can forge such
+// output, but only affect the reason of their own failure.
 import {
   FAILURE_EXCERPT_MAX,
   cutText,
@@ -11,13 +11,13 @@ import {
 } from '../../../core/log/failure_excerpt';
 import { keepTail, type FailureReader } from '../command_failure';
 
-/** What buildah says of the processes around a RUN. */
+/** Messages of buildah about the processes of a RUN. */
 const NOISE = /^(subprocess exited (with status \d+|on .*)|-->.*|time="[^"]*" level=.*|\s*|Build the image failed.*)$/;
 const ERROR = 'Error: ';
-/** Added where a build has one user id (dockerfile_script.ts). */
+/** Inserted for builds with a single user id (dockerfile_script.ts). */
 const ADDED = 'ARG APT_CONFIG=';
 
-/** @param lines line of each step in the source, by stage */
+/** @param lines line number of each step in the source, by stage */
 export function readFailure({ name, lines }: { name: string; lines: number[][] }, hide: Hide): FailureReader {
   const tail = keepTail();
   let step: { line: number | null; text: string } | null = null;
@@ -37,7 +37,7 @@ export function readFailure({ name, lines }: { name: string; lines: number[][] }
         [error, signal] = ['', ''];
         tail.clear();
       } else if (line.startsWith(ERROR)) {
-        // What buildah says comes last; those before it are of the program.
+        // The last error is from buildah; earlier ones are from the program.
         if (error !== '') tail.add(`${ERROR}${error}`);
         error = line.slice(ERROR.length);
       } else if (!NOISE.test(line)) tail.add(line);
@@ -89,13 +89,13 @@ function explain(error: string, step: string, last: string, signal: string): str
   return endSentence(cut(causeOf(error)));
 }
 
-/** @param signal in words: `killed`, `segmentation fault`; buildah then says that the code is 1 */
+/** @param signal name of the signal: `killed`, `segmentation fault`; buildah reports exit code 1 then */
 function endOf(code: number, signal: string): string {
   if (signal === 'killed') return describeEnd({ code: null, signal: 'SIGKILL' });
   return signal === '' ? describeEnd(signalOf(code)) : `was ended by a signal (${signal})`;
 }
 
-/** Without what buildah was doing, its dumps of values of Go, and where its files are on the host. */
+/** Removes the operation of buildah, its Go value dumps, and paths on the host. */
 function causeOf(error: string): string {
   return error
     .replace(/^building at STEP ".*?": (?=[^"]*$|.*: )/, '')
@@ -105,7 +105,7 @@ function causeOf(error: string): string {
     .replaceAll(/\/\S*\/containers\/(\S+)/g, '$1');
 }
 
-/** Messages of Go have the cause at their end. */
+/** Go error messages end with the cause. */
 function lastPart(text: string): string {
   return text.split(': ').slice(-2).join(': ');
 }

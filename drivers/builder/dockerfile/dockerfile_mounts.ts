@@ -1,10 +1,10 @@
-// `RUN --mount=type=bind` of files of the source: buildah of Debian 12 only warns where they are missing.
+// Sources of `RUN --mount=type=bind`: the buildah of Debian 12 only warns if they are missing.
 import path from 'node:path';
 import { BuildError } from '../../builder';
 import { optionsOf, type Instruction } from './dockerfile_text';
 import type { SourceFiles } from '../source_files';
 
-/** @param file its name in messages. @throws BuildError with the line, where the source has no such file */
+/** @param file its name in messages. @throws BuildError with the line number, for a missing file */
 export async function requireMountSources(
   instructions: readonly Instruction[],
   file: string,
@@ -19,7 +19,7 @@ export async function requireMountSources(
   }
 }
 
-/** Of another stage or image, and with variables, it is known only when it is built. */
+/** Sources in another stage or image, or with variables, are known only during the build. */
 function sourceOf(option: string): string[] {
   const fields = new Map(
     option.startsWith('--mount=')

@@ -1,22 +1,22 @@
-// What versions of buildah in use do not know of a Dockerfile is said in words that they know: several names in one
-// ARG, relative targets of mounts, `COPY --link`, here-documents (buildah 1.33 and later have them).
+// Rewrites Dockerfile features that older versions of buildah lack: several names in one ARG, relative mount targets,
+// `COPY --link`, here-documents (supported by buildah 1.33 and later).
 import path from 'node:path';
 import { BuildError } from '../../builder';
 import { optionsOf, parseDockerfile, wordsOf, type HereDocument, type Instruction } from './dockerfile_text';
 
 export interface Rewritten {
   text: string;
-  /** Line of each step in the source, by stage, the first of which is FROM. */
+  /** Line number of each step in the source, by stage; the first step is FROM. */
   lines: number[][];
-  /** Files of here-documents that COPY and ADD name, by the name of a build context. */
+  /** Here-documents of COPY and ADD as files, by the name of a build context. */
   contexts: Record<string, Record<string, string>>;
 }
 
-/** A comment after each FROM, for what depends on the host that builds. */
+/** Comment inserted after each FROM, for lines that depend on the build host. */
 export const STAGE_MARK = '# platform: a stage begins';
 
 interface Stage {
-  /** null: that of a base image, which is not known here. */
+  /** null: the directory of the base image, which is not known here. */
   directory: string | null;
   shell: string[];
 }
@@ -30,7 +30,7 @@ interface State {
 
 const OUTSIDE: Stage = { directory: null, shell: ['/bin/sh', '-c'] };
 
-/** @param file its name in messages. @throws BuildError with the line, for what has no words */
+/** @param file its name in messages. @throws BuildError with the line number, for features that cannot be rewritten */
 export function rewriteDockerfile(text: string, file: string): Rewritten {
   const state: State = { file, stage: OUTSIDE, named: new Map(), contexts: {} };
   const lines: number[][] = [];
@@ -89,7 +89,7 @@ function rewriteRun(instruction: Instruction, state: State): string {
   return ['RUN', ...mounts, JSON.stringify(words)].join(' ');
 }
 
-/** A document alone is a script; else the shell reads the documents where the command names them. */
+/** A single here-document is the script itself; otherwise the shell parses the documents in the command. */
 function scriptOf(command: string, documents: readonly HereDocument[]): string {
   const [only] = documents;
   if (only && /^<<-?(["']?)[\w.-]+\1$/.test(command)) return only.text.startsWith('#!') ? asProgram(only) : only.text;
@@ -102,7 +102,7 @@ function asProgram({ name, text }: HereDocument): string {
   return [...lines, 'chmod 700 "$program"', '"$program"; code=$?; rm -f "$program"; exit "$code"'].join('\n');
 }
 
-/** Relative to WORKDIR, as BuildKit has them; `docker init` writes `--mount=type=bind,source=a,target=a`. */
+/** Relative to WORKDIR, as in BuildKit; `docker init` writes `--mount=type=bind,source=a,target=a`. */
 function absoluteMount(option: string, { line }: Instruction, { file, stage }: State): string {
   if (!option.startsWith('--mount=')) return option;
   return option.replace(/([=,](?:target|dst|destination)=)([^,/$][^,]*)/, (_, key: string, target: string) => {
@@ -114,7 +114,7 @@ function absoluteMount(option: string, { line }: Instruction, { file, stage }: S
   });
 }
 
-/** What the sandbox has mounted without devices and set-user-id bits must not be mounted again with them. */
+/** Mounts with nosuid and nodev in the sandbox must keep these flags when they are remounted. */
 function withLockedFlags(option: string): string {
   const isBind = option.startsWith('--mount=') && !/[=,]type=(secret|ssh|tmpfs)(,|$)/.test(option);
   return isBind ? `${option.replaceAll(/,(nosuid|nodev)(?=,|$)/g, '')},nosuid,nodev` : option;
@@ -123,7 +123,7 @@ function withLockedFlags(option: string): string {
 function rewriteCopy(instruction: Instruction, state: State): string {
   const { name, rest, source, documents } = instruction;
   const { options, command } = optionsOf(rest);
-  // It only says how layers are cached.
+  // --link only affects layer caching.
   const kept = options.filter((option) => !/^--link(=true|=false)?$/.test(option));
   if (documents.length > 0) return copyDocuments(instruction, kept, command, state);
   return kept.length === options.length ? source : [name, ...kept, command].join(' ');
@@ -148,7 +148,7 @@ function copyDocuments(
   return ['COPY', ...options, `--from=${context}`, ...documents.map((document) => document.name), target].join(' ');
 }
 
-/** A variable at the beginning may hold an absolute path. */
+/** A leading variable may contain an absolute path. */
 function below(directory: string, target: string): string {
   return target.startsWith('$')
     ? target

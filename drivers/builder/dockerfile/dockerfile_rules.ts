@@ -1,4 +1,4 @@
-// What makes a Dockerfile one that cannot be built, said with its line before anything is built.
+// Rules for Dockerfiles that cannot be built, reported with line numbers before the build.
 import { BuildError } from '../../builder';
 import { optionsOf, type Instruction } from './dockerfile_text';
 
@@ -7,7 +7,7 @@ const INSTRUCTIONS = new Set([
   ...['ONBUILD', 'RUN', 'SHELL', 'STOPSIGNAL', 'USER', 'VOLUME', 'WORKDIR'],
 ]);
 
-/** Options that builds honour. */
+/** Supported options. */
 const OPTIONS: Record<string, string[]> = {
   ADD: ['chown', 'chmod', 'link'],
   COPY: ['chown', 'chmod', 'from', 'link'],

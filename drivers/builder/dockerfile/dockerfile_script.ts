@@ -1,39 +1,38 @@
-// The script of a build by buildah. It runs in the sandbox of every build as the user of the tenant, and becomes root
-// of a user namespace: of one with a range of user ids that the runtime has made
-// (drivers/runtime/sandbox/user_ranges.ts), else of one with a single id, in which a filter of seccomp(2) answers what
-// would change users (seccomp.ts).
+// The build script for buildah. It runs in the sandbox of builds as the user of the tenant, and becomes root of a user
+// namespace: one with a range of user ids set up by the runtime (drivers/runtime/sandbox/user_ranges.ts), or one with a
+// single id, where a seccomp(2) filter fakes changes of the user (seccomp.ts).
 import { ownersFilter } from '../../runtime/sandbox/seccomp';
 import { RANGE_FD } from '../../runtime/sandbox/user_ranges';
 import { STAGE_MARK, type Rewritten } from './dockerfile_rewrite';
 import { shellWord } from '../language_plan';
 
-/** Where the image is, below the cache of the build. */
+/** Directory of the image, below the build cache. */
 export const BUILT_IMAGE = 'image';
 
-/** Variable of a build: `auths` of Docker's config.json for base images. It never reaches the programs of a build. */
+/** Build variable: `auths` of Docker's config.json for base images. Not passed to programs of the build. */
 export const BASE_IMAGE_AUTH = 'PLATFORM_BASE_IMAGE_AUTH';
-/** Variable of a build: a registry that speaks plain HTTP. */
+/** Build variable: a registry that uses plain HTTP. */
 export const INSECURE_REGISTRY = 'PLATFORM_INSECURE_REGISTRY';
-/** Variable of a build: megabytes that its files and its cache may take. */
+/** Build variable: disk limit of files and cache in megabytes. */
 export const DISK_MB = 'PLATFORM_BUILD_DISK_MB';
 
 const FILTER_FD = 5;
-/** Seen by each RUN, since its /dev is that of the namespace, and in no layer. */
+/** Visible to each RUN, which has the /dev of the namespace, and not part of any layer. */
 const APT_SETTINGS = '/dev/platform-apt.conf';
 
 interface DockerfileBuild {
-  /** Path of it in the source. */
+  /** Path of the Dockerfile in the source. */
   dockerfile: string;
-  /** What buildah reads in its place. */
+  /** The rewritten Dockerfile for buildah. */
   rewritten: Rewritten;
   target: string | null;
-  /** Names of ARG: a variable of the application that has such a name is passed on. */
+  /** Names of ARG: variables of the application with these names are passed to the build. */
   buildArguments: string[];
-  /** Ids of `RUN --mount=type=secret`, and which variables each may be: `npm-token` is NPM_TOKEN. */
+  /** Ids of `RUN --mount=type=secret`, with the possible variable names of each: `npm-token` is NPM_TOKEN. */
   secrets: { id: string; names: string[] }[];
 }
 
-/** In the directory of the source, with HOME in the cache, where base images and layers stay. */
+/** Runs in the source directory, with HOME in the cache, where base images and layers are stored. */
 export function dockerfileScript(build: DockerfileBuild): string {
   const { dockerfile, rewritten, target, buildArguments, secrets } = build;
   return [
@@ -63,8 +62,8 @@ export function dockerfileScript(build: DockerfileBuild): string {
 }
 
 /**
- * `become … -- command`: becomes the command, as root of a user namespace; `enter` comes back. With a single user id
- * apt is told not to give up rights, since it would end where it finds that it still has them.
+ * `become … -- command`: executes the command as root of a user namespace; `enter` runs it as a child. With a single
+ * user id, apt is configured not to drop privileges: it would abort on finding that it still has them.
  */
 function enterLines(): string[] {
   const mounts = '--ro-bind /usr /usr --ro-bind /etc /etc --bind /proc /proc --dev /dev';
@@ -87,8 +86,8 @@ function enterLines(): string[] {
 }
 
 /**
- * Layers are kept for the next build where an overlay can be mounted in a user namespace. Elsewhere each would be a
- * whole copy. What has grown beyond half of the limit of the disk begins anew, and so does what belongs to other ids.
+ * Layers are cached between builds where overlay mounts work in a user namespace; otherwise each layer would be a full
+ * copy. A cache larger than half of the disk limit, or owned by other ids, is discarded.
  */
 function storageLines(): string[] {
   const storage = '[storage]\ndriver = "%s"\nrunroot = "%s/run"\ngraphroot = "%s"\n';
@@ -117,8 +116,8 @@ function storageLines(): string[] {
 }
 
 /**
- * What `RUN --mount=type=cache` has outlives the build, as layers do and with them. buildah has it below TMPDIR, by one
- * name or the other.
+ * Contents of `RUN --mount=type=cache` are cached like layers, and together with them. buildah stores them below
+ * TMPDIR, under one of two names.
  */
 function mountCacheLines(): string[] {
   return [
@@ -132,8 +131,8 @@ function mountCacheLines(): string[] {
 }
 
 /**
- * Messages of buildah pass through sed, which takes its dumps of values of Go out of them. Base images without a
- * history do not go together with layers that are kept.
+ * Output of buildah is filtered by sed, which removes Go value dumps. Base images without a history are incompatible
+ * with cached layers.
  */
 function buildLines(): string[] {
   const dumps = [
@@ -141,7 +140,7 @@ function buildLines(): string[] {
     "-e '/^Error: /s/ for step {.*}: / /' -e '/^Error: /s/ *&imagebuilder[.]Step{.*}//' -e '/UNHANDLED LOGLEVEL/d'",
   ];
   return [
-    // One stream, so that the order of the lines tells of which step they are.
+    // Merge stderr into stdout: the order of the lines identifies the step.
     'build() {',
     '  { code=0',
     '    enter --chdir "$PWD" -- buildah --signature-policy "$own/policy.json" build "$@" 2>&1 || code=$?',
@@ -157,7 +156,7 @@ function buildLines(): string[] {
   ];
 }
 
-/** In an encoding without quotes, which would become many in the scripts around it. */
+/** Base64, since quotes would multiply in the enclosing scripts. */
 function fileLines({ text, contexts }: Rewritten): string[] {
   const write = (content: string, place: string) =>
     `printf %s ${Buffer.from(content).toString('base64')} | base64 -d > "${place}"`;
@@ -173,7 +172,7 @@ function fileLines({ text, contexts }: Rewritten): string[] {
   ];
 }
 
-/** Credentials lie in the /tmp of the build, which goes with it, and which no RUN sees. */
+/** Credentials are in the /tmp of the build, which is removed afterwards and not visible to RUN. */
 function authLines(): string[] {
   return [
     `if [ -n "\${${BASE_IMAGE_AUTH}-}" ]; then`,
@@ -182,7 +181,7 @@ function authLines(): string[] {
     'fi',
     `unset ${BASE_IMAGE_AUTH}`,
     'registries=/etc/containers/registries.conf',
-    // `FROM node:24` is of Docker Hub, unless the operator says otherwise.
+    // Short names such as `FROM node:24` are from Docker Hub, unless the operator configures otherwise.
     'if grep -qsE "^ *(unqualified-search|\\[registries\\.)" "$registries"; then :',
     `else printf 'unqualified-search-registries = ["docker.io"]\n'; fi > "$own/registries.conf"`,
     'cat "$registries" >> "$own/registries.conf" 2>/dev/null || :',
@@ -192,7 +191,7 @@ function authLines(): string[] {
   ];
 }
 
-/** The variable is named, its value stays out of the arguments; the RUN finds it as a file that is in no layer. */
+/** Only the name of the variable is in the arguments, not its value; RUN gets it as a file that is in no layer. */
 function secretLine({ id, names }: DockerfileBuild['secrets'][number]): string {
   const cases = names.map(
     (name) => `[ -n "\${${name}+set}" ]; then set -- "$@" --secret id=${id},type=env,env=${name}`,

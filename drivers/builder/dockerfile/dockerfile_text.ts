@@ -1,28 +1,28 @@
-// Dockerfiles as text: which instruction stands on which line (docs.docker.com/reference/dockerfile, "Format").
-// Continued lines are joined, comments and empty lines within them left out.
+// Parses Dockerfiles into instructions with line numbers (docs.docker.com/reference/dockerfile, "Format"). Continuation
+// lines are joined; comments and empty lines within them are skipped.
 
 export interface HereDocument {
-  /** Its delimiter, which is also the name of the file that COPY makes of it. */
+  /** Delimiter, which is also the name of the file created by COPY. */
   name: string;
-  /** `<<"EOF"`: variables in it stay as they are written. */
+  /** `<<"EOF"`: variables are not expanded. */
   isQuoted: boolean;
-  /** Lines with their ends; of `<<-EOF` without the tabs at the beginning. */
+  /** Lines with their ends; for `<<-EOF` without leading tabs. */
   text: string;
 }
 
 export interface Instruction {
-  /** Of its first line, from 1. */
+  /** Number of the first line, from 1. */
   line: number;
-  /** In capital letters. */
+  /** In upper case. */
   name: string;
-  /** What follows the name, on one line. */
+  /** The text after the name, on one line. */
   rest: string;
-  /** All of its lines as they are. */
+  /** All lines, unmodified. */
   source: string;
   documents: HereDocument[];
 }
 
-/** Comments and empty lines between instructions are left out. */
+/** Comments and empty lines between instructions are skipped. */
 export function parseDockerfile(text: string): Instruction[] {
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
   const escape = escapeOf(lines);
@@ -42,12 +42,12 @@ export function parseDockerfile(text: string): Instruction[] {
   return found;
 }
 
-/** Words of an instruction; quotes hold words together, and stay. */
+/** Splits into words; quoted parts stay together, including the quotes. */
 export function wordsOf(text: string): string[] {
   return text.match(/(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\]|["'\\])+/g) ?? [];
 }
 
-/** Options at the beginning of an instruction (`--mount=…`), and what follows them. */
+/** Splits leading options (`--mount=…`) from the rest. */
 export function optionsOf(rest: string): { options: string[]; command: string } {
   const options: string[] = [];
   let command = rest;
@@ -58,7 +58,7 @@ export function optionsOf(rest: string): { options: string[]; command: string } 
   return { options, command };
 }
 
-/** The parser directive `# escape=` of the first lines. */
+/** The parser directive `# escape=` in the first lines. */
 function escapeOf(lines: readonly string[]): string {
   for (const line of lines) {
     const [, name, value] = /^\s*#\s*([a-z]+)\s*=\s*(\S+)\s*$/i.exec(line) ?? [];
@@ -101,7 +101,7 @@ function readDocuments(
   for (const [, dash, quote, delimiter = ''] of rest.matchAll(MARK)) {
     const shown = lines.slice(end).map((line) => (dash === '-' ? line.replace(/^\t+/, '') : line));
     const last = shown.indexOf(delimiter);
-    // What has no end is none.
+    // Without a closing delimiter it is not a here-document.
     if (last < 0) return none;
     const text = shown.slice(0, last).map((line) => `${line}\n`);
     documents.push({ name: delimiter, isQuoted: quote !== '', text: text.join('') });

@@ -1,4 +1,4 @@
-// Node.js: dependencies by the lock file, the build script, and what starts it.
+// Node.js: dependencies according to the lock file, build script, and start command.
 import { majorOf } from '../../toolchain/versions';
 import { chooseNodeTools } from './node_tools';
 import { statedNode } from './node_version';
@@ -32,7 +32,7 @@ export const detectNode: DetectLanguage = async (files, host) => {
   return text === null ? null : planNode(parsePackage(text), files, host);
 };
 
-/** A server without a package.json, and so without packages. */
+/** A server without package.json, and thus without packages. */
 export const detectNodeFile: DetectLanguage = async (files, host) => {
   if ((await files.has('package.json')) || (await findServerFile(files)) === null) return null;
   return planNode(parsePackage('{}'), files, host);
@@ -43,7 +43,7 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
   const manager = await findPackageManager(await withPackageManager(found, files, workspace), workspace.files);
   const needs = await findPackageNeeds(workspace.files, manager, workspace.member);
   const chosen = await chooseNodeTools(await statedNode(found, files, workspace), needs, manager, host);
-  // Yarn 2 and later run nothing, not even a script, in a project that was not installed.
+  // Yarn 2 and later run no scripts in a project that was not installed.
   const isYarnBerry = manager.name === 'yarn' && majorOf(chosen.manager) >= 2;
   const isMember = workspace.member !== '';
   const installs = found.hasDependencies || manager.lockFile !== null || isYarnBerry || isMember;
@@ -67,7 +67,7 @@ async function planNode(found: Package, files: SourceFiles, host: BuildHost): Pr
     site: [],
     hasBuildScript: found.scripts.build !== undefined,
     siteDirectories: await angularDirectories(files),
-    // At the top the members have one tree of packages: what is not needed here may be needed there.
+    // Workspace members share one package tree: development dependencies of one may be needed by another.
     prune:
       installs && found.hasDevelopment && !isMember
         ? pruneCommand(manager, chosen.manager, await isWorkspace(found, files))
@@ -83,21 +83,21 @@ function installStep(command: string, { up }: Workspace): Step {
   return { name, command: up === '.' ? command : `cd -P ${up} && ${command}` };
 }
 
-/** pnpm would take the lock file of a workspace above, also where that does not name the root directory. */
+/** pnpm would use the lock file of a workspace above, even one that does not include the root directory. */
 async function outsideOfWorkspace({ name }: PackageManager, { files, member }: Workspace): Promise<string> {
   if (name !== 'pnpm' || member !== '') return '';
   const found = await Promise.all(files.above().map((place) => place.files.has('pnpm-workspace.yaml')));
   return found.includes(true) ? ' --ignore-workspace' : '';
 }
 
-/** Those of the member come first. */
+/** Programs of the member take precedence. */
 function programDirectories({ up }: Workspace): string[] {
   return ['node_modules/.bin', ...(up === '.' ? [] : [`${up}/node_modules/.bin`])];
 }
 
 /**
- * What installs at the top is stated there. Elsewhere Corepack takes the nearest statement above, which means nothing
- * to a source with the lock file of another package manager.
+ * In a workspace, the package manager is stated at its top. Otherwise Corepack uses the nearest statement above, which
+ * is ignored for a source with the lock file of another package manager.
  */
 async function withPackageManager(found: Package, files: SourceFiles, workspace: Workspace): Promise<Package> {
   const { found: top, member } = workspace;
@@ -110,12 +110,12 @@ async function withPackageManager(found: Package, files: SourceFiles, workspace:
 }
 
 interface Start {
-  /** null: nothing does. */
+  /** null: no start command was found. */
   start: string | null;
   note: string | null;
 }
 
-/** A server for development gives way to what was built. */
+/** A development server is replaced by the build output. */
 async function findStart(found: Package, manager: PackageManager, files: SourceFiles): Promise<Start> {
   const server = developmentServer(found);
   const production = productionScript(found);
@@ -131,7 +131,7 @@ async function findStart(found: Package, manager: PackageManager, files: SourceF
   return { start: built, note: developmentServerNote(server, true) };
 }
 
-/** What starts it: the start script, the main file, server.js, index.js or another file that is a server. */
+/** Start command: the start script, the main file, server.js, index.js or another file that is a server. */
 async function webCommand(found: Package, manager: PackageManager, files: SourceFiles): Promise<string | null> {
   if (found.scripts.start !== undefined) return scriptCommand(found, 'start', manager);
   const file = await firstFile(files, [found.main, 'server.js', 'index.js']);
@@ -151,7 +151,7 @@ function nodeCommand(file: string, { name, isPnp }: PackageManager): string {
   return `${name === 'bun' ? 'bun' : 'node'} ${file}`;
 }
 
-// npm in between costs memory and a moment, and has nothing to do where the script only calls node.
+// npm in between would cost memory and start time, and is unnecessary for a script that only calls node.
 function scriptCommand(
   { scripts }: Package,
   script: string,

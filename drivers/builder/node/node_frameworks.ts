@@ -1,4 +1,4 @@
-// Servers that the build script of a framework leaves behind, where package.json has no start script for them.
+// Servers built by frameworks, for a package.json without a start script.
 import type { Package } from './package_json';
 import type { SourceFiles } from '../source_files';
 
@@ -7,7 +7,7 @@ interface FrameworkServer {
   command: string;
 }
 
-// Each reads PORT. Astro listens on localhost unless it is told otherwise, which may be ::1 alone.
+// Each reads PORT. By default, Astro listens on localhost, which may be ::1 only.
 const known: FrameworkServer[] = [
   {
     packages: [
@@ -31,7 +31,7 @@ const known: FrameworkServer[] = [
   { packages: ['@nestjs/core'], command: 'node dist/main.js' },
 ];
 
-/** null where the build script makes a site, or nothing is known of it. */
+/** null where the build output is a site, or unknown. */
 export async function frameworkServer(
   { dependencyNames, scripts }: Package,
   files: SourceFiles,

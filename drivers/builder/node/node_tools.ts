@@ -1,4 +1,4 @@
-// Which Node.js and which package manager a source gets, and where they come from: the host or the npm registry.
+// Selects Node.js and the package manager of a source, from the host or the npm registry.
 import { highest, isExact, majorOf, satisfies } from '../../toolchain/versions';
 import { BuildError } from '../../builder';
 import { DriverError, driverContext } from '../../../core/driver';
@@ -13,28 +13,28 @@ interface NodeTools {
   node: string;
   /** Version of the package manager. */
   manager: string;
-  /** Those of them that come from the registry. */
+  /** Tools downloaded from the registry. */
   tools: Tool[];
-  /** Why it is this Node.js: a sentence. */
+  /** Why this Node.js was chosen: a sentence. */
   reason: string;
-  /** What the owner should know of it: a sentence. */
+  /** Note for the owner: a sentence. */
   note: string | null;
 }
 
 interface Request {
   name: ToolName;
   range: string | null;
-  /** `engines.node`, `packageManager`: where the range stands. */
+  /** `engines.node`, `packageManager`: the source of the range. */
   statedBy: string | null;
   /** The version of Node.js that it must run with. */
   node: string | null;
-  /** Picks among the versions that fit; else it is the highest. */
+  /** Selects among the matching versions; default: the highest. */
   pick?: (fit: PublishedVersion[]) => PublishedVersion | null;
 }
 
 type ChosenNode = Omit<NodeTools, 'manager'>;
 
-/** Where the host has a Node.js too, nobody waits longer for another. */
+/** Limit of the wait where the Node.js of the host is a fallback. */
 const REGISTRY_ANSWER_MS = 20_000;
 const DOWNLOAD_MS = 5 * 60_000;
 const TITLES: Record<ToolName, string> = {
@@ -44,8 +44,8 @@ const TITLES: Record<ToolName, string> = {
 };
 
 /**
- * Downloads Node.js already where that of the host would do as well, to know whether it must.
- * @throws BuildError where no version fits; DriverError transient where the registry does not answer
+ * May download Node.js even where the one of the host is acceptable, to know whether it has to be used.
+ * @throws BuildError where no version matches; DriverError transient where the registry does not respond
  */
 export async function chooseNodeTools(
   stated: StatedNode,
@@ -63,7 +63,7 @@ export async function chooseNodeTools(
   };
 }
 
-/** Node.js with the npm that belongs to it. */
+/** Node.js with the bundled npm. */
 async function chooseNode(
   stated: StatedNode,
   needs: readonly PackageNeed[],
@@ -104,11 +104,11 @@ async function nodeOfRegistry(
   return { node: node.version, tools: [node, npm], reason: reasonOf(node.version, stated, needs), note: null };
 }
 
-/** With the npm of the host, unless the source asks for another one. */
+/** With the npm of the host, unless the source requires another one. */
 async function nodeOfHost(node: string, manager: PackageManager, host: BuildHost, reason: string): Promise<ChosenNode> {
   const npm = host.facts.programs.npm?.version;
-  const isAsked = manager.name === 'npm' && manager.range !== null;
-  const isOurs = npm !== undefined && (!isAsked || satisfies(npm, manager.range ?? '*') !== false);
+  const isRequired = manager.name === 'npm' && manager.range !== null;
+  const isOurs = npm !== undefined && (!isRequired || satisfies(npm, manager.range ?? '*') !== false);
   return { node, tools: isOurs ? [] : [await chooseNpm(manager, node, host)], reason, note: null };
 }
 
@@ -123,7 +123,7 @@ function chooseManager(
   node: string,
   host: BuildHost,
 ): Promise<Tool> {
-  // pnpm 11 wants a newer Node.js than many sources, and 12 is another program: who wants them says so.
+  // pnpm 11 requires a newer Node.js than many sources, and 12 is a different program: they have to be requested.
   return chooseTool({ name, range, statedBy, node: name === 'bun' ? null : node }, host);
 }
 
@@ -139,12 +139,12 @@ async function chooseTool({ name, range, statedBy, node, pick = highest }: Reque
   );
   const best = pick(fit);
   if (best !== null) return { name, version: best.version, package: packageName };
-  const asked = `${TITLES[name]}${range === null ? '' : ` ${range}`}${statedBy === null ? '' : ` (${statedBy})`}`;
+  const required = `${TITLES[name]}${range === null ? '' : ` ${range}`}${statedBy === null ? '' : ` (${statedBy})`}`;
   const forNode = node === null ? '' : ` that runs with Node.js ${node}`;
-  throw new BuildError(`The source asks for ${asked}, but the npm registry has no such version${forNode}.`);
+  throw new BuildError(`The source asks for ${required}, but the npm registry has no such version${forNode}.`);
 }
 
-/** A version within the range, to tell which package has it. */
+/** A version within the range, to select the package that contains it. */
 function firstVersion(range: string | null): string | null {
   const text = /\d+(\.\d+)*/.exec(range ?? '')?.[0];
   if (text === undefined) return null;

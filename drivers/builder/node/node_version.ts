@@ -1,5 +1,5 @@
-// Which Node.js a source gets: the newest long-term line that it and its packages allow, whatever the host has. Where
-// that cannot be had, the Node.js of the host serves if the source allows it, and the log says so.
+// Selects the Node.js of a source: the newest LTS line that the source and its packages allow, independent of the host.
+// If it is unavailable, the Node.js of the host is used where the source allows it, with a note in the log.
 import { highest, majorOf, satisfies } from '../../toolchain/versions';
 import type { PublishedVersion } from '../../toolchain';
 import type { BuildHost } from '../language_plan';
@@ -8,23 +8,23 @@ import type { Package } from './package_json';
 import type { SourceFiles } from '../source_files';
 import type { Workspace } from './workspace';
 
-/** What the source says of its Node.js. */
+/** The Node.js version stated by the source. */
 export interface StatedNode {
-  /** null where it says nothing, or nothing that names versions. */
+  /** null where nothing is stated, or no version numbers. */
   range: string | null;
-  /** As it is written, null where it says nothing. */
+  /** The original text; null where nothing is stated. */
   text: string | null;
-  /** Where it stands. */
+  /** The file and field of the statement. */
   statedBy: string;
 }
 
-/** Even majors with long-term support, the newest first. */
+/** Majors with long-term support, newest first. */
 const LONG_TERM_LINES = ['24', '22', '20', '18'];
 const CODENAMES: Record<string, string> = { hydrogen: '18', iron: '20', jod: '22', krypton: '24' };
 
 /**
- * `engines.node`, else what version managers read, in the first place that has one of them. They look in the
- * directories above too.
+ * `engines.node`, else the files of version managers, in the first directory that has one of them, starting at the root
+ * directory and continuing above.
  */
 export async function statedNode(found: Package, files: SourceFiles, workspace: Workspace): Promise<StatedNode> {
   for (const place of [{ files, up: '.' }, ...files.above()]) {
@@ -38,7 +38,7 @@ export async function statedNode(found: Package, files: SourceFiles, workspace: 
   return { range: null, text: null, statedBy: 'package.json' };
 }
 
-/** `lts/jod` and the like are no ranges; what nobody can read leaves the choice to us. */
+/** Resolves codenames such as `lts/jod`; an unreadable statement is ignored. */
 function readable(text: string): string | null {
   const codename = /^lts\/(\w+|\*)$/i.exec(text.trim())?.[1]?.toLowerCase();
   if (codename !== undefined) return CODENAMES[codename] ?? LONG_TERM_LINES[0]!;
@@ -51,12 +51,12 @@ export function usableNodeOfHost({ facts }: BuildHost, { range }: StatedNode): s
   return version !== null && (range === null || satisfies(version, range) !== false) ? version : null;
 }
 
-/** Whether nothing newer would be chosen, so that nobody has to be asked. */
+/** Whether it is from the newest line, so that no query is needed. */
 export function isNewestLine(version: string, needs: readonly PackageNeed[]): boolean {
   return String(majorOf(version)) === LONG_TERM_LINES[0] && unmet(version, needs).length === 0;
 }
 
-/** Of those within the range the newest long-term line that the most packages allow; else the highest even, or any. */
+/** The newest LTS version within the range that most packages allow; else the highest even major, or any. */
 export function bestNode(fit: PublishedVersion[], needs: readonly PackageNeed[]): PublishedVersion | null {
   const lines = LONG_TERM_LINES.map((line) => fit.filter(({ version }) => String(majorOf(version)) === line));
   const counted = lines.flatMap((line) => {
@@ -69,7 +69,7 @@ export function bestNode(fit: PublishedVersion[], needs: readonly PackageNeed[])
   return counted.find(({ fewest }) => fewest === least)?.best ?? highest(even) ?? highest(fit);
 }
 
-/** A sentence for the log: which version, and why. */
+/** A sentence for the log: the version, and why it was chosen. */
 export function reasonOf(version: string, stated: StatedNode, needs: readonly PackageNeed[]): string {
   const line = `Node.js ${version} is`;
   const { range, text, statedBy } = stated;
@@ -89,7 +89,7 @@ function unmet(version: string, needs: readonly PackageNeed[]): PackageNeed[] {
   return needs.filter(({ range }) => satisfies(version, range) === false);
 }
 
-/** Texts of strangers, for a line of a log. */
+/** Sanitises untrusted text for a log line. */
 function shown(text: string): string {
   return text.slice(0, 60).replace(/[^ -~]/g, '?');
 }

@@ -1,4 +1,4 @@
-// Which Node.js the packages of a source need, as far as its lock file says so: npm writes their `engines` into it.
+// Node.js requirements of packages: npm records their `engines` in the lock file.
 import type { PackageManager } from './package_manager';
 import type { SourceFiles } from '../source_files';
 
@@ -15,13 +15,13 @@ interface LockedPackage {
   engines?: { node?: unknown } | unknown[];
 }
 
-/** Each is compared with each version of Node.js. */
+/** Each package is compared with each version of Node.js. */
 const PACKAGES_MAX = 500;
 const LOCK_BYTES_MAX = 8 << 20;
 
 /**
- * Of the packages that the source names itself; others are theirs to choose.
- * @param member the directory of the package within its workspace, `` of the one at the top
+ * Requirements of direct dependencies; transitive ones are their concern.
+ * @param member directory of the package within its workspace; empty for the top
  */
 export async function findPackageNeeds(
   files: SourceFiles,
@@ -42,7 +42,7 @@ export async function findPackageNeeds(
   });
 }
 
-/** From version 2 of the format on. What nobody can read, npm itself complains of. */
+/** For lock file version 2 and later. npm itself reports an unreadable file. */
 function parsePackages(text: string | null): Record<string, LockedPackage | undefined> {
   try {
     const { packages } = JSON.parse(text ?? '{}') as { packages?: unknown };

@@ -1,19 +1,19 @@
-// package.json, as far as building and starting needs it.
+// Parses the parts of package.json that builds and starts need.
 import { BuildError } from '../../builder';
 
 export interface Package {
   name: string | null;
   scripts: Record<string, string>;
   main: string | null;
-  /** Ranges by the name of the program. */
+  /** Version ranges by program. */
   engines: Partial<Record<string, string>>;
   packageManager: { name: string; version: string | null } | null;
-  /** Of all kinds of dependencies. */
+  /** Of all dependency types. */
   dependencyNames: Set<string>;
   hasDependencies: boolean;
   hasDevelopment: boolean;
   hasWorkspaces: boolean;
-  /** Patterns of the members of the workspace that it is the top of. */
+  /** Member patterns, if it is the top of a workspace. */
   workspaces: string[];
 }
 
@@ -21,7 +21,7 @@ type Fields = Record<string, unknown>;
 
 /**
  * @param file its name, for messages
- * @throws BuildError that says what is wrong, and where
+ * @throws BuildError with the reason and position
  */
 export function parsePackage(text: string, file = 'package.json'): Package {
   const found = parseObject(text, file);
@@ -46,13 +46,13 @@ export function parsePackage(text: string, file = 'package.json'): Package {
   };
 }
 
-/** A list, or an object with the list `packages`, as yarn classic has it. */
+/** A list, or an object with the list `packages`, as in yarn classic. */
 function readWorkspaces(value: unknown): string[] {
   const list: unknown = isTable(value) ? value.packages : value;
   return Array.isArray(list) ? list.filter((one): one is string => typeof one === 'string') : [];
 }
 
-/** `pnpm@9.1.0+sha512.…`, as Corepack writes it. */
+/** `pnpm@9.1.0+sha512.…`, as in Corepack. */
 function readPackageManager(value: unknown): Package['packageManager'] {
   const [, name, version] = /^([a-z]+)(?:@v?(\d[\w.-]*))?/.exec(typeof value === 'string' ? value : '') ?? [];
   return name === undefined ? null : { name, version: version ?? null };
@@ -68,7 +68,7 @@ function parseObject(text: string, file: string): Fields {
   throw new BuildError(`${file} must be a JSON object.`);
 }
 
-// V8 names the position in most of its complaints: `... in JSON at position 17`.
+// Most messages of V8 contain the position: `... in JSON at position 17`.
 function positionOf({ message }: Error, text: string): string {
   const position = /at position (\d+)/.exec(message)?.[1];
   if (position === undefined) return /end of JSON/.test(message) ? ': the file is incomplete' : '';

@@ -1,4 +1,4 @@
-// Who installs the packages of a Node.js source, in which version, and by which commands.
+// The package manager of a Node.js source: its version, and its commands.
 import { majorOf } from '../../toolchain/versions';
 import type { Package } from './package_json';
 import type { SourceFiles } from '../source_files';
@@ -8,11 +8,11 @@ export type ManagerName = 'npm' | 'yarn' | 'pnpm' | 'bun';
 export interface PackageManager {
   name: ManagerName;
   lockFile: string | null;
-  /** Of its versions; null where any will do. */
+  /** Version range; null where any version works. */
   range: string | null;
-  /** Where the range stands, for messages. */
+  /** The source of the range, for messages. */
   statedBy: string | null;
-  /** Yarn without node_modules (Plug'n'Play): programs run through yarn alone. */
+  /** Yarn without node_modules (Plug'n'Play): programs run only through yarn. */
   isPnp: boolean;
 }
 
@@ -40,7 +40,7 @@ export async function findPackageManager(found: Package, files: SourceFiles): Pr
   return { name, lockFile, isPnp, range: await rangeOfLockFile(name, lockFile, files), statedBy: lockFile };
 }
 
-/** Development packages are what the build script is made of; NODE_ENV=production would leave them out. */
+/** Includes development dependencies, which the build script needs and NODE_ENV=production would exclude. */
 export function installCommand({ name, lockFile }: PackageManager, version: string): string {
   const frozen = lockFile !== null;
   switch (name) {
@@ -56,7 +56,7 @@ export function installCommand({ name, lockFile }: PackageManager, version: stri
   }
 }
 
-/** Takes the development packages away after the build; null where the package manager has no safe way. */
+/** Removes development dependencies after the build; null where the package manager has no safe way. */
 export function pruneCommand({ name, lockFile }: PackageManager, version: string, isWorkspace: boolean): string | null {
   switch (name) {
     case 'npm':
@@ -86,9 +86,9 @@ function statedRange(
   return range === undefined ? null : { range, statedBy: `engines.${name}` };
 }
 
-/** A lock file is read as it is only by the versions that write its format. */
+/** Only versions with the same format use a lock file unchanged. */
 async function rangeOfLockFile(name: ManagerName, lockFile: string | null, files: SourceFiles): Promise<string | null> {
-  // Its format stands at its beginning, and a large workspace has a large one.
+  // The format is stated at the beginning, and lock files of workspaces may be large.
   const text = lockFile === null || name === 'bun' ? '' : ((await files.readHead(lockFile)) ?? '');
   if (name === 'yarn') return yarnRange(text, await files.has('.yarnrc.yml'));
   if (name === 'pnpm') return pnpmRange(/^lockfileVersion:\s*['"]?(\d+(?:\.\d+)?)/m.exec(text)?.[1]);

@@ -1,5 +1,5 @@
-// A source that is a part of a workspace of npm, yarn, pnpm or bun: packages are installed at its top, whose lock file
-// and package manager count. The top is looked for above the root directory, never outside of the source.
+// A source that is a member of an npm, yarn, pnpm or bun workspace: packages are installed at its top, with its lock
+// file and package manager. The top is searched above the root directory, never outside of the source.
 import { parsePackage, type Package } from './package_json';
 import type { Place, SourceFiles } from '../source_files';
 import { isNamed, pnpmPackages } from './workspace_patterns';
@@ -7,7 +7,7 @@ import { isNamed, pnpmPackages } from './workspace_patterns';
 export interface Workspace {
   /** package.json at the top. */
   found: Package;
-  /** Of the top. */
+  /** Files of the top directory. */
   files: SourceFiles;
   /** From the root directory to the top, `../..`; `.` where the root directory is the top. */
   up: string;
@@ -16,7 +16,7 @@ export interface Workspace {
   patterns: string[];
 }
 
-/** The nearest workspace that the root directory is a member of, else the root directory itself. @throws BuildError */
+/** The nearest workspace that includes the root directory, else the root directory itself. @throws BuildError */
 export async function findWorkspace(found: Package, files: SourceFiles): Promise<Workspace> {
   for (const place of files.above()) {
     const top = await readPackage(place);

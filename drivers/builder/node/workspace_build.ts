@@ -1,4 +1,4 @@
-// What has to be built in a workspace before a member is: the members that it depends on. Turborepo knows that itself.
+// Workspace members that must be built before a member: its dependencies. Turborepo determines them itself.
 import path from 'node:path';
 import { shellWord, type Step } from '../language_plan';
 import { parsePackage, type Package } from './package_json';
@@ -15,7 +15,7 @@ const DEPTH_MAX = 5;
 const DIRECTORIES_MAX = 5000;
 const TASK_OF_TURBO = /"(?:[^"\s]*#)?build"\s*:/;
 
-/** Steps in the root directory of the member; those of its own build script among them. @throws BuildError */
+/** Build steps in the root directory of the member, including its own build script. @throws BuildError */
 export async function workspaceBuild(found: Package, workspace: Workspace, manager: PackageManager): Promise<Step[]> {
   if (workspace.member === '') return ownBuild(found, manager);
   const needed = await neededMembers(found, workspace);
@@ -49,7 +49,7 @@ function turboStep({ up, member }: Workspace, { isPnp }: PackageManager): Step {
   };
 }
 
-/** Each after those that it depends on itself; a circle is cut where it closes. */
+/** In topological order; cycles are cut. */
 async function neededMembers(found: Package, workspace: Workspace): Promise<Member[]> {
   const members = new Map<string, Member>();
   for (const one of await allMembers(workspace)) if (one.found.name !== null) members.set(one.found.name, one);

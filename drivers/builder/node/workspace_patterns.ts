@@ -1,11 +1,11 @@
-// How workspaces name their members: paths with `*`, `**` and `{a,b}`, in package.json or pnpm-workspace.yaml.
+// Member patterns of workspaces: paths with `*`, `**` and `{a,b}`, in package.json or pnpm-workspace.yaml.
 
 const PATTERNS_MAX = 200;
 const PATTERN_LENGTH_MAX = 500;
 const ALTERNATIVES_MAX = 50;
 const BRACES = /\{([^{},]*(?:,[^{},]*)+)\}/;
 
-/** The list `packages` of pnpm-workspace.yaml, in either of the ways that YAML has for lists. */
+/** The list `packages` of pnpm-workspace.yaml, in YAML block or flow style. */
 export function pnpmPackages(text: string): string[] {
   const lines = text.split(/\r?\n/).map((line) => line.replace(/(^|\s)#.*/, '').trimEnd());
   const start = lines.findIndex((line) => /^["']?packages["']?\s*:/.test(line));
@@ -20,7 +20,7 @@ export function pnpmPackages(text: string): string[] {
   return items.map((one) => one.trim().replace(/^(["'])(.*)\1$/, '$2')).filter(Boolean);
 }
 
-/** Those within braces stay. */
+/** Splits at commas outside of braces. */
 function splitAtCommas(text: string): string[] {
   const items: string[] = [];
   let isOpen = false;
@@ -33,8 +33,8 @@ function splitAtCommas(text: string): string[] {
 }
 
 /**
- * Whether a directory, `apps/web`, is named. Patterns that begin with `!` take away what others name. The time grows
- * with the product of the lengths at most: strangers write the patterns.
+ * Whether a directory, `apps/web`, matches the patterns. A pattern with a leading `!` excludes matches of others.
+ * Patterns are untrusted: the time is at most proportional to the product of the lengths.
  */
 export function isNamed(directory: string, patterns: readonly string[]): boolean {
   const path = directory.split('/');
@@ -53,7 +53,7 @@ function isNameFit(pattern: string, name: string): boolean {
   return fits([...pattern], [...name], '*', (one, other) => one === '?' || one === other);
 }
 
-/** Each part of the pattern fits one item, `star` any number of them; only the last star is ever tried again. */
+/** Each element of the pattern matches one item, `star` any number; only the last star is ever backtracked. */
 function fits(
   pattern: string[],
   items: string[],
@@ -76,7 +76,7 @@ function fits(
   return pattern.slice(at).every((part) => part === star);
 }
 
-/** `{a,b}` written out, as far as there are not too many. */
+/** Expands `{a,b}`, up to a limit. */
 function alternatives(pattern: string): string[] {
   let found = [pattern];
   for (let next = expanded(found); next !== null && next.length <= ALTERNATIVES_MAX; next = expanded(found))

@@ -1,5 +1,5 @@
-// Python: a virtual environment beside the files, and what starts it. Its programs are called through PATH and begin
-// with `env python3`, because the files are built in one directory and run in others.
+// Python: a virtual environment beside the files, and the start command. Programs are resolved through PATH and start
+// with `env python3`, because files are built in one directory and run in others.
 import type { DetectLanguage, LanguagePlan, Step } from '../language_plan';
 import { readPackageNames, requirementLines } from './python_names';
 import { environmentDirectory, planPackages } from './python_packages';
@@ -36,19 +36,19 @@ export const detectPython: DetectLanguage = async (files, host) => {
   return plan;
 };
 
-/** Not only the settings of linters. */
+/** A project, not only settings of linters. */
 async function isProject(files: SourceFiles): Promise<boolean> {
   for (const lock of ['uv.lock', 'poetry.lock']) if (await files.has(lock)) return true;
   const text = (await files.read('pyproject.toml')) ?? '';
   return /^\s*\[(?:project|build-system|dependency-groups|tool\.poetry)\b/m.test(text);
 }
 
-/** Django: the files that pages refer to are brought to STATIC_ROOT, where the settings name one. */
+/** Django: collects static files into STATIC_ROOT, if the settings define it. */
 async function staticFiles(files: SourceFiles): Promise<Step[]> {
   if (!(await files.has('manage.py'))) return [];
   const python = `PATH="$PWD/${environmentDirectory}/bin:$PATH" python3 manage.py`;
-  // Many settings name STATIC_ROOT in production alone. `diffsettings` says what holds; where it fails, so does what
-  // follows, which says why.
+  // Many settings define STATIC_ROOT in production only. `diffsettings` shows the effective value; if it fails, the
+  // next command fails too and reports why.
   const command = [
     `case "\${DISABLE_COLLECTSTATIC:-0}" in 0 | false | '') ;; *) echo 'DISABLE_COLLECTSTATIC is set.'; exit 0 ;; esac`,
     `grep -rqsE '^ *STATIC_ROOT *=' --include='*.py' --exclude-dir=.platform . || exit 0`,

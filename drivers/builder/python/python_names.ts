@@ -1,12 +1,12 @@
-// Which packages a Python source asks for, by name, wherever they are written: what starts it depends on them.
+// Names of the required packages of a Python source, from all supported files; they determine the start command.
 import path from 'node:path';
 import type { SourceFiles } from '../source_files';
 
 const FILES_MAX = 20;
-/** Extras that bring a server along: `fastapi[standard]`. */
+/** Extras that include a server: `fastapi[standard]`. */
 const extrasWithServer = /^fastapi\[[^\]]*\b(?:standard|all)\b/i;
 
-/** Names in lower case with `-` between their parts (PEP 503). */
+/** Names in lower case with `-` as separator (PEP 503). */
 export async function readPackageNames(files: SourceFiles): Promise<Set<string>> {
   const requirements = await requirementLines(files, 'requirements.txt');
   const lines =
@@ -14,7 +14,7 @@ export async function readPackageNames(files: SourceFiles): Promise<Set<string>>
   return new Set(lines.flatMap((line) => [...nameOf(line), ...(extrasWithServer.test(line) ? ['uvicorn'] : [])]));
 }
 
-/** Requirements of a file and of those that it includes (`-r other.txt`); null where there is no such file. */
+/** Lines of a requirements file and its includes (`-r other.txt`); null for a missing file. */
 export async function requirementLines(files: SourceFiles, file: string): Promise<string[] | null> {
   const text = await files.read(file);
   if (text === null) return null;
@@ -54,7 +54,7 @@ async function lockedNames(files: SourceFiles): Promise<string[] | null> {
   return text === null ? null : lockedByPipenv(text);
 }
 
-/** A file that nobody can read names nothing; pip says what is wrong with it. */
+/** An unreadable file is ignored here; pip reports the error. */
 function lockedByPipenv(text: string): string[] {
   try {
     const found = JSON.parse(text) as { default?: Record<string, unknown> };
@@ -77,7 +77,7 @@ async function projectNames(files: SourceFiles): Promise<string[] | null> {
   return [...stated, ...keysOf(tomlTableOf(text, 'tool.poetry.dependencies'))];
 }
 
-/** The lines of one table of a TOML file, up to the next table. */
+/** The lines of one TOML table, up to the next table. */
 export function tomlTableOf(text: string, name: string): string {
   const lines = text.split(/\r?\n/);
   const first = lines.findIndex((line) => line.trim() === `[${name}]`);

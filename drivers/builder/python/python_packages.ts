@@ -1,5 +1,5 @@
-// How the packages of a Python source are installed: by uv from requirements.txt, its lock file or pyproject.toml, by
-// pip where there is no uv, by poetry from its lock file. All of them into one virtual environment beside the files.
+// Installs packages of a Python source: by uv from requirements.txt, its lock file or pyproject.toml, by pip without
+// uv, by poetry from its lock file. All use one virtual environment beside the files.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { BuildError } from '../../builder';
@@ -12,16 +12,16 @@ export const environmentDirectory = '.platform/venv';
 const bin = `${environmentDirectory}/bin`;
 
 interface Packages {
-  /** What installs them, for the summary of the plan. */
+  /** Name of the installer, for the summary of the plan. */
   summary: string[];
   tools: Tool[];
   steps: Step[];
 }
 
-/** What installs where no lock file names another program: uv, or the pip of the environment. */
+/** The default installer without a lock file: uv, or the pip of the environment. */
 interface Installer {
   name: 'uv pip install' | 'pip install';
-  /** The beginning of its command. */
+  /** Start of the command. */
   command: string;
   tools: Tool[];
 }
@@ -30,11 +30,11 @@ interface Stated {
   hasRequirements: boolean;
   hasProject: boolean;
   hasPipfile: boolean;
-  /** A package beside those that the source names. */
+  /** An additional package that the source does not state. */
   added: string | null;
 }
 
-/** @throws BuildError for a lock file whose program is not to be had */
+/** @throws BuildError for a lock file whose program is unavailable */
 export async function planPackages(
   files: SourceFiles,
   host: BuildHost,
@@ -42,7 +42,7 @@ export async function planPackages(
   { hasRequirements, hasProject, hasPipfile, added }: Stated,
 ): Promise<Packages> {
   const isEmpty = !hasRequirements && !hasProject && !hasPipfile && added === null;
-  // Nothing to install. In an environment of its own it sees none of the packages of the host.
+  // No packages. The virtual environment hides the packages of the host.
   if (isEmpty) return { summary: [], tools: [], steps: [environment(python, ' --without-pip')] };
   const uv = await chooseUv(host);
   const lock = hasProject ? await lockOf(files) : null;
@@ -71,14 +71,14 @@ async function lockOf(files: SourceFiles): Promise<(typeof locked)[number] | nul
   return null;
 }
 
-/** An application is not installed itself, unless it says that it has programs, or how to find out what it needs. */
+/** The application itself is installed only if it has scripts or dynamic dependencies. */
 async function isPackage(files: SourceFiles): Promise<boolean> {
   const text = (await files.read('pyproject.toml')) ?? '';
   const needsItself = /^\s*\[(?:project|tool\.poetry)\.(?:gui-)?scripts\]|^\s*dynamic\s*=\s*\[[^\]]*dependencies/m;
   return needsItself.test(text) && /^\s*\[build-system\]/m.test(text);
 }
 
-// Both install into the environment that is there, and leave out what only development needs.
+// Both install into the existing environment, without development dependencies.
 const locked = [
   {
     lock: 'uv.lock',
@@ -129,8 +129,8 @@ function uvInstaller(tools: Tool[]): Installer {
 }
 
 /**
- * What variables tell pip of indexes, for uv, which has names of its own for them (https://docs.astral.sh/uv/pip/
- * compatibility/). Of several indexes pip takes the best version, uv that of the first one unless it is told to.
+ * Translates pip's index variables for uv, which uses other names (https://docs.astral.sh/uv/pip/ compatibility/). pip
+ * selects the best version of all indexes; uv uses the first index, unless configured otherwise.
  */
 const uvSettings = [
   ['UV_DEFAULT_INDEX', '${UV_INDEX_URL:-${PIP_INDEX_URL:-}}'],
@@ -151,7 +151,7 @@ function installStep({ name, command }: Installer, what: string, added: string |
   return { name, command: `${command} ${added === null ? what : `${what} ${added}`}` };
 }
 
-/** What a file names that neither reads by itself. */
+/** Installs dependencies that neither installer reads from the file itself. */
 function ofDependencies(installer: Installer, added: string | null): Step {
   const program = readFileSync(path.join(__dirname, 'python_dependencies.py'), 'utf8').trimEnd();
   const list = '.platform/requirements.txt';

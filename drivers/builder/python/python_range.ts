@@ -1,23 +1,23 @@
-// What a source says of its Python: in files of version managers, or as a range in the files of its packages.
+// The Python version stated by a source: in files of version managers, or as a range in package metadata.
 import { satisfies } from '../../toolchain/versions';
 import { BuildError } from '../../builder';
 import { tomlTableOf } from './python_names';
 import type { SourceFiles } from '../source_files';
 
-/** What the source asks for. */
+/** The stated version. */
 export interface StatedPython {
-  /** As it is written. */
+  /** The original text. */
   text: string;
-  /** Where it stands. */
+  /** The file and field of the statement. */
   statedBy: string;
-  /** One version, or the beginning of one, such as 3.14; null = a range. */
+  /** A version, or a prefix such as 3.14; null = a range. */
   version: string | null;
 }
 
-/** `.python-version` as pyenv and uv write it, `runtime.txt` as Heroku reads it; the first line that is no comment. */
+/** `.python-version` of pyenv and uv, `runtime.txt` of Heroku; the first line that is not a comment counts. */
 const files = ['.python-version', 'runtime.txt'];
 
-/** null where it leaves the choice. @throws BuildError for a version that nobody can read */
+/** null where nothing is stated. @throws BuildError for an unreadable version */
 export async function statedPython(source: SourceFiles): Promise<StatedPython | null> {
   for (const file of files) {
     const line = ((await source.read(file)) ?? '')
@@ -59,8 +59,8 @@ function valueIn(table: string, key: string): string | null {
 }
 
 /**
- * Whether a version is within a specifier (https://packaging.python.org/en/latest/specifications/version-specifiers/)
- * or a range of Poetry; null where it cannot be read.
+ * Whether a version matches a specifier (https://packaging.python.org/en/latest/specifications/version-specifiers/) or
+ * a Poetry range; null for an unreadable one.
  */
 export function pythonFits(version: string, text: string): boolean | null {
   const answers = text.split(/\s*\|\|?\s*/).map((set) => fitsAll(version, set));
@@ -80,7 +80,7 @@ function fitsOne(version: string, part: string): boolean | null {
   const [, operator = '', stated = ''] = /^(===?|!=|~=|>=|<=|>|<|\^|~)?\s*v?(\d+(?:\.\d+)*(?:\.\*)?)$/.exec(part) ?? [];
   if (stated === '') return null;
   const numbers = stated.replace(/\.\*$/, '');
-  // `==3.12` is 3.12.0 alone by the standard. Of who writes it nobody means that.
+  // By the standard, `==3.12` is 3.12.0 only, which is never the intention.
   if (['', '==', '===', '!='].includes(operator)) {
     const answer = satisfies(version, numbers);
     return answer === null ? null : answer === (operator !== '!=');
@@ -90,7 +90,7 @@ function fitsOne(version: string, part: string): boolean | null {
   return parts.length === 2 ? satisfies(version, `>=${numbers} <${parts[0]! + 1}`) : satisfies(version, `~${numbers}`);
 }
 
-/** `>3.11` allows 3.11.1. */
+/** `>3.11` includes 3.11.1. */
 function exact(numbers: string): string {
   return [...numbers.split('.'), '0', '0'].slice(0, 3).join('.');
 }

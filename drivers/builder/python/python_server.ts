@@ -1,11 +1,11 @@
-// What serves a Python application: a server among its packages, by the interface that the application speaks.
+// The server of a Python application: one among its packages that supports its interface.
 import type { SourceFiles } from '../source_files';
 
 interface PythonStart {
   command: string;
-  /** A package that the source needs for it and does not name. */
+  /** A required package that the source does not state. */
   added: string | null;
-  /** What the owner should know. */
+  /** Note for the owner. */
   note: string | null;
 }
 
@@ -41,7 +41,7 @@ const servers: typeof asyncServers = [
   ['granian', (target) => `granian --interface wsgi --host 127.0.0.1 --port $PORT ${target}`],
 ];
 
-/** null where nothing tells what starts it. */
+/** null where no start command was found. */
 export async function findPythonStart(files: SourceFiles, packages: Set<string>): Promise<PythonStart | null> {
   const django = await djangoStart(files, packages);
   if (django !== null) return { command: django, added: null, note: null };
@@ -50,12 +50,12 @@ export async function findPythonStart(files: SourceFiles, packages: Set<string>)
   if (application === null) return script === null ? null : plainStart(files, script, packages);
   const command = commandOf(application.isAsync ? asyncServers : servers, application.target, packages);
   if (command !== null) return { command, added: null, note: null };
-  // It opens no port by itself.
+  // It does not open a port by itself.
   if (application.isAsync) return withUvicorn(application.target);
   return script === null ? null : plainStart(files, script, packages);
 }
 
-/** A line for commands that start a server for development, which a Procfile may ask for; null for others. */
+/** Note for a Procfile command that starts a development server; null for others. */
 export function developmentNote(command: string): string | null {
   const server = /\b(?:manage\.py\s+runserver|flask\b.*\brun|fastapi\s+dev|uvicorn\b.*\s--reload)\b/.exec(command)?.[0];
   if (server === undefined) return null;
@@ -98,7 +98,7 @@ async function findApplication(files: SourceFiles): Promise<Application | null> 
 }
 
 function applicationNameIn(text: string): string | null {
-  // Dash hands its WSGI application out by this name.
+  // Dash exports its WSGI application under this name.
   if (/^server\s*=\s*app\.server\b/m.test(text)) return 'server';
   const usual = /^(app|application)\s*(?::[^=\n]*)?=[^=]/m.exec(text)?.[1];
   return (

@@ -1,5 +1,5 @@
-// Which Python a source gets: what it asks for, from the host or by uv, or else the newest line that it allows. Where
-// that cannot be had, the Python of the host serves if the source allows it, and the log says so.
+// Selects the Python of a source: the stated version, from the host or by uv, or else the newest line that is allowed.
+// If it is unavailable, the Python of the host is used where the source allows it, with a note in the log.
 import { highest, satisfies } from '../../toolchain/versions';
 import { BuildError } from '../../builder';
 import { DriverError, driverContext } from '../../../core/driver';
@@ -9,27 +9,27 @@ import { pythonFits, statedPython, type StatedPython } from './python_range';
 import type { SourceFiles } from '../source_files';
 
 export interface Python {
-  /** Its program. */
+  /** Name or path of the executable. */
   program: string;
   version: string;
-  /** What comes from elsewhere. */
+  /** Downloaded tools. */
   tools: Tool[];
-  /** Why it is this one: a sentence. */
+  /** Why this version was chosen: a sentence. */
   reason: string;
-  /** What the owner should know of it: a sentence. */
+  /** Note for the owner: a sentence. */
   note: string | null;
 }
 
 type Found = Pick<Python, 'program' | 'version' | 'tools'>;
 
-/** Lines that get fixes, the newest first. Newer ones than the first lack packages yet: who wants them says so. */
+/** Lines with bug fixes, newest first. Newer lines lack packages, and have to be requested. */
 const LINES = ['3.14', '3.13', '3.12', '3.11', '3.10'];
-/** Where the host has a Python too, nobody waits longer for another. */
+/** Limit of the wait where the Python of the host is a fallback. */
 const DOWNLOAD_MS = 5 * 60_000;
 
 /**
- * Downloads what the host lacks already, to know whether its own must do.
- * @throws BuildError where there is none that the source allows, with what the operator has to install
+ * May download a missing version, to know whether the Python of the host must be used.
+ * @throws BuildError where no allowed version is available, with what the operator has to install
  */
 export async function choosePython(files: SourceFiles, host: BuildHost): Promise<Python> {
   const stated = await statedPython(files);
@@ -42,7 +42,7 @@ export async function choosePython(files: SourceFiles, host: BuildHost): Promise
   if (host.preferredPython === 'host' && !host.isPortable) throw new BuildError(missing(stated, host, null));
   try {
     const version = await newestBuild(stated, host);
-    // What the host has of the same line does as well.
+    // A version of the same line on the host is good enough.
     const found = ours.find((one) => seriesOf(one.version) === seriesOf(version)) ?? (await downloaded(version, host));
     return { ...found, reason: reasonOf(found.version, stated, host), note: null };
   } catch (error) {
@@ -53,7 +53,7 @@ export async function choosePython(files: SourceFiles, host: BuildHost): Promise
   }
 }
 
-/** uv of the host, or from the Python package index; null where there is none. */
+/** uv of the host, or from the Python package index; null where unavailable. */
 export async function chooseUv(host: BuildHost): Promise<{ version: string; tools: Tool[] } | null> {
   const ours = host.facts.programs.uv;
   if (ours) return { version: ours.version, tools: [] };
@@ -82,7 +82,7 @@ function pythonsOfHost({ facts: { programs, pythons = {} }, isPortable }: BuildH
   ];
 }
 
-/** @throws BuildError; DriverError where the list cannot be had */
+/** @throws BuildError; DriverError where the list is unavailable */
 async function newestBuild(stated: StatedPython | null, host: BuildHost): Promise<string> {
   const fit = (await versionsOf('python', host)).filter(({ version }) => isAllowed(version, stated));
   const line = LINES.find((one) => fit.some(({ version }) => seriesOf(version) === one));
@@ -107,14 +107,14 @@ function packageOf(name: ToolName, { toolchains }: BuildHost): string | null {
   return toolchains.packageOf(name, null);
 }
 
-/** Of a whole version the patch does not count: 3.12.4 means 3.12, which gets fixes. */
+/** The patch of a complete version is ignored: 3.12.4 means 3.12, which gets fixes. */
 function isAllowed(version: string, stated: StatedPython | null): boolean {
   if (stated === null) return true;
   if (stated.version === null) return pythonFits(version, stated.text) === true;
   return satisfies(version, seriesOf(stated.version)) === true;
 }
 
-/** Whether nothing newer would be chosen. */
+/** Whether it is from the newest allowed line. */
 function isNewest(version: string, stated: StatedPython | null): boolean {
   if (stated?.version?.includes('.')) return true;
   const line = LINES.find((one) => isAllowed(`${one}.99`, stated));
@@ -149,7 +149,7 @@ function seriesOf(version: string): string {
   return version.split('.').slice(0, 2).join('.');
 }
 
-/** Texts of strangers, for a line of a log. */
+/** Sanitises untrusted text for a log line. */
 function shown(text: string): string {
   return text.slice(0, 60).replace(/[^ -~]/g, '?');
 }

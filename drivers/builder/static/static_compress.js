@@ -1,5 +1,5 @@
-// Compresses the text files of a site, once and for all requests, and checks its rules.
-//   node static_compress.cjs check <directory> ...      fails where the rules of _redirects cannot be kept
+// Precompresses the text files of a site, and validates its rules.
+//   node static_compress.cjs check <directory> ...      fails for invalid rules in _redirects
 //   node static_compress.cjs compress <directory> ...
 'use strict';
 
@@ -18,10 +18,10 @@ const gzip = promisify(zlib.gzip);
 const FILE_BYTES_MIN = 1024;
 const FILE_BYTES_MAX = 8 << 20;
 const FILES_MAX = 20_000;
-/** Of all forms together: the files of an instance have a limit, and theirs come first. */
+/** Limit of all forms together: the files of an instance have a limit, and those of the user take precedence. */
 const PACK_BYTES_MAX = 128 << 20;
 const TIME_MS = 60_000;
-/** The best quality takes a second for each megabyte, the one of large sites a tenth of it for some percent more. */
+/** The best quality takes a second per megabyte; that for large sites a tenth, for a few percent more bytes. */
 const BEST_QUALITY_BYTES_MAX = { file: 1 << 20, site: 16 << 20 };
 const QUALITY_OF_LARGE = 9;
 const USEFUL_SHARE = 0.95;
@@ -35,7 +35,7 @@ main(process.argv[2], process.argv.slice(3)).catch((error) => {
 
 async function main(verb, directories) {
   const site = findSite(directories);
-  if (site === null) return; // the server says so
+  if (site === null) return; // reported by the server
   if (verb === 'check') return check(site);
   await compress(site);
 }
@@ -64,7 +64,7 @@ async function compress(site) {
   const pack = { fd: fs.openSync(PACK, 'w'), bytes: 0, isFull: false };
   const deadline = Date.now() + TIME_MS;
   const isLarge = work.reduce((sum, { size }) => sum + size, 0) > BEST_QUALITY_BYTES_MAX.site;
-  // Quick for all first: when the time is over, as many as possible have a form.
+  // The fast coding first, so that at the deadline as many files as possible have a form.
   await eachOf(work, deadline, (file) => addForm(site, file, pack, 'gzip', (content) => gzip(content, { level: 9 })));
   await eachOf(work, deadline, (file) => addForm(site, file, pack, 'br', (content) => packBrotli(content, isLarge)));
   fs.fsyncSync(pack.fd);
@@ -128,11 +128,11 @@ function append(pack, coding, form) {
   return { coding, offset, bytes: form.length };
 }
 
-/** Under its name only when it is whole, and after what it lists. */
+/** Renamed to its final name when complete, after the files that it lists. */
 function writeList(list) {
-  const draft = `${LIST}.new`;
-  fs.writeFileSync(draft, JSON.stringify(list), { flush: true });
-  fs.renameSync(draft, LIST);
+  const temporary = `${LIST}.new`;
+  fs.writeFileSync(temporary, JSON.stringify(list), { flush: true });
+  fs.renameSync(temporary, LIST);
 }
 
 function report(files, isPartial) {

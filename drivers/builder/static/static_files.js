@@ -1,10 +1,10 @@
-// Which directory is a site, and which of its files are served. It is copied beside the server of sites.
+// Selects the site directory, and its served files. Copied beside the static server.
 'use strict';
 
 const fs = require('node:fs');
 const path = require('node:path');
 
-/** What a site consists of: of a directory that no build made, nothing else is served. */
+/** Types of site files: in a directory that is not build output, no other files are served. */
 const suffixesOfTypes = {
   'text/html; charset=utf-8': 'html htm shtml',
   'text/css; charset=utf-8': 'css',
@@ -93,17 +93,17 @@ const COMPRESSIBLE =
   /^(?:text\/|font\/[to]tf|image\/(?:svg|bmp)|model\/gltf\+|application\/(?:[\w.+-]*\+)?(?:json|xml)$)/;
 const ALSO_COMPRESSIBLE = ['application/wasm', 'application/yaml', 'application/vnd.ms-fontobject'];
 
-// What a server of another kind would run. Its text is nobody's business, whichever directory it lies in.
+// Server-side programs of other platforms. Their source is never served, whatever the directory.
 const PROGRAM_PAGE =
   /\.(?:php\d?|phtml|phps|phar|aspx?|ashx|asmx|cshtml|jspx?|cgi|fcgi|erb)(?:~|\.(?:bak|old|orig|save|swp))?$/;
-/** Beside those of a site, suffixes by which a path names a file and not a page. */
+/** Suffixes of further file types: such a path is a file, not a page. */
 const OTHER_FILES =
   'py pyc rb go rs java class jar war kt kts scala cs fs vb c cc cpp h hpp swift ex exs erl lua pl pm r jl dart tsx ' +
   'jsx cjs cts mts vue svelte astro scss sass less coffee sh bash bat cmd ps1 sql sqlite sqlite3 db env lock toml ' +
   'ini cfg conf config properties log bak old orig save swp tmp pem key crt cer p12 pfx jks br zst';
 const fileSuffixes = new Set([...Object.keys(types), ...OTHER_FILES.split(' ').map((one) => `.${one}`)]);
 
-// Manifests, settings of tools and keys, by names in lower case that suffixes of sites hide.
+// Manifests, tool settings and keys whose suffixes are those of site files; names in lower case.
 const MANIFESTS = [
   /^(?:package|package-lock|npm-shrinkwrap|composer|bower|components|lerna|nx|turbo|angular|vercel)\.json$/,
   /^(?:firebase|netlify|deno|biome|renovate|tslint|app|static|serve|project|workspace|global|cdk|rush)\.json$/,
@@ -117,12 +117,12 @@ const MANIFESTS = [
   /^(?:jest|karma|playwright|cypress|protractor|eslint|prettier|stylelint|commitlint|metro|ecosystem)\.conf(?:ig)?\b/,
   /^(?:gulpfile|gruntfile|knexfile|webpack\.\w+|ormconfig|nodemon|pm2)\b.*\.m?js$/,
 ];
-// Of YAML, nearly all of it settings, what browsers and clients of sites read.
+// YAML files that browsers and clients of sites read; nearly all others are settings.
 const YAML_OF_SITES = /(?:^|\/)(?:(?:openapi|swagger|asyncapi)\b[^/]*|index|latest[\w-]*|admin\/config)\.ya?ml$/;
 
 /**
- * The first of the directories that has an index.html. `isSource`: no build made it, so that programs and settings may
- * lie beside the pages. Null where none has one.
+ * The first directory with an index.html. `isSource`: it is not build output, so that programs and settings may be
+ * beside the pages. Null where there is none.
  */
 function findSite(directories) {
   const found = directories.find((directory) => isFile(path.join(directory, 'index.html')));
@@ -140,7 +140,7 @@ function isFile(file) {
   }
 }
 
-/** @param name relative to the root of the site, as it is in the file system */
+/** @param name relative to the root of the site, as in the file system */
 function isServed(site, name) {
   const parts = name.split('/');
   if (parts.some((part, i) => part.startsWith('.') && !(part === '.well-known' && i === 0))) return false;
@@ -161,7 +161,7 @@ function isOfSites(site, lower, name) {
   return !MANIFESTS.some((manifest) => manifest.test(base)) && !/(?:^|\/)requirements\/[^/]+\.txt$/.test(lower);
 }
 
-/** Of `.ts` files, those that are no TypeScript: packets of 188 bytes, each of which begins with 0x47 (ISO 13818-1). */
+/** Whether a `.ts` file is MPEG-TS video, not TypeScript: packets of 188 bytes that start with 0x47 (ISO 13818-1). */
 function isVideo(file) {
   try {
     const fd = fs.openSync(file, 'r');
@@ -174,7 +174,7 @@ function isVideo(file) {
   }
 }
 
-/** Whether a path that leads to nothing may be a page of a router in the browser: it has no suffix of files. */
+/** Whether a path without a file may be a page of a client-side router: it has no file suffix. */
 function namesPage(parts) {
   const last = (parts.at(-1) ?? '')
     .toLowerCase()
@@ -195,8 +195,8 @@ function isCompressible(name) {
 }
 
 /**
- * Calls `visit` with each file of the site, links left out, until it answers false. Packages of npm are passed over:
- * pages seldom use them, and there are many.
+ * Calls `visit` for each file of the site, except links, until it returns false. npm packages are skipped: pages seldom
+ * use them, and there are many.
  */
 function walk(site, visit) {
   const waiting = [''];

@@ -1,4 +1,4 @@
-// Rules of `_redirects`, in the form of Netlify, Cloudflare and GitLab Pages: `/from /to 301`, one a line.
+// Rules of `_redirects`, in the format of Netlify, Cloudflare and GitLab Pages: `/from /to 301`, one per line.
 'use strict';
 
 const fs = require('node:fs');
@@ -9,7 +9,7 @@ const STATUSES = [REWRITE, 301, 302, 303, 307, 308, 404];
 const BYTES_MAX = 128 << 10;
 const RULES_MAX = 2000;
 
-/** The rules of a site in their order; none where it has no such file. Throws an Error that names the line. */
+/** The rules of a site in order; empty without such a file. Throws an Error with the line number. */
 function readRules(site) {
   const file = path.join(site.root, '_redirects');
   if (!fs.existsSync(file)) return [];
@@ -67,7 +67,7 @@ function placeholdersOf(to) {
 }
 
 /**
- * Where the first rule that fits leads to, as a path that is percent-encoded; null where none fits.
+ * The target of the first matching rule, as a percent-encoded path; null where none matches.
  * @param parts of the requested path, decoded
  */
 function matchRule(rules, parts) {

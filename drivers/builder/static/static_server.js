@@ -1,5 +1,5 @@
-// Serves the files of a site. It is copied into what is built, with the files beside it that it needs.
-//   node static_server.cjs <directory> [<directory> ...]      the first one that has an index.html is served
+// Serves the files of a site. It is copied into the build output, with the files that it needs.
+//   node static_server.cjs <directory> [<directory> ...]      serves the first one with an index.html
 'use strict';
 
 const fs = require('node:fs');
@@ -26,7 +26,7 @@ server.listen(Number(process.env.PORT) || 8080, process.env.HOST || '127.0.0.1',
   console.log(`Serving files on port ${server.address().port}`),
 );
 
-// Open requests are finished; connections that only wait are closed.
+// Open requests are completed; idle connections are closed.
 process.on('SIGTERM', () => {
   server.close(() => process.exit(0));
   server.closeIdleConnections();
@@ -51,7 +51,7 @@ function requireRules() {
   }
 }
 
-/** What answers for pages that are no files: 200.html, else the index.html of a site that has only this one. */
+/** Fallback for unknown pages: 200.html, else the index.html of a site that has only this one. */
 function fallbackRules() {
   const has = (name) => isFile(path.join(site.root, name));
   const page = has('200.html') ? '/200.html' : !has('404.html') && hasOneIndex() ? '/index.html' : null;
@@ -73,12 +73,12 @@ function respond(request, response) {
   if (request.method !== 'GET' && request.method !== 'HEAD')
     return sendText(response, 405, 'Method not allowed', { allow: 'GET, HEAD' });
   const [rawPath, query] = split(request.url, '?');
-  const wanted = decodePath(rawPath);
-  if (wanted === null) return sendText(response, 400, 'Bad request');
-  const parts = wanted.split('/').filter(Boolean);
+  const requested = decodePath(rawPath);
+  if (requested === null) return sendText(response, 400, 'Bad request');
+  const parts = requested.split('/').filter(Boolean);
   const forced = matchRule(forcedRules, parts);
   if (forced !== null) return apply(forced, { request, response, query, isPage: true });
-  const found = find(parts, wanted.endsWith('/'));
+  const found = find(parts, requested.endsWith('/'));
   if (found === 'directory') return redirect(response, 301, `${rawPath}/`, query);
   if (found !== null && found !== 'refused') return send(request, response, 200, found);
   const rule = matchRule(rules, parts);
@@ -86,7 +86,7 @@ function respond(request, response) {
   return apply(rule, { request, response, query, isPage: found === null && namesPage(parts) });
 }
 
-/** A missing script or image stays missing: a page in its place would be read as one, and be cached under its name. */
+/** Scripts and images are not replaced: a page in their place would be parsed as one, and cached under its name. */
 function apply(rule, { request, response, query, isPage }) {
   if (rule.status >= 300 && rule.status < 400) return redirect(response, rule.status, rule.to, query);
   const found = findPath(split(rule.to, '?')[0]);
@@ -104,25 +104,25 @@ function split(text, mark) {
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** The path as it is meant; null where it is no path of ours. */
+/** The decoded path; null for an invalid path. */
 function decodePath(rawPath) {
   try {
-    const wanted = decodeURIComponent(rawPath);
-    return wanted.startsWith('/') && !wanted.includes('\0') ? wanted : null;
+    const requested = decodeURIComponent(rawPath);
+    return requested.startsWith('/') && !requested.includes('\0') ? requested : null;
   } catch {
     return null;
   }
 }
 
 function findPath(rawPath) {
-  const wanted = decodePath(rawPath);
-  const found = wanted === null ? null : find(wanted.split('/').filter(Boolean), wanted.endsWith('/'));
+  const requested = decodePath(rawPath);
+  const found = requested === null ? null : find(requested.split('/').filter(Boolean), requested.endsWith('/'));
   return found === 'directory' || found === 'refused' ? null : found;
 }
 
 /**
- * A file; 'directory' for one that was requested without its last slash; 'refused' for what is there and is nobody's
- * business; null for what is not there.
+ * A file; 'directory' for a directory requested without a trailing slash; 'refused' for a file that must not be served;
+ * null for a missing file.
  */
 function find(parts, isDirectory) {
   if (parts.some((part, i) => part.startsWith('.') && !(part === '.well-known' && i === 0))) return 'refused';
@@ -136,7 +136,7 @@ function find(parts, isDirectory) {
   return first === null && !isDirectory && look(index)?.file ? 'directory' : first;
 }
 
-/** Neither what is not of a site, nor what a link makes of it, nor what is behind a link that leads out. */
+/** Resolves links, and excludes files that are not part of the site and links to the outside. */
 function look(name) {
   try {
     const real = fs.realpathSync(path.join(site.root, name));
@@ -150,7 +150,7 @@ function look(name) {
   }
 }
 
-// Begins with one slash, whatever was asked for: //example.com/ would be another host, and so would /\example.com/.
+// The target starts with exactly one slash: //example.com/ would be another host, and so would /\example.com/.
 function redirect(response, status, to, query) {
   const location = to.startsWith('/') ? to.replaceAll('\\', '%5C').replace(/^\/+/, '/') : to;
   const more = query === undefined || location.includes('?') ? '' : `?${query}`;
@@ -160,7 +160,7 @@ function redirect(response, status, to, query) {
 function send(request, response, status, found) {
   const entry = variantsOf(found);
   const ranges = status === 200 && request.method === 'GET' ? request.headers.range : undefined;
-  // Ranges are of the file as it is: what a client has of another form would not fit to them.
+  // Ranges apply to the uncompressed file: ranges of different forms do not fit together.
   const variant = ranges === undefined ? chooseVariant(request.headers['accept-encoding'], entry) : null;
   const size = variant === null ? found.stat.size : variant.bytes;
   const headers = headersOf(found, entry, variant);
@@ -195,7 +195,7 @@ function headersOf({ name, stat }, entry, variant) {
   return headers;
 }
 
-/** Names with a digest in them, as bundlers write them, never change what they mean. A long word is no digest. */
+/** File names with a digest, as written by bundlers, are immutable. A long word is not a digest. */
 function hasDigest(name) {
   if (!/(?:^|\/)(?:assets|static|_next|_nuxt|_astro|_app\/immutable)\//.test(name)) return false;
   const [, digest = '', suffix] = /[.-](\w{8}|[0-9a-f]{8,64})(?:\.chunk)?\.(\w+)$/.exec(name) ?? [];
@@ -219,12 +219,12 @@ function isFresh(request, headers) {
   return since >= Date.parse(headers['last-modified']);
 }
 
-/** One range of bytes; null for the whole, 'none' for a range beyond it (RFC 9110 section 14). */
+/** One byte range; null for the whole file, 'none' for a range beyond its end (RFC 9110 section 14). */
 function rangeOf(request, size, headers) {
   const match = /^bytes=(\d*)-(\d*)$/.exec(request.headers.range || '');
   const condition = request.headers['if-range'];
   if (!match || (match[1] === '' && match[2] === '')) return null;
-  // The date is that of all forms, so it says nothing of which one the client has a part of.
+  // The date is the same for all forms, so it does not identify the form that the client has a part of.
   const isSame = condition === headers.etag || (!headers.vary && condition === headers['last-modified']);
   if (condition !== undefined && !isSame) return null;
   const isSuffix = match[1] === '';

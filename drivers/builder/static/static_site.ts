@@ -1,17 +1,17 @@
-// A site of files, served by a small server that becomes part of what is built: it lives as long as the files do.
+// A static site, served by a small server that is added to the build output and deployed with it.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { LanguagePlan, Step } from '../language_plan';
 import type { SourceFiles } from '../source_files';
 
-/** Where builds leave sites. */
+/** Usual output directories of builds. */
 export const OUTPUT_DIRECTORIES = ['dist', 'build', 'out', 'public', '_site'];
 
-// `.cjs`: the package.json around it may say that its files are modules.
+// `.cjs`: a package.json above may declare the files ES modules.
 const serverDirectory = '.platform';
 const serverFiles = ['static_server', 'static_files', 'static_redirects', 'static_variants', 'static_compress'];
 
-/** The directory of a site that is there without a build; null where there is none. */
+/** The directory of a site without a build; null where there is none. */
 export async function findSiteDirectory(files: SourceFiles): Promise<string | null> {
   if (await files.has('index.html')) return '.';
   return (await files.has('public/index.html')) ? 'public' : null;
@@ -31,7 +31,7 @@ export function planSite(directory: string): LanguagePlan {
   };
 }
 
-/** A site that is there after the build only: the first of the directories with an index.html. Fails where none has. */
+/** A site in build output: the first of the directories with an index.html. The build fails where none has one. */
 export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 'processes'> {
   const tests = directories.map((directory) => `[ -f ${directory}/index.html ]`).join(' || ');
   const none =
@@ -42,7 +42,7 @@ export function siteOfBuild(directories: string[]): Pick<LanguagePlan, 'site' | 
   return { site: [check, serverStep(directories)], processes: { web: command(directories) } };
 }
 
-/** For a build command of the user, whose result nobody knows: the server says at its start if there is no site. */
+/** For a custom build command with unknown output: the server reports a missing site at its start. */
 export function siteOfCustomBuild(directories: string[]): Pick<LanguagePlan, 'site' | 'processes'> {
   return { site: [serverStep(directories)], processes: { web: command(directories) } };
 }
@@ -56,11 +56,11 @@ function serverStep(directories: string[]): Step {
   return {
     name: 'Web server for files',
     command: [
-      // What a source brings under these names is not what its build has left.
+      // Files of the source with these names must not replace the platform's.
       `mkdir -p ${serverDirectory} && rm -rf ${serverDirectory}/static[_.]* || exit 1`,
       ...serverFiles.map(writeCommand),
       `${compress} check ${directories.join(' ')} || exit 1`,
-      // A build that succeeded does not fail because its site is larger than it must be.
+      // Failure to compress does not fail a successful build.
       `${compress} compress ${directories.join(' ')} || echo 'The files were not compressed.'`,
     ].join('\n'),
   };

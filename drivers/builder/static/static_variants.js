@@ -1,5 +1,5 @@
-// The compressed forms of the files of a site: all in one file, which a list with their offsets makes valid. Forms that
-// a build has put beside a file (`app.js.br`) count where that has none, and where they unpack to it.
+// Compressed forms of site files: one pack file, which is valid once its index is written. Precompressed files of the
+// build (`app.js.br`) are used where the pack has none, if they unpack to the original.
 'use strict';
 
 const fs = require('node:fs');
@@ -14,7 +14,7 @@ const BESIDE = [
 ];
 const BESIDE_BYTES_MAX = 8 << 20;
 
-/** Answers a function that finds the forms of a file. A list or pack that is incomplete counts as none. */
+/** Returns a function that finds the forms of a file. An incomplete index or pack is ignored. */
 function openVariants(site) {
   const listed = readList(site);
   const beside = new Map();
@@ -56,8 +56,8 @@ function variantsBeside(file, size) {
 }
 
 /**
- * The form that the client likes best (RFC 9110 section 12.5.3), of equals the smallest; null for the file as it is.
- * That is also the answer to a client that takes no form at all: better than an error.
+ * The form with the highest weight (RFC 9110 section 12.5.3), of equals the smallest; null for the uncompressed file,
+ * which is also sent to a client that accepts no form at all: better than an error.
  */
 function chooseVariant(header, { variants }) {
   if (header === undefined) return null;

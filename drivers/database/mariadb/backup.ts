@@ -1,4 +1,4 @@
-// Backups are dumps of the database in one transaction, compressed. A dump is read by any newer server.
+// Backups are compressed dumps of the database in one transaction. A dump can be loaded by any newer server.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import path from 'node:path';
@@ -56,7 +56,7 @@ export async function backup(
   );
 }
 
-/** @throws DriverError unsupported for a point in time, invalid where the dump cannot be read */
+/** @throws DriverError unsupported for a point in time, invalid where the dump cannot be loaded */
 export async function restore(
   engine: ProxiedContext,
   spec: DatabaseServer,
@@ -91,7 +91,7 @@ export async function restore(
   await withBackupFile(engine, serverDirectory, id, replaceWith, ctx);
 }
 
-// Tenants have no users in the new data until ensure makes them, so nobody sees a half of it. Begun again after a
+// Tenant users are created in the new data by `ensure` only, so nobody can read incomplete data. Restarted after a
 // crash.
 async function load(
   serverDirectory: ServerDirectory,
@@ -120,7 +120,7 @@ async function load(
   if (failed !== undefined) throw failed.reason;
 }
 
-// As the user of the server, not as ours. Its password is in a file of that user.
+// Runs as the user of the server, not as the platform. The password is in a file of that user.
 async function spawnTool(
   serverDirectory: ServerDirectory,
   tool: string,

@@ -1,4 +1,4 @@
-// What a server reads at its start. It is written anew each time.
+// Startup configuration of a server, written before each start.
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { DatabaseServer } from '../../database';
@@ -12,7 +12,7 @@ export const fileNames = {
   ...certificateFiles,
 } as const;
 
-// No database can have this name.
+// Not a valid database name.
 const TEMPORARY = '.tmp';
 
 /**
@@ -28,8 +28,8 @@ export function temporaryDirectory({ data }: ServerDirectory): string {
 }
 
 /**
- * Without passwords: what can only be changed by a restart. The defaults are for machines of their own (128 MB each for
- * InnoDB and Aria): a server of the smallest package takes 60 MB with these.
+ * Settings that require a restart, without passwords. The defaults of MariaDB assume a dedicated machine (128 MB each
+ * for InnoDB and Aria): with these settings a server of the smallest package takes 60 MB.
  */
 export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory): string[] {
   const { memory_mb: memoryMb, max_connections: connections } = spec.size;
@@ -39,7 +39,7 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory)
     `datadir=${quoted(serverDirectory.data)}`,
     `socket=${quoted(socketOf(serverDirectory))}`,
     `pid-file=${quoted(path.join(serverDirectory.data, 'server.pid'))}`,
-    // Temporary tables of all engines and files of sorts: they count, and end with the disk of the server.
+    // Temporary tables and sort files of all engines count towards the disk of the server.
     `tmpdir=${quoted(temporaryDirectory(serverDirectory))}`,
     `ignore_db_dirs=${TEMPORARY}`,
     `port=${spec.port}`,
@@ -49,7 +49,7 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory)
     `ssl_cert=${file(fileNames.certificate)}`,
     `ssl_key=${file(fileNames.key)}`,
     'tls_version=TLSv1.2,TLSv1.3',
-    // The platform's own connections come on top.
+    // Plus the connections of the platform.
     `max_connections=${connections + 5}`,
     `max_user_connections=${connections}`,
     `innodb_buffer_pool_size=${bufferPoolMb(memoryMb)}M`,
@@ -63,7 +63,7 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory)
     'innodb_flush_log_at_trx_commit=1',
     'character-set-server=utf8mb4',
     'collation-server=utf8mb4_unicode_ci',
-    // Nobody reads or writes files of the host through it.
+    // No access to files of the host.
     'local_infile=OFF',
     'symbolic-links=OFF',
     'secure_file_priv=/dev/null',
@@ -75,7 +75,7 @@ export function configuration(spec: DatabaseServer, serverDirectory: ServerDirec
   return [...settings(spec, serverDirectory), ''].join('\n');
 }
 
-/** Run by the server itself before anybody can connect. */
+/** Executed by the server before it accepts connections. */
 export function firstStatements(spec: DatabaseServer): string {
   const admin = `'${adminOf(spec.id)}'@'localhost'`;
   return [
@@ -86,7 +86,7 @@ export function firstStatements(spec: DatabaseServer): string {
   ].join('\n');
 }
 
-/** For mariadb-dump and mariadb, which take passwords from files. */
+/** Configuration for mariadb-dump and mariadb, which read passwords from files. */
 export function clientConfiguration(spec: DatabaseServer, serverDirectory: ServerDirectory): string {
   return [
     '[client]',
@@ -98,7 +98,7 @@ export function clientConfiguration(spec: DatabaseServer, serverDirectory: Serve
   ].join('\n');
 }
 
-/** As mysql_native_password keeps it: SHA1 of SHA1. */
+/** In the format of mysql_native_password: SHA1 of SHA1. */
 export function hashOf(password: string): string {
   const once = createHash('sha1').update(password).digest();
   return `*${createHash('sha1').update(once).digest('hex').toUpperCase()}`;

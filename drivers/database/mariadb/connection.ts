@@ -1,4 +1,4 @@
-// Statements to a server, over its socket, as the platform's own user.
+// Executes statements over the socket of a server, as the platform's administrator.
 import type { RowDataPacket } from 'mysql2/promise';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../../core/driver';
@@ -8,14 +8,14 @@ import { NotReady } from '../../hosted_server/readiness';
 import { adminOf } from './config';
 
 export type Row = Record<string, string | number | null>;
-/** One statement and its rows. `?` stand for values. */
+/** Executes one statement and returns its rows. `?` are placeholders for values. */
 export type Query = (statement: string, values?: (string | number)[]) => Promise<Row[]>;
 
 const answerWithinMs = 5_000;
 
 /**
- * Connects, makes sure that it is the server of this directory, works and hangs up.
- * @throws NotReady @throws DriverError conflict where another one answers
+ * Connects, verifies that the server belongs to this directory, runs the work and disconnects.
+ * @throws NotReady @throws DriverError conflict where another server responds
  */
 export async function withServer<T>(
   serverDirectory: ServerDirectory,
@@ -24,7 +24,7 @@ export async function withServer<T>(
   ctx: DriverContext,
 ): Promise<T> {
   try {
-    // Only where there is such a server: the package makes a start longer.
+    // Imported on demand: the package slows down the start of the platform.
     const { createConnection } = await import('mysql2/promise');
     const connection = await createConnection({
       socketPath: socketOf(serverDirectory),
@@ -51,7 +51,7 @@ export async function withServer<T>(
   }
 }
 
-/** As an identifier, between backticks. */
+/** Quotes an identifier with backticks. */
 export function identifier(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``;
 }
@@ -78,6 +78,6 @@ function toDriverError(error: NodeJS.ErrnoException): DriverError {
   if (notReadyCodes.includes(code)) return new NotReady();
   if (code === 'ER_ACCESS_DENIED_ERROR')
     return new DriverError('conflict', 'The server rejects the credentials of the platform. It was not changed.');
-  // The text of the server may repeat the statement.
+  // The server's message may repeat the statement.
   return Object.assign(new DriverError('transient', `The server answered ${code}.`), { cause: error });
 }

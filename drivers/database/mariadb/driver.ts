@@ -1,5 +1,5 @@
-// MariaDB: one server for each database. Tenants come by TCP, over TLS where they like; the access proxy requires it at
-// public endpoints (docs/decisions/0169). The platform comes by a socket.
+// MariaDB: one server per database. Tenants connect over TCP, with optional TLS; the access proxy requires TLS at
+// public endpoints (docs/decisions/0169). The platform connects over a socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
 import { DriverError, asDriverErrors } from '../../../core/driver';
 import {
@@ -55,7 +55,7 @@ async function metrics(query: Query, usage: MeasuredUsage): Promise<ServerMetric
   const rows = await query('SHOW GLOBAL STATUS');
   const status = new Map(rows.map(({ Variable_name: name, Value: value }) => [String(name), Number(value)]));
   return {
-    // Without the platform's own one.
+    // Without the connection of the platform.
     connections: Math.max(0, (status.get('Threads_connected') ?? 1) - 1),
     memory_bytes: usage?.memory_bytes ?? null,
     cpu_seconds: usage?.cpu_seconds ?? null,

@@ -1,4 +1,4 @@
-// What a running server is brought to without a restart: its database, its users, room on its disk.
+// Reconciles a running server without a restart: its database, its users and its storage limit.
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 import {
@@ -13,17 +13,17 @@ import { digest, isOverStorage } from '../proxied_server';
 import { adminOf, hashOf } from './config';
 import { identifier, type Query, type Row } from './connection';
 
-/** By user: digests of what was desired and of what was found in the server afterwards. */
+/** By user: digests of the desired state, and of the state found in the server after it was applied. */
 interface UsersNote {
   full: boolean;
   users: Record<string, KnownUser>;
 }
 
 interface KnownUser {
-  wanted: string;
+  desired: string;
   found: string;
-  /** Of a rotation: what will be wanted without the previous password, and the first connection of the new one. */
-  rotation?: { wanted: string; connection: number };
+  /** During a rotation: the desired digest without the previous password, and the first connection with the new one. */
+  rotation?: { desired: string; connection: number };
 }
 
 const privilegesOf: Record<ServerUser['access'], string> = {
@@ -31,7 +31,7 @@ const privilegesOf: Record<ServerUser['access'], string> = {
   read_write: 'SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES, LOCK TABLES, SHOW VIEW',
   read_only: 'SELECT, SHOW VIEW',
 };
-// Over the storage: what gives room again is allowed. Nobody but the platform can grant the rest.
+// Over the storage limit, only statements that free space are allowed. Only the platform can grant the rest.
 const privilegesWhenFull: Record<ServerUser['access'], string> = {
   admin: 'SELECT, DELETE, DROP, SHOW VIEW',
   read_write: 'SELECT, DELETE, SHOW VIEW',
@@ -40,7 +40,7 @@ const privilegesWhenFull: Record<ServerUser['access'], string> = {
 const engineUsers = ['mariadb.sys'];
 const TLS = 'REQUIRE NONE';
 
-/** Changes nothing. */
+/** Read-only. */
 export async function inspectServer(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
@@ -63,7 +63,7 @@ export async function inspectServer(
   };
 }
 
-/** All of it. A user whose password or rights change loses the sessions of before. */
+/** Reconciles everything. Sessions of a user end when its password or privileges change. */
 export async function ensureContent(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
@@ -79,12 +79,12 @@ export async function ensureContent(
     const known = note.users[user.username];
     const rotation = await rotationOf(spec, user, note.full, query);
     note.users[user.username] = {
-      wanted: desiredDigestOf(spec, user, note.full),
+      desired: desiredDigestOf(spec, user, note.full),
       found: await accountDigestOf(user.username, query),
       ...(rotation && { rotation }),
     };
-    if (rotation && known?.wanted === desiredDigestOf(spec, beforeRotation(user), note.full)) continue;
-    const isNewOne = known?.rotation?.wanted === desiredDigestOf(spec, user, note.full);
+    if (rotation && known?.desired === desiredDigestOf(spec, beforeRotation(user), note.full)) continue;
+    const isNewOne = known?.rotation?.desired === desiredDigestOf(spec, user, note.full);
     await endSessions(user.username, query, isNewOne ? known?.rotation?.connection : undefined);
   }
   for (const { User: username, Host: host } of await strayUsers(spec, query)) {
@@ -96,7 +96,7 @@ export async function ensureContent(
   if (JSON.stringify(now) !== JSON.stringify(before)) await writeNote(serverDirectory, 'users', now);
 }
 
-/** @throws DriverError invalid for what is no name of a database */
+/** @throws DriverError invalid for an invalid database name */
 export function databaseOf({ database_name: name }: DatabaseServer): string {
   if (name === null || !/^[a-z][a-z0-9_]{0,62}$/.test(name))
     throw new DriverError('invalid', 'The engine does not accept the name of the database.');
@@ -115,12 +115,12 @@ async function grant(
   const proofs = passwords.map((one) => `mysql_native_password USING '${hashOf(one)}'`);
   await query(`ALTER USER ${who} IDENTIFIED VIA ${proofs.join(' OR ')} ${TLS} ACCOUNT UNLOCK`);
   await query(`REVOKE ALL PRIVILEGES, GRANT OPTION FROM ${who}`);
-  // In GRANT the name of a database is a pattern: _ would stand for any letter.
+  // In GRANT, the database name is a pattern: _ would match any character.
   const pattern = identifier(databaseOf(spec).replaceAll('_', '\\_'));
   await query(`GRANT ${(full ? privilegesWhenFull : privilegesOf)[access]} ON ${pattern}.* TO ${who}`);
 }
 
-/** While two passwords are valid. */
+/** The rotation, while two passwords are valid. */
 async function rotationOf(
   spec: DatabaseServer,
   { previous_password: _, ...user }: ServerUser,
@@ -129,19 +129,19 @@ async function rotationOf(
 ): Promise<KnownUser['rotation']> {
   if (_ === undefined) return undefined;
   const [row] = await query('SELECT CONNECTION_ID() AS id');
-  return { wanted: desiredDigestOf(spec, user, full), connection: Number(row?.id) };
+  return { desired: desiredDigestOf(spec, user, full), connection: Number(row?.id) };
 }
 
-/** The user as it was before the rotation that is under way. */
+/** The user before the pending rotation. */
 function beforeRotation({ previous_password, ...user }: ServerUser): ServerUser {
   return { ...user, password: previous_password ?? user.password };
 }
 
-/** @param since of connections from this one on, which the server numbers, none is ended */
+/** @param since connections with this id or a later one are kept */
 async function endSessions(username: string, query: Query, since = Infinity): Promise<void> {
   for (const { id } of await query('SELECT id FROM information_schema.processlist WHERE user = ?', [username])) {
     if (Number(id) > since) continue;
-    // It may have ended by itself.
+    // The session may have ended by itself.
     await query('KILL CONNECTION ?', [Number(id)]).catch(() => undefined);
   }
 }
@@ -158,7 +158,7 @@ async function changedUsers(spec: DatabaseServer, note: UsersNote, query: Query)
     requireFree(user.username);
     const known = note.users[user.username];
     if (
-      known?.wanted !== desiredDigestOf(spec, user, note.full) ||
+      known?.desired !== desiredDigestOf(spec, user, note.full) ||
       known.found !== (await accountDigestOf(user.username, query))
     )
       changed.push(user);
@@ -166,7 +166,7 @@ async function changedUsers(spec: DatabaseServer, note: UsersNote, query: Query)
   return changed;
 }
 
-// Also those that the installation makes: root, and the nameless who would stand before all others from this host.
+// Includes users made by the installation: root, and anonymous users, which take precedence over others from this host.
 async function strayUsers(spec: DatabaseServer, query: Query): Promise<Row[]> {
   const kept = [
     ...spec.users.map(({ username }) => `${username}@%`),
@@ -179,7 +179,7 @@ async function strayUsers(spec: DatabaseServer, query: Query): Promise<Row[]> {
   );
 }
 
-// A user can change its own password: that is found here, and undone.
+// A user can change its own password: this is detected here, and reverted.
 async function accountDigestOf(username: string, query: Query): Promise<string> {
   const accounts = await query('SELECT * FROM mysql.global_priv WHERE User = ? ORDER BY Host', [username]);
   const rights = await query('SELECT * FROM mysql.db WHERE User = ? ORDER BY Host, Db', [username]);

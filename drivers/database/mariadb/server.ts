@@ -1,4 +1,4 @@
-// The process: made, written down, started, stopped.
+// The server process: installation, configuration, start and stop.
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 import type { EngineFound } from '../../../core/catalog/host_facts';
@@ -31,12 +31,13 @@ import {
 } from './config';
 import { withServer, type Query } from './connection';
 
-// It writes its changed pages first; killed, it mends itself at the next start. Told to end before it takes
-// connections, it goes on with its start, takes none, and never ends (10.11): one that has not answered yet is killed.
+// On a stop, it first writes dirty pages; after a kill, it recovers at the next start. If it is stopped before it
+// accepts connections, it continues its start, accepts none, and never ends (10.11): a server that has not responded
+// yet is killed.
 const graceMs = 60_000;
 const serverThreads = 64;
 
-/** A program that belongs to a server. @throws DriverError unsupported */
+/** A program of the server's installation. @throws DriverError unsupported */
 export function toolOf(found: EngineFound, name: string): string {
   const root = path.dirname(path.dirname(found.path));
   const file = ['bin', 'sbin', 'scripts'].map((place) => path.join(root, place, name)).find(isProgram);
@@ -45,7 +46,7 @@ export function toolOf(found: EngineFound, name: string): string {
   return file;
 }
 
-/** Makes the system tables in an empty directory, which becomes the server's user's. */
+/** Creates the system tables in an empty directory, which is then owned by the server's user. */
 export async function install(
   engine: ProxiedContext,
   spec: DatabaseServer,
@@ -72,12 +73,12 @@ export async function install(
   );
 }
 
-/** As EngineCapabilities.hasData: the system tables are there from the beginning on. */
+/** As EngineCapabilities.hasData: the system tables exist from the start. */
 export function hasData(engine: ProxiedContext, id: string): Promise<boolean> {
   return hasProxiedData(engine, id, (name) => name === 'mysql');
 }
 
-/** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */
+/** Starts the server with the current spec, and waits for its first response. @throws NotReady */
 export async function start(
   engine: ProxiedContext,
   serverDirectory: ServerDirectory,
@@ -86,7 +87,7 @@ export async function start(
 ): Promise<void> {
   const found = requireProgram(engine, spec.version);
   const owner = await ownerOf(serverDirectory);
-  // Away first: killed in the middle, the next call starts it again with all that is new.
+  // Remove the note first: after a crash in between, the next call restarts the server with the new configuration.
   await removeNote(serverDirectory, 'started');
   await removeNote(serverDirectory, 'answered');
   const files = {
@@ -113,7 +114,7 @@ export async function stop(engine: EngineContext, id: string, ctx: DriverContext
   await stopServer(engine, id, hasAnswered ? graceMs : 0, ctx);
 }
 
-/** Waits until it answers. @throws NotReady @throws DriverError transient when it has ended */
+/** Waits until the server responds. @throws NotReady @throws DriverError transient when it has exited */
 export async function waitUntilReady(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
@@ -124,12 +125,12 @@ export async function waitUntilReady(
   await noteAnswer(serverDirectory);
 }
 
-/** Remembers that the process takes connections. */
+/** Records that the process has accepted connections. */
 export async function noteAnswer(serverDirectory: ServerDirectory): Promise<void> {
   if ((await readNote(serverDirectory, 'answered')) === null) await writeNote(serverDirectory, 'answered', {});
 }
 
-/** Replaces the certificate of the running server. Connections go on. */
+/** Replaces the certificate of the running server. Connections continue. */
 export async function renewCertificate(
   engine: ProxiedContext,
   serverDirectory: ServerDirectory,
@@ -141,7 +142,7 @@ export async function renewCertificate(
   await noteStarted(serverDirectory, startedWith(engine, serverDirectory, spec));
 }
 
-/** What the process would be started with now. */
+/** Digests of the configuration for a start now. */
 export function startedWith(engine: ProxiedContext, serverDirectory: ServerDirectory, spec: DatabaseServer): Started {
   const lines = [
     ...settings(spec, serverDirectory),

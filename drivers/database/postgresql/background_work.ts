@@ -1,6 +1,6 @@
-// Work that takes longer than one call: backups, restores, upgrades. It goes on when the call that began it runs out of
-// its time; the next call with the same values joins it. It ends with this process, and is then begun anew by another
-// one, which a note in its directory keeps out as long as we live.
+// Work that takes longer than one call: backups, restores, upgrades. It continues when the initiating call times out;
+// the next call with the same values joins it. It ends with this process, and is restarted by another one; a lock file
+// in its directory excludes other processes while this one lives.
 import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -15,8 +15,8 @@ const longestMs = 24 * 3_600_000;
 const retryAfterMs = 2_000;
 
 /**
- * Begins the work of this name or joins it. `holder`: directory of the note. @throws DriverError transient while it
- * goes on
+ * Starts the work of this name, or joins it. `holder`: directory of the lock. @throws DriverError transient while it is
+ * running
  */
 export async function runInBackground<T>(
   engine: PostgresqlContext,
@@ -30,20 +30,20 @@ export async function runInBackground<T>(
   return untilAborted(ctx.signal, begun, new DriverError('transient', 'The operation is still running.', retryAfterMs));
 }
 
-/** Breaks off all work of this holder that goes on in this process, and waits for its end. */
+/** Aborts all work of this holder in this process, and waits for its end. */
 export async function cancelWork(engine: PostgresqlContext, holder: string, ctx: DriverContext): Promise<void> {
   const works = [...engine.running].filter(([key]) => path.dirname(key) === holder).map(([, work]) => work);
   for (const { stop } of works) stop.abort();
   await untilAborted(ctx.signal, Promise.allSettled(works.map(({ end }) => end)));
 }
 
-/** Takes away the note of whoever was killed at work; one that lives keeps it. */
+/** Removes the lock of a killed process; a live process keeps its lock. */
 export async function clearStaleLock(holder: string): Promise<void> {
   const present = await readFile(lockOf(holder), 'utf8').catch(absentIsNull);
   if (present !== null && !isHeld(present)) await rm(lockOf(holder), { force: true });
 }
 
-/** @throws DriverError transient while any such work of this directory goes on, here or in another process */
+/** @throws DriverError transient while work on this directory is running, here or in another process */
 export async function requireIdle(holder: string): Promise<void> {
   const present = await readFile(lockOf(holder), 'utf8').catch(absentIsNull);
   if (present !== null && isHeld(present))
@@ -61,11 +61,11 @@ function begin<T>(
     engine.running.delete(key),
   );
   engine.running.set(key, { end, stop });
-  end.catch(() => undefined); // also where nobody waits any more
+  end.catch(() => undefined); // handled even without a waiting caller
   return end;
 }
 
-// Many steps wait for the end of one signal.
+// Many listeners share one signal.
 function longContext(stop: AbortSignal): DriverContext {
   const context = driverContext(longestMs, stop);
   setMaxListeners(0, context.signal);
@@ -83,8 +83,8 @@ async function withLock<T>(holder: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-// link(2) fails where there is one already. One that a dead process left is moved away first; if it was a live one by
-// then, it goes back.
+// link(2) fails where a lock exists. The lock of a dead process is first moved away; if it has meanwhile become the
+// lock of a live one, it is moved back.
 async function acquireLock(note: string, own: string): Promise<void> {
   const temporary = `${note}.${randomBytes(6).toString('hex')}`;
   const present = await readFile(note, 'utf8').catch(absentIsNull);

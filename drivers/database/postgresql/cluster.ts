@@ -1,5 +1,5 @@
-// What all parts of the driver know of one server. Beside what server_directory.ts lays out, a server directory has
-//   socket/   the socket of the platform: nobody else gets there        log/   what the server says, on its disk
+// Shared context of one server. In addition to server_directory.ts, a server directory has
+//   socket/   the socket, for the platform only        log/   the server log, on its disk
 //   archive/<system identifier>/   its write-ahead log, compressed, once it `archive`s
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -13,8 +13,8 @@ import { placeOfData } from '../../hosted_server/server_disk';
 import type { Programs } from './programs';
 
 /**
- * `running`: what goes on longer than one call, by its name (background_work.ts). `imported`: servers whose backups in
- * the store are known here. `histories`: what the store has of archives, by its name there.
+ * `running`: background work by name (background_work.ts). `imported`: servers whose backups in the store are known
+ * here. `histories`: stored archive histories by name.
  */
 export interface PostgresqlContext extends EngineContext {
   found: PostgresqlFound[];
@@ -23,7 +23,7 @@ export interface PostgresqlContext extends EngineContext {
   histories: Map<string, string>;
 }
 
-/** Of servers and backups below `directory`. */
+/** Context of all servers and backups below `directory`. */
 export function postgresqlContext(
   options: Pick<PostgresqlContext, 'runtime' | 'directory' | 'found' | 'store' | 'disks'> & { gigabyteBytes?: number },
 ): PostgresqlContext {
@@ -49,7 +49,7 @@ export interface Cluster {
   programs: Programs;
 }
 
-/** The roles that the platform makes in each server. Users cannot have names that begin like these. */
+/** Roles of the platform in each server. Names of users cannot start with these prefixes. */
 export const roles = {
   admin: 'platform_admin',
   replication: 'platform_replication',
@@ -58,7 +58,7 @@ export const roles = {
   writers: 'platform_writers',
 };
 
-/** A setting of the operating system: 107 bytes are a path of a socket (unix(7)). */
+/** Limit of the operating system: a socket path has at most 107 bytes (unix(7)). */
 const socketPathMax = 107;
 
 /** @throws DriverError unsupported where PLATFORM_DATA_DIR is too long for sockets */
@@ -72,7 +72,9 @@ export function socketDirectory(serverDirectory: ServerDirectory): string {
   );
 }
 
-/** On the disk of the server: its tenant fills it. Servers from before the disks, and those aside, have it beside. */
+/**
+ * On the disk of the server, since its tenant fills the log. Older servers and staging servers have it beside the data.
+ */
 export function logDirectory({ path: home }: ServerDirectory): string {
   const beside = path.join(home, 'log');
   return existsSync(beside) ? beside : path.join(placeOfData(home), 'log');
@@ -82,18 +84,18 @@ export function archiveDirectory(serverDirectory: ServerDirectory, systemIdentif
   return path.join(serverDirectory.path, 'archive', systemIdentifier);
 }
 
-/** Of all backups of a server; they outlive it. */
+/** Directory of all backups of a server, which outlive it. */
 export function backupsOf(engine: Pick<EngineContext, 'directory'>, serverId: string): string {
   return path.join(engine.directory, 'backups', serverDirectoryOf(engine, serverId).id);
 }
 
-/** Major version of the data, null where there are none. */
+/** Major version of the data; null where there are none. */
 export async function dataMajorOf(data: string): Promise<string | null> {
   const text = await readFile(path.join(data, 'PG_VERSION'), 'utf8').catch(absentIsNull);
   return text === null ? null : text.trim();
 }
 
-/** What initdb named these data once and for all: the first field of pg_control (src/include/catalog/pg_control.h). */
+/** The system identifier assigned by initdb: the first field of pg_control (src/include/catalog/pg_control.h). */
 export async function systemIdentifierOf(data: string): Promise<string> {
   const control = await readFile(path.join(data, 'global/pg_control'));
   return (process.arch === 's390x' ? control.readBigUInt64BE(0) : control.readBigUInt64LE(0)).toString();

@@ -1,5 +1,5 @@
-// What a server is told: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Written anew from the spec
-// each time, tried by the server itself before they take the place of the old ones.
+// Configuration of a server: postgresql.conf, pg_hba.conf, pg_ident.conf and its certificate. Generated from the spec
+// each time, and validated by the server before they replace the old files.
 import os from 'node:os';
 import path from 'node:path';
 import { readFile, rm } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { runTool } from './programs';
 import { walMegabytes } from '../disk_size';
 
 /**
- * open: takes clients. private: the platform alone, at its socket. recovery: private, and fetches its log from `fetch`.
+ * open: accepts clients. private: socket of the platform only. recovery: private, and restores WAL from `fetch`.
  * `limit` as in storage.ts.
  */
 export interface Mode {
@@ -23,11 +23,11 @@ export interface Mode {
   settings?: Record<string, string | number>;
 }
 
-/** Connections that only the platform uses. */
+/** Connections reserved for the platform. */
 const reservedConnections = 3;
 const configurationFile = 'postgresql.conf';
 
-/** A value as postgresql.conf takes it: a path or an address without quotes is a syntax error there. */
+/** Quotes a value for postgresql.conf, where an unquoted path or address is a syntax error. */
 export function quoted(value: string | number): string {
   const text = String(value);
   if (/[\0\r\n]/.test(text)) throw new DriverError('invalid', 'A setting of the server contains a line break.');
@@ -35,8 +35,8 @@ export function quoted(value: string | number): string {
 }
 
 /**
- * Writes the files that differ, answers whether there were any.
- * @throws DriverError invalid when the server does not understand them; then the old ones are still there
+ * Writes changed files, and returns whether there were any.
+ * @throws DriverError invalid where the server rejects them; the old files are kept then
  */
 export async function configure(
   cluster: Cluster,
@@ -73,8 +73,8 @@ export function serverArguments(cluster: Cluster, data: string): string[] {
 }
 
 /**
- * Settings that every user may read hold no path of the host: they are relative to the directory of the data, in which
- * the server and its commands run.
+ * Settings are visible to every user, so they must not contain host paths: paths are relative to the data directory,
+ * the working directory of the server and its commands.
  */
 function settingsOf(
   cluster: Cluster,
@@ -102,7 +102,7 @@ function settingsOf(
     ...sizes(cluster),
     ...logging(serverDirectory, programs.series),
     ...replication(cluster),
-    // To switch the mode takes a restart, the command does not. Without any the log would wait for one.
+    // Changing archive_mode requires a restart, archive_command does not. An empty command would make WAL accumulate.
     archive_mode: 'on',
     archive_timeout: spec.archive ? 60 : 0,
     archive_command:
@@ -117,7 +117,7 @@ function settingsOf(
 
 function sizes({ spec, engine }: Cluster): Record<string, string | number> {
   const { memory_mb: memory, max_connections: connections, cpus } = spec.size;
-  // A replica with room for less than its primary has stops to follow (PostgreSQL, "Administrator's Overview" of hot
+  // A replica with lower limits than its primary stops replaying (PostgreSQL, "Administrator's Overview" of hot
   // standby).
   const [most, workers] = [
     Math.max(connections, spec.replica_of?.size?.max_connections ?? 0),
@@ -128,7 +128,7 @@ function sizes({ spec, engine }: Cluster): Record<string, string | number> {
   return {
     max_connections: most + reservedConnections,
     superuser_reserved_connections: reservedConnections,
-    // Who has shown no password yet has a connection that others may need.
+    // An unauthenticated client occupies a connection slot.
     authentication_timeout: '10s',
     shared_buffers: `${between(16, memory / 4, 8192)}MB`,
     effective_cache_size: `${between(32, memory * 0.6, 1 << 20)}MB`,
@@ -138,17 +138,17 @@ function sizes({ spec, engine }: Cluster): Record<string, string | number> {
     max_worker_processes: between(4, workers, 16),
     max_parallel_workers: between(1, cpus, 16),
     max_parallel_workers_per_gather: between(0, cpus - 1, 4),
-    // Compiling queries takes more memory than small packages have.
+    // JIT compilation needs more memory than small packages have.
     jit: memory < 2048 ? 'off' : 'on',
     min_wal_size: '32MB',
     max_wal_size: `${walMegabytes(engine, spec)}MB`,
     checkpoint_timeout: '15min',
-    // A replica that is gone must not fill the disk of its primary.
+    // An inactive replica must not fill the disk of its primary.
     max_slot_wal_keep_size: `${between(64, storageMb / 4, 1 << 20)}MB`,
   };
 }
 
-// Since version 15 a line is an object, before it is text, in the same files.
+// Since version 15 log lines are JSON objects, before that text, in the same files.
 function logging(serverDirectory: Cluster['serverDirectory'], series: string): Record<string, string | number> {
   const destination = Number(series) >= 15 ? 'jsonlog' : 'stderr';
   return {
@@ -175,7 +175,7 @@ function replication({ spec }: Cluster): Record<string, string | number> {
   };
   if (spec.replica_of === null) return all;
   const { port, password } = spec.replica_of;
-  // Channel binding: who does not know the password cannot pretend to be the primary, and gets nothing from us.
+  // Channel binding: a server that does not know the password cannot impersonate the primary.
   const primary = {
     host: '127.0.0.1',
     port,
@@ -189,7 +189,7 @@ function replication({ spec }: Cluster): Record<string, string | number> {
   const conninfo = Object.entries(primary)
     .map(([key, value]) => `${key}='${String(value).replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`)
     .join(' ');
-  // A primary that is busy or starts again is asked again soon: the default is five seconds.
+  // Retry soon while the primary is busy or restarting: the default is five seconds.
   return {
     ...all,
     primary_conninfo: conninfo,
@@ -199,7 +199,7 @@ function replication({ spec }: Cluster): Record<string, string | number> {
   };
 }
 
-// Whole or not there at all. What is there already was written by an attempt whose success nobody heard of.
+// Atomic. An existing file was archived by an attempt whose success was not recorded.
 function archiveCommand(archive: string): string {
   const to = `"${archive}/%f"`;
   return (
@@ -212,7 +212,7 @@ function addresses(sources: string[]): string {
   return sources.length === 0 ? 'localhost' : '*';
 }
 
-// The first line that fits decides (PostgreSQL, "The pg_hba.conf File").
+// The first matching line applies (PostgreSQL, "The pg_hba.conf File").
 function accessRules({ spec }: Cluster, { kind }: Mode): string {
   const own = [`local all ${roles.admin} peer map=platform`, `local replication ${roles.admin} peer map=platform`];
   if (kind !== 'open') return `${own.join('\n')}\n`;
@@ -223,20 +223,20 @@ function accessRules({ spec }: Cluster, { kind }: Mode): string {
     `hostssl replication ${roles.replication} 127.0.0.1/32 scram-sha-256`,
     `host all ${roles.admin},${roles.replication} all reject`,
     `local all ${roles.replication} reject`,
-    // Poolers: nobody but the user of the server and the platform gets to the socket.
+    // Poolers: only the user of the server and the platform can reach the socket.
     `local "${name}" all scram-sha-256`,
     ...everywhere.map((source) => `hostssl "${name}" all ${source} scram-sha-256`),
   ].join('\n')}\n`;
 }
 
-// The server asks the kernel who is at the other end of its socket, and its /etc/passwd for the name: that of a sandbox
-// calls the one user that it has `app` (drivers/runtime/sandbox/sandbox.ts).
+// For peer authentication, the server maps the uid of its client with its own /etc/passwd: in a sandbox, the only user
+// is called `app` (drivers/runtime/sandbox/sandbox.ts).
 function userMap(): string {
   const names = process.getuid?.() === 0 ? ['root'] : ['app', ...ownNames()];
   return names.map((name) => `platform ${name} ${roles.admin}\n`).join('');
 }
 
-/** Of the user of this process; none where the host has no name for it. */
+/** Name of the user of this process; empty where the host has no name for it. */
 function ownNames(): string[] {
   try {
     return [os.userInfo().username];

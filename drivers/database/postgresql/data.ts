@@ -1,4 +1,4 @@
-// Data directories: made by initdb, or as a copy of the primary's.
+// Data directories: created by initdb, or as a copy of the primary.
 import { chmod, chown, mkdir, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { run } from '../../../core/process/command';
@@ -24,10 +24,10 @@ import { inSession } from './session';
 import type { DatabaseServer } from '../../database';
 import { diskBytes } from '../disk_size';
 
-// A segment a minute is archived where something is written: small ones cost less.
+// With continuous writes, one segment per minute is archived: small segments cost less.
 const segmentMb = 4;
 
-/** The directory of the server, made where it is not there. @throws DriverError conflict */
+/** Creates the server directory where it is missing. @throws DriverError conflict */
 export async function ensureServerDirectory(
   engine: PostgresqlContext,
   server: DatabaseServer,
@@ -39,7 +39,7 @@ export async function ensureServerDirectory(
     engine,
     id,
     async (temporary) => {
-      await rmdir(temporary.data); // there is none until there are data
+      await rmdir(temporary.data); // until there are data
       await makeDirectories(temporary);
     },
     ctx,
@@ -48,8 +48,8 @@ export async function ensureServerDirectory(
 }
 
 /**
- * The places beside the data. Only the server and the platform get to the socket: group 0 is that of the platform's
- * tools.
+ * Subdirectories beside the data. Only the server and the platform can reach the socket: the platform's tools run with
+ * group 0.
  */
 export async function makeDirectories(serverDirectory: ServerDirectory): Promise<void> {
   for (const one of ['conf', 'run', 'socket', 'archive'])
@@ -60,8 +60,9 @@ export async function makeDirectories(serverDirectory: ServerDirectory): Promise
 }
 
 /**
- * Data are there, made where there never were any. What an interrupted restore or upgrade left is put back.
- * @throws DriverError conflict where they were lost
+ * Ensures that data exist: creates them for a new server, and puts back data set aside by an interrupted restore or
+ * upgrade.
+ * @throws DriverError conflict where existing data were lost
  */
 export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<void> {
   const { serverDirectory } = cluster;
@@ -93,15 +94,13 @@ export async function ensureData(cluster: Cluster, ctx: DriverContext): Promise<
 /** As EngineCapabilities.hasData. */
 export async function hasData(engine: PostgresqlContext, id: string): Promise<boolean> {
   const found = await openServerDirectory(engine, id);
-  // Something else in its place is said elsewhere.
+  // A foreign directory is reported elsewhere.
   if (typeof found === 'string') return found === 'foreign';
   if ((await readNote(found, 'made')) === null) return false;
   return (await dataMajorOf(found.data)) !== null || isReplacing(found);
 }
 
-/**
- * A new, empty cluster that belongs to the user of the server. The superuser has no password: nobody logs in with one.
- */
+/** A new, empty cluster owned by the server's user. The superuser has no password, and cannot log in with one. */
 export async function initialize(cluster: Cluster, data: string, ctx: DriverContext): Promise<void> {
   const { programs } = cluster;
   checkpoint(ctx);
@@ -122,15 +121,15 @@ export async function initialize(cluster: Cluster, data: string, ctx: DriverCont
   await toDisk(data, ctx);
 }
 
-// The built-in provider sorts alike on every machine, and after every upgrade of its C library; it exists since version
-// 17.
+// The builtin provider sorts identically on every machine, and after every upgrade of the C library; it exists since
+// version 17.
 function localeOf({ series }: Programs): string[] {
   return Number(series) >= 17
     ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
     : ['--locale=C', '--lc-ctype=C.UTF-8'];
 }
 
-/** A copy of the primary, which keeps its log for it from now on. */
+/** A copy of the primary, which keeps its WAL for the replica from now on. */
 async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promise<void> {
   const { spec, programs, engine } = cluster;
   requireTools(programs, ['pg_basebackup']);
@@ -152,8 +151,8 @@ async function clone(cluster: Cluster, data: string, ctx: DriverContext): Promis
   await toDisk(data, ctx);
 }
 
-// The programs bring a thousand files to the disk one after the other, which takes minutes where the disk is busy.
-// sync(1) brings all of its file system there at once.
+// The tools sync a thousand files one by one, which takes minutes on a busy disk. sync(1) syncs the whole file system
+// at once.
 const canSync = process.platform === 'linux';
 const leftToUs = canSync ? ['--no-sync'] : [];
 
@@ -171,7 +170,7 @@ function primaryOf(engine: PostgresqlContext, spec: DatabaseServer, programs: Pr
   };
 }
 
-/** For the programs of PostgreSQL: the socket, as the administrator. */
+/** Arguments for PostgreSQL tools: the socket, and the administrator role. */
 export function connectionOf({ serverDirectory, spec }: Cluster): string[] {
   return ['-h', socketDirectory(serverDirectory), '-p', String(spec.port), '-U', roles.admin];
 }

@@ -1,4 +1,4 @@
-// PostgreSQL: a cluster of its own for each server, a unit of the runtime.
+// PostgreSQL: one cluster per server, which is a unit of the runtime.
 import type { PostgresqlFound } from '../../../core/catalog/host_facts';
 import { serverOf, type EngineDriver, type ObservedServer, type ServerSpec } from '../../database';
 import type { BackupStore } from '../../backup_store';
@@ -24,16 +24,13 @@ import { storeArchives } from './backups/stored_archive';
 import { upgrade } from './upgrade';
 import { windowOf } from './backups/window';
 
-/**
- * `directory`: of the servers of all engines. `gigabyteBytes`: what one GB of `storage_gb` counts, 2^30 outside of
- * tests.
- */
+/** `directory`: for the servers of all engines. `gigabyteBytes`: bytes per GB of `storage_gb`, 2^30 except in tests. */
 export interface PostgresqlOptions {
   runtime: RuntimeDriver;
   directory: string;
   found: PostgresqlFound[];
   gigabyteBytes?: number;
-  /** Where backups and archives are kept; none: in the directory. */
+  /** Store of backups and archives; none: they are kept in the directory. */
   store?: BackupStore | null;
   /** As EngineContext. */
   disks?: boolean;

@@ -1,4 +1,4 @@
-// One step from what a server is to what it should be.
+// One reconciliation step of a server.
 import { access, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -45,13 +45,13 @@ export async function ensure(
   return ensureServer(cluster, ctx);
 }
 
-/** The directory, and the programs of the version. */
+/** Server directory and programs of the version. */
 export async function clusterOf(engine: PostgresqlContext, spec: DatabaseServer, ctx: DriverContext): Promise<Cluster> {
   const programs = await programsOf(engine, spec.version);
   return { engine, spec, programs, serverDirectory: await ensureServerDirectory(engine, spec, ctx) };
 }
 
-/** The same, for whoever has the data to himself. */
+/** The same, for callers with exclusive access to the data. */
 export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promise<{ requeueMs?: number }> {
   const { serverDirectory, spec } = cluster;
   checkpoint(ctx);
@@ -85,7 +85,7 @@ export async function ensureServer(cluster: Cluster, ctx: DriverContext): Promis
   return {};
 }
 
-/** Users, database and rights; nothing on a server that only follows. */
+/** Ensures users, database and privileges; nothing on a replica. */
 export async function ensureContent(
   cluster: Cluster,
   ctx: DriverContext,
@@ -118,7 +118,7 @@ async function applyRunning(cluster: Cluster, changed: 'same' | 'changed', ctx: 
   await releaseSlots(cluster);
 }
 
-// A standby is one by a file: that of a replica is there from its beginning on, that of a full server comes and goes.
+// A file makes a server a standby: a replica always has it, a full server has it temporarily.
 async function switchStandby({ serverDirectory, spec }: Cluster, stage: Stage): Promise<boolean> {
   if (spec.replica_of !== null) return false;
   const file = path.join(serverDirectory.data, 'standby.signal');
@@ -185,7 +185,7 @@ async function restart(cluster: Cluster, ctx: DriverContext): Promise<void> {
   await startPostgres(cluster, 'server', cluster.serverDirectory.data, ctx);
 }
 
-// The log that is kept for replicas that are gone would fill the disk.
+// WAL kept for removed replicas would fill the disk.
 async function releaseSlots({ spec, ...cluster }: Cluster): Promise<void> {
   const { replicas } = spec;
   if (replicas === undefined || spec.replica_of !== null) return;

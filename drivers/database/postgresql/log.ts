@@ -1,4 +1,4 @@
-// What the server says: files of lines, a new one a day or every 8 MB. Since version 15 a line is a JSON object.
+// The server log: files of lines, rotated daily or at 8 MB. Since version 15 a line is a JSON object.
 import { open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogChunk } from '../../runtime';
@@ -9,7 +9,7 @@ import { logDirectory, roles } from './cluster';
 const chunkBytes = 256 * 1024;
 const keptFiles = 6;
 
-/** One line of the log as a user wants it. */
+/** One log line as shown to users. */
 export interface LogLine {
   at: string | null;
   source: 'server' | 'slow_query';
@@ -20,12 +20,12 @@ export interface LogLine {
   process: number | null;
 }
 
-/** Lines after a position; one of a file that is gone means the oldest that is there. */
+/** Lines after a position; a position in a removed file continues with the oldest existing line. */
 export async function readLog(serverDirectory: ServerDirectory, position: string | null): Promise<LogChunk> {
   const files = await filesOf(serverDirectory);
   const [given = '', at = '0'] = (position ?? '').split(':');
   const known = files.includes(given);
-  // A file that is gone was older than all that are there.
+  // A removed file was older than all existing ones.
   const file = known ? given : files.find((one) => one > given);
   if (file === undefined) return { lines: [], position: position ?? '', more: false };
   const { lines, next, isAll } = await readPart(serverDirectory, file, known ? Number(at) : 0);
@@ -34,7 +34,7 @@ export async function readLog(serverDirectory: ServerDirectory, position: string
   return { lines, position: `${file}:${next}`, more: !isAll };
 }
 
-/** Lets the oldest files go. */
+/** Removes the oldest files. */
 export async function pruneLog(serverDirectory: ServerDirectory): Promise<void> {
   const files = await filesOf(serverDirectory);
   for (const file of files.slice(0, Math.max(0, files.length - keptFiles)))
@@ -42,7 +42,7 @@ export async function pruneLog(serverDirectory: ServerDirectory): Promise<void> 
 }
 
 /**
- * Reads one line; without the platform's own statements there is nothing to hide in it but what users wrote into their
+ * Parses one line. Once statements of the platform are excluded, the only sensitive content is in the users' own
  * queries.
  */
 export function parseLogLine(text: string): LogLine {
@@ -89,7 +89,7 @@ async function readPart(
     const buffer = Buffer.alloc(Math.min(chunkBytes, size - start));
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, start);
     const bytes = buffer.subarray(0, bytesRead);
-    // A line that is longer than all that we read comes in parts.
+    // A line longer than the buffer is returned in parts.
     const end = bytes.lastIndexOf(10) + 1 || (bytesRead === chunkBytes ? bytesRead : 0);
     const lines = bytes
       .subarray(0, end)
@@ -109,12 +109,13 @@ async function readPart(
   }
 }
 
-// Users read these lines: what the platform itself does in the server is none of them, and where it lies neither.
+// These lines are visible to users: internal statements and host paths of the platform are excluded.
 function isOurs(line: string): boolean {
   return line.includes(`"user":"${roles.admin}"`) || line.includes(` ${roles.admin}@`);
 }
 
-// By name is by time. With jsonlog the collector also has a file for what has no form, e.g. words of its own helpers.
+// Sorted by name, which is by time. With jsonlog, the collector also writes unstructured output, e.g. of its helpers,
+// to another file.
 async function filesOf(serverDirectory: ServerDirectory): Promise<string[]> {
   const files = (await readdir(logDirectory(serverDirectory)).catch(() => [])).sort();
   const structured = files.filter((file) => file.endsWith('.json'));

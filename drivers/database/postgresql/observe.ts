@@ -1,4 +1,4 @@
-// What a server is: its unit, its answer, its storage. Changes nothing.
+// Observes a server: its unit, its response, its storage. Read-only.
 import type { DatabaseServer, ObservedServer, ServerMetrics } from '../../database';
 import { DriverError } from '../../../core/driver';
 import type { DriverContext } from '../../../core/driver';
@@ -22,7 +22,7 @@ const nothingObserved: Omit<ObservedServer, 'state'> = {
   reason: null,
 };
 
-/** @throws DriverError conflict where another server answers in its place */
+/** @throws DriverError conflict where another server responds in its place */
 export async function inspect(
   engine: PostgresqlContext,
   serverDirectory: ServerDirectory,
@@ -38,7 +38,7 @@ export async function inspect(
   if (state.state === 'running')
     return inspectRunning(cluster, observed, await limitDifference(cluster, usedBytes, stage, ctx));
   const diff = spec.running ? 'it does not run' : null;
-  // It ends with 0 when it was told to.
+  // A requested stop exits with 0.
   if (state.state === 'exited' && state.code !== 0)
     return { observed: { ...observed, state: 'failed', reason: endReasonOf(state) }, diff };
   return { observed: { ...observed, state: 'stopped' }, diff };
@@ -80,7 +80,7 @@ async function inspectRunning(
       return { observed: { ...base, state: 'starting' }, diff };
     }
     const reason = 'The server rejects the connection of the platform.';
-    return { observed: { ...base, state: 'failed', reason }, diff: 'it cannot be asked' };
+    return { observed: { ...base, state: 'failed', reason }, diff: 'it rejects the platform' };
   }
 }
 
@@ -108,13 +108,14 @@ async function differenceOf(cluster: Cluster, follows: boolean, listens: boolean
 
 interface Position {
   follows: boolean;
-  /** Seconds behind its primary, null for a server that follows none. */
+  /** Replication lag in seconds; null for a primary. */
   lag: number | null;
   listens: boolean;
 }
 
-// A server without addresses is closed to clients while its data are verified; one that cannot bind its port ends at
-// its start. A replica that has played all it has got is up to date as long as it hears of its primary.
+// A server without listen addresses is closed to clients while its data are verified; a server that cannot bind its
+// port exits at its start. A replica that has replayed all received WAL is up to date while it is connected to its
+// primary.
 async function positionOf(session: Session): Promise<Position> {
   const { rows } = await session.query<Position>(
     `select pg_is_in_recovery() as follows, current_setting('listen_addresses') <> '' as listens, case

@@ -1,4 +1,4 @@
-// What a pooler needs of the server: where it is met, and what it knows of its users.
+// Connection data for a pooler: the socket of the server, and its users.
 import { stat } from 'node:fs/promises';
 import type { PooledServer, ServerLogin, DatabaseServer } from '../../database';
 import { DriverError } from '../../../core/driver';

@@ -1,5 +1,5 @@
-// The programs of PostgreSQL on this host, and how they are run. They end with the control plane: whatever they were
-// making lies under a temporary name, and is made anew.
+// PostgreSQL programs of this host, and how they are executed. They end with the control plane: their unfinished output
+// has a temporary name, and is made again.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { access, constants, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
@@ -17,11 +17,11 @@ export interface Programs {
   /** Directory of the programs. */
   bin: string;
   tools: string[];
-  /** What a sandbox must show for them to run. */
+  /** Paths that a sandbox must mount to run them. */
   readable: string[];
 }
 
-const nobody: Owner = { uid: 65534, gid: 65534 };
+const nobodyUser: Owner = { uid: 65534, gid: 65534 };
 const isRoot = process.getuid?.() === 0;
 const hasSetpriv = process.platform === 'linux';
 
@@ -53,11 +53,11 @@ export interface Tool {
   cwd?: string;
 }
 
-/** As the user of initdb: one with a name, because initdb asks for it, and never root. */
-export const initdbUser: Owner | undefined = isRoot ? nobody : undefined;
+/** initdb runs as a named user, which it requires, and never as root. */
+export const initdbUser: Owner | undefined = isRoot ? nobodyUser : undefined;
 
 /**
- * Runs a program and answers what it printed. Without `as` it is us, but without any capability.
+ * Runs a program and returns its output. Without `as` it runs as the platform's user, without capabilities.
  * @throws CommandFailed
  */
 export function runTool(program: string, args: string[], tool: Tool, ctx: DriverContext): Promise<string> {
@@ -80,7 +80,7 @@ export function runTool(program: string, args: string[], tool: Tool, ctx: Driver
   });
 }
 
-/** Two programs, what the first prints goes into the second. @throws CommandFailed of the one that failed */
+/** Runs two programs as a pipeline. @throws CommandFailed of the one that failed */
 export async function runPiped(
   first: [string, ...string[]],
   second: [string, ...string[]],
@@ -122,7 +122,7 @@ function settings({ env, cwd }: Tool) {
   };
 }
 
-// The kernel ends it when we end (prctl(2), PR_SET_PDEATHSIG): nobody else would look after it.
+// The kernel kills the child when this process ends (prctl(2), PR_SET_PDEATHSIG), so that no orphan remains.
 function tethered(as?: Owner): string[] {
   if (!hasSetpriv) return [];
   if (!isRoot) return ['setpriv', '--pdeathsig', 'KILL', '--no-new-privs', '--'];
@@ -140,8 +140,8 @@ function tethered(as?: Owner): string[] {
   ];
 }
 
-// The npm package: links between its libraries may be missing (npm ci --ignore-scripts), and it may lie in a home that
-// no other user enters. Then a copy serves.
+// The npm package: links between its libraries may be missing (npm ci --ignore-scripts), and it may be in a home
+// directory that other users cannot enter. A copy is used then.
 async function reachable(engine: PostgresqlContext, native: string, { version }: PostgresqlFound): Promise<string> {
   const complete = await linkLibraries(native);
   if (complete && (!isRoot || isPassable(native))) return native;
@@ -152,7 +152,7 @@ async function reachable(engine: PostgresqlContext, native: string, { version }:
   await cp(native, temporary, { recursive: true, verbatimSymlinks: true });
   await linkLibraries(temporary);
   await run('chmod', ['-R', 'a+rX', temporary], { deadline: Infinity, signal: new AbortController().signal });
-  // Another process may have been faster.
+  // Another process may have been first.
   await rename(temporary, copy).catch(() => rm(temporary, { recursive: true, force: true }));
   return copy;
 }

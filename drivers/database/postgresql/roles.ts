@@ -1,7 +1,7 @@
-// Users and what they may do. All that users with full access make belongs to the first of them, whom the others act as
-// from the first statement of a session on; so each of them may change what another made, and default privileges give
-// the others their rights on tables that are yet to come (docs/decisions/0161). pg_read_all_data would be shorter, but
-// opens pg_authid as well.
+// Users and their privileges. Everything created by users with full access belongs to the first of them, whose role the
+// others assume at the start of each session; so each can change objects of the others, and default privileges give the
+// remaining users access to future tables (docs/decisions/0161). pg_read_all_data would be simpler, but also grants
+// access to pg_authid.
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 import { roles } from './cluster';
@@ -19,7 +19,7 @@ const groupOf: Record<ServerUser['access'], string> = {
   read_only: roles.readers,
 };
 
-/** Names that a user cannot have. */
+/** Names that are not available to users. */
 function isReservedRole(username: string): boolean {
   return (
     /^(pg_|platform_)/.test(username) ||
@@ -28,7 +28,7 @@ function isReservedRole(username: string): boolean {
 }
 
 /**
- * The database, the roles of the platform, and the users with their passwords; sessions of an old password end.
+ * Ensures the database, the platform's roles, and the users with their passwords; sessions of an old password end.
  * `session` is in the database postgres.
  */
 export async function ensureUsers(session: Session, spec: DatabaseServer): Promise<void> {
@@ -47,8 +47,8 @@ export async function ensureUsers(session: Session, spec: DatabaseServer): Promi
 }
 
 /**
- * Rights inside of the database; `session` is in it. Users that are not desired any more go, what they made goes to the
- * owner role.
+ * Ensures privileges inside the database, which `session` is in. Undesired users are dropped, and their objects
+ * reassigned to the owner role.
  */
 export async function ensureRights(session: Session, spec: DatabaseServer): Promise<void> {
   const { rows } = await session.query<{ role: string }>(
@@ -82,8 +82,8 @@ async function ensureGroups(session: Session, present: Map<string, Role>): Promi
   await session.query('revoke connect, temporary on database postgres, template1 from public');
 }
 
-// The comment says since when the password holds. Written with it in one transaction: whoever is killed before the old
-// sessions are ended, leaves behind when they have to.
+// The role's comment records since when the password is valid. It is set in the same transaction: after a crash before
+// old sessions are ended, it identifies the sessions to end.
 async function ensurePassword(
   session: Session,
   present: Map<string, Role>,
@@ -107,8 +107,8 @@ async function ensurePassword(
   await session.query('commit');
 }
 
-// Sessions of an old password, and those from where nobody may come any more: the server looks at neither after the
-// login.
+// Ends sessions with an old password, and sessions from sources that are no longer allowed: the server checks both at
+// login only.
 async function endOldSessions(session: Session, sources: string[]): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_stat_activity a join pg_roles r on r.rolname = a.usename
@@ -119,7 +119,7 @@ async function endOldSessions(session: Session, sources: string[]): Promise<void
   );
 }
 
-// It belongs to the platform: its owner could rename and drop it, or close it for everybody.
+// Owned by the platform: an owner could rename or drop it, or revoke connections.
 async function ensureDatabase(session: Session, database: string): Promise<void> {
   const { rowCount } = await session.query('select from pg_database where datname = $1', [database]);
   if (rowCount === 0) await session.query(`create database ${sqlIdentifier(database)} template template0`);
@@ -138,7 +138,7 @@ async function ensureDatabase(session: Session, database: string): Promise<void>
   await session.query('commit');
 }
 
-/** Membership in the group of the access, and of the other admins in the first one. */
+/** Membership in the group of the access level, and, for further admins, in the first admin. */
 async function ensureAccess(session: Session, { username, access }: ServerUser, admins: string[]): Promise<void> {
   const [first] = admins;
   const desired = [groupOf[access], ...(access === 'admin' && first && first !== username ? [first] : [])];
@@ -163,8 +163,8 @@ async function ensureAccess(session: Session, { username, access }: ServerUser, 
 }
 
 /**
- * As whom sessions act. Those that acted as an admin who is not the first one any more end: that role may be gone with
- * the next statement.
+ * The role that sessions assume. Sessions that assumed a former first admin end: that role may be dropped by the next
+ * statement.
  */
 async function ensureActsAs(
   session: Session,

@@ -1,17 +1,17 @@
-// Verifiers of passwords (RFC 5803): the server never sees a password, so that none can get into its logs.
+// Password verifiers (RFC 5803): the server never receives a password, so none can appear in its logs.
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { DriverError } from '../../../core/driver';
 
-// As PostgreSQL does (scram_iterations).
+// Same as the default of PostgreSQL (scram_iterations).
 const iterations = 4096;
 
-/** @throws DriverError invalid for a password that would have to be normalised first (RFC 4013) */
+/** @throws DriverError invalid for a password that requires normalisation (RFC 4013) */
 export async function verifierOf(password: string): Promise<string> {
   return derived(password, randomBytes(16), iterations);
 }
 
-/** The verifier is of this password. */
+/** Whether the verifier matches the password. */
 export async function isVerifierOf(verifier: string | null, password: string): Promise<boolean> {
   const [, rounds = '', salt = ''] = /^SCRAM-SHA-256\$(\d+):([^$]+)\$/.exec(verifier ?? '') ?? [];
   if (verifier === null || salt === '') return false;

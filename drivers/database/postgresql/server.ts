@@ -1,4 +1,4 @@
-// The server's process as a unit of the runtime, and servers aside that work on data which are not in place yet.
+// The server process as a unit of the runtime, and staging servers with data that are not in place yet.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chown, mkdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,13 +14,13 @@ import { inSession, isUnavailable, type Session, type Target } from './session';
 
 const pollEveryMs = 50;
 const graceMs = 60_000;
-// Of the server itself, beside one for each connection: its helpers, workers, replicas.
+// Processes besides those of connections: helpers, workers, WAL senders.
 const processesBeside = 64;
 
-/** What cannot be changed while it runs, because the limits of its processes or its program are others. */
+/** Parameters that require a restart: process limits and program. */
 type Launched = Pick<Cluster['spec'], 'size' | 'tenant' | 'port'> & { bin: string };
 
-/** The unit of the server in place, or `aside`, beside it. */
+/** The unit of the server in place, or of the staging server. */
 export type Which = 'server' | 'staging';
 
 export async function isPostgresRunning(cluster: Cluster, which: Which = 'server'): Promise<boolean> {
@@ -28,25 +28,25 @@ export async function isPostgresRunning(cluster: Cluster, which: Which = 'server
   return handle !== null && (await cluster.engine.runtime.inspect(handle)).state === 'running';
 }
 
-/** It runs with other limits or another program than it should. */
+/** Whether it runs with outdated limits or programs. */
 export async function needsRestart(cluster: Cluster): Promise<boolean> {
   const launched = await readNote<Launched>(cluster.serverDirectory, 'launched');
   return JSON.stringify(launched) !== JSON.stringify(launchOf(cluster));
 }
 
-/** Starts the server where it does not run. What was left of its last run goes. */
+/** Starts the server where it is not running. Remains of its last run are removed. */
 export async function startPostgres(cluster: Cluster, which: Which, data: string, ctx: DriverContext): Promise<void> {
   const { engine, serverDirectory } = cluster;
   if (await isPostgresRunning(cluster, which)) return;
   const id = nameOf(cluster, which);
   await engine.runtime.destroy(id, ctx);
   if (which === 'server') await writeNote(serverDirectory, 'launched', launchOf(cluster));
-  await mkdir(logDirectory(serverDirectory), { recursive: true, mode: 0o700 }); // the disk may be a new one
+  await mkdir(logDirectory(serverDirectory), { recursive: true, mode: 0o700 }); // the disk may be new
   await openSocket(serverDirectory, data);
   await engine.runtime.start(unitSpec(cluster, id, data), ctx);
 }
 
-/** Stops it: sessions end, what is committed is on the disk, and the archive has all of it. Stopped is success. */
+/** Stops the server: sessions end, commits are synced, and the archive is complete. Stopped is success. */
 export async function stopPostgres(
   cluster: Pick<Cluster, 'engine' | 'serverDirectory'>,
   which: Which,
@@ -55,13 +55,14 @@ export async function stopPostgres(
   const { runtime } = cluster.engine;
   const id = nameOf(cluster, which);
   const handle = await runtime.find(id);
-  // SIGINT: without waiting for clients (PostgreSQL, "Shutting Down the Server").
+  // SIGINT: does not wait for clients (PostgreSQL, "Shutting Down the Server").
   if (handle !== null) await runtime.stop(handle, { grace_ms: graceMs, signal: 'SIGINT' }, ctx);
   await runtime.destroy(id, ctx);
 }
 
 /**
- * Waits until it takes connections, then works in one. @throws DriverError transient when it ends, or the time is over
+ * Waits until the server accepts connections, then runs the work in a session. @throws DriverError transient when it
+ * exits, or on timeout
  */
 export async function whenReady<T>(
   cluster: Cluster,
@@ -86,7 +87,7 @@ export async function whenReady<T>(
   }
 }
 
-/** Why the server has ended, null while it runs. The words of the server are the cause. */
+/** Why the server has exited; null while it is running. The cause contains the server's own output. */
 export async function endOf(
   cluster: Pick<Cluster, 'engine' | 'serverDirectory'>,
   which: Which,
@@ -100,13 +101,13 @@ export async function endOf(
   return Object.assign(new DriverError('transient', reason), { cause: await lastLines(cluster.engine, id) });
 }
 
-/** Gives a tree to the user of the server, whom the runtime knows. */
+/** Gives a directory tree to the server's user, which only the runtime knows. */
 export async function assignOwner(cluster: Cluster, tree: string, ctx: DriverContext): Promise<Owner> {
   await runServerTask(cluster.engine, cluster.spec, 'own', tree, { command: 'chmod 0700 .', threads: 8 }, ctx);
   return ownerOf({ data: tree } as ServerDirectory);
 }
 
-// The tools of the platform get to the socket as group 0: they have no other right there (programs.ts).
+// The platform's tools reach the socket through group 0, and have no other permission there (programs.ts).
 async function openSocket(serverDirectory: ServerDirectory, data: string): Promise<void> {
   const { uid } = await ownerOf({ ...serverDirectory, data });
   if (process.getuid?.() === 0) await chown(socketDirectory(serverDirectory), uid, 0);

@@ -1,5 +1,5 @@
-// Connections of the platform's own administrator: over the socket in the directory of the server, by the user of the
-// operating system, so that there is no password to lose. Settings that a user put on the database do not act on them.
+// Sessions of the platform's administrator: over the socket in the server directory, with peer authentication, so that
+// there is no password to leak. Settings that users attach to the database do not apply to them.
 import { realpath } from 'node:fs/promises';
 import { Client } from 'pg';
 import type { ClientBase } from 'pg';
@@ -22,13 +22,13 @@ const ours = [
   'track_activities=off',
 ];
 
-/** What it takes to get to a server. */
+/** Parameters of a connection to a server. */
 interface ServerLocation {
   serverDirectory: ServerDirectory;
   spec: Pick<DatabaseServer, 'port'>;
 }
 
-/** `data`: the directory that the server must be running on. */
+/** `data`: the expected data directory of the server. */
 export interface Target {
   database?: string;
   data?: string;
@@ -37,8 +37,8 @@ export interface Target {
 }
 
 /**
- * Runs `work` in a session, after the server has proved to be the one of these data.
- * @throws DriverError conflict when another server answers; whatever pg throws when none does
+ * Runs `work` in a session, after verifying that the server uses these data.
+ * @throws DriverError conflict when another server responds; the error of pg when none does
  */
 export async function inSession<T>(
   cluster: ServerLocation,
@@ -54,7 +54,7 @@ export async function inSession<T>(
   }
 }
 
-/** It does not take connections now: it starts, stops, or is not there. */
+/** The server does not accept connections now: it is starting, stopping, or absent. */
 export function isUnavailable(error: unknown): boolean {
   const code = String((error as NodeJS.ErrnoException).code ?? '');
   return (
@@ -63,12 +63,12 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
-/** An SQL identifier. */
+/** Quotes an SQL identifier. */
 export function sqlIdentifier(identifier: string): string {
   return `"${identifier.replaceAll('"', '""')}"`;
 }
 
-/** An SQL string. */
+/** Quotes an SQL string. */
 export function sqlString(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
@@ -88,7 +88,7 @@ async function connect(
     connectionTimeoutMillis: 5_000,
     query_timeout: statementMs + 5_000,
   });
-  client.on('error', () => undefined); // the query that meets it fails
+  client.on('error', () => undefined); // the current query reports it
   try {
     await client.connect();
     return client;

@@ -1,5 +1,5 @@
-// To another major version: a server aside with empty data takes what the old one dumps, while nobody but the platform
-// can reach either. The old data stay until the new server answers, and come back when anything fails.
+// Major upgrade: a staging server with empty data loads a dump of the old server, while only the platform can connect
+// to either. The old data are kept until the new server responds, and put back if anything fails.
 import path from 'node:path';
 import { CommandFailed } from '../../../core/process/command';
 import { DriverError, driverContext } from '../../../core/driver';
@@ -20,7 +20,9 @@ import { firstTimeline } from './backups/timelines';
 const readyWithinMs = 120_000;
 const tools = ['pg_dump', 'pg_restore'];
 
-/** `cluster` is of the new version. @throws DriverError unsupported, with what to install; or why it failed */
+/**
+ * `cluster` has the new version. @throws DriverError unsupported, with what to install; or the reason of the failure
+ */
 export async function upgrade(cluster: Cluster, fromVersion: string, ctx: DriverContext): Promise<void> {
   const { serverDirectory, spec, engine } = cluster;
   if ((await dataMajorOf(serverDirectory.data)) === spec.version && !(await isReplacing(serverDirectory)))
@@ -54,7 +56,7 @@ export async function upgrade(cluster: Cluster, fromVersion: string, ctx: Driver
   await ensureServer(cluster, ctx);
 }
 
-// Worth no second try: the data, or the programs, are what they are.
+// A retry would fail again: the cause is in the data or the programs.
 function toDriverError(cause: unknown): never {
   if (!(cause instanceof CommandFailed)) throw cause;
   throw Object.assign(
@@ -66,7 +68,7 @@ function toDriverError(cause: unknown): never {
   );
 }
 
-// Those of the newer version know both; those of the older one are the second choice.
+// The tools of the newer version support both versions; the older tools are the fallback.
 function toolsOf(newer: Programs, older: Programs): string {
   const whole = [newer, older].find((one) => tools.every((tool) => one.tools.includes(tool)));
   if (whole === undefined) requireTools(newer, tools);
@@ -125,7 +127,7 @@ async function startPrivate(cluster: Cluster, which: 'server' | 'staging', ctx: 
   await startPostgres(cluster, which, serverDirectory.data, ctx);
 }
 
-// What users have set for themselves is no part of a dump of the database.
+// Settings of roles are not part of a database dump.
 async function copySettings(old: Cluster, staging: Cluster, database: string): Promise<void> {
   const { rows } = await inSession(old, {}, (session) =>
     session.query<{ role: string; here: boolean; settings: string[] }>(
@@ -141,7 +143,7 @@ async function copySettings(old: Cluster, staging: Cluster, database: string): P
         if (key === 'role') continue;
         const place = here ? ` in database ${sqlIdentifier(database)}` : '';
         const values = key === 'search_path' ? value.join('=') : sqlString(value.join('='));
-        // One that the new version does not know any more is left behind.
+        // Settings unknown to the new version are skipped.
         await session
           .query(`alter role ${sqlIdentifier(role)}${place} set ${sqlIdentifier(key)} = ${values}`)
           .catch(() => undefined);

@@ -1,17 +1,17 @@
-// Who may do what in a Redis or Valkey server. The default user is off. The platform's own user bears the id of the
-// server in its name, so that to log in is to know the server.
+// Accounts of a Redis or Valkey server. The default user is off. The platform's account name contains the id of the
+// server, so that a successful login identifies the server.
 import { createHash } from 'node:crypto';
 import type { DatabaseServer, ServerUser } from '../../database';
 import { DriverError } from '../../../core/driver';
 
-/** `rules` as ACL SETUSER takes them. */
+/** `rules` in the syntax of ACL SETUSER. */
 export interface Account {
   username: string;
   rules: string[];
 }
 
 const everything = ['~*', '&*'];
-// Not in @admin, but beyond the data: MIGRATE makes the server connect to any host, SCRIPT DEBUG holds it up.
+// Not in @admin, but with effects beyond the data: MIGRATE connects to any host, SCRIPT DEBUG blocks the server.
 const harmful = ['-@admin', '-migrate', '-script|debug'];
 const allAtOnce = ['-flushall', '-flushdb', '-swapdb', '-function'];
 const listening = ['+subscribe', '+psubscribe', '+ssubscribe', '+unsubscribe', '+punsubscribe', '+sunsubscribe'];
@@ -20,7 +20,7 @@ const readingScripts = ['+eval_ro', '+evalsha_ro', '+fcall_ro'];
 const rulesOf: Record<ServerUser['access'], string[]> = {
   admin: ['+@all', ...harmful, '+slowlog'],
   read_write: ['+@all', ...harmful, ...allAtOnce, '+fcall', '+fcall_ro'],
-  // INFO, KEYS, SORT_RO are @dangerous; clients ask for INFO when they connect.
+  // INFO, KEYS and SORT_RO are @dangerous; clients send INFO when they connect.
   read_only: [
     '-@all',
     '+@read',
@@ -40,12 +40,12 @@ export function adminOf(id: string): string {
   return `platform_${id}`;
 }
 
-/** A replica logs in under this name, with the administrator's password of its primary. */
+/** Account of replicas, with the administrator password of their primary. */
 export function followerOf(id: string): string {
   return `platform_${id}_replica`;
 }
 
-/** All accounts that should be there, those of the platform first. @throws DriverError invalid */
+/** All desired accounts, those of the platform first. @throws DriverError invalid */
 export function accountsOf(spec: DatabaseServer): Account[] {
   const admin = [...everything, '+@all'];
   const follower = ['-@all', '+psync', '+replconf', '+ping'];
@@ -58,12 +58,12 @@ export function accountsOf(spec: DatabaseServer): Account[] {
   ];
 }
 
-/** Lines of the configuration; the server keeps hashes only, and so do we. */
+/** Configuration lines; only hashes of passwords are stored. */
 export function aclLines(spec: DatabaseServer): string[] {
   return ['user default off', ...accountsOf(spec).map(({ username, rules }) => `user ${username} ${rules.join(' ')}`)];
 }
 
-/** The hash by which a server knows a password. */
+/** Password hash in the format of the server. */
 export function hashOf(password: string): string {
   return createHash('sha256').update(password).digest('hex');
 }

@@ -1,4 +1,4 @@
-// Backups are snapshots that the server writes itself (RDB).
+// Backups are RDB snapshots written by the server.
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,7 +33,7 @@ export async function backup(
       const version = await withServer(serverDirectory, spec, (send) => snapshot(send, ctx), ctx);
       const taken = path.join(serverDirectory.data, snapshotName);
       await copyFile(taken, file, null, ctx);
-      // It counts towards the storage of the tenant, and the server has no use for it.
+      // The snapshot counts towards the storage of the tenant, and the server does not need it.
       await rm(taken, { force: true });
       return { version, series: spec.version, taken_at: new Date().toISOString() };
     },
@@ -65,8 +65,7 @@ export async function restore(
 }
 
 /**
- * Works on a copy, for the older server does not read what the newer one has written. @throws DriverError unsupported,
- * invalid
+ * Upgrades a copy, since an older server cannot read the files of a newer one. @throws DriverError unsupported, invalid
  */
 export async function upgrade(
   engine: RedisContext,
@@ -89,7 +88,7 @@ export async function upgrade(
   );
 }
 
-/** As ServerReplacement. Without `disk` it is as large as the package asks for. */
+/** As ServerReplacement. Without `disk`, the disk has the size of the package. */
 export interface Change {
   key: string;
   disk?: NextDisk;
@@ -114,8 +113,8 @@ export async function replaceRedisData(
 }
 
 /**
- * With an append-only file the server reads nothing else. Since 7.0 it is a directory whose first part may be a
- * snapshot; before, a file that may begin with one.
+ * If there is an append-only file, the server loads nothing else. Since 7.0 it is a directory whose base file may be a
+ * snapshot; before, a file that may start with one.
  */
 export async function writeAppendOnlyFile(
   temporary: string,
@@ -133,7 +132,7 @@ export async function writeAppendOnlyFile(
   for (const one of isOld ? [temporary] : [temporary, directory, manifest]) await chown(one, owner.uid, owner.gid);
 }
 
-/** Answers the version of the server when the snapshot lies on disk. */
+/** Returns the version of the server once the snapshot is on disk. */
 async function snapshot(send: SendCommand, ctx: DriverContext): Promise<string> {
   const before = await progress(send);
   await send('BGSAVE', 'SCHEDULE');
@@ -147,7 +146,7 @@ async function snapshot(send: SendCommand, ctx: DriverContext): Promise<string> 
   }
 }
 
-// rdb_saves counts since 7.0; before, the time of the last one has to do, which counts seconds.
+// rdb_saves exists since 7.0; before, the time of the last save in seconds has to do.
 async function progress(send: SendCommand): Promise<{ mark: string; busy: boolean; failed: boolean }> {
   const state = infoFieldsOf(await send('INFO', 'persistence'));
   const busy = state.get('rdb_bgsave_in_progress') === '1' || state.get('aof_rewrite_in_progress') === '1';

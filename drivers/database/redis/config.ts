@@ -1,4 +1,4 @@
-// What a server reads at its start. It is written anew each time; nothing of it is edited by the server.
+// Startup configuration of a server, written before each start; the server never edits it.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseServer } from '../../database';
@@ -15,8 +15,8 @@ export const fileNames = {
 } as const;
 
 /**
- * Bytes for data, of the memory of the package: the rest is for the process itself, for pages that change while a child
- * writes them to disk, and for what connections have in flight.
+ * Bytes for data within the memory of the package: the rest is for the process itself, for pages modified during a
+ * fork, and for connection buffers.
  */
 export function dataMemoryBytes(spec: DatabaseServer): number {
   return Math.floor(spec.size.memory_mb * 0.7) * mebibyte;
@@ -29,14 +29,13 @@ const persistence = [
   'aof-use-rdb-preamble yes',
   'auto-aof-rewrite-percentage 100',
   'auto-aof-rewrite-min-size 16mb',
-  // A snapshot is a backup only: one that fails must not stop writes.
+  // Snapshots are made for backups only: a failed one must not stop writes.
   'stop-writes-on-bgsave-error no',
 ];
 
 /**
- * Without users and passwords: what can only be changed by a restart. `version` as the server says it, e.g. 7.0.15.
- * noeviction: a database does not lose what was written to it; keys that may go have an expiry, which their owner
- * gives.
+ * Settings that require a restart, without users and passwords. `engineVersion` as reported by the server, e.g. 7.0.15.
+ * noeviction: a database must not lose data; keys that may be removed have an expiry set by their owner.
  */
 export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string[] {
   const major = Number(engineVersion.split('.')[0]);
@@ -55,7 +54,7 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory,
     'tls-auth-clients no',
     'tls-protocols "TLSv1.2 TLSv1.3"',
     'tls-prefer-server-ciphers yes',
-    // The platform's own connections come on top.
+    // Plus the connections of the platform.
     `maxclients ${spec.size.max_connections + 16}`,
     `maxmemory ${dataMemoryBytes(spec)}`,
     'maxmemory-policy noeviction',
@@ -78,7 +77,7 @@ export function settings(spec: DatabaseServer, serverDirectory: ServerDirectory,
   ];
 }
 
-/** With users and passwords. */
+/** The complete configuration, with users and passwords. */
 export function configuration(spec: DatabaseServer, serverDirectory: ServerDirectory, engineVersion: string): string {
   const secret = spec.replica_of === null ? [] : [`masterauth ${quoted(spec.replica_of.password)}`];
   return [...settings(spec, serverDirectory, engineVersion), ...secret, ...aclLines(spec), ''].join('\n');
@@ -88,14 +87,14 @@ export function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 
-// Sources from elsewhere come through the access proxy, which takes the other addresses of the host. The sign - (since
-// 6.2) means: where the host has it.
+// Remote clients connect through the access proxy, which listens on the other addresses of the host. The prefix -
+// (since 6.2) makes an address optional.
 function loopback(engineVersion: string): string {
   const [major = 0, minor = 0] = engineVersion.split('.').map(Number);
   return major > 6 || (major === 6 && minor >= 2) ? '127.0.0.1 -::1' : '127.0.0.1';
 }
 
-// The certificate of the primary is trusted by itself, one of a public authority as everywhere.
+// The certificate of the primary is pinned; public authorities are trusted as usual.
 function following({ replica_of }: DatabaseServer, serverDirectory: ServerDirectory): string[] {
   if (replica_of === null) return [];
   const authorities = ['/etc/ssl/certs'].filter((directory) => existsSync(directory));

@@ -1,4 +1,4 @@
-// Commands to a server, over its socket, as the platform's own user.
+// Sends commands over the socket of a server, as the platform's account.
 import { memoize } from '../../../core/memoize';
 import type { DatabaseServer } from '../../database';
 import { DriverError } from '../../../core/driver';
@@ -7,14 +7,14 @@ import { socketOf, type ServerDirectory } from '../../hosted_server/server_direc
 import { NotReady } from '../../hosted_server/readiness';
 import { adminOf } from './acl';
 
-/** One command and its answer. */
+/** Sends one command and returns its reply. */
 export type SendCommand = (...words: string[]) => Promise<unknown>;
 
 const answerWithinMs = 5_000;
-/** From here on a command of the tenant is in SLOWLOG. */
+/** Commands of tenants that take longer are in SLOWLOG. */
 const SLOW_MICROSECONDS = '10000';
-// Only where there is such a server: the package takes a tenth of a start. And createClient makes a class with all
-// commands each time, which takes longer than all that is said; a copy shares it.
+// Imported on demand: the package takes a tenth of the platform's start. And createClient builds a class with all
+// commands each time, which takes longer than all commands sent; duplicates share the class.
 const template = memoize(async () =>
   (await import('@redis/client')).createClient({ RESP: 2, disableClientInfo: true }),
 );
@@ -22,8 +22,8 @@ const notReadyPattern =
   /ENOENT|ECONNREFUSED|ECONNRESET|LOADING|Socket closed|closed the connection|Connection timeout/i;
 
 /**
- * Connects, makes sure that it is the server of this directory, works and hangs up.
- * @throws NotReady @throws DriverError conflict where another one answers
+ * Connects, verifies that the server belongs to this directory, runs the work and disconnects.
+ * @throws NotReady @throws DriverError conflict where another server responds
  */
 export async function withServer<T>(
   serverDirectory: ServerDirectory,
@@ -52,15 +52,15 @@ export async function withServer<T>(
   }
 }
 
-// Administrators of the tenant read SLOWLOG, which has no filter: no command of the platform gets into it. What breaks
-// off in between is put right by the next command.
+// SLOWLOG is visible to administrators of the tenant and has no filter: it is disabled during commands of the platform.
+// If this is interrupted, the next command restores the setting.
 async function sendUnlogged(send: (words: string[]) => Promise<unknown>, words: string[]): Promise<unknown> {
   const logFrom = (microseconds: string) => send(['CONFIG', 'SET', 'slowlog-log-slower-than', microseconds]);
   const [, answer] = await Promise.all([logFrom('-1'), send(words), logFrom(SLOW_MICROSECONDS)]);
   return answer;
 }
 
-/** Fields of an answer to INFO. */
+/** Fields of an INFO reply. */
 export function infoFieldsOf(info: unknown): Map<string, string> {
   const lines = String(info)
     .split('\r\n')
@@ -76,11 +76,11 @@ function requireOurs(info: string, serverDirectory: ServerDirectory): void {
 
 function toDriverError(error: Error): DriverError {
   if (error instanceof DriverError) return error;
-  const words = `${(error as NodeJS.ErrnoException).code ?? ''} ${error.name} ${error.message}`;
-  if (notReadyPattern.test(words)) return new NotReady();
-  if (/WRONGPASS|NOAUTH/.test(words))
+  const text = `${(error as NodeJS.ErrnoException).code ?? ''} ${error.name} ${error.message}`;
+  if (notReadyPattern.test(text)) return new NotReady();
+  if (/WRONGPASS|NOAUTH/.test(text))
     return new DriverError('conflict', 'The server rejects the credentials of the platform. It was not changed.');
-  // The text of the server may repeat what it was told.
+  // The server's message may repeat the command.
   return Object.assign(
     new DriverError('transient', `The server answered ${/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? 'with an error'}.`),
     { cause: error },

@@ -1,4 +1,4 @@
-// Redis and Valkey: one process for each database. The default user is off, tenants come over TLS, the platform by a
+// Redis and Valkey: one process per database. The default user is off, tenants connect over TLS, the platform over a
 // socket.
 import { serverOf, type EngineDriver, type ServerMetrics } from '../../database';
 import { asDriverErrors } from '../../../core/driver';
@@ -64,7 +64,7 @@ async function metrics(send: SendCommand, usage: MeasuredUsage): Promise<ServerM
   const hits = Number(info.get('keyspace_hits')) + Number(info.get('keyspace_misses'));
   const commands = Number(info.get('total_commands_processed'));
   return {
-    // Without the platform's own one.
+    // Without the connection of the platform.
     connections: Math.max(0, Number(info.get('connected_clients')) - 1),
     memory_bytes: Number(info.get('used_memory_rss')),
     cpu_seconds: usage?.cpu_seconds ?? Number(info.get('used_cpu_sys')) + Number(info.get('used_cpu_user')),

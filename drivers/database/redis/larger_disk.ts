@@ -1,4 +1,4 @@
-// A server goes on on a larger disk, with what it has in memory.
+// Moves a running server to a larger disk, from its memory.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chown } from 'node:fs/promises';
@@ -18,9 +18,9 @@ import { withServer } from './connection';
 import type { RedisContext } from './server';
 
 /**
- * A server that met the end of its disk goes on on a larger one with what it has in memory. Its file does not always
- * load: after a write that was cut short Redis 7.0 truncates the file and writes on at the old position, which leaves
- * zeros in between. @returns false where it does not run, or the host lacks the command line client of the engine
+ * Moves a server with a full disk to a larger one, with the data in its memory. Its file does not always load: after a
+ * truncated write, Redis 7.0 truncates the file and continues at the old offset, which leaves zeros in between.
+ * @returns false where it is not running, or the host lacks the engine's command line client
  */
 export async function moveToLargerDisk(
   engine: RedisContext,
@@ -52,7 +52,8 @@ export async function moveToLargerDisk(
   return true;
 }
 
-// Until the process ends. Servers before 6.2 only pause everything; those that cannot write refuse writes anyway.
+// Pauses writes until the process ends. Before 6.2 only all commands can be paused; a server with a full disk rejects
+// writes anyway.
 async function withWritesPaused(
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,
@@ -72,7 +73,7 @@ async function withWritesPaused(
   }
 }
 
-// As a replica gets it: nothing is written to the disk of the server.
+// Through replication: nothing is written to the disk of the server.
 async function downloadSnapshot(
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,

@@ -1,4 +1,4 @@
-// What a running server is brought to without a restart: users, role, room on its disk.
+// Reconciles a running server without a restart: users, role and storage limit.
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../../core/files';
@@ -20,23 +20,23 @@ import { infoFieldsOf, type SendCommand } from './connection';
 interface UsersNote {
   desired: string;
   observed: string;
-  /** By user with two passwords: the first connection, as the server numbers them, since there are two. */
+  /** For users with two passwords: the first client id since the second password was added. */
   rotations?: Record<string, number>;
 }
-/** Size of the data in memory when their file was last written anew. */
+/** Size of the data in memory at the last rewrite of their file. */
 interface RewriteNote {
   bytes: number;
 }
 
-// Growth is refused: commands that take memory, by the server itself. Reads and deletions go on.
+// The server rejects commands that take memory. Reads and deletions continue.
 const noGrowth = '1';
-// A block of ext4 at most is not written at the end of a file.
+// At most one ext4 block at the end of a file is not written.
 const HOLE_BYTES = 4096;
-// From this part of the limit on, the file is written anew where the data have shrunk to that part of it.
+// From this share of the limit on, the file is rewritten if the data have shrunk to `shrunkShare` of their size.
 const rewriteShare = 0.5;
 const shrunkShare = 0.9;
 
-/** Changes nothing. */
+/** Read-only. */
 export async function inspectServer(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
@@ -75,7 +75,7 @@ export async function ensureUsers(
     const hashes = rules.filter((rule) => rule.startsWith('#')).map((rule) => rule.slice(1));
     if (hashes.length > 1) rotations[username] = before[username] ?? Number(await send('CLIENT', 'ID'));
     const known = present.get(username) ?? [];
-    // To take a password away ends what was opened with it.
+    // Removing a password ends its sessions.
     if (known.some((hash) => !hashes.includes(hash)))
       await endSessions(send, username, known.includes(hashes[0] ?? '') ? before[username] : undefined);
   }
@@ -90,7 +90,7 @@ export async function ensureUsers(
   } satisfies UsersNote);
 }
 
-/** Follows its primary, or nobody. */
+/** Ensures that the server follows its primary, or is a primary. */
 export async function ensureRole(spec: DatabaseServer, send: SendCommand): Promise<void> {
   const role = infoFieldsOf(await send('INFO', 'replication'));
   if (!(await roleDiffers(spec, role, send))) return;
@@ -100,7 +100,7 @@ export async function ensureRole(spec: DatabaseServer, send: SendCommand): Promi
   await send('REPLICAOF', '127.0.0.1', String(spec.replica_of.port));
 }
 
-/** Closes a server that is over its storage, opens it again, and rewrites its file before it comes to that. */
+/** Closes a server that exceeds its storage, opens it again, and rewrites its file early. */
 export async function ensureStorage(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
@@ -116,7 +116,7 @@ export async function ensureStorage(
     await rewriteFile(serverDirectory, { closed: close, holed }, send);
 }
 
-/** The position of a replica behind its primary, null for a primary. */
+/** Replication lag of a replica; null for a primary. */
 export function lagOf(role: Map<string, string>): number | null {
   if (role.get('role') !== 'slave') return null;
   const since =
@@ -124,13 +124,13 @@ export function lagOf(role: Map<string, string>): number | null {
       ? role.get('master_last_io_seconds_ago')
       : role.get('master_link_down_since_seconds');
   const seconds = Number(since);
-  // The primary speaks once a second; -1: it has not been reached yet.
+  // The primary pings once a second; -1: no connection yet.
   return Number.isNaN(seconds) || seconds < 0 ? null : Math.max(0, seconds - 1);
 }
 
 /**
- * What was deleted, and a hole, leave the file when that is written anew; a closed server grows by nothing that would
- * make Redis do so itself.
+ * A rewrite removes deleted data and holes from the file; a closed server does not grow enough to trigger an automatic
+ * rewrite.
  */
 async function rewriteFile(
   serverDirectory: ServerDirectory,
@@ -148,7 +148,7 @@ async function rewriteFile(
   await writeNote(serverDirectory, 'rewrite', { bytes } satisfies RewriteNote);
 }
 
-// On its disk, where all that is written takes blocks: see moveToLargerDisk.
+// Only on a dedicated disk, where all written data occupy blocks: see moveToLargerDisk.
 async function hasHole({ path: home, data }: ServerDirectory): Promise<boolean> {
   if (placeOfData(home) === home) return false;
   const directory = path.join(data, 'appendonlydir');
@@ -174,7 +174,7 @@ async function roleDiffers(spec: DatabaseServer, role: Map<string, string>, send
   );
 }
 
-// Rules are written differently by each version of the server; so what it made of them is remembered.
+// Each server version formats rules differently, so the server's own output is recorded.
 async function usersDiffer(
   serverDirectory: ServerDirectory,
   spec: DatabaseServer,
@@ -202,12 +202,12 @@ async function hashesOf(send: SendCommand): Promise<Map<string, string[]>> {
   );
 }
 
-/** @param since of connections from this one on none is ended; all are where nobody knows */
+/** @param since client ids from this one on are kept; undefined: all sessions end */
 async function endSessions(send: SendCommand, username: string, since: number | undefined): Promise<void> {
   if (since === undefined) return void (await send('CLIENT', 'KILL', 'USER', username, 'SKIPME', 'yes'));
   for (const line of String(await send('CLIENT', 'LIST')).split('\n')) {
     const [, id, user] = /^id=(\d+) .*\buser=(\S+)/.exec(line) ?? [];
-    // It may have ended by itself.
+    // The session may have ended by itself.
     if (user === username && Number(id) < since) await send('CLIENT', 'KILL', 'ID', String(id)).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-// The process: written down, started, stopped, and looked at.
+// The server process: configuration, start, stop and observation.
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DatabaseServer } from '../../database';
@@ -24,17 +24,17 @@ export type RedisContext = ProxiedContext & { name: 'redis' | 'valkey' };
 
 const graceMs = 20_000;
 
-/** Its first task gives the data directory to its user. */
+/** Its first task gives the data directory to the server's user. */
 export function setUp(engine: RedisContext, spec: DatabaseServer, data: string, ctx: DriverContext): Promise<void> {
   return runServerTask(engine, spec, 'setup', data, { command: ':', threads: 16 }, ctx);
 }
 
-/** As EngineCapabilities.hasData: the file of the commands is there since the first start. */
+/** As EngineCapabilities.hasData: the append-only file exists since the first start. */
 export function hasData(engine: RedisContext, id: string): Promise<boolean> {
   return hasProxiedData(engine, id, (name) => name.startsWith('appendonly'));
 }
 
-/** Starts the server with what the spec says now, and waits a while for its answer. @throws NotReady */
+/** Starts the server with the current spec, and waits for its first response. @throws NotReady */
 export async function start(
   engine: RedisContext,
   serverDirectory: ServerDirectory,
@@ -43,7 +43,7 @@ export async function start(
 ): Promise<void> {
   const { path: program, version } = requireProgram(engine, spec.version);
   const owner = await ownerOf(serverDirectory);
-  // Away first: killed in the middle, the next call starts it again with all that is new.
+  // Remove the note first: after a crash in between, the next call restarts the server with the new configuration.
   await removeNote(serverDirectory, 'started');
   await writeFileFor(
     path.join(serverDirectory.conf, fileNames.config),
@@ -67,7 +67,7 @@ export async function stop(engine: EngineContext, id: string, ctx: DriverContext
   await stopServer(engine, id, graceMs, ctx);
 }
 
-/** Waits until it answers. @throws NotReady @throws DriverError transient when it has ended */
+/** Waits until the server responds. @throws NotReady @throws DriverError transient when it has exited */
 export function waitUntilReady(
   engine: EngineContext,
   serverDirectory: ServerDirectory,
@@ -78,7 +78,7 @@ export function waitUntilReady(
 }
 
 /**
- * Replaces the certificates of the running server: its own, and for a replica that of its primary. Connections go on.
+ * Replaces the certificates of the running server: its own, and on a replica that of its primary. Connections continue.
  */
 export async function renewCertificate(
   engine: RedisContext,
@@ -89,7 +89,7 @@ export async function renewCertificate(
   await writeCertificates(engine, serverDirectory, spec);
   const authority =
     spec.replica_of === null ? [] : ['tls-ca-cert-file', path.join(serverDirectory.conf, fileNames.authority)];
-  // In one command: a key of another certificate is refused. Before 7.0 the file names alone, one by one, reload both.
+  // In one command: a mismatched key is rejected. Before 7.0 setting either file name reloads both.
   await send(
     'CONFIG',
     'SET',
@@ -131,7 +131,7 @@ export async function startedWith(
 ): Promise<Started> {
   const { version } = requireProgram(engine, spec.version);
   const authority = spec.replica_of === null ? '' : await certificateOf(engine, spec.replica_of.server_id);
-  // The role is changed live, and so is what a primary once was.
+  // The role is changed at runtime, also for former primaries.
   const lines = settings({ ...spec, replica_of: null }, serverDirectory, version);
   return {
     settings: digest([...lines, version, spec.admin_password, JSON.stringify(spec.size)].join('\n')),

@@ -1,28 +1,28 @@
-// What an archive consists of.
+// Entries of an archive.
 import { SourceError } from '../../source';
 
 export type EntryKind = 'file' | 'directory' | 'symlink' | 'link';
 
-/** As a reader of a format finds it. */
+/** An entry as found by the reader of a format. */
 export interface RawEntry {
   name: string;
   kind: EntryKind;
   isExecutable: boolean;
-  /** Bytes of the content, as the archive says. */
+  /** Size of the content in bytes, as declared in the archive. */
   size: number;
-  /** Of links. */
+  /** Target of a link. */
   target: string;
   content(): AsyncIterable<Buffer>;
 }
 
-/** An entry that may be written: its parts lead nowhere but into the source. */
+/** An entry that may be written: its path is inside the source. */
 export interface ArchiveEntry extends RawEntry {
   parts: string[];
-  /** Of a hard link. */
+  /** Target path of a hard link. */
   targetParts: string[];
 }
 
-/** An upload that can't be a source. The message is a sentence for users. */
+/** An upload that is not a valid source. The message is shown to users. */
 export function brokenArchive(message: string): SourceError {
   return new SourceError('refused', message);
 }

@@ -1,14 +1,14 @@
-// Names in an archive, and what of it is no part of a source.
+// Names of archive entries, and entries that do not belong to a source.
 import { brokenArchive, type ArchiveEntry } from './entry';
 
 const PATH_BYTES_MAX = 4096;
 const NAME_BYTES_MAX = 255;
 const DEPTH_MAX = 256;
 const LINK_BYTES_MAX = 4095;
-/** How AppleDouble files begin (RFC 1740): attributes of the file beside them, which macOS puts into archives. */
+/** Magic number of AppleDouble files (RFC 1740): attributes of a neighbouring file, which macOS adds to archives. */
 const APPLE_DOUBLE = Buffer.from([0x00, 0x05, 0x16, 0x07]);
 
-/** The parts of a name; none for the root. @throws SourceError for a name that leads out of the source */
+/** The segments of a name; empty for the root. @throws SourceError for a path outside of the source */
 export function partsOfEntry(name: string): string[] {
   if (name.includes('\0')) throw brokenArchive('The archive contains a name with a NUL character.');
   if (name.startsWith('/') || /^[a-z]:[\\/]/i.test(name))
@@ -21,15 +21,15 @@ export function partsOfEntry(name: string): string[] {
   return parts;
 }
 
-/** The name for a message: no more of it than fits. */
+/** Shortens and sanitises a name for a message. */
 export function shortened(name: string): string {
   const text = name.replace(/\p{Cc}/gu, ' ');
   return text.length > 100 ? `${text.slice(0, 100)}…` : text;
 }
 
 /**
- * The entry, or null where it is no part of a source: the history of Git, which may hold credentials and is never
- * deployed from a repository either, and what macOS adds.
+ * The entry, or null where it does not belong to a source: the Git history, which may contain credentials and is not
+ * deployed from repositories either, and metadata of macOS.
  */
 export async function leftOutOf(entry: ArchiveEntry): Promise<ArchiveEntry | null> {
   const { parts, kind, target, name } = entry;
@@ -43,7 +43,7 @@ export async function leftOutOf(entry: ArchiveEntry): Promise<ArchiveEntry | nul
   return null;
 }
 
-/** The first piece, and all pieces with it. */
+/** The first chunk, and the complete stream. */
 async function peek(content: AsyncIterable<Buffer>): Promise<[Buffer | undefined, AsyncIterable<Buffer>]> {
   const pieces = content[Symbol.asyncIterator]();
   const { value, done } = await pieces.next();

@@ -16,13 +16,13 @@ const UNUSABLE: Partial<Record<string, string>> = {
   ...{ 'character-device': 'a device', 'block-device': 'a device', fifo: 'a named pipe' },
 };
 
-/** One after the other: the content of an entry that nobody reads is passed over. @throws SourceError refused */
+/** Sequential: the content of an unread entry is skipped. @throws SourceError refused */
 export async function* tarEntries(file: string): AsyncGenerator<RawEntry> {
   const input = createReadStream(file, { highWaterMark: PIECE_BYTES });
   const unzipped = createGunzip({ chunkSize: PIECE_BYTES });
-  // Also the oldest format, which says nothing of itself; the checksum is compared all the same.
+  // Includes the pre-ustar format, which has no magic number; its checksum is still verified.
   const entries = extract({ allowUnknownFormat: true } as object);
-  // A broken stream ends the entries, which then throw.
+  // An error of a stream is raised by the entries.
   input.on('error', (error) => unzipped.destroy(error));
   unzipped.on('error', (error) => entries.destroy(error));
   input.pipe(unzipped).pipe(entries);
@@ -65,7 +65,7 @@ async function* piecesOf(entry: Entry): AsyncGenerator<Buffer> {
   }
 }
 
-/** What zlib and tar-stream say of damaged input, as a sentence. */
+/** Converts errors of zlib and tar-stream about damaged input to messages. */
 function explained(error: unknown): unknown {
   if (error instanceof SourceError) return error;
   const { code = '', message = '' } = error as NodeJS.ErrnoException;

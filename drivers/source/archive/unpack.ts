@@ -1,4 +1,4 @@
-// Checks an archive without writing anything, and writes its files.
+// Validates an archive without writing anything, and extracts its files.
 import { constants } from 'node:fs';
 import { link, mkdir, open, readdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,10 +9,10 @@ import { walkArchive, type ArchiveLimits, type ArchiveTotals } from '../archive'
 import type { ArchiveEntry } from './entry';
 
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-/** As Git writes files. */
+/** File modes as in Git. */
 const [EXECUTABLE, PLAIN] = [0o755, 0o644];
 
-/** Reads the archive to its end. @throws SourceError for one that can't be a source */
+/** Validates the whole archive. @throws SourceError for an invalid source */
 export function checkArchive(file: string, limits: ArchiveLimits, ctx: DriverContext): Promise<ArchiveTotals> {
   return walkArchive(file, limits, drain, ctx);
 }
@@ -23,8 +23,8 @@ async function drain({ kind, content }: ArchiveEntry): Promise<void> {
 }
 
 /**
- * Writes the files of an archive into a directory; what is there already, of a call that was cut off, goes. No link in
- * it is ever followed. @throws SourceError, DriverError `capacity` for a full disk
+ * Extracts the files of an archive into a directory; files of an interrupted call are removed first. No link in it is
+ * ever followed. @throws SourceError, DriverError `capacity` for a full disk
  */
 export async function unpackSource(
   file: string,

@@ -1,5 +1,5 @@
-// Entries of a zip, by its central directory. Names with backslashes, as some programs for Windows write them, are
-// paths; names that lead out of the archive are refused by the reader already.
+// Entries of a zip, from its central directory. Backslashes in names, as written by some Windows programs, are path
+// separators; paths outside of the archive are already rejected by the reader.
 import { crc32 } from 'node:zlib';
 import { openPromise, type Entry, type ZipFile } from 'yauzl';
 import { SourceError } from '../../source';
@@ -7,7 +7,7 @@ import { brokenArchive, type RawEntry } from './entry';
 import { shortened } from './names';
 
 const MADE_BY_UNIX = 3;
-/** macOS says so of archives of its own. */
+/** Host system of archives made by macOS. */
 const MADE_BY_DARWIN = 19;
 const TYPE_BITS = 0o170000;
 const [DIRECTORY, REGULAR, SYMLINK] = [0o040000, 0o100000, 0o120000];
@@ -16,7 +16,7 @@ const STORED = 0;
 const DEFLATED = 8;
 const LINK_BYTES_MAX = 4095;
 
-/** One after the other. @throws SourceError refused */
+/** Sequential. @throws SourceError refused */
 export async function* zipEntries(file: string): AsyncGenerator<RawEntry> {
   const zip = await openPromise(file, { autoClose: false }).catch((error: unknown) => {
     throw explained(error);
@@ -57,7 +57,7 @@ function unixModeOf({ versionMadeBy, externalFileAttributes }: Entry): number {
   return system === MADE_BY_UNIX || system === MADE_BY_DARWIN ? externalFileAttributes >>> 16 : 0;
 }
 
-/** The reader holds the sizes against what comes; the checksum is ours to compare. */
+/** The reader verifies sizes; the checksum is verified here. */
 async function* contentOf(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
   let checksum = 0;
   try {
@@ -79,7 +79,7 @@ async function textOf(content: AsyncIterable<Buffer>): Promise<string> {
 
 async function* nothing(): AsyncGenerator<Buffer> {}
 
-/** What yauzl and zlib say of damaged input, as a sentence. */
+/** Converts errors of yauzl and zlib about damaged input to messages. */
 function explained(error: unknown, name?: string): unknown {
   if (error instanceof SourceError) return error;
   const { code = '', message = '', syscall } = error as NodeJS.ErrnoException;

@@ -1,4 +1,4 @@
-// Asking an LFS server where objects are.
+// The batch request to an LFS server for the addresses of objects.
 // @see https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
 import type { DriverContext } from '../../../core/driver';
 import { SourceError } from '../../source';
@@ -14,24 +14,24 @@ export interface Download {
   headers: Record<string, string>;
 }
 
-/** Objects of one question. */
+/** Objects per request. */
 export const BATCH_MAX = 100;
 const ANSWER_BYTES_MAX = 4 << 20;
 const TYPE = 'application/vnd.git-lfs+json';
 
-/** Where each of the objects is, in the order of the question. @throws SourceError */
-export async function askForDownloads(
+/** Download addresses of the objects, in the order of the request. @throws SourceError */
+export async function requestDownloads(
   server: LfsServer,
   objects: readonly Omit<LargeFile, 'path'>[],
   ctx: DriverContext,
 ): Promise<Download[]> {
   const { host } = server.endpoint;
-  const asked = objects.map(({ oid, size }) => ({ oid, size }));
+  const requested = objects.map(({ oid, size }) => ({ oid, size }));
   const body = Buffer.from(
-    JSON.stringify({ operation: 'download', transfers: ['basic'], objects: asked, hash_algo: 'sha256' }),
+    JSON.stringify({ operation: 'download', transfers: ['basic'], objects: requested, hash_algo: 'sha256' }),
   );
   const rows = parseRows(await readAnswer(await post(server, body, ctx)));
-  return asked.map(({ oid, size }) => {
+  return requested.map(({ oid, size }) => {
     const row = rows.find((one) => one.oid === oid);
     const href = row?.actions?.download?.href;
     if (typeof href !== 'string') throw missing(host, oid, row?.error?.code);
@@ -89,7 +89,7 @@ async function readAnswer({ response }: WebResponse): Promise<string> {
       chunks.push(chunk);
     }
   } catch {
-    // What is cut off is no JSON.
+    // A truncated response is invalid JSON.
   }
   return Buffer.concat(chunks).toString();
 }

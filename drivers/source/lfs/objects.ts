@@ -1,4 +1,4 @@
-// Large files on the disk: each is fetched once, judged by its digest, and kept beside the mirror of its repository.
+// Large files on disk: each is downloaded once, verified by its digest, and stored beside the mirror of its repository.
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export function largeObjectPath(directory: string, oid: string): string {
   return path.join(directory, oid);
 }
 
-/** Whether it is there, whole; notes that it was used. */
+/** Whether the complete object exists; records its use. */
 export async function hasLargeObject(
   directory: string,
   { oid, size }: { oid: string; size: number },
@@ -49,7 +49,7 @@ export async function fetchLargeObject(
   }
 }
 
-/** Removes what was cut off, and of the rest what was not used for longest. */
+/** Removes incomplete downloads, and the least recently used objects. */
 export async function pruneLargeObjects(directory: string, bytesMax: number): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   const kept: { file: string; bytes: number; usedAt: number }[] = [];
@@ -66,7 +66,7 @@ export async function pruneLargeObjects(directory: string, bytesMax: number): Pr
   }
 }
 
-// Each address is checked like that of a repository; headers that the server gave for one are not for another.
+// Each address is checked like that of a repository; headers are sent only to the address that they were given for.
 async function openDownload(server: LfsServer, { href, headers }: Download, ctx: DriverContext): Promise<WebResponse> {
   const first = await resolveWebEndpoint(href, server.rules, ctx);
   const isSigned = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
@@ -76,7 +76,7 @@ async function openDownload(server: LfsServer, { href, headers }: Download, ctx:
   }));
 }
 
-/** Answers the digest. What is longer than was promised is not written. */
+/** Returns the digest. Bytes beyond the declared size are not written. */
 async function save({ response }: WebResponse, file: string, size: number, host: string): Promise<string> {
   const hash = createHash('sha256');
   let bytes = 0;

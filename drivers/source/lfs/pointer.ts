@@ -1,10 +1,10 @@
-// What stands in the repository for a large file.
+// The pointer file of a large file in the repository.
 // @see https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 
 export interface LargeFile {
-  /** Below the directory of the files. */
+  /** Relative to the directory of the files. */
   path: string;
   /** SHA-256 of the content, in hexadecimal. */
   oid: string;
@@ -15,7 +15,7 @@ export interface LargeFile {
 const POINTER_BYTES_MAX = 1024;
 const VERSION = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\n/;
 
-/** Those of the paths that are pointers: a file that was committed as it is stays so. */
+/** The paths that are pointers: a file committed with its content is kept. */
 export async function readPointers(directory: string, paths: readonly string[]): Promise<LargeFile[]> {
   const found: LargeFile[] = [];
   for (const name of paths) {

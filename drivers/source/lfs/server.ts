@@ -1,5 +1,5 @@
-// Where the large files of a repository are, and how they may be asked for: at the address that Git LFS derives from
-// the repository, or where `.lfsconfig` says.
+// The LFS server of a repository, and the authorisation of requests: at the address that Git LFS derives from the
+// repository, or in `.lfsconfig`.
 // @see https://github.com/git-lfs/git-lfs/blob/main/docs/api/server-discovery.md
 import type { DriverContext } from '../../../core/driver';
 import { SourceError, type GitRemote } from '../../source';
@@ -8,11 +8,11 @@ import { GitFailed, ssh } from '../command';
 import { sshQuoted, type RemoteAccess } from '../remote';
 
 export interface LfsServer {
-  /** Of the API, without a slash at its end. */
+  /** Of the API, without a trailing slash. */
   endpoint: RemoteEndpoint;
   headers: Record<string, string>;
   rules: AddressRules;
-  /** What to send to an address that the server names, where it gives no headers of its own. */
+  /** Authorisation for an address named by the server, where it provides no headers. */
   authorizationFor(endpoint: RemoteEndpoint): Record<string, string>;
 }
 
@@ -34,10 +34,10 @@ export async function findLfsServer(
     configured !== null
       ? { href: configured }
       : home.scheme === 'ssh'
-        ? await askOverSsh(access, ctx)
+        ? await authenticateOverSsh(access, ctx)
         : { href: derivedAddress(home) };
   const endpoint = await resolveWebEndpoint(found.href.replace(/\/+$/, ''), rules, ctx);
-  // The credential is for the host of the repository alone.
+  // The credential is for the host of the repository only.
   const authorizationFor = (to: RemoteEndpoint): Record<string, string> =>
     isSameOrigin(home, to) ? basicAuthorization(remote) : {};
   return { endpoint, rules, authorizationFor, headers: { ...authorizationFor(endpoint), ...found.headers } };
@@ -61,8 +61,8 @@ function basicAuthorization({ credential }: GitRemote): Record<string, string> {
   return { Authorization: `Basic ${pair}` };
 }
 
-/** The host gives an address, and headers that are good for some minutes, to whoever has the key. */
-async function askOverSsh(access: RemoteAccess, ctx: DriverContext): Promise<Found> {
+/** With the key, the host provides an address, and headers that are valid for some minutes. */
+async function authenticateOverSsh(access: RemoteAccess, ctx: DriverContext): Promise<Found> {
   const { user, host, port, repository } = sshPartsOf(access.endpoint);
   const command = `git-lfs-authenticate ${sshQuoted(repository)} download`;
   const args = [...(access.sshOptions ?? []), '-p', String(port), '--', `${user}@${host}`, command];
@@ -77,7 +77,7 @@ async function askOverSsh(access: RemoteAccess, ctx: DriverContext): Promise<Fou
   throw withoutLfs(host);
 }
 
-/** What hosts say to a command that they do not know. */
+/** Responses of hosts to an unknown command. */
 const UNKNOWN_COMMAND =
   /exec request failed|not found|not recogni[sz]ed|unrecogni[sz]ed|unknown|invalid command|disallowed/i;
 
@@ -120,7 +120,7 @@ function parseAnswer(text: string): SshAnswer | null {
 
 const OWN_HEADERS = /^(host|connection|content-length|transfer-encoding|upgrade|expect)$/i;
 
-/** Headers as a server gives them: only what can be sent, and nothing that steers the connection. */
+/** Sanitises headers from a server: only valid ones, and none that control the connection. */
 export function headersOf(value: unknown): Record<string, string> {
   const entries = Object.entries((value ?? {}) as Record<string, unknown>);
   return Object.fromEntries(

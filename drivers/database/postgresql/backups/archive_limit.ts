@@ -1,6 +1,6 @@
-// The archive of a server lies outside of its disk, on that of all: it has a limit of its own, several times the
-// storage. Beyond it the window of points in time becomes shorter. Backups that it no longer begins with are restored
-// as before: they have the log that they need with them.
+// The archive of a server is stored outside of its disk, on a shared one: it has its own limit, a multiple of the
+// storage. Beyond it, the recovery window shrinks. Backups before the window can still be restored: each contains the
+// WAL that it needs.
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../../../core/driver';
@@ -10,17 +10,17 @@ import { archiveDirectory, systemIdentifierOf, type Cluster } from '../cluster';
 import { backupsHere, isLogFile, orderOf, type Manifest } from './known_backups';
 import { bytesBelow } from '../storage';
 
-/** In storages of the server. */
+/** Limit as a multiple of the server's storage. */
 const ARCHIVE_STORAGES = 8;
 
-/** Whether `shortenArchive` has something to do. */
+/** Whether `shortenArchive` is needed. */
 export async function isArchiveTooLarge(cluster: Cluster, ctx: DriverContext): Promise<boolean> {
   return (await largeArchiveOf(cluster, ctx)) !== null;
 }
 
 /**
- * Keeps what fits: the log from the oldest backup on whose log does. Where that of no backup does, nothing, and the
- * window begins anew with the next one. Repeatable.
+ * Keeps the WAL from the oldest backup whose WAL fits the limit. If none fits, everything is removed, and the window
+ * starts again with the next backup. Repeatable.
  */
 export async function shortenArchive(cluster: Cluster, ctx: DriverContext): Promise<void> {
   const found = await largeArchiveOf(cluster, ctx);
@@ -30,7 +30,7 @@ export async function shortenArchive(cluster: Cluster, ctx: DriverContext): Prom
   const own = (await backupsHere(engine, spec.id)).filter((one) => one.system_identifier === found.systemIdentifier);
   const leading = leadingOn(await archivedSince(serverDirectory), own);
   const first = firstThatFits(files, leading, limitOf(cluster));
-  // Before the files go: what a crash leaves of them is no part of the window.
+  // Recorded before the files are removed: files left by a crash are not part of the window.
   if (spec.archive) await noteArchivedSince(serverDirectory, first?.taken_at ?? new Date().toISOString());
   for (const { name } of files)
     if (first === undefined || orderOf(name) < orderOf(first.wal_file))
@@ -49,7 +49,7 @@ function firstThatFits(files: readonly LogFile[], leading: readonly Manifest[], 
   });
 }
 
-/** null: there is none, or it fits. */
+/** null: there is no archive, or it fits. */
 async function largeArchiveOf(
   cluster: Cluster,
   ctx: DriverContext,

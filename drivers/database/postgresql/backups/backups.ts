@@ -1,6 +1,5 @@
-// A backup is two things made one after the other: the files of the whole cluster, which a restore begins with, also
-// one to a point in time; and a dump of the database, which is what a user downloads, and which fits every later
-// version.
+// A backup has two parts, made one after the other: the files of the whole cluster, from which restores start,
+// including point-in-time recovery; and a dump of the database, for downloads, which any later version can load.
 //   <backups>/<server id>/<backup id>/   base/ (base.tar.gz, pg_wal.tar.gz, backup_manifest)   dump   manifest.json
 // With a store, the files are kept there (drivers/hosted_server/stored_backups.ts), and so is the archive.
 import { randomBytes } from 'node:crypto';
@@ -60,7 +59,7 @@ export async function backup(cluster: Cluster, backupId: string, ctx: DriverCont
   );
 }
 
-/** Absent is success. What of the log no backup needs any more goes with it. */
+/** Absent is success. WAL that no backup needs any more is removed too. */
 export async function removeBackup(
   engine: PostgresqlContext,
   serverId: string,
@@ -76,10 +75,10 @@ export async function removeBackup(
   if (typeof serverDirectory !== 'string') await pruneArchive(engine, serverDirectory);
   await pruneStored(engine, serverId, ctx);
   await clearStaleLock(directory);
-  await rmdir(directory).catch(() => undefined); // others are still in it
+  await rmdir(directory).catch(() => undefined); // other backups remain in it
 }
 
-/** The dump, for pg_restore. @throws DriverError conflict where there is no such backup */
+/** The dump, for pg_restore. @throws DriverError conflict where the backup does not exist */
 export async function openBackup(
   engine: PostgresqlContext,
   serverId: string,
@@ -99,7 +98,8 @@ export async function openBackup(
 }
 
 /**
- * Files of the log before the first one that a backup needs; the timeline is no part of the order (pg_archivecleanup).
+ * Removes WAL files before the first one that a backup needs; the timeline is not part of the order
+ * (pg_archivecleanup).
  */
 async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDirectory): Promise<void> {
   const systemIdentifier = await systemIdentifierOf(serverDirectory.data).catch(absentIsNull);
@@ -109,7 +109,7 @@ async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDi
     .filter((one) => one.system_identifier === systemIdentifier)
     .map(({ wal_file }) => orderOf(wal_file))
     .sort()[0];
-  // The first one may be on its way.
+  // The first backup may be running.
   if (needed === undefined && (await isBeingTaken(engine, serverDirectory.id))) return;
   for (const file of (await readdir(archive).catch(absentIsNull)) ?? []) {
     if (!isLogFile(file)) continue;
@@ -117,7 +117,7 @@ async function pruneArchive(engine: PostgresqlContext, serverDirectory: ServerDi
   }
 }
 
-/** The base that a restore begins with, within its `base` folder. */
+/** Base backup files, relative to the backup. */
 export const baseFiles = ['base/base.tar.gz', 'base/pg_wal.tar.gz'];
 const files = [...baseFiles, 'base/backup_manifest', 'dump'];
 

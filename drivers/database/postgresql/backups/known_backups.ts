@@ -1,4 +1,4 @@
-// The backups of a server that are known: by the manifests that this host has, and those that the store has.
+// Known backups of a server: from the manifests on this host, and from those in the store.
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../../../core/files';
@@ -7,10 +7,7 @@ import { exists } from '../../../hosted_server/server_directory';
 import { importBackups } from '../../../hosted_server/stored_backups';
 import { backupsOf, type PostgresqlContext } from '../cluster';
 
-/**
- * `wal_file`: the first file of the log that a recovery from it needs. `taken_at`: the earliest time that it can be
- * brought to.
- */
+/** `wal_file`: the first WAL file needed by a recovery. `taken_at`: the earliest time that can be restored. */
 export interface Manifest {
   id: string;
   version: string;
@@ -22,7 +19,7 @@ export interface Manifest {
   size_bytes: number;
 }
 
-/** All whole backups of a server, the oldest first; also those that another host has brought to the store. */
+/** All complete backups of a server, oldest first, including those uploaded by other hosts. */
 export async function backupsFound(
   engine: PostgresqlContext,
   serverId: string,
@@ -35,7 +32,7 @@ export async function backupsFound(
   return backupsHere(engine, serverId);
 }
 
-/** Those that this host knows. Where they are in a store and none is set, nothing can be done with them. */
+/** Backups known to this host. Backups in a store are unusable while no store is configured. */
 export async function backupsHere(engine: PostgresqlContext, serverId: string): Promise<Manifest[]> {
   const directory = backupsOf(engine, serverId);
   const names = (await readdir(directory).catch(absentIsNull)) ?? [];
@@ -54,18 +51,18 @@ export function backupMissing(): DriverError {
   return new DriverError('conflict', 'There is no such backup.');
 }
 
-/** null where there is no whole backup in this directory. */
+/** null where the directory has no complete backup. */
 export async function manifestOf(directory: string): Promise<Manifest | null> {
   const text = await readFile(path.join(directory, 'manifest.json'), 'utf8').catch(absentIsNull);
   return text === null ? null : (JSON.parse(text) as Manifest);
 }
 
-/** As the archive has it, not a history of timelines. */
+/** A WAL file with its name in the archive, not a timeline history. */
 export function isLogFile(file: string): boolean {
   return /^[0-9A-F]{24}(\.[0-9A-F]{8}\.backup|\.partial)?\.gz$/.test(file);
 }
 
-/** Place of a file of the log, whatever its timeline. */
+/** Sort key of a WAL file, independent of its timeline. */
 export function orderOf(walFile: string): string {
   return walFile.slice(8, 24);
 }

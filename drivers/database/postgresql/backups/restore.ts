@@ -1,6 +1,5 @@
-// Restores: the files of a backup, and the log after them up to the desired point, played by a server aside. Its data
-// take the place of those of the server when they are whole; the old ones stay until the server with the new ones
-// answers.
+// Restores: a staging server replays the WAL after a backup up to the target. When its data are complete, they replace
+// those of the server; the old data are kept until the server responds with the new ones.
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -35,7 +34,7 @@ import { noteTimeline } from './timelines';
 
 const answersWithinMs = 60_000;
 
-/** @throws DriverError invalid where no backup leads to that point; then nothing was touched */
+/** @throws DriverError invalid where no backup covers the target; nothing is changed then */
 export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverContext): Promise<void> {
   const { serverDirectory, spec } = cluster;
   const plan = await planOf(cluster, from, ctx);
@@ -65,7 +64,7 @@ export async function restore(cluster: Cluster, from: RestoreFrom, ctx: DriverCo
   await ensureServer(cluster, ctx);
 }
 
-/** Where the work fails, and the data are still, or again, the old ones, their server serves again. */
+/** If the work fails while the old data are in place, or in place again, their server is started again. */
 export async function rollBackOnFailure(old: Cluster, ctx: DriverContext, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -80,12 +79,12 @@ export async function rollBackOnFailure(old: Cluster, ctx: DriverContext, work: 
   }
 }
 
-/** Nothing of the server runs, in place or aside. */
+/** Stops the server and the staging server. */
 export async function stopAll(cluster: Cluster, ctx: DriverContext): Promise<void> {
   for (const which of ['staging', 'server'] as const) await stopPostgres(cluster, which, ctx);
 }
 
-/** A server directory below the directory, for a server that works on data which are not in place. */
+/** A server directory within the directory, for a staging server with data that are not in place. */
 export function stagingDirectoryOf(serverDirectory: ServerDirectory): ServerDirectory {
   const at = path.join(serverDirectory.path, 'staging');
   return {
@@ -97,7 +96,7 @@ export function stagingDirectoryOf(serverDirectory: ServerDirectory): ServerDire
   };
 }
 
-/** The server with the new data answers, takes the users that it should have, and is closed to all others meanwhile. */
+/** Verifies that the server responds with the new data, and applies users; it is closed to clients meanwhile. */
 export async function verifyData(cluster: Cluster, ctx: DriverContext): Promise<void> {
   const { serverDirectory } = cluster;
   const owner = await assignOwner(cluster, serverDirectory.data, ctx);
@@ -128,13 +127,13 @@ async function replay(cluster: Cluster, plan: RestorePlan, temporary: string, ct
   const archive = await fetchArchive(staging, plan, ctx);
   const owner = await assignOwner(cluster, temporary, ctx);
   await writeFileFor(path.join(temporary, 'recovery.signal'), '', owner);
-  // The server aside sees its own directory only: there is its copy of the archive.
+  // The staging server sees its own directory only, which has a copy of the archive.
   const target: Record<string, string> =
     plan.until === null ? { recovery_target: 'immediate' } : { recovery_target_time: withOffset(plan.until) };
   await recover(staging, temporary, { archive, timeline: plan.timeline, target }, ctx);
 }
 
-/** The directory of its files: that of the backup, or one that they are fetched to. */
+/** Directory of the base files: of the backup, or one to which they are downloaded. */
 async function baseOf({ engine, serverDirectory }: Cluster, plan: RestorePlan, ctx: DriverContext): Promise<string> {
   const id = { serverId: plan.source.id, backupId: plan.backup.id };
   const here = path.join(backupsOf(engine, id.serverId), id.backupId, 'base');
@@ -148,7 +147,7 @@ function fetchedBaseOf(serverDirectory: ServerDirectory): string {
   return path.join(serverDirectory.path, 'fetched');
 }
 
-// To the target; where the log ends before it, all of the log is before it.
+// Recovers to the target; a WAL that ends before the target is replayed completely.
 async function recover(
   staging: Cluster,
   temporary: string,
@@ -182,7 +181,7 @@ async function recover(
   throw new DriverError('transient', 'The write-ahead log of the server could not be replayed.');
 }
 
-// Z is the name of a time zone, and the server has not read those when it reads this.
+// `Z` is a time zone name, and the server reads this setting before its time zone files.
 function withOffset(time: string): string {
   return new Date(time).toISOString().replace('Z', '+00');
 }
@@ -227,7 +226,7 @@ async function noteNewTimeline({ serverDirectory }: Cluster, plan: RestorePlan):
   });
 }
 
-/** The newest history file among the log says the timeline that a recovery has begun. */
+/** The newest history file in the WAL directory names the timeline started by a recovery. */
 async function timelineIn(data: string): Promise<number> {
   const files = (await readdir(path.join(data, 'pg_wal'))).filter((file) => file.endsWith('.history')).sort();
   return parseInt(files.at(-1)?.slice(0, 8) ?? '1', 16);

@@ -1,4 +1,4 @@
-// The log that a restore plays: completed by the server that wrote it, and copied for the server that plays it.
+// WAL for a restore: completed by the server that wrote it, and copied for the staging server.
 import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -20,12 +20,12 @@ export interface RestorePlan {
   timeline: number;
   until: string | null;
   source: ServerDirectory;
-  /** Of the cluster that the backup is of. `isStored`: another host has written it. */
+  /** History of the cluster of the backup. `isStored`: it was written by another host. */
   history: History & { isStored: boolean };
 }
 
-// All that was committed up to now is in the archive. In place the server stops for it; the data of another one stay as
-// they are. One that cannot be asked has what it has.
+// Archives all commits up to now. The server in place is stopped for this; the data of another server are unchanged.
+// For a server that does not respond, the existing archive is used.
 export async function completeArchive(
   cluster: Cluster,
   { until, source, backup }: RestorePlan,
@@ -45,7 +45,7 @@ export async function completeArchive(
     'server',
     {},
     async (session) => {
-      // A commit after the point that is desired, so that the end of the log is not before it.
+      // A commit after the target, so that the WAL does not end before it.
       await session.query('select pg_current_xact_id()');
       const { rows } = await session.query<{ file: string }>('select pg_walfile_name(pg_switch_wal()) as file');
       await archived(origin, backup.system_identifier, `${rows[0]?.file}.gz`, ctx);
@@ -83,8 +83,8 @@ export async function fetchArchive(
   const inPlace = source.id === staging.serverDirectory.id;
   for (const file of await namesIn(from, /^[0-9A-F]{8}.*\.gz$/)) {
     checkpoint(ctx);
-    // The files of one user may be shared; those of another one become those of whoever gets them. What is gone by
-    // now is in the store.
+    // Files of the same user can be hard-linked; files of another user are copied and change their owner. Files that
+    // are missing by now are in the store.
     if (isNeeded(file))
       await (
         inPlace
@@ -98,7 +98,7 @@ export async function fetchArchive(
   return to;
 }
 
-// What a server that died had no time to archive.
+// WAL that a crashed server could not archive.
 async function fetchUnarchived(
   source: ServerDirectory,
   to: string,

@@ -1,5 +1,5 @@
-// What a restore begins with and plays: the backup, and the timeline of the log. A host that has lost the data of a
-// server, or never had them, reads in the store how they came about.
+// Plan of a restore: the backup, and the WAL timeline. A host that has lost the data of a server, or never had them,
+// reads their history from the store.
 import type { RestoreFrom } from '../../../database';
 import { DriverError, type DriverContext } from '../../../../core/driver';
 import { serverDirectoryOf, type ServerDirectory } from '../../../hosted_server/server_directory';
@@ -10,7 +10,7 @@ import type { RestorePlan } from './restore_archive';
 import { storedHistory } from './stored_archive';
 import { backupFor, timelineAt, timelinesOf } from './timelines';
 
-/** @throws DriverError invalid where no backup leads to that point */
+/** @throws DriverError invalid where no backup covers the target */
 export async function planOf({ engine, spec }: Cluster, from: RestoreFrom, ctx: DriverContext): Promise<RestorePlan> {
   const all = await backupsFound(engine, from.server_id, ctx);
   const source = serverDirectoryOf(engine, from.server_id);
@@ -37,7 +37,7 @@ async function planOfBackup(
   return { backup, timeline: backup.timeline, until: null, source, history };
 }
 
-/** The newest backup that leads there. Where data were lost, the server has been more than one cluster. */
+/** The newest backup that covers the target. After a loss of data, the server has had several clusters. */
 async function planUntil(
   engine: PostgresqlContext,
   source: ServerDirectory,
@@ -57,7 +57,7 @@ async function planUntil(
   return best;
 }
 
-/** That of the host where it has the data, else what the store says. */
+/** History from the host where it has the data, else from the store. */
 async function historyOf(
   engine: PostgresqlContext,
   source: ServerDirectory,

@@ -1,6 +1,6 @@
-// The archive in the store of the operator, below <server id>/archive/<system identifier>/: the files of the log, and
-// history.json, which says since when they have no gap and which timelines there were. A file leaves this host when the
-// store has it, so what lies here is what waits. Only what a backup leads to is brought there.
+// The WAL archive in the operator's store, below <server id>/archive/<system identifier>/: WAL files, and history.json
+// with the start of the gapless archive and its timelines. A file is removed from this host once it is stored, so the
+// local files are those waiting for upload. Only WAL that a backup needs is uploaded.
 import { lstat, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { absentIsNull } from '../../../../core/files';
@@ -16,7 +16,7 @@ import { archiveDirectory, systemIdentifierOf, type PostgresqlContext } from '..
 import { timelinesOf, type Timeline } from './timelines';
 
 const FILES_AT_ONCE = 4;
-/** What a backup that is being taken needs is younger, where no other one needs it. */
+/** WAL younger than this is kept even if no backup needs it: a running backup may. */
 const UNCLAIMED_MS = 24 * 3_600_000;
 
 export interface History {
@@ -25,7 +25,7 @@ export interface History {
   timelines: Timeline[];
 }
 
-/** Brings what waits to the store, of all servers. @returns how many files */
+/** Uploads pending files of all servers. @returns number of files */
 export async function storeArchives(engine: PostgresqlContext, ctx: DriverContext): Promise<number> {
   if (!engine.store) return 0;
   let stored = 0;
@@ -68,7 +68,7 @@ async function storeFiles(
     for (const file of queue) {
       checkpoint(ctx);
       const at = path.join(archive, file);
-      // The directory is of the server: what is no file of it is not ours to read.
+      // The directory belongs to the server: anything but a regular file must not be read.
       if (!(await lstat(at).catch(absentIsNull))?.isFile()) continue;
       await store!.upload(folder + file, at, ctx);
       await rm(at, { force: true });
@@ -78,7 +78,7 @@ async function storeFiles(
   return files.length;
 }
 
-/** Where it has changed since this process last wrote it. */
+/** Uploads the history, if it has changed since this process last did. */
 async function storeHistory(
   engine: PostgresqlContext,
   serverDirectory: ServerDirectory,
@@ -97,7 +97,7 @@ async function storeHistory(
   engine.histories.set(name, text);
 }
 
-/** null where the store has none. */
+/** null where the store has no history. */
 export async function storedHistory(
   { store }: PostgresqlContext,
   serverId: string,
@@ -108,7 +108,7 @@ export async function storedHistory(
   return text === null ? null : (JSON.parse(text) as History);
 }
 
-/** Whether the store has a file of the log. */
+/** Whether the store has a WAL file. */
 export async function hasStored(
   { store }: PostgresqlContext,
   { serverId, systemIdentifier }: { serverId: string; systemIdentifier: string },
@@ -119,8 +119,8 @@ export async function hasStored(
 }
 
 /**
- * Brings the files that a recovery from a backup needs to `to`, but for those that are there. A backup alone has its
- * log with it; the histories say which number its new timeline may have.
+ * Downloads the files that a recovery from a backup needs to `to`, except for existing ones. A backup without a target
+ * contains its WAL; timeline histories determine the number of the new timeline.
  */
 export async function fetchStored(
   { store }: PostgresqlContext,
@@ -146,7 +146,7 @@ export async function fetchStored(
   await Promise.all(Array.from({ length: FILES_AT_ONCE * 2 }, worker));
 }
 
-/** When the last file of the log came to the store; null where there is none. */
+/** Upload time of the last WAL file; null where there is none. */
 export async function storedUntil(
   { store }: PostgresqlContext,
   serverId: string,
@@ -161,7 +161,7 @@ export async function storedUntil(
   return latest;
 }
 
-/** Removes files of the log that no backup needs any more, also those of a server that is gone. */
+/** Removes WAL files that no backup needs any more, including those of removed servers. */
 export async function pruneStored(engine: PostgresqlContext, serverId: string, ctx: DriverContext): Promise<void> {
   const { store } = engine;
   if (!store) return;
@@ -178,7 +178,7 @@ export async function pruneStored(engine: PostgresqlContext, serverId: string, c
   }
 }
 
-/** The first file of the log that any backup of this cluster needs. */
+/** The first WAL file that any backup of this cluster needs. */
 function neededOf(backups: Manifest[], systemIdentifier: string): string | undefined {
   return backups
     .filter((one) => one.system_identifier === systemIdentifier)
@@ -190,7 +190,7 @@ function isNeeded(file: string, needed: string): boolean {
   return file.includes('.history') || orderOf(file) >= needed;
 }
 
-/** The log, and histories of timelines. */
+/** WAL files and timeline histories. */
 function isArchived(file: string): boolean {
   return isLogFile(file) || /^[0-9A-F]{8}\.history\.gz$/.test(file);
 }

@@ -1,12 +1,11 @@
-// A restore begins a new timeline of the log (PostgreSQL, "Timelines"): what came after the point that was restored
-// stays in the archive under the old number. A point in time means the timeline that the server was on at that time, so
-// a restore that was a mistake can be undone by a second one.
+// A restore starts a new WAL timeline (PostgreSQL, "Timelines"): WAL after the restored point stays in the archive
+// under the old number. A point in time refers to the timeline of the server at that time, so that a mistaken restore
+// can be undone by a second one.
 import { readNote, writeNote, type ServerDirectory } from '../../../hosted_server/server_directory';
 import type { Manifest } from './known_backups';
 
 /**
- * `since`: when it became that of the server. `point`: up to where it is the same as its parent; null for the first
- * one.
+ * `since`: when the server switched to it. `point`: up to where it is identical to its parent; null for the first one.
  */
 export interface Timeline {
   timeline: number;
@@ -15,12 +14,12 @@ export interface Timeline {
   point: string | null;
 }
 
-/** Of a new cluster. */
+/** Timelines of a new cluster. */
 export const firstTimeline: Timeline[] = [
   { timeline: 1, parent: null, since: '1970-01-01T00:00:00.000Z', point: null },
 ];
 
-/** Notes the timeline that a restore to `point` has begun. */
+/** Records the timeline started by a restore to `point`. */
 export async function noteTimeline(serverDirectory: ServerDirectory, turns: Timeline[], turn: Timeline): Promise<void> {
   await writeNote(serverDirectory, 'timelines', [...turns.filter((one) => one.timeline !== turn.timeline), turn]);
 }
@@ -29,7 +28,7 @@ export async function timelinesOf(serverDirectory: ServerDirectory): Promise<Tim
   return (await readNote<Timeline[]>(serverDirectory, 'timelines')) ?? firstTimeline;
 }
 
-/** The timeline that the server was on. */
+/** The timeline of the server at that time. */
 export function timelineAt(turns: Timeline[], time: string): number {
   return (
     turns
@@ -39,7 +38,7 @@ export function timelineAt(turns: Timeline[], time: string): number {
   );
 }
 
-/** The newest backup from which the log leads to this time on this timeline; null where there is none. */
+/** The newest backup whose WAL covers this time on this timeline; null where there is none. */
 export function backupFor(backups: Manifest[], turns: Timeline[], time: string, timeline: number): Manifest | null {
   return backups.filter((one) => one.taken_at <= time && leadsTo(one, turns, timeline)).at(-1) ?? null;
 }

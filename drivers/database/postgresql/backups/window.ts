@@ -1,4 +1,4 @@
-// The points in time that a restore can reach.
+// The recovery window of a server.
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { driverContext, type DriverContext } from '../../../../core/driver';
@@ -9,7 +9,7 @@ import { backupsFound, backupsHere, type Manifest } from './known_backups';
 import { dataMajorOf, systemIdentifierOf, type PostgresqlContext } from '../cluster';
 import { storedHistory, storedUntil } from './stored_archive';
 
-/** The archive is behind when a file of the log waits longer. */
+/** The archive is late when a WAL file waits longer. */
 const archivedWithinMs = 3 * 60_000;
 const storeAnswersWithinMs = 3_000;
 
@@ -18,7 +18,7 @@ interface Window {
   latest: string;
 }
 
-/** null where there is none. */
+/** null where there is no window. */
 export async function windowOf(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<Window | null> {
   const found = await openServerDirectory(engine, id);
   if (found === 'foreign') return null;
@@ -37,13 +37,13 @@ export async function windowOf(engine: PostgresqlContext, id: string, ctx: Drive
   return { earliest: first.taken_at, latest: latest > first.taken_at ? latest : first.taken_at };
 }
 
-/** A store that is away is no reason to know nothing. */
+/** Falls back to local manifests where the store is unavailable. */
 async function backupsKnown(engine: PostgresqlContext, id: string, ctx: DriverContext): Promise<Manifest[]> {
   const soon = driverContext(storeAnswersWithinMs, ctx.signal);
   return backupsFound(engine, id, soon).catch(() => backupsHere(engine, id));
 }
 
-/** Where the data of a server were lost, with the host even: what was brought to the store until then. */
+/** Window of a server whose data, or whose host, were lost: up to the last upload. */
 async function storedWindow(
   engine: PostgresqlContext,
   serverDirectory: ServerDirectory,
@@ -68,7 +68,7 @@ async function storedWindow(
   }
 }
 
-/** Since when a file of the log waits for its archive, null where none does. */
+/** Age of the oldest WAL file waiting to be archived, as a time; null where none is waiting. */
 async function oldestWaiting(directory: string): Promise<number | null> {
   const waiting = (await readdir(directory).catch(() => [])).filter((file) => file.endsWith('.ready'));
   const times = await Promise.all(
