@@ -1,4 +1,4 @@
-// The settings of this process, read once at the start and handed on; nothing else reads the environment.
+// The settings of this process, read once at start and passed on; no other code reads the environment.
 import { join } from 'node:path';
 import type { LoginProviderSetting } from './accounts/login_provider';
 import { readLoginProviders } from './accounts/login_settings';
@@ -19,7 +19,7 @@ type Key<Name extends string> = Name extends `PLATFORM_${infer Rest}` ? Camel<Re
 type Value<S> = S extends Setting<infer V> & { readonly default: infer D } ? (D extends null ? V | null : V) : never;
 type Values = { readonly [Name in SettingName as Key<Name>]: Value<Settings[Name]> };
 
-/** Key of a setting = its name in camel case, without PLATFORM_: `dataDir`, `databasePoolSize`. */
+/** Key of a setting: its name in camel case, without PLATFORM_: `dataDir`, `databasePoolSize`. */
 export type Config = Omit<
   Values,
   | 'baseUrl'
@@ -42,17 +42,17 @@ export type Config = Omit<
   | 's3Dir'
   | 'quotas'
 > & {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly rateLimitStore: 'memory' | 'postgres';
   readonly ingressHost: string;
   readonly dnsDomain: string;
   readonly dnsIps: readonly string[];
   readonly smtpHost: string;
-  /** Somebody has named it: then it is worth a certificate of its own. */
+  /** The operator has set it: it gets a certificate then. */
   readonly isSmtpHostSet: boolean;
   readonly mailMode: 'sink' | 'smarthost' | 'direct';
-  /** Mechanisms of SPF. */
+  /** SPF mechanisms. */
   readonly mailSpf: string;
   readonly volumeDir: string;
   readonly runtimeDir: string;
@@ -64,9 +64,9 @@ export type Config = Omit<
   readonly s3Domain: string;
   readonly s3WebsiteDomain: string;
   readonly s3Dir: string;
-  /** Where people log in besides here, by title. */
+  /** External login providers, by title. */
   readonly loginProviders: readonly LoginProviderSetting[];
-  /** Limits of a project, built-in and changed ones together; null = none. */
+  /** Project limits, defaults and overrides combined; null = unlimited. */
   readonly quotas: Readonly<Record<string, number | null>> & Readonly<Record<QuotaName, number | null>>;
 };
 
@@ -74,8 +74,8 @@ const OURS = 'PLATFORM_';
 const table = Object.entries(settings) as [SettingName, Setting<unknown>][];
 
 /**
- * Reads the settings. An empty value counts as not set.
- * @throws StartupError naming every malformed setting and every unknown one that starts with PLATFORM_
+ * Reads the settings. An empty value counts as unset.
+ * @throws StartupError with every malformed setting and every unknown one that starts with PLATFORM_
  */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const mistakes = Object.keys(env)
@@ -97,13 +97,13 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   return Object.freeze({ ...derive(values as Values), loginProviders });
 }
 
-/** The same settings once the port is known; for PORT=0, whose free port the system picks. */
+/** The settings with the bound port, for PORT=0. */
 export function withPort(config: Config, port: number): Config {
   const baseUrl = config.baseUrl === addressOf(config) ? addressOf({ host: config.host, port }) : config.baseUrl;
   return Object.freeze({ ...config, port, baseUrl });
 }
 
-/** The settings for a terminal. */
+/** The settings as help text for a terminal. */
 export function helpText(): string {
   const lines = table.flatMap(([name, setting]) => [
     `  ${name}  (${setting.type}; default: ${formatDefault(setting)})`,

@@ -1,4 +1,4 @@
-// What travels with a request through every layer. Types only: server/platform/context.ts makes the values.
+// The request context, passed through all layers. Types only: server/platform/context.ts creates the values.
 import type { CheckOutcome, UptimeCheck } from './protocols/checks';
 import type { Config } from './config';
 import type { AiModelRow } from './catalog/ai_models';
@@ -15,10 +15,10 @@ import type { AccountStatus } from '../schema/types';
 
 export type Role = 'owner' | 'developer' | 'viewer';
 
-/** Who a request acts as: a personal key, a project key, a program that a person allowed, or a dashboard session. */
+/** The authenticated caller: a personal key, a project key, an authorised program, or a dashboard session. */
 export interface Identity {
   kind: 'personal' | 'project' | 'oauth' | 'session';
-  /** key_… of a key, ses_… of a session. */
+  /** key_… for a key, ses_… for a session. */
   id: string;
   name: string;
   /** First 12 characters of the token; empty for a session. */
@@ -26,7 +26,7 @@ export interface Identity {
   account_id: string;
   account_status: AccountStatus;
   user: { id: string; name: string; email: string } | null;
-  /** The one project of a project key. */
+  /** The project of a project key. */
   project_id: string | null;
   /** null = every scope (project keys, sessions). */
   scopes: Scope[] | null;
@@ -35,7 +35,7 @@ export interface Identity {
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
-  /** SHA-256 of the access token, of which an `oauth` key has several over time. */
+  /** SHA-256 of the access token; an `oauth` key has several over time. */
   token_hash?: string;
 }
 
@@ -60,7 +60,7 @@ export type Budget = 'read' | 'write' | 'deploy';
 
 export interface Limiter {
   take(account: string, budget: Budget, points: number): Promise<RateAnswer>;
-  /** Gives points back (a 304 costs nothing). */
+  /** Returns points (a 304 costs nothing). */
   give(account: string, budget: Budget, points: number): void;
 }
 
@@ -68,41 +68,41 @@ export interface Limiter {
 export interface Statement {
   name: string;
   text: string;
-  /** It reads a few rows by an index: such reads may share a connection (db/batches.ts). */
+  /** Reads a few rows by an index: such reads may share a connection (db/batches.ts). */
   quick?: boolean;
-  /** What its rows become; plain objects without it. */
+  /** Class of its rows; default: plain objects. */
   makes?: new () => object;
 }
 
-/** The pool, or the transaction that the request is in. db/control_database.ts knows more of it. */
+/** The pool, or the transaction of the request; the full interface is in db/control_database.ts. */
 export interface Sql {
   readonly inTransaction: boolean;
-  /** Calls the loops to rows of this table that are due, after the commit. */
+  /** Wakes the loops for due rows of this table, after the commit. */
   due(table: string): void;
   query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
 }
 
-/** Time-limited, read-only questions to the outside world (docs/decisions/rules.md §2). */
+/** Read-only queries to external systems, limited in time (docs/decisions/rules.md §2). */
 export interface Probes {
   dns: {
     txt(name: string): Promise<string[]>;
     cname(name: string): Promise<string[]>;
     a(name: string): Promise<string[]>;
     aaaa(name: string): Promise<string[]>;
-    /** Exchanges in the order of preference, `10 mx.example.com`. */
+    /** Mail exchanges in order of preference, `10 mx.example.com`. */
     mx(name: string): Promise<string[]>;
   };
   zone: {
     /**
-     * What the parent zone says about a zone; null where none of its servers answers. `own_parent`: the zone above is
-     * delegated to this platform, which is not asked about itself.
+     * Delegation of a zone in its parent; null where none of its servers responds. `own_parent`: the parent zone is
+     * delegated to this platform, which is not queried.
      */
     delegation(name: string): Promise<{
       name_servers: string[];
       ds_records: string[];
       own_parent: { zone: string; name_servers: string[] } | null;
     } | null>;
-    /** What the name servers that the parent lists publish, those of `own` apart; null where none answers. */
+    /** Records on the name servers listed by the parent, except those in `own`; null where none responds. */
     records(
       name: string,
       own: readonly string[],
@@ -110,30 +110,30 @@ export interface Probes {
     ): Promise<FoundRecord[] | null>;
   };
   source: {
-    /** The commit that a repository has for a ref. Never throws for a failure of the repository. */
+    /** The commit of a ref in a repository. Never throws for a failure of the repository. */
     resolveCommit(remote: GitRemote, wanted: SourceRef): Promise<SourceResult>;
     /** All branches by name. Never throws for a failure of the repository. */
     listBranches(remote: GitRemote): Promise<BranchesResult>;
   };
-  /** What tells the directory that this process keeps source uploads in from others; null where no host was in it. */
+  /** Identifies the directory of source uploads of this process; null where no host has used it. */
   sourceUploadsMark(): Promise<string | null>;
-  /** Questions to a Git provider with a token. */
+  /** Queries a Git provider with a token. */
   git(access: GitAccess): GitProviderReads;
   gitOauth: GitOauth;
-  /** Another provider that people log in at, by its name; null where none is configured under it. */
+  /** An external login provider by name; null where it is not configured. */
   login(name: string): LoginProviderClient | null;
   /**
-   * Objects of a bucket at an engine that keeps them itself; null where it does not answer. The probe is null where
-   * objects are rows here.
+   * Objects of a bucket at an external engine; null where it does not respond. The probe is null where objects are rows
+   * in the database.
    */
   bucketObjects:
     | ((bucket: { name: string; owner: Credentials }, question: ObjectsQuestion) => Promise<ListedObject[] | null>)
     | null;
-  /** One check of a target from here. Never throws for what the target did. */
+  /** One check of a target from this host. Never throws for failures of the target. */
   check(check: UptimeCheck): Promise<CheckOutcome>;
 }
 
-/** A record that a name server publishes. `name` is the full name. */
+/** A published DNS record. `name` is the full name. */
 export interface FoundRecord {
   name: string;
   type: string;
@@ -146,7 +146,7 @@ export interface FoundRecord {
   tag: string | null;
 }
 
-/** A branch, a commit of it, or any ref (refs/pull/7/head); nothing at all is the head of the default branch. */
+/** A branch, a commit of it, or any ref (refs/pull/7/head); empty: the head of the default branch. */
 export interface SourceRef {
   branch?: string | null;
   /** 7 to 40 hexadecimal digits. */
@@ -154,7 +154,7 @@ export interface SourceRef {
   ref?: string | null;
 }
 
-/** The commit, or why there is none: `message` is a sentence for users. `unreachable` is worth another try. */
+/** The commit, or the failure: `message` is for users. `unreachable` is worth a retry. */
 export type SourceResult = { found: true; branch: string | null; sha: string; host_key?: string | null } | SourceMiss;
 
 export type BranchesResult = { found: true; branches: { name: string; sha: string }[] } | SourceMiss;
@@ -175,15 +175,15 @@ export type SourceFailure =
   | 'too_large'
   | 'forbidden_address';
 
-/** What a mutation changed, for the activity entry: names, never values. */
+/** Changes of a mutation for the activity entry: field names, never values. */
 interface ActivityDraft {
   resource: { type: string; id: string; name: string | null; project_id: string | null } | null;
   changed_fields: string[];
-  /** Who acted, where a link of a mail showed it and not a session. */
+  /** The person, where a link from a mail authenticates the request instead of a session. */
   person?: { id: string; name: string; account_id: string };
 }
 
-/** What the resolver or the wrapper wants in the REST answer beyond the body. */
+/** Properties of the REST response set by the resolver or its wrapper. */
 export interface Reply {
   status: number | null;
   etag: string | null;
@@ -198,51 +198,51 @@ export interface Context {
   config: Config;
   secrets: SecretBox;
   identity: Identity | null;
-  /** Value of X-Svc-Project, untouched. */
+  /** Value of X-Svc-Project, unmodified. */
   project_header: string | undefined;
-  /** Set by the guard; null for operations that act on no project. */
+  /** Set by the guard; null for operations without a project. */
   project: ProjectAccess | null;
-  /** Value of Dry-Run, untouched. */
+  /** Value of Dry-Run, unmodified. */
   dry_run_header: string | undefined;
-  /** The write is to be rolled back; set by contract/admission.ts. */
+  /** The write is rolled back; set by contract/admission.ts. */
   dry_run: boolean;
   /** If-Match as sent; checked by Resource.forUpdate. */
   if_match: string | undefined;
-  /** The same for all requests of one Idempotency-Key: what a `prepare` hook does for them, it does once. */
+  /** Shared by all requests of one Idempotency-Key: a `prepare` hook performs its external work once for them. */
   idempotency_scope: string | undefined;
   reply: Reply;
   activity: ActivityDraft;
   sql: Sql;
   limiter: Limiter;
   probes: Probes;
-  /** What the operation's `prepare` hook found out before the transaction began. */
+  /** Result of the operation's `prepare` hook, which ran before the transaction. */
   probed: unknown;
   catalogs: CatalogSource;
   notifications: Notifications;
-  /** Aborted when the process stops; for those who wait or stream also when the client is gone. */
+  /** Aborted when the process stops; for waiting and streaming requests also when the client disconnects. */
   signal: AbortSignal;
   cursors: CursorCodec;
-  /** What relations of this request have loaded, by kind or by name. */
+  /** Loaded relations of this request, by kind or by name. */
   loaders: Map<unknown, unknown>;
   /**
-   * Of a call that lasts, such as a stream: checks again that its caller may still make it (contract/admission.ts).
-   * Null for the others. @throws the problem that would refuse the call by now
+   * For long-running requests, such as streams: checks again that the caller is authorised (contract/admission.ts).
+   * Null for others. @throws the problem that would reject the request now
    */
   readmit: (() => Promise<void>) | null;
   /**
-   * The caller as the database has it by now (cached for at most two seconds). @throws token_invalid, token_expired,
+   * The caller as currently in the database (cached for at most two seconds). @throws token_invalid, token_expired,
    * session_required where the key or the session has ended
    */
   currentIdentity(this: Context): Promise<Identity | null>;
   /** The caller's access to a project, null where it has none (cached for at most two seconds). */
   access(this: Context, project_id: string): Promise<ProjectAccess | null>;
-  /** The project of a resource, null where there is no resource of that id. Says nothing of the caller's rights. */
+  /** The project of a resource; null for an unknown id. Does not check permissions. */
   projectOf(this: Context, resource_id: string): Promise<string | null>;
-  /** Runs in one transaction; joins the one that is open. */
+  /** Runs in a transaction; joins an open one. */
   transact<T>(this: Context, run: (ctx: Context) => Promise<T>): Promise<T>;
-  /** At commit: forget cached identities and accesses, here at once and on the other replicas. */
+  /** At commit: invalidates cached identities and accesses, on this replica at once and then on the others. */
   forget(what: { key_id?: string; user_id?: string; project_id?: string }): Promise<void>;
-  /** Counts an attempt (log-in, second factor). @throws rate_limited when the bucket had too many in a minute */
+  /** Counts an attempt (login, second factor). @throws rate_limited after too many in a minute */
   attempt(bucket: string): Promise<void>;
 }
 
@@ -253,17 +253,17 @@ interface CatalogSource {
   presets(): readonly PresetDefinition[];
 }
 
-/** What a notification is about. */
+/** Subject of a notification. */
 export interface Topic {
   channel: string;
   key: string;
 }
 
-/** Wakes those who wait for a notification. */
+/** Waits for notifications. */
 export interface Notifications {
   /**
    * Resolves when one of the topics was notified since sequence number `seen`, after at most `ms`, or when aborted;
-   * answers the new number.
+   * returns the new number.
    */
   wait(topics: readonly Topic[], seen: number, ms: number, signal: AbortSignal): Promise<number>;
 }

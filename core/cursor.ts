@@ -1,10 +1,10 @@
-// Opaque cursors of lists: a version and where the page ended, sealed, so that clients can't make or alter one, and
-// encrypted, since sequence numbers would tell how much the other tenants do.
+// Opaque list cursors: a version and the end of the page, authenticated, so that clients cannot forge them, and
+// encrypted, since sequence numbers would reveal the activity of other tenants.
 import { createCipheriv, createDecipheriv, createHmac, hash, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { problem } from './errors';
 import { limits } from './limits';
 
-/** Where a page ended: the sort key and id of its last row. */
+/** The end of a page: the sort key and id of its last row. */
 export interface Cursor {
   /** Sort as the client wrote it, `-created_at`. */
   sort: string;
@@ -16,19 +16,21 @@ export interface Cursor {
 
 export interface CursorCodec {
   encode(cursor: Cursor): string;
-  /** @throws invalid_cursor if it was altered, is of another version, or belongs to another sort or other filters */
+  /** @throws invalid_cursor if it is altered, of another version, or of another sort or other filters */
   decode(text: string, expect: { sort: string; filters: string }): Cursor;
-  /** The same for the position of a reader in a list that is followed. @param list from hashFilters */
+  /** The same for a read position in a followed list. @param list from hashFilters */
   conceal(list: string, position: string): string;
-  /** @throws invalid_cursor if it was altered or belongs to another list */
+  /** @throws invalid_cursor if it is altered or of another list */
   reveal(list: string, text: string): string;
 }
 
 const VERSION = 1;
-/** Half a SHA-256: 128 bits can't be guessed, and the cursor stays short. Also the initial vector of the cipher. */
+/**
+ * Half a SHA-256: 128 bits cannot be guessed, and the cursor stays short. Also the initialisation vector of the cipher.
+ */
 const SEAL_BYTES = 16;
 
-/** @param sealing of at least 32 bytes, the same on every replica */
+/** @param sealing at least 32 bytes, the same on every replica */
 export function cursorCodec(sealing: KeyObject): CursorCodec {
   const box = sealedBox(sealing);
   return {
@@ -47,12 +49,12 @@ export function cursorCodec(sealing: KeyObject): CursorCodec {
   };
 }
 
-/** Of a position. It is no cursor: those are JSON lists. */
+/** Prefix of a read position. It differs from cursors, which are JSON arrays. */
 const beginningOf = (list: string): string => `at ${list} `;
 
 /**
- * A short hash of everything that selects the rows of a list (project, parent, filters). Absent and undefined are the
- * same.
+ * A short hash of all parameters that select the rows of a list (project, parent, filters). Absent and undefined are
+ * equal.
  */
 export function hashFilters(values: Record<string, unknown>): string {
   const present = Object.entries(values).filter(([, value]) => value !== undefined);
@@ -68,12 +70,12 @@ function parseCursor(content: string | null): Cursor | null {
 
 interface SealedBox {
   close(content: string): string;
-  /** null for what it has not closed. */
+  /** null for a text that was not sealed by this box. */
   open(text: string): string | null;
 }
 
-// The seal is made of the content, so equal contents give equal texts and no other content meets its initial vector
-// (the construction of RFC 5297).
+// The seal is derived from the content, so equal contents give equal texts, and no other content has the same
+// initialisation vector (the construction of RFC 5297).
 function sealedBox(sealing: KeyObject): SealedBox {
   const encryption = createHmac('sha256', sealing).update('encryption of cursors').digest();
   const sealOf = (content: Buffer): Buffer =>

@@ -1,4 +1,4 @@
-// Folders that settings name.
+// Directories named by settings.
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { StartupError } from './startup_error';
@@ -6,9 +6,9 @@ import { StartupError } from './startup_error';
 const PASSABLE = 0o711;
 
 /**
- * Makes a folder and those above it. mkdir's own `recursive` is not used: below /proc it never returns.
- * @returns the topmost folder that was made, undefined where all were there
- * @throws StartupError where one can't be made, or something of that name is no folder
+ * Creates a directory and its parents. `recursive` of mkdir is not used: below /proc it never returns.
+ * @returns the topmost created directory, undefined where all existed
+ * @throws StartupError where one cannot be created, or the path is not a directory
  */
 export function makeDirectory(directory: string, mode = 0o755): string | undefined {
   const missing: string[] = [];
@@ -25,10 +25,9 @@ export function makeDirectory(directory: string, mode = 0o755): string | undefin
 }
 
 /**
- * Makes a folder of the platform, as far as it is missing, through which other users can pass without listing it. As
- * root, PostgreSQL and the programs of tenants run as users of their own, and what they read lies below it. A folder
- * that was there before gets that permission too.
- * @throws StartupError where it can't be made
+ * Creates a directory of the platform that other users can traverse, but not list. As root, PostgreSQL and tenant
+ * programs run as other users, and their files are below it. An existing directory gets the permission too.
+ * @throws StartupError where it cannot be created
  */
 export function makePassableDirectory(directory: string): void {
   makeDirectory(directory, PASSABLE);
@@ -37,12 +36,12 @@ export function makePassableDirectory(directory: string): void {
   if ((mode & 0o001) === 0) chmodSync(directory, (mode & 0o7777) | 0o011);
 }
 
-/** Whether other users can enter a folder and all above it. */
+/** Whether other users can traverse a directory and all its parents. */
 export function isPassable(directory: string): boolean {
   return impassableFolders(directory).length === 0;
 }
 
-/** The command that lets other users enter a folder and all above it; null where they can, or it is missing. */
+/** The command that makes a directory and its parents traversable; null where they are, or it is missing. */
 export function passageCommand(directory: string): string | null {
   const folders = impassableFolders(directory);
   if (folders.length === 0) return null;
@@ -55,7 +54,7 @@ function impassableFolders(directory: string): string[] {
   return mode & 0o001 ? above : [...above, directory];
 }
 
-/** Whether there is something in a folder; false where the folder is missing. */
+/** Whether a directory has entries; false for a missing directory. */
 export function hasEntries(directory: string): boolean {
   return existsSync(directory) && readdirSync(directory).length > 0;
 }
@@ -63,10 +62,10 @@ export function hasEntries(directory: string): boolean {
 function mkdirOnce(folder: string, mode: number): void {
   try {
     mkdirSync(folder, { mode });
-    // Whatever the umask is.
+    // Regardless of the umask.
     chmodSync(folder, mode);
   } catch (error) {
-    // Another process that starts at the same moment may be faster.
+    // Another process may have created it concurrently.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

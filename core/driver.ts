@@ -1,13 +1,13 @@
-// What every driver of a resource has in common. A driver moves one kind of thing in the outside world. It gets plain
-// values and is called again with the same values after a crash. It knows no rows, no HTTP and no tenants.
+// Common interface of resource drivers. A driver manages one kind of external object. Its parameters are plain values,
+// and calls are repeated with the same values after a crash. It does not know rows, HTTP and tenants.
 
-/** Where the thing is. `name` derives from the id of its owner, so creating twice meets the same object. */
+/** Reference to the object. `name` derives from the id of its owner, so a repeated creation finds the same object. */
 export interface ExternalRef {
   driver: string;
   name: string;
 }
 
-/** What should be. `ref` is there once an `ensure` of this resource has succeeded and its answer was stored. */
+/** Desired state. `ref` is set once an `ensure` of this resource has succeeded and its result was stored. */
 export interface Desired<S> {
   id: string;
   spec: S;
@@ -15,45 +15,47 @@ export interface Desired<S> {
 }
 
 /**
- * What is.
- * - absent: nothing of that name.
- * - foreign: something has that name but not our mark. It is never touched.
- * - present: ours; `upToDate` says whether `ensure` would have nothing to do, `diff` what differs.
+ * Observed state.
+ * - absent: no object of that name.
+ * - foreign: an object of that name without the platform's mark. It is never touched.
+ * - present: owned; `upToDate` says whether `ensure` would change nothing, `diff` describes the difference.
  */
 export type Observation<O> =
   | { state: 'absent' }
   | { state: 'foreign'; detail: string }
   | { state: 'present'; upToDate: boolean; observed: O; diff?: string };
 
-/** There, ours, and as it should be. */
+/** Present and up to date. */
 export function isUpToDate<O>(observation: Observation<O>): observation is Present<O> {
   return observation.state === 'present' && observation.upToDate;
 }
 
 export type Present<O> = Extract<Observation<O>, { state: 'present' }>;
 
-/** `deadline` is a time in ms since the epoch; `signal` is aborted then at the latest. */
+/** `deadline` is in ms since the epoch; `signal` is aborted at the deadline or earlier. */
 export interface DriverContext {
   signal: AbortSignal;
   deadline: number;
 }
 
-/** What the driver can do on this host. `reason` says in one line why it is not healthy. */
+/** Capabilities of the driver on this host. `reason` explains in one line why it is not healthy. */
 export interface Fingerprint {
   healthy: boolean;
   reason: string | null;
   facts: Record<string, string | number | boolean>;
 }
 
-/** One call may be a part of the way: `requeueMs` asks for the next call after that time. */
+/** A call may complete only a part of the work: `requeueMs` requests the next call after that time. */
 export interface Ensured {
   ref: ExternalRef;
   requeueMs?: number;
-  /** What the rest waits for, as a sentence for users: it works as it was before, and is tried again now and then. */
+  /**
+   * The pending condition, as a sentence for users: the resource keeps its previous state, and the change is retried.
+   */
   waiting?: string;
 }
 
-/** A thing that bears our mark, for the sweep that looks for orphans. */
+/** An owned object, for the orphan sweep. */
 export interface Owned {
   ref: ExternalRef;
   owner_id: string;
@@ -62,35 +64,33 @@ export interface Owned {
 export interface ResourceDriver<S, O> {
   readonly name: string;
 
-  /** Never throws: a driver that cannot work here says so. */
+  /** Never throws: a driver that cannot work here is reported as unhealthy. */
   fingerprint(ctx: DriverContext): Promise<Fingerprint>;
 
-  /** Observes, never modifies. */
+  /** Read-only. */
   observe(r: Desired<S>, ctx: DriverContext): Promise<Observation<O>>;
 
   /**
-   * One bounded idempotent step from what was observed to what is desired. May be killed at any point; the next call
-   * goes on from there. Throws DriverError `conflict` for a foreign object.
+   * One bounded idempotent step from the observed to the desired state. May be killed at any point; the next call
+   * continues. Throws DriverError `conflict` for a foreign object.
    */
   ensure(r: Desired<S>, obs: Observation<O>, ctx: DriverContext): Promise<Ensured>;
 
   /**
-   * Removes the thing and all its left-overs. Absent is success; so is foreign, which is left alone. Tear-down has
-   * ended when this resolves, not when `observe` says absent: left-overs of an interrupted call count too.
+   * Removes the object and its remains. Absent is success; so is foreign, which is kept. The removal is complete when
+   * this resolves, not when `observe` returns absent: remains of an interrupted call count too.
    */
   remove(r: Desired<S>, obs: Observation<O>, ctx: DriverContext): Promise<void>;
 
-  /**
-   * Everything that bears our mark, left-overs of interrupted calls included. Orphans go by `remove` of their owner_id.
-   */
+  /** All owned objects, including remains of interrupted calls. Orphans are removed by `remove` with their owner_id. */
   list(ctx: DriverContext): AsyncIterable<Owned>;
 }
 
 export type DriverErrorReason = 'transient' | 'conflict' | 'invalid' | 'capacity' | 'unauthorized' | 'unsupported';
 
 /**
- * The one error that leaves a driver. `invalid` and `unsupported` are not worth a retry with the same values.
- * The message may be shown to a customer: it names no path of the host. What the host said is the `cause`.
+ * The only error that a driver throws. `invalid` and `unsupported` must not be retried with the same values. The
+ * message may be shown to customers: it contains no host paths. The `cause` is the error of the host.
  */
 export class DriverError extends Error {
   override readonly name = 'DriverError';
@@ -104,24 +104,24 @@ export class DriverError extends Error {
   }
 }
 
-/** For the copy or the removal of a tree, which must not begin anew with each step of a job: it goes on meanwhile. */
+/** For copying or removing a tree, which must not restart with each job step: it continues in the background. */
 export const unboundedContext = (): DriverContext => ({ deadline: Infinity, signal: new AbortController().signal });
 
-/** A context that ends after `milliseconds`, or earlier when `parent` is aborted. */
+/** A context that expires after `milliseconds`, or earlier when `parent` is aborted. */
 export function driverContext(milliseconds: number, parent?: AbortSignal): DriverContext {
   const end = AbortSignal.timeout(milliseconds);
   return { deadline: Date.now() + milliseconds, signal: parent ? AbortSignal.any([end, parent]) : end };
 }
 
-/** Throws DriverError `transient` once the context has ended. Called between steps. */
+/** Throws DriverError `transient` once the context has expired. Called between steps. */
 export function checkpoint(ctx: DriverContext): void {
   if (ctx.signal.aborted || Date.now() >= ctx.deadline)
     throw new DriverError('transient', 'The step did not finish in time.');
 }
 
 /**
- * Waits for `work`, but no longer than until the signal is aborted: then it throws DriverError `transient`, and the
- * work goes on in the background. No listener stays behind on a signal that outlives many of these calls.
+ * Waits for `work`, until the signal is aborted: it then throws DriverError `transient`, and the work continues in the
+ * background. Leaves no listener on a long-lived signal.
  */
 export function untilAborted<T>(
   signal: AbortSignal,
@@ -145,7 +145,7 @@ const reasonByErrno: Record<string, DriverErrorReason> = {
   ENOSYS: 'unsupported',
 };
 
-/** Runs `work`; any other error than a DriverError that leaves it becomes one, by its errno. */
+/** Runs `work` and converts errors other than DriverError, by their errno. */
 export async function asDriverErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -154,7 +154,7 @@ export async function asDriverErrors<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** No room on a file system of the host: neither a mistake of the user nor worth an early retry. */
+/** A file system of the host is full: neither an error of the user nor worth an early retry. */
 export function diskFull(): DriverError {
   return new DriverError('capacity', 'The disk of the host is full. An operator has to free space.');
 }

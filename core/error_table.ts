@@ -1,4 +1,4 @@
-// Every error that a client can see, in the order of its status. Served by GET /v2/errors.
+// All errors visible to clients, in the order of their status. Served by GET /v2/errors.
 import { accessErrors } from './error_table/access';
 import { contentErrors } from './error_table/contents';
 import type { ErrorEntry } from './error_table/entry';

@@ -1,11 +1,11 @@
-// Errors that a client can see. Thrown with problem(), rendered once.
+// Errors visible to clients. Thrown with problem(), rendered in one place.
 import { errors, type ErrorEntry } from './error_table';
 
 export { errors, type ErrorEntry };
 
 export type ErrorCode = keyof typeof errors;
 
-/** What can be wrong with one field (entries of validation_failed). */
+/** Error codes of a single field (entries of validation_failed). */
 export type FieldErrorCode =
   | 'required'
   | 'unknown_field'
@@ -32,14 +32,14 @@ export interface FieldError {
 
 type StandardMember = 'type' | 'title' | 'status' | 'detail' | 'instance' | 'code' | 'request_id' | 'retryable';
 
-/** Extra members of a problem document. The names that RFC 9457 and the platform use themselves are not free. */
+/** Extension members of a problem document. The names of RFC 9457 and of the platform are reserved. */
 export type Members = Record<string, unknown> & { [name in StandardMember]?: never };
 
-/** An error for the client. Made by problem(); the message equals the detail. */
+/** An error for the client. Created by problem(); the message equals the detail. */
 export class Problem extends Error {
   readonly status: number;
 
-  /** Whether the same request can succeed later: that of the code, unless the cause says more. */
+  /** Whether the same request can succeed later: the value of the code, unless the cause overrides it. */
   retryable: boolean;
 
   constructor(
@@ -69,10 +69,10 @@ interface ProblemDocument {
 }
 
 /**
- * A problem, to be thrown.
+ * Creates a problem, to be thrown.
  * @param detail default: the meaning of the code
- * @param members shown in the document and in GraphQL extensions, as the description of the code names them
- * @param headers sent with the answer, e.g. Retry-After (seconds) or Allow
+ * @param members extension members of the document and of GraphQL extensions, as described for the code
+ * @param headers response headers, e.g. Retry-After (seconds) or Allow
  */
 export function problem(
   code: ErrorCode,
@@ -80,7 +80,8 @@ export function problem(
   members: Members = {},
   headers: Record<string, string> = {},
 ): Problem {
-  // The client gets no stack, and capturing one is most of the cost of a refusal. Errors of our own keep theirs.
+  // The client gets no stack trace, and capturing one is most of the cost of an error response. Internal errors keep
+  // theirs.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
@@ -90,19 +91,19 @@ export function problem(
   }
 }
 
-/** The 422 that reports all mistakes of a body together. */
+/** The 422 that reports all errors of a body together. */
 export function validationFailed(fields: FieldError[]): Problem {
   return problem('validation_failed', undefined, { errors: fields });
 }
 
-/** The 400 for one query parameter. */
+/** The 400 for a query parameter. */
 export function invalidQuery(parameter: string, detail: string): Problem {
   return problem('invalid_query_parameter', detail, { parameter });
 }
 
 /**
  * The problem as an RFC 9457 document. `type` resolves: GET /v2/errors/{code}.
- * @param about base_url without a slash at its end; instance is the path of the request
+ * @param about base_url without a trailing slash; instance is the path of the request
  */
 export function toDocument(
   p: Problem,
@@ -119,6 +120,6 @@ export function toDocument(
     request_id: about.request_id,
     retryable: p.retryable,
   };
-  // Twice: first for the order of the members, last so that no extra member replaces a standard one.
+  // Spread twice: first for the order of the members, last so that extension members cannot replace standard ones.
   return { ...standard, ...p.members, ...standard };
 }

@@ -1,12 +1,12 @@
-// Folders that are registries: what lies in a layer and in the folders of its groups is found, and no list names it.
+// Folders as registries: files in the folder of a layer and in the folders of its groups are registered automatically.
 import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * Files of a layer's folder and of the folders of its groups, one level down.
- * @param layer the folder, absolute
- * @param pattern of the files' names
- * @returns absolute paths, in the order of the names
+ * Files in a layer's folder and in the folders of its groups, one level down.
+ * @param layer absolute path of the folder
+ * @param pattern of the file names
+ * @returns absolute paths, sorted by name
  */
 export function registeredFiles(layer: string, pattern: RegExp): string[] {
   const entries = readdirSync(layer, { withFileTypes: true });

@@ -1,12 +1,12 @@
-// The groups of operations, in the order of the specification. `operations` is the published count. What is served
+// The operation groups, in the order of the specification. `operations` is the published count. Everything served
 // beyond the specification is an extension: a whole group with `extension: true`, whose published count is 0, or an
-// operation of a published group that says so in its @rest.
+// operation of a published group, marked in its @rest.
 
 export interface Group {
   readonly name: string;
   readonly description: string;
   readonly operations: number;
-  /** Not of the specification: all its operations are listed in docs/contract/extensions.tsv. */
+  /** Not in the specification: all its operations are listed in docs/contract/extensions.tsv. */
   readonly extension?: true;
 }
 
@@ -49,7 +49,7 @@ export function isGroup(text: string): text is GroupName {
   return names.has(text);
 }
 
-/** Whether a group as a whole is beyond the specification. */
+/** Whether the whole group is an extension. */
 export function isExtensionGroup(name: string): boolean {
   return extensions.has(name);
 }

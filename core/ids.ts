@@ -1,5 +1,5 @@
 // Ids: `<prefix>_` + 26 characters of lower-case Crockford base32, 48 bits of milliseconds and 80 random ones.
-// They sort in the order of their making, which keyset paging and created_at rely on.
+// They sort by creation time, which keyset paging and created_at rely on.
 import { randomFillSync } from 'node:crypto';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -8,11 +8,11 @@ const BODY_LENGTH = 26;
 const TIME_LENGTH = 10;
 const TWENTY_BITS = 2 ** 20;
 const FORTY_BITS = 2 ** 40;
-/** All pairs of characters: ten bits at a look-up. */
+/** All pairs of characters: ten bits per look-up. */
 const PAIRS = Array.from({ length: 1024 }, (_, i) => ALPHABET.charAt(i >> 5) + ALPHABET.charAt(i & 31));
 
 const BYTES_PER_ID = 10;
-// A call to the random generator costs more than everything else here, so it is asked for many ids at once.
+// Calls of the random generator are expensive, so random bytes for many ids are generated at once.
 const pool = Buffer.allocUnsafe(BYTES_PER_ID * 512);
 let poolOffset = pool.length;
 
@@ -22,7 +22,7 @@ let high = 0;
 let low = 0;
 
 /**
- * A new id, greater than every one made before in this process, even when the clock steps back.
+ * A new id, greater than all earlier ids of this process, even if the clock steps back.
  * @param prefix of the kind, without the underscore: vol
  */
 export function mintId(prefix: string): string {
@@ -32,7 +32,7 @@ export function mintId(prefix: string): string {
   return `${prefix}_${lastTime}${eight(high)}${eight(low)}`;
 }
 
-/** True for a string of the kind's form. Says nothing about existence. */
+/** Whether the value has the format of the kind's ids. The resource need not exist. */
 export function isId(prefix: string, value: unknown): value is string {
   if (typeof value !== 'string' || value.length !== prefix.length + 1 + BODY_LENGTH) return false;
   return (
@@ -41,7 +41,7 @@ export function isId(prefix: string, value: unknown): value is string {
 }
 
 /**
- * When the id was made, to the millisecond.
+ * Creation time of the id, to the millisecond.
  * @throws RangeError if it is not an id
  */
 export function timeOfId(id: string): Date {
@@ -53,8 +53,7 @@ export function timeOfId(id: string): Date {
 }
 
 /**
- * The least id that the kind could have had at a time: bounds of a time are bounds of ids. @param time RFC 3339, since
- * 1970
+ * The smallest possible id of the kind at a time, to convert time bounds to id bounds. @param time RFC 3339, since 1970
  */
 export function firstIdAt(prefix: string, time: string): string {
   const ms = Math.max(0, Date.parse(time));
@@ -64,7 +63,7 @@ export function firstIdAt(prefix: string, time: string): string {
   return `${prefix}_${digits.join('').padEnd(BODY_LENGTH, '0')}`;
 }
 
-/** An id for one request. */
+/** An id for a request. */
 export function mintRequestId(): string {
   return mintId('req');
 }
@@ -82,7 +81,7 @@ function startMillisecond(now: number): void {
   low = pool.readUIntBE(offset + 5, 5);
 }
 
-/** Within one millisecond the random part grows by a random step. */
+/** Within one millisecond, the random part is incremented by a random step. */
 function nextInMillisecond(): void {
   low += 1 + pool.readUIntBE(takeRandom(), 4);
   if (low < FORTY_BITS) return;
@@ -100,7 +99,7 @@ function takeRandom(): number {
   return poolOffset - BYTES_PER_ID;
 }
 
-/** Forty bits as eight characters. */
+/** Encodes forty bits as eight characters. */
 function eight(value: number): string {
   const upper = Math.floor(value / TWENTY_BITS);
   const lower = value % TWENTY_BITS;

@@ -1,4 +1,4 @@
-/** Runs one piece of work after the other, whatever became of those before. */
+/** Runs pieces of work sequentially, regardless of failures of earlier ones. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 export function openQueue(): InTurn {
@@ -10,7 +10,7 @@ export function openQueue(): InTurn {
   };
 }
 
-/** A queue for each name, which is forgotten when nothing waits in it. */
+/** A queue per name, which is removed when it is empty. */
 export function openQueues(): <T>(name: string, work: () => Promise<T>) => Promise<T> {
   const queues = new Map<string, Promise<unknown>>();
   return (name, work) => {

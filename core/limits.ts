@@ -1,8 +1,8 @@
-// Numbers that bound the service. Units are in the names; those that an operator may change are in core/settings.ts.
+// Limits of the service. Units are in the names; limits that operators may change are in core/settings.ts.
 
 const MIB = 1024 * 1024;
 
-/** Limits of one project; null = none. `QUOTAS` changes them, GET /v2/projects/{id}/usage shows them. */
+/** Limits of one project; null = unlimited. `QUOTAS` overrides them, GET /v2/projects/{id}/usage shows them. */
 export const projectQuotas = {
   applications: 100,
   previews: 50,
@@ -30,23 +30,23 @@ export type QuotaName = keyof typeof projectQuotas;
 export const limits = {
   // Lists
   pageSizeDefault: 20,
-  /** Lists of small sets, which come in one page: catalogs, error codes, variables, DNS records. */
+  /** Default of small lists, which fit on one page: catalogs, error codes, variables, DNS records. */
   pageSizeDefaultSmall: 100,
   pageSizeMax: 100,
   logPageSizeDefault: 100,
   logPageSizeMax: 1000,
-  /** A position in two lists has four snapshots, with room for 150 open transactions each. */
+  /** A position in two lists has four snapshots, with space for 150 open transactions each. */
   cursorCharactersMax: 8192,
 
   // AI usage
   aiUsageDaysMax: 366,
-  /** Events that are older are refused; their ids are forgotten two days later. */
+  /** Older events are rejected; event ids are removed two days later. */
   aiUsageEventDays: 35,
   aiUsageBatchMax: 1000,
   aiUsageBodyBytes: MIB,
   aiUsageCountMax: 1_000_000_000_000,
 
-  // Images that applications run
+  // Images of applications
   imageLayersMax: 127,
   imageFilesMax: 500_000,
   imageBytesMax: 16 * 1024 * MIB,
@@ -59,11 +59,11 @@ export const limits = {
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 65_000,
   probeTimeoutMs: 5_000,
-  /** How long an operation that must change the world before it answers waits for the loop. */
+  /** Time that an operation waits for the reconcile loop before it responds. */
   operationWaitMs: 20_000,
-  /** `Prefer: wait=N` waits this long at most. */
+  /** Maximum of `Prefer: wait=N`. */
   preferWaitSecondsMax: 60,
-  /** Live tails that an account may have open in one process. */
+  /** Open live tails per account and process. */
   streamsPerAccount: 20,
   idempotencyKeyCharactersMax: 255,
   idempotencyTtlHours: 24,
@@ -73,10 +73,10 @@ export const limits = {
   statementTimeoutMs: 10_000,
   idleTransactionTimeoutMs: 15_000,
 
-  // Calls of one account a minute, per budget
+  // Requests per account and minute, by budget
   rateBudgetsPerMinute: { read: 1200, write: 300, deploy: 60 },
   rateWindowSeconds: 60,
-  /** Failed authentications of one address a minute. */
+  /** Failed authentications per address and minute. */
   failedAuthPerMinute: 30,
 
   // Identity
@@ -92,11 +92,11 @@ export const limits = {
   projectsPerAccount: 100,
   activityRetentionDays: 90,
 
-  // Clients that register themselves with the authorisation server
+  // Dynamic client registration
   registrationBodyBytesMax: 16 * 1024,
   registrationsPerAddressAndHour: 20,
   registeredClientsMax: 10_000,
-  /** A client that nobody has allowed anything is forgotten after this time. */
+  /** A registered client without any consent is removed after this time. */
   unusedRegistrationHours: 24,
   clientNameCharactersMax: 60,
   redirectUrisMax: 10,
@@ -106,12 +106,12 @@ export const limits = {
   /** The introspection query of common tools is 13 deep. */
   graphqlDepthMax: 15,
   graphqlAliasesMax: 20,
-  /** Rate-limit points of a query that asks for the schema, which takes as long as some hundred reads. */
+  /** Rate-limit points of an introspection query, which takes as long as some hundred reads. */
   introspectionPoints: 10,
   graphqlRootFieldsMax: 20,
   graphqlFieldsMax: 500,
   graphqlTokensMax: 4_000,
-  /** Without a key: four times the introspection query of common tools. */
+  /** Without authentication: four times the introspection query of common tools. */
   graphqlStrangerTokensMax: 1_000,
   graphqlCostMax: 5_000,
 
@@ -124,42 +124,42 @@ export const limits = {
   domainsPerApplication: 100,
   recordsPerDnsZone: 2000,
   suppressionsPerRelayZone: 100_000,
-  /** Recipients a day of a relay zone without a `daily_limit`. */
+  /** Daily recipients of a relay zone without a `daily_limit`. */
   mailRecipientsPerDay: 50_000,
-  /** RFC 5321 §4.5.3.1.8 asks for at least 100. */
+  /** RFC 5321 §4.5.3.1.8 requires at least 100. */
   mailRecipientsPerMessage: 500,
-  /** Versions of an application that can be rolled back to: their files are kept. */
+  /** Deployments available for a rollback: their files are kept. */
   deploymentsRollbackMax: 10,
   deploymentsKeptMax: 100,
   processesPerApplication: 50,
   sourceUploadsPerApplication: 50,
-  /** How long the address of an upload works. */
+  /** Validity of an upload URL. */
   sourceUploadSeconds: 60 * 60,
-  /** An upload that no deployment uses is kept so long. */
+  /** Retention of an upload that no deployment uses. */
   sourceUploadKeptHours: 24,
   sourceFilesMax: 300_000,
   previewHoursMin: 1,
   previewDaysMax: 30,
   domainVerificationHours: 72,
   databaseUsersMax: 50,
-  /** How long applications may take to run with a new password until the previous one ends. */
+  /** Maximum time for applications to switch to a new password before the previous one ends. */
   passwordRotationMinutesMax: 30,
-  /** A new database gets its first scheduled backup after this time, whatever the hour. */
+  /** Delay of the first scheduled backup of a new database, at any hour. */
   firstBackupMinutes: 10,
-  /** The last backup of a deleted database is kept so long. */
+  /** Retention of the last backup of a deleted database. */
   databaseGraceDays: 7,
   endpointsPerDatabase: 10,
   replicasPerDatabase: 5,
   manualBackupsPerDatabase: 20,
   poolSizeDefault: 20,
-  /** How long the address of a download works. */
+  /** Validity of a download URL. */
   backupDownloadSeconds: 15 * 60,
 
   // Logs and metrics
-  /** Days that the lines of a database are kept. */
+  /** Retention of database log lines in days. */
   databaseLogDays: 7,
-  /** Days that lines and points are kept at most; an application's log_retention_days may be less. */
+  /** Maximum retention of log lines and metric points in days; an application's log_retention_days may be less. */
   observationDaysMax: 31,
-  /** Points of one series in one answer. */
+  /** Points of one series in one response. */
   metricPointsMax: 10_000,
 } as const;

@@ -1,10 +1,10 @@
-// Messages of notifiers: what is told, to whom, and how a delivery ends. Plain values.
+// Messages of notifiers: content, target and delivery result. Plain values.
 import type { IncidentStatus } from '../schema/types';
 
 export type IncidentEvent = 'observer.alerting' | 'observer.reminder' | 'observer.resolved';
 export type NotificationEvent = IncidentEvent | 'observer.certificate_expiring' | 'notifier.test' | 'activity';
 
-/** What a message about an incident says. It stands for itself: the observer may be gone when it is sent. */
+/** Content of an incident message. Self-contained: the observer may be deleted before it is sent. */
 export interface IncidentMessage {
   observer: { id: string; name: string; type: string; target: string };
   incident: {
@@ -15,19 +15,19 @@ export interface IncidentMessage {
     resolved_at: string | null;
     duration_seconds: number | null;
   };
-  /** Of the last check that failed. */
+  /** Error of the last failed check. */
   last_error: string | null;
-  /** Why it was resolved without a check that passed. */
+  /** Why it was resolved without a successful check. */
   note: string | null;
 }
 
-/** A certificate of a target that expires soon. */
+/** The certificate of a target expires soon. */
 export interface CertificateMessage {
   observer: IncidentMessage['observer'];
   certificate: { expires_at: string; days_left: number };
 }
 
-/** An entry of the activity log, as its list shows it. */
+/** An entry of the activity log, as in its list. */
 export interface ActivityMessage {
   id: string;
   action: string;
@@ -35,19 +35,19 @@ export interface ActivityMessage {
 }
 
 export interface Outgoing {
-  /** The same in every attempt: receivers can tell a message that they have had. */
+  /** The same in every attempt, so that receivers can detect duplicates. */
   id: string;
   event: NotificationEvent;
-  /** When it happened. */
+  /** Time of the event. */
   at: string;
   project: { id: string; name: string };
   notifier: { id: string; name: string };
   data: IncidentMessage | CertificateMessage | ActivityMessage | Record<string, never>;
-  /** Where to read more; null where there is nothing. */
+  /** Link to details; null where there are none. */
   link: string | null;
 }
 
-/** Where a notifier sends. Fields of other types are missing. */
+/** Target of a notifier. Fields of other types are absent. */
 export interface NotifierTarget {
   addresses?: string[];
   webhook_url?: string;
@@ -60,11 +60,11 @@ export interface NotifierTarget {
 export interface Delivery {
   delivered: boolean;
   status_code: number | null;
-  /** A sentence for users. */
+  /** Message for users. */
   error: string | null;
-  /** A failed one is worth another attempt: after this time, null = after the usual one, 'never'. */
+  /** Retry of a failed delivery: delay, null = default delay, 'never'. */
   retry: number | null | 'never';
 }
 
-/** Pauses between the attempts of one message: a day in all, as Standard Webhooks asks for. */
+/** Delays between attempts: a day in total, as Standard Webhooks requires. */
 export const RETRY_SECONDS = [5, 30, 120, 300, 900, 1800, 3600, 7200, 14_400, 21_600, 36_000];

@@ -1,4 +1,4 @@
-// Secrets at rest: AES-256-GCM under a key that stays outside the database, with the key's id in every sealed value.
+// Encryption of secrets at rest: AES-256-GCM with a key outside of the database, whose id is in every sealed value.
 import {
   createCipheriv,
   createDecipheriv,
@@ -24,31 +24,29 @@ import { join } from 'node:path';
 import { makePassableDirectory } from './directory';
 import { StartupError } from './startup_error';
 
-/** Master keys of 32 bytes. The first one seals; the others still open what they sealed. */
+/** Master keys of 32 bytes. The first one seals; the others only open existing values. */
 type KeyRing = readonly { readonly id: string; readonly key: Buffer }[];
 
 export interface SecretBox {
-  /** Id of the key that seals now. */
+  /** Id of the current key. */
   readonly keyId: string;
   /**
-   * `v1.<key id>.<base64url of nonce, text and tag>`.
-   * @param context binds the value to its owner, `environment_variables:<application id>:<key>`; it can't be opened
-   * elsewhere
+   * Returns `v1.<key id>.<base64url of nonce, text and tag>`.
+   * @param context binds the value to its owner, `environment_variables:<application id>:<key>`; it cannot be opened in
+   * another context
    */
   seal(plain: string, context: string): string;
-  /** @throws Error if the value was altered, sealed for another context, or under a key that is not in the ring */
+  /** @throws Error if the value is altered, sealed for another context, or under an unknown key */
   open(sealed: string, context: string): string;
-  /**
-   * Keyed SHA-256, 64 hex characters, for values that must be compared but not read. Changes when the current key does.
-   */
+  /** Keyed SHA-256, 64 hex characters, for values that are compared but not read. Changes with the current key. */
   hmac(value: string, purpose: string): string;
-  /** A key of 32 bytes derived (HKDF-SHA256, RFC 5869) from the current one, e.g. for cursors. */
+  /** A 32-byte key derived (HKDF-SHA256, RFC 5869) from the current one, e.g. for cursors. */
   subKey(purpose: string): KeyObject;
 }
 
 const VERSION = 'v1';
 const KEY_BYTES = 32;
-/** 96 random bits, as NIST SP 800-38D section 8.2.2 asks for; good for 2^32 values under one key. */
+/** 96 random bits, as required by NIST SP 800-38D section 8.2.2; sufficient for 2^32 values per key. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -79,8 +77,8 @@ export function secretBox(keys: KeyRing): SecretBox {
 
 /**
  * The keys of this installation: the setting PLATFORM_SECRET_KEY, else the file `secret-key` in the data directory,
- * made at the first start with mode 0600.
- * @throws StartupError for a malformed setting or file, or a directory that can't be written
+ * which is created at the first start with mode 0600.
+ * @throws StartupError for a malformed setting or file, or a read-only directory
  */
 export function loadKeyRing({ setting, dataDir }: { setting: string | null; dataDir: string }): KeyRing {
   if (setting !== null) return parse(setting, 'PLATFORM_SECRET_KEY');
@@ -95,7 +93,7 @@ export function loadKeyRing({ setting, dataDir }: { setting: string | null; data
 }
 
 /**
- * Reads `<key>` or `<id>:<key>,<id>:<key>` with keys of 32 bytes in base64, base64url or hex; the first is the current
+ * Parses `<key>` or `<id>:<key>,<id>:<key>` with 32-byte keys in base64, base64url or hex; the first is the current
  * one.
  * @returns null if it is malformed
  */
@@ -162,24 +160,25 @@ function derive(key: Buffer, info: string): Buffer {
 function readKeyFile(path: string): string | null {
   const mode = statSync(path, { throwIfNoEntry: false })?.mode;
   if (mode === undefined) return null;
-  // Restored backups and some volume mounts loosen the mode.
+  // Restored backups and some volume mounts relax the mode.
   if (mode & 0o077) chmodSync(path, 0o600);
   return readFileSync(path, 'utf8');
 }
 
 /**
- * Written to a temporary file and linked, so that two first starts at once agree on one key and none reads half of it.
+ * Written to a temporary file and linked, so that concurrent first starts use the same key, and none reads a partial
+ * file.
  */
 function createKeyFile(path: string, dataDir: string): string {
   makePassableDirectory(dataDir);
-  const aside = `${path}.${randomBytes(6).toString('hex')}`;
-  writeDurably(aside, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
+  const temporary = `${path}.${randomBytes(6).toString('hex')}`;
+  writeDurably(temporary, `${randomBytes(KEY_BYTES).toString('base64')}\n`);
   try {
-    linkSync(aside, path);
+    linkSync(temporary, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
-    rmSync(aside);
+    rmSync(temporary);
   }
   return readFileSync(path, 'utf8');
 }

@@ -1,11 +1,11 @@
-// What a query asks of the answer of a resolver.
+// The fields selected by a query.
 import { Kind, type GraphQLObjectType, type GraphQLResolveInfo, type SelectionSetNode } from 'graphql';
 
 export type Selection = GraphQLResolveInfo;
 
 /**
- * A test whether a query selects no other fields than these, and none that a resolver of its own answers. For fields of
- * an object type. It remembers what it found, since it is asked for each row of a page.
+ * Tests whether a query selects only these fields, and none with its own resolver. For fields of an object type.
+ * Results are cached, since it is called for each row of a page.
  */
 export function selectsOnly(names: readonly string[]): (selection: Selection) => boolean {
   const known = new WeakMap<SelectionSetNode, boolean>();

@@ -1,4 +1,4 @@
-/** `the volume is not ready` becomes `The volume is not ready.`: reasons of drivers as people read them. */
+/** Formats a driver's reason as a sentence: `the volume is not ready` becomes `The volume is not ready.` */
 export function toSentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

@@ -1,4 +1,4 @@
-// The types that a setting can have. Each parses the text of an environment variable, or names what it expected.
+// Types of settings. Each parses the text of an environment variable, or describes the expected format.
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -6,18 +6,18 @@ import { formats } from './formats/formats';
 import { parseKeyRing } from './secrets';
 import { parseProbeToken } from './accounts/tokens';
 
-/** One row of the settings table. `Value` is what the program sees. */
+/** A row of the settings table. `Value` is the parsed type. */
 export interface Setting<Value> {
-  /** Shown in the help: what may be written. */
+  /** Expected format, shown in the help. */
   readonly type: string;
-  /** As one would write it in the environment; null = not set. */
+  /** In the syntax of the environment variable; null = unset. */
   readonly default: string | null;
-  /** Another default for a program that runs as root. */
+  /** Default when running as root. */
   readonly defaultAsRoot?: string;
-  /** In words, where the default is made from other settings. */
+  /** Description of a default derived from other settings. */
   readonly derived?: string;
   readonly description: string;
-  /** The value is never repeated in messages. */
+  /** The value never appears in messages. */
   readonly secret?: boolean;
   /** null = malformed. */
   readonly parse: (text: string) => Value | null;
@@ -25,14 +25,14 @@ export interface Setting<Value> {
 
 export type Row = Omit<Setting<unknown>, 'type' | 'parse'>;
 
-/** A row with a form: the type of the value and whether it may be null come from here. */
+/** A row with its type and nullability. */
 export type Typed<Value, R extends Row> = R & Setting<Value>;
 
 export function text<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'text', parse: (given) => (formats.single_line(given) ? given : null) };
 }
 
-/** Made absolute. */
+/** Resolved to an absolute path. */
 export function path<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'path', parse: (given) => (formats.single_line(given) ? resolve(given) : null) };
 }
@@ -44,7 +44,7 @@ export function integer<const R extends Row & { min: number; max: number }>(row:
   return { ...row, type: `integer from ${min} to ${max}`, parse };
 }
 
-/** A number from 1, or `auto`: the cores that this process may use. */
+/** A number from 1, or `auto`: the cores available to this process. */
 export function processCount<const R extends Row & { max: number }>(row: R): Typed<number, R> {
   const { parse } = integer({ ...row, min: 1 });
   return {
@@ -54,7 +54,7 @@ export function processCount<const R extends Row & { max: number }>(row: R): Typ
   };
 }
 
-/** `from-to`, both of them included. */
+/** `from-to`, inclusive. */
 export function portRange<const R extends Row>(row: R): Typed<readonly [number, number], R> {
   const parse = (given: string): readonly [number, number] | null => {
     const [from = 0, to = 0] = (/^(\d{1,5})-(\d{1,5})$/.exec(given)?.slice(1) ?? []).map(Number);
@@ -75,7 +75,7 @@ export function oneOf<const Word extends string, const R extends Row>(
   return { ...row, type: choices.join(' | '), parse: (given) => choices.find((choice) => choice === given) ?? null };
 }
 
-/** Without a slash at its end. */
+/** Without a trailing slash. */
 export function httpUrlSetting<const R extends Row>(row: R): Typed<string, R> {
   const parse = (given: string): string | null =>
     formats.url(given) && !/[?#]/.test(given) ? given.replace(/\/+$/, '') : null;
@@ -88,12 +88,12 @@ export function postgresUrl<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'postgresql:// URL', parse };
 }
 
-/** A host name, which may be a single word like localhost. */
+/** A host name; a single label such as localhost is allowed. */
 export function hostname<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'host name', parse: hostnameOf };
 }
 
-/** A host name or address, with a port where it is not the usual one: `registry.example.com`, `localhost:5000`. */
+/** A host name or address with an optional port: `registry.example.com`, `localhost:5000`. */
 export function authority<const R extends Row>(row: R): Typed<string, R> {
   const parse = (given: string): string | null => {
     const [, host = '', port] = /^([^:]+)(?::(\d{1,5}))?$/.exec(given) ?? [];
@@ -102,7 +102,7 @@ export function authority<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'host name, with :port', parse };
 }
 
-/** What a server listens on. */
+/** Listen address of a server. */
 export function listenHost<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'IP address or host name', parse: (given) => (isIP(given) ? given : hostnameOf(given)) };
 }
@@ -124,7 +124,7 @@ export function cidrs<const R extends Row>(row: R): Typed<readonly string[], R> 
   return { ...row, type: 'list of IPv4 addresses or CIDRs', parse: (given) => list(given, isIpv4Cidr) };
 }
 
-/** Origins of pages as browsers send them: `https://console.example.com`. */
+/** Origins in the format of browsers: `https://console.example.com`. */
 export function origins<const R extends Row>(row: R): Typed<readonly string[], R> {
   return { ...row, type: 'list of origins', parse: (given) => list(given, isOrigin) };
 }
@@ -145,13 +145,13 @@ function isIpv4Cidr(given: string): boolean {
   return more === undefined && isIP(address) === 4 && /^\d{1,2}$/.test(bits) && Number(bits) <= 32;
 }
 
-/** A port of a mail server. `tls`: the connection begins with TLS; else the client asks for it (STARTTLS). */
+/** A port of a mail server. `tls`: implicit TLS; else STARTTLS. */
 export interface MailPort {
   port: number;
   tls: boolean;
 }
 
-/** `587,465,2525`; `/tls` marks a port whose connections begin with TLS, as those of 465 do. `0`: none. */
+/** `587,465,2525`; `/tls` marks a port with implicit TLS, which port 465 always has. `0`: none. */
 export function mailPorts<const R extends Row>(row: R): Typed<readonly MailPort[], R> {
   const parse = (given: string): readonly MailPort[] | null => {
     if (given.trim() === '0') return Object.freeze([]);
@@ -162,7 +162,7 @@ export function mailPorts<const R extends Row>(row: R): Typed<readonly MailPort[
   return { ...row, type: '0 or list of ports', parse };
 }
 
-/** A Varnish: where it serves and where it is managed; `directory` (-n) where it runs on this machine. */
+/** A Varnish node: service and management address; `directory` (-n) where it runs on this machine. */
 export interface VarnishNodeSetting {
   host: string;
   port: number;
@@ -184,12 +184,12 @@ export function varnishNodes<const R extends Row>(row: R): Typed<readonly Varnis
   return { ...row, type: 'list of ip:port/port[=directory]', parse };
 }
 
-/** As node:dns takes them: `192.0.2.1`, `192.0.2.1:53`, `[2001:db8::1]:53`. */
+/** In the format of node:dns: `192.0.2.1`, `192.0.2.1:53`, `[2001:db8::1]:53`. */
 export function resolvers<const R extends Row>(row: R): Typed<readonly string[], R> {
   return { ...row, type: 'list of ip[:port]', parse: (given) => list(given, isResolver) };
 }
 
-/** A client of OAuth at a Git provider; `base_url` is null for the public service. */
+/** An OAuth client at a Git provider; `base_url` is null for the public service. */
 interface GitOauthSetting {
   provider: string;
   base_url: string | null;
@@ -213,19 +213,19 @@ export function gitOauthClients<const R extends Row>(row: R): Typed<readonly Git
   return { ...row, type: 'list of provider[@url]=id:secret', parse };
 }
 
-/** As core/accounts/tokens.ts mints it. */
+/** In the format of core/accounts/tokens.ts. */
 export function probeKey<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'key of a probe', parse: (given) => (parseProbeToken(given) ? given : null) };
 }
 
-/** `name:secret`, the secret in base64 of at least 16 bytes. */
+/** `name:secret`, the secret in base64, at least 16 bytes. */
 export function transferKey<const R extends Row>(row: R): Typed<string, R> {
   const isKey = (given: string): boolean => /^[a-z0-9_.-]{1,200}:(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/=]{4}$/i.test(given);
   const hasSecret = (given: string): boolean => Buffer.from(given.split(':')[1] ?? '', 'base64').length >= 16;
   return { ...row, type: 'name:base64', parse: (given) => (isKey(given) && hasSecret(given) ? given : null) };
 }
 
-/** A bucket, and a folder in it: `prefix` is empty, or ends with a slash. */
+/** A bucket with an optional folder: `prefix` is empty, or ends with a slash. */
 interface S3LocationSetting {
   bucket: string;
   prefix: string;
@@ -242,12 +242,12 @@ export function s3Location<const R extends Row>(row: R): Typed<S3LocationSetting
   return { ...row, type: 's3://bucket/folder', parse };
 }
 
-/** The text of a key ring; core/secrets.ts reads it. */
+/** A key ring, parsed by core/secrets.ts. */
 export function secretKeys<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'key or list of id:key', parse: (given) => (parseKeyRing(given) ? given : null) };
 }
 
-/** A JSON object whose keys are among `names`, with whole numbers from 0, or null for none. */
+/** A JSON object with keys from `names`, and non-negative integers, or null for unlimited. */
 export function amounts<const Name extends string, const R extends Row>(
   names: readonly Name[],
   row: R,

@@ -1,4 +1,4 @@
-// Every setting of the program. Read once at the start by core/config.ts; `npm start -- --help` prints this table.
+// All settings of the program. Read once at start by core/config.ts; `npm start -- --help` prints this table.
 import { aiSettings } from './settings/ai';
 import { backupStoreSettings } from './settings/backup_store';
 import { cdnSettings } from './settings/cdn';

@@ -1,10 +1,10 @@
-// Which transactions a reader has seen, in PostgreSQL's notation (pg_snapshot, `xmin:xmax:xip,…`): all below xmin, and
-// those below xmax that were not in progress. Numbers of transactions have 64 bits.
+// Snapshots of transactions visible to a reader, in PostgreSQL's notation (pg_snapshot, `xmin:xmax:xip,…`): all below
+// xmin, and those below xmax that were not in progress. Transaction ids have 64 bits.
 
-/** Nothing was seen. */
+/** No transaction is visible. */
 export const EMPTY_SNAPSHOT = '1:1:';
 
-/** What a reader of arriving rows has got: all of `seen`, and of what came up to `until` the rows up to (tx, seq). */
+/** Position of a reader of new rows: all rows of `seen`, and rows of `until` up to (tx, seq). */
 export interface ReadPosition {
   seen: string;
   partly: { until: string; tx: string; seq: string } | null;
@@ -14,7 +14,7 @@ export function formatReadPosition({ seen, partly }: ReadPosition): string {
   return partly ? `${seen}|${partly.until}|${partly.tx}.${partly.seq}` : seen;
 }
 
-/** Null for a text that is not a position. */
+/** Null for an invalid position. */
 export function parseReadPosition(text: string): ReadPosition | null {
   const [seen = '', until, row, ...rest] = text.split('|');
   if (rest.length || !isSnapshot(seen)) return null;
@@ -23,7 +23,7 @@ export function parseReadPosition(text: string): ReadPosition | null {
   return isSnapshot(until) && tx !== undefined && seq !== undefined ? { seen, partly: { until, tx, seq } } : null;
 }
 
-/** The rules of PostgreSQL, which refuses others with an error: 0 < xmin <= xmax, xips between them in their order. */
+/** PostgreSQL's rules, whose violation is an error: 0 < xmin <= xmax, xips between them in ascending order. */
 function isSnapshot(text: string): boolean {
   const [, low, high, list = ''] = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)$/.exec(text) ?? [];
   if (low === undefined || high === undefined) return false;
@@ -32,7 +32,7 @@ function isSnapshot(text: string): boolean {
   return xmin > 0n && xmin <= xmax && open.every((xip, index) => xip >= (open[index - 1] ?? xmin) && xip < xmax);
 }
 
-/** The snapshot with everything below a transaction taken as seen. */
+/** Marks all transactions below `floor` as seen. */
 export function raiseSnapshot(snapshot: string, floor: bigint): string {
   const [low = '1', high = '1', list = ''] = snapshot.split(':');
   if (BigInt(low) >= floor) return snapshot;

@@ -1,2 +1,2 @@
-/** Why the program cannot start: one clear line for the operator. The entry points print it and exit with code 1. */
+/** Why the program cannot start: one line for the operator. The entry points print it and exit with code 1. */
 export class StartupError extends Error {}

@@ -1,19 +1,18 @@
-// State machines. A kind names its states and moves once; models ask it which moves are legal.
+// State machines. A kind defines its states and transitions once; models check transitions with it.
 
 export interface StateMachine<State extends string = string> {
   readonly all: readonly State[];
   readonly initial: readonly State[];
   readonly moves: Readonly<Record<string, readonly State[]>>;
-  /** States in which the platform is at work; they end by themselves. */
+  /** States in which the platform is working; they end by themselves. */
   readonly transitional: readonly State[];
-  /** States from which one move leads to `to`. @throws Error for a state that is not defined */
+  /** States with a direct transition to `to`. @throws Error for an undefined state */
   predecessors(to: string): State[];
 }
 
 /**
- * Defines a machine. DELETE is the way out of every state, so a settled state may be the last.
- * @throws Error at definition for a state that can't be reached, and for a transitional one that leads to no settled
- * state
+ * Defines a state machine. Every state can be left by DELETE, so a settled state may be terminal.
+ * @throws Error at definition for an unreachable state, and for a transitional one without a path to a settled state
  */
 export function defineStates<const State extends string>(definition: {
   initial: readonly State[];

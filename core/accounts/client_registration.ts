@@ -1,16 +1,16 @@
-// Dynamic registration of clients (RFC 7591): which metadata a program that nobody knows may give itself.
+// Dynamic client registration (RFC 7591): validation of the metadata of an unknown client.
 import { formats } from '../formats/formats';
 import { limits } from '../limits';
 import { isRedirectUri } from './oauth';
 
-/** What is kept of a request. */
+/** The stored part of a registration request. */
 export interface Registration {
   client_name: string;
   redirect_uris: string[];
   grant_types: string[];
 }
 
-/** Codes of RFC 7591 section 3.2.2. */
+/** Error codes of RFC 7591 section 3.2.2. */
 export type RegistrationMistake = 'invalid_redirect_uri' | 'invalid_client_metadata';
 
 export class RegistrationError extends Error {
@@ -24,14 +24,14 @@ export class RegistrationError extends Error {
   }
 }
 
-/** Without the grant of devices: its page cannot show where the answer goes. */
+/** Excludes the device grant, whose page cannot show where the code is sent. */
 const GRANTED = ['authorization_code', 'refresh_token'];
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
 const DEFAULT_NAME = 'Unnamed program';
 
 /**
- * Reads the JSON of a request. What the server does not know is ignored (section 2); what it knows and does not offer
- * is refused. @throws RegistrationError
+ * Parses a registration request. Unknown metadata is ignored (section 2); known but unsupported metadata is rejected.
+ * @throws RegistrationError
  */
 export function parseRegistration(body: unknown): Registration {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
@@ -56,7 +56,7 @@ function nameOf(given: unknown): string {
   const name = typeof given === 'string' ? formats.label(given)?.value : undefined;
   if (name === undefined || [...name].length > limits.clientNameCharactersMax)
     throw metadata(`\`client_name\` must have 1 to ${limits.clientNameCharactersMax} characters on one line.`);
-  // Marks of direction could make a page read otherwise than it is.
+  // Bidirectional control characters could disguise the name on a page.
   if (/\p{Bidi_Control}|\p{Default_Ignorable_Code_Point}/u.test(name))
     throw metadata('`client_name` must not contain invisible characters.');
   return name;

@@ -1,5 +1,5 @@
-// The most frequent long passwords of published leaks, as they look in small letters and without signs. Some have less
-// than twelve characters, since signs can lengthen them (NIST SP 800-63B section 5.1.1.2).
+// The most frequent long passwords of published leaks, in lower case and without special characters. Some are shorter
+// than twelve characters, since special characters can lengthen them (NIST SP 800-63B section 5.1.1.2).
 const WORDS = `
 0123456789 01234567890 012345678910 123123123123 1234512345 123456123456 12345678901 123456789012 1234567890123
 12345678901234 123456789012345 1234567890123456 123456789101 1234567891011 123456789abc 123456789qwe 123456abcdef
@@ -36,7 +36,7 @@ zxcvbnmasdfghjklqwertyuiop`;
 
 const COMMON = new Set(WORDS.trim().split(/\s+/));
 
-/** Letters and digits alone, in small letters, since neither signs nor capitals keep a guess away. */
+/** Keeps letters and digits in lower case, since special characters and capitals do not prevent guessing. */
 export function foldPassword(text: string): string {
   return text
     .normalize('NFKC')

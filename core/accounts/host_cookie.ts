@@ -1,14 +1,14 @@
-// Cookies of this platform in browsers. Scripts can't read them, other sites don't send them along with their requests.
+// Cookies of the platform. They are not readable by scripts, and not sent with cross-site requests.
 import type { Config } from '../config';
 
 type Address = Pick<Config, 'baseUrl'>;
 
-/** `__Host-` where the platform is reached by https: browsers then bind the cookie to this host, this path and TLS. */
+/** `__Host-` with an https base URL: browsers then bind the cookie to this host, this path and TLS. */
 function nameOf(config: Address, name: string): string {
   return isSecure(config) ? `__Host-${name}` : name;
 }
 
-/** The value in a Cookie header (RFC 6265 section 4.2), null where there is none. */
+/** The value in a Cookie header (RFC 6265 section 4.2); null where it is absent. */
 export function readHostCookie(config: Address, name: string, header: string | undefined): string | null {
   const start = `${nameOf(config, name)}=`;
   const pair = (header ?? '')
@@ -18,7 +18,10 @@ export function readHostCookie(config: Address, name: string, header: string | u
   return pair?.slice(start.length) || null;
 }
 
-/** The Set-Cookie header. `Lax`: it comes along by a link from elsewhere. @param maxAgeSeconds 0 clears the cookie */
+/**
+ * The Set-Cookie header. `Lax`: it is sent when a link from another site is followed. @param maxAgeSeconds 0 clears the
+ * cookie
+ */
 export function hostCookie(config: Address, name: string, value: string, maxAgeSeconds: number): string {
   const flags = ['Path=/', 'HttpOnly', 'SameSite=Lax', ...(isSecure(config) ? ['Secure'] : [])];
   return [`${nameOf(config, name)}=${value}`, `Max-Age=${maxAgeSeconds}`, ...flags].join('; ');

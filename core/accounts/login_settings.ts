@@ -1,4 +1,4 @@
-// Reads the providers that people log in at from settings whose names the operator chooses: LOGIN_GOOGLE_ISSUER.
+// Reads login providers from settings with operator-defined names: LOGIN_GOOGLE_ISSUER.
 import { formats } from '../formats/formats';
 import type { LoginProviderSetting } from './login_provider';
 
@@ -9,7 +9,7 @@ const PROVIDERS_MAX = 10;
 
 type Given = Partial<Record<'ISSUER' | 'CLIENT_ID' | 'CLIENT_SECRET' | 'TITLE' | 'TYPE', string>>;
 
-/** @param mistakes gets a text for each setting that is missing or malformed, without its value */
+/** @param mistakes receives a message for each missing or malformed setting, without its value */
 export function readLoginProviders(env: NodeJS.ProcessEnv, mistakes: string[]): readonly LoginProviderSetting[] {
   const given = new Map<string, Given>();
   for (const [name, value] of Object.entries(env)) {

@@ -1,4 +1,4 @@
-// The authorisation server as clients see it: addresses, the documents that describe it, and what it knows by itself.
+// The authorisation server as seen by clients: its endpoints and metadata documents, and its built-in client.
 import type { Config } from '../config';
 import { scopes } from './scopes';
 
@@ -9,7 +9,7 @@ export const OAUTH_PATHS = {
   device: '/oauth/device',
   revoke: '/oauth/revoke',
   register: '/oauth/register',
-  /** Pages for the person: log in, agree. The id of the interaction follows. */
+  /** Interaction pages: login and consent. The id of the interaction follows. */
   interaction: '/oauth/interaction/',
 } as const;
 
@@ -19,7 +19,7 @@ export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 const GRANT_TYPES = ['authorization_code', 'refresh_token', DEVICE_GRANT] as const;
 
-/** The client that every installation has: a program without a secret, on the computer of the person. */
+/** The built-in client: a program without a secret on the person's computer. */
 export const COMMAND_LINE_CLIENT = {
   client_id: 'platform-cli',
   client_name: 'Command line',
@@ -27,8 +27,8 @@ export const COMMAND_LINE_CLIENT = {
 } as const;
 
 /**
- * Metadata of a client (RFC 7591) that has no secret. One on a person's computer may listen on any port of it.
- * @param grant_types what it may ask for tokens with
+ * Metadata of a public client (RFC 7591). A client on a person's computer may listen on any loopback port.
+ * @param grant_types permitted grant types
  */
 export function publicClient(
   client: { client_id: string; client_name: string; redirect_uris: string[] },
@@ -42,12 +42,12 @@ export function publicClient(
   };
 }
 
-/** Host names of the person's own computer. */
+/** Loopback host names. */
 export const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost'];
 
 /**
- * Whether codes may be sent to an address: https, http on the loopback interface, or a scheme of an app's own, which
- * has a dot in it (RFC 8252 section 7).
+ * Whether an address is a permitted redirect URI: https, http on the loopback interface, or a private-use scheme with a
+ * dot (RFC 8252 section 7).
  */
 export function isRedirectUri(text: string): boolean {
   if (text.length > 500 || text.includes('#') || !URL.canParse(text)) return false;
@@ -57,7 +57,7 @@ export function isRedirectUri(text: string): boolean {
   return protocol === 'http:' ? LOOPBACK.includes(hostname) : /^[a-z][a-z0-9+-]*\.[a-z0-9.+-]+:$/.test(protocol);
 }
 
-/** Days without use after which a refresh token, and so the connection, ends. */
+/** Days without use after which a refresh token, and so the connection, expires. */
 export const REFRESH_DAYS = 90;
 export const ACCESS_TOKEN_SECONDS = 3600;
 export const DEVICE_CODE_SECONDS = 600;
@@ -65,7 +65,7 @@ export const DEVICE_CODE_SECONDS = 600;
 type Addressed = Pick<Config, 'baseUrl'>;
 type Described = Pick<Config, 'baseUrl' | 'oauthRegistration'>;
 
-/** Addresses that a client may name as `resource` (RFC 8707): the API, and the doors to it. */
+/** Values that a client may use as `resource` (RFC 8707): the API and its endpoints. */
 export function isOwnResource({ baseUrl }: Addressed, resource: string): boolean {
   return [baseUrl, `${baseUrl}/`, `${baseUrl}/v2`, `${baseUrl}/mcp`].includes(resource);
 }

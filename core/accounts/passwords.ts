@@ -10,9 +10,9 @@ const COST = { N: 2 ** 17, r: 8, p: 1 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** One hash takes 128 MiB (128 * N * r). Two at once is what the process can spare. */
+/** One hash takes 128 MiB (128 * N * r), so at most two run concurrently. */
 const CONCURRENT_HASHES_MAX = 2;
-/** About ten seconds of waiting; more are refused, so that a flood of logins can't pile up. */
+/** About ten seconds of waiting; further requests are rejected, so that a flood of logins cannot pile up. */
 const WAITING_MAX = 50;
 const RETRY_AFTER_SECONDS = '10';
 
@@ -35,7 +35,7 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Compares in constant time. Without a stored hash (an unknown user) it works as long and answers false.
+ * Compares in constant time. Without a stored hash (an unknown user) it takes as long and returns false.
  * @throws service_unavailable when too many are waiting, Error if the stored hash is malformed
  */
 export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
@@ -44,13 +44,13 @@ export async function verifyPassword(password: string, stored: string | null): P
   return timingSafeEqual(hash, expected.hash) && stored !== null;
 }
 
-/** Shorter names say nothing: many passwords contain them. */
+/** Shorter words are ignored: many passwords contain them. */
 const OWN_WORD_CHARACTERS_MIN = 4;
-/** One to four characters, again and again. */
+/** One to four characters, repeated. */
 const REPEATED = /^(.{1,4}?)\1+$/su;
 
 /**
- * What is wrong with a new password, as an entry of validation_failed without its field; null if nothing is.
+ * The error in a new password, as an entry of validation_failed without its field; null for a valid one.
  * @param own e-mail and name of the person, which are the first guesses
  */
 export function passwordProblem(
@@ -70,7 +70,7 @@ function guessable(password: string, own: readonly string[]): string | null {
   if (REPEATED.test(password)) return 'must not be a short text that repeats';
   if (isCommonPassword(password)) return 'must not be one of the most common passwords';
   const folded = foldPassword(password);
-  // Digits around a name are the second guess.
+  // A name with digits is the second guess.
   const isOwn = own
     .flatMap((text) => [text, text.split('@')[0] as string])
     .map(foldPassword)
@@ -112,7 +112,7 @@ function scryptOf(
   options: { N: number; r: number; p: number; maxmem: number },
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // NFKC, so that the same password typed on another keyboard is the same (NIST SP 800-63B section 5.1.1.2).
+    // NFKC, so that different keyboards produce the same password (NIST SP 800-63B section 5.1.1.2).
     scrypt(password.normalize('NFKC'), salt, length, options, (error, key) => (error ? reject(error) : resolve(key)));
   });
 }
@@ -127,7 +127,7 @@ async function acquireSlot(): Promise<void> {
   await new Promise<void>((resolve) => waiting.push(resolve));
 }
 
-/** Hands the turn to the next in line, or gives it back. */
+/** Passes the slot to the next waiting request, or frees it. */
 function releaseSlot(): void {
   const next = waiting.shift();
   if (next) next();

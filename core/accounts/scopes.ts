@@ -1,4 +1,4 @@
-// Scopes of personal keys. Project keys and sessions pass every check.
+// Scopes of personal keys. Project keys and sessions have all scopes.
 
 export const scopes = {
   read: { description: 'List and fetch resources.' },
@@ -11,7 +11,7 @@ export const scopes = {
 
 export type Scope = keyof typeof scopes;
 
-/** What an operation demands: a scope, any valid key, or no key at all. */
+/** Requirement of an operation: a scope, any valid key, or no key. */
 export type ScopeRule = Scope | 'any' | 'none';
 
 export function isScope(text: string): text is Scope {
@@ -22,17 +22,17 @@ export function isScopeRule(text: string): text is ScopeRule {
   return text === 'any' || text === 'none' || isScope(text);
 }
 
-/** The general rule: a query needs read, a mutation write. A scope that the SDL demands replaces it. */
+/** The default: a query requires read, a mutation write. A scope in the SDL replaces it. */
 export function defaultScope(kind: 'query' | 'mutation'): Scope {
   return kind === 'query' ? 'read' : 'write';
 }
 
-/** Whether what the scope lets a key read are secrets. */
+/** Whether the scope grants access to secrets. */
 export function revealsSecrets(scope: ScopeRule): boolean {
   return scope === 'env:read';
 }
 
-/** The rate budget that an operation is counted in. */
+/** The rate limit budget that an operation is charged to. */
 export function budgetOf(kind: 'query' | 'mutation', scope: ScopeRule): 'read' | 'write' | 'deploy' {
   if (scope === 'deploy') return 'deploy';
   return kind === 'query' ? 'read' : 'write';

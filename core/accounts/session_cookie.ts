@@ -4,12 +4,12 @@ import { hostCookie, readHostCookie } from './host_cookie';
 
 const NAME = 'platform_session';
 
-/** The session's secret in a Cookie header, null where there is none. */
+/** The session secret in a Cookie header; null where it is absent. */
 export function readSessionCookie(config: Pick<Config, 'baseUrl'>, header: string | undefined): string | null {
   return readHostCookie(config, NAME, header);
 }
 
-/** The Set-Cookie header that begins a session. @param maxAgeSeconds 0 clears the cookie */
+/** The Set-Cookie header of a new session. @param maxAgeSeconds 0 clears the cookie */
 export function sessionCookie(config: Pick<Config, 'baseUrl'>, secret: string, maxAgeSeconds: number): string {
   return hostCookie(config, NAME, secret, maxAgeSeconds);
 }

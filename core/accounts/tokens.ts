@@ -1,13 +1,13 @@
-// API keys: `svc_` or `svc_proj_`, 192 random bits in base62, and a checksum, so that a typing mistake or a
-// scanner for leaked keys needs no database. Only the SHA-256 of a key is stored: 192 bits need no slow hash. Access
-// tokens of the authorisation server have the same form, `svc_oauth_`. Probes have keys of the same form too,
-// `svc_probe_`, which the API does not take.
+// API keys: `svc_` or `svc_proj_`, 192 random bits in base62, and a checksum, so that typing errors and leak scanners
+// need no database access. Only the SHA-256 of a key is stored: 192 bits need no slow hash. Access tokens of the
+// authorisation server have the same format, `svc_oauth_`, and so have keys of probes, `svc_probe_`, which the API does
+// not accept.
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 export type TokenKind = 'personal' | 'project' | 'oauth';
 
-/** Of access tokens. */
+/** Prefix of access tokens. */
 export const OAUTH_PREFIX = 'svc_oauth_';
 
 const PREFIX: Record<TokenKind, string> = { personal: 'svc_', project: 'svc_proj_', oauth: OAUTH_PREFIX };
@@ -21,24 +21,24 @@ const SECRET_LENGTH = 33;
 const CHECKSUM_LENGTH = 6;
 const SHOWN_LENGTH = 12;
 
-/** A new key. `token` is shown once; `prefix` (12 characters) and `hash` (hex SHA-256) are stored. */
+/** Creates a key. `token` is shown once; `prefix` (12 characters) and `hash` (hex SHA-256) are stored. */
 export function mintToken(kind: TokenKind): { token: string; prefix: string; hash: string } {
   const token = mint(PREFIX[kind]);
   return { token, prefix: token.slice(0, SHOWN_LENGTH), hash: sha256(token) };
 }
 
-/** A new key of a probe, shown once; `hash` (hex SHA-256) is stored. */
+/** Creates a key for a probe, shown once; `hash` (hex SHA-256) is stored. */
 export function mintProbeToken(): { token: string; prefix: string; hash: string } {
   const token = mint(PROBE_PREFIX);
   return { token, prefix: token.slice(0, PROBE_PREFIX.length + 4), hash: sha256(token) };
 }
 
-/** Hash of a probe's key of the right form and checksum, else null. */
+/** Hash of a well-formed probe key with a valid checksum, else null. */
 export function parseProbeToken(text: string): string | null {
   return PROBE_FORM.test(text) && isWhole(text) ? sha256(text) : null;
 }
 
-/** Kind and hash of a key of the right form and checksum, else null. Asks no database. */
+/** Kind and hash of a well-formed key with a valid checksum, else null. Does not access the database. */
 export function parseToken(text: string): { kind: TokenKind; hash: string } | null {
   const match = FORM.exec(text);
   if (!match || !isWhole(text)) return null;

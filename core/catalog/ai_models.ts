@@ -1,4 +1,4 @@
-// The catalog of AI models: what ships with the platform, changed by a file of the operator.
+// The catalog of AI models: built-in models, modified by an operator's file.
 import { readFileSync } from 'node:fs';
 import shipped from './catalog_definitions/ai_models.json';
 import { StartupError } from '../startup_error';
@@ -7,7 +7,7 @@ const TYPES = ['chat', 'embedding', 'rerank', 'image', 'speech'] as const;
 const CAPABILITIES = ['streaming', 'tools', 'vision', 'json'] as const;
 const STATUSES = ['available', 'deprecated'] as const;
 
-/** As it travels. Prices are decimal strings in `currency`. */
+/** As in the API. Prices are decimal strings in `currency`. */
 export interface AiModelRow {
   id: string;
   name: string;
@@ -23,7 +23,7 @@ export interface AiModelRow {
   retires_at: string | null;
 }
 
-/** What ids of models look like; an inference service may use ids of its own. */
+/** Format of model ids; an inference service may use its own ids. */
 export const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}$/;
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value.length > 0 && value.length <= 200;
@@ -52,8 +52,8 @@ const RULES: Record<keyof AiModelRow, (value: unknown) => boolean> = {
 
 /**
  * The catalog, sorted by id.
- * @param file AI_MODELS_FILE, null where the operator changes nothing
- * @throws StartupError that names the mistake in the file
+ * @param file AI_MODELS_FILE, null for the built-in models only
+ * @throws StartupError that describes the error in the file
  */
 export function loadAiModels(file: string | null): AiModelRow[] {
   const models = new Map(shippedRows().map((row) => [row.id, row]));

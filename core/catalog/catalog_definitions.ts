@@ -1,4 +1,4 @@
-// Everything that the platform can offer. catalogs.ts determines from the host what an installation offers.
+// Everything that the platform can offer. catalogs.ts selects what an installation offers on its host.
 import type { Needs } from './catalog_definitions/needs';
 import type { BuildpackBuilderRow, Feature } from './catalog_rows';
 
@@ -8,7 +8,7 @@ export interface Prices {
   volume_gb_hourly: string;
 }
 
-/** Prices an hour, decimal strings, by the id of the application type or the database package. */
+/** Hourly prices, decimal strings, by the id of the application type or the database package. */
 export const prices: Prices = {
   currency: 'EUR',
   volume_gb_hourly: '0.0001',
@@ -29,7 +29,7 @@ export const prices: Prices = {
   },
 };
 
-/** A feature joins when its group works on this platform. */
+/** Features whose groups are implemented on this platform. */
 export const builtFeatures: Feature[] = ['applications', 'databases', 'volumes', 'object_storage', 'registry'];
 
 export const defaultApplicationType = 's-512mb';
@@ -49,7 +49,7 @@ export const languageDefinitions: { language: string; needs: Needs }[] = [
   { language: 'static', needs: {} },
 ];
 
-/** `detects`: finds out the language by itself, so its languages are those of the host. */
+/** `detects`: it detects the language, so it supports the languages of the host. */
 interface BuilderDefinition extends Omit<BuildpackBuilderRow, 'languages'> {
   needs: Needs;
   detects: boolean;

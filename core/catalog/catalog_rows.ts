@@ -1,4 +1,4 @@
-// The rows of the Reference catalogs, as they travel.
+// Rows of the Reference catalogs, as in the API.
 
 export type Feature = 'applications' | 'databases' | 'volumes' | 'object_storage' | 'registry';
 
@@ -14,20 +14,20 @@ export interface RegionRow {
   file_isolation: FileIsolation | null;
 }
 
-/** What keeps applications from the files of others: a sandbox, the users of projects, or nothing. */
+/** File isolation between applications: a sandbox, one user per project, or none. */
 export type FileIsolation = 'sandbox' | 'user' | 'none';
 
-/** `project`: each project has a network of its own. `none`: all share that of the host. */
+/** `project`: each project has its own network. `none`: all share the network of the host. */
 export interface RegionNetworkRow {
   isolation: 'project' | 'none';
-  /** Whether programs connect to public addresses. */
+  /** Whether programs can connect to public addresses. */
   egress: boolean;
 }
 
-/** What the worker of a region has reported. */
+/** Isolation as reported by the worker of a region. */
 export interface RegionIsolation {
   network: RegionNetworkRow;
-  /** null: reported by a version that did not report it. */
+  /** null: the worker's version does not report it. */
   files: FileIsolation | null;
 }
 
@@ -72,7 +72,7 @@ export interface DatabasePackageRow {
   currency: string;
 }
 
-/** `regions`: those that the package fits in now. */
+/** `regions`: those with capacity for the package now. */
 export interface PackageAvailabilityRow {
   database_package: string;
   regions: string[];
@@ -80,7 +80,7 @@ export interface PackageAvailabilityRow {
 
 export type EngineFeature = 'replicas' | 'users' | 'pooling' | 'backups' | 'point_in_time';
 
-/** `end_of_life_on` is a date, YYYY-MM-DD; null when its makers have set none. */
+/** `end_of_life_on` is a date, YYYY-MM-DD; null where the vendor has not set one. */
 export interface EngineVersionRow {
   version: string;
   default: boolean;
@@ -117,7 +117,7 @@ export interface PresetRow {
 
 export type DnsRecordType = 'A' | 'AAAA' | 'ALIAS' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'PTR' | 'SRV' | 'TXT';
 
-/** `fields`: those needed beyond name, value and ttl. */
+/** `fields`: required fields in addition to name, value and ttl. */
 export interface DnsRecordTypeRow {
   type: DnsRecordType;
   description: string;

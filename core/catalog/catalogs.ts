@@ -1,4 +1,4 @@
-// The Reference catalogs: definitions combined with what the host really has. Pure functions; rows come sorted by id.
+// The Reference catalogs: definitions, filtered by the facts of the host. Pure functions; rows are sorted by id.
 import {
   applicationTypeDefinitions,
   builderDefinitions,
@@ -34,7 +34,7 @@ export * from './catalog_rows';
 export { defaultApplicationType, presetDefinitions, listPrices as prices };
 export type { HostFacts, Needs, PresetDefinition, Prices };
 
-/** The one region of an installation. */
+/** The only region of an installation. */
 interface RegionSettings {
   regionId: string;
   regionName: string;
@@ -42,7 +42,7 @@ interface RegionSettings {
   regionCity?: string | null;
 }
 
-/** What has been promised to databases and volumes. */
+/** Capacity reserved by databases and volumes. */
 export interface Promised {
   memory_mb: number;
   storage_gb: number;
@@ -58,7 +58,7 @@ export function regionRows(settings: RegionSettings, isolation: RegionIsolation 
   return [{ id, name, ...place, available: true, features: builtFeatures, ...reported }];
 }
 
-/** `available`: the host has the memory for one instance at all. */
+/** `available`: the host has enough memory for one instance. */
 export function applicationTypeRows(
   facts: HostFacts,
   region: string,
@@ -75,7 +75,7 @@ export function applicationTypeRows(
   );
 }
 
-/** Only builders that work here, with the languages whose runtime was found. */
+/** Only builders that work here, with the installed languages. */
 export function buildpackBuilderRows(facts: HostFacts): BuildpackBuilderRow[] {
   const languages = languageDefinitions.filter(({ needs }) => meetsNeeds(facts, needs)).map(({ language }) => language);
   const working = builderDefinitions.filter(({ needs }) => meetsNeeds(facts, needs));
@@ -84,7 +84,7 @@ export function buildpackBuilderRows(facts: HostFacts): BuildpackBuilderRow[] {
   );
 }
 
-/** Only packages of engines that were found. */
+/** Only packages of installed engines. */
 export function databasePackageRows(facts: HostFacts, prices: Prices = listPrices): DatabasePackageRow[] {
   const offered = new Set(engineDefinitions.filter(({ id }) => facts[id].length > 0).map(({ id }) => id as string));
   const rows = databasePackageDefinitions.map((pack) => ({
@@ -96,7 +96,7 @@ export function databasePackageRows(facts: HostFacts, prices: Prices = listPrice
 }
 
 /**
- * Where each package fits now: in the free memory and disk, less what is promised. Cautious: promised and used counts
+ * Availability of each package: free memory and disk, minus reservations. Conservative: reserved capacity in use counts
  * twice.
  */
 export function availabilityOfPackages(facts: HostFacts, promised: Promised, region: string): PackageAvailabilityRow[] {
@@ -106,7 +106,7 @@ export function availabilityOfPackages(facts: HostFacts, promised: Promised, reg
   });
 }
 
-/** Whether the host has room for this much more than is promised. */
+/** Whether the host has capacity for this in addition to the reservations. */
 export function fits(facts: HostFacts, promised: Promised, more: Promised): boolean {
   const memory = (promised.memory_mb + more.memory_mb) * megabyteBytes;
   const disk = (promised.storage_gb + more.storage_gb) * gigabyteBytes;
@@ -117,7 +117,8 @@ export function fits(facts: HostFacts, promised: Promised, more: Promised): bool
 }
 
 /**
- * Engines found, newest version first. The default is the supported version that can do most, the newer one of equals.
+ * Installed engines, newest version first. The default is the supported version with most features, the newer one of
+ * equals.
  */
 export function databaseEngineRows(facts: HostFacts, now = new Date()): DatabaseEngineRow[] {
   return byId(
@@ -125,24 +126,24 @@ export function databaseEngineRows(facts: HostFacts, now = new Date()): Database
   );
 }
 
-/** What one version of an engine can do here; nothing where it was not found. */
+/** Features of one engine version on this host; empty where it is not installed. */
 export function engineFeatures(facts: HostFacts, engineId: string, series: string): EngineFeature[] {
   const engine = engineDefinitions.find(({ id }) => id === engineId);
   const found = engine && (facts[engine.id] as EngineFound[]).find((one) => one.series === series);
   return engine && found ? featuresOf(found, engine, facts) : [];
 }
 
-/** Whether the engine keeps keys and values, and so has no databases with names. */
+/** Whether it is a key-value engine, and so has no named databases. */
 export function isKeyValue(engine: string): boolean {
   return engine === 'redis' || engine === 'valkey';
 }
 
-/** Whether series `a` comes after `b`: 16 after 15, 10.11 after 10.6. */
+/** Whether series `a` is newer than `b`: 16 than 15, 10.11 than 10.6. */
 export function isNewerSeries(a: string, b: string): boolean {
   return compareSeries(a, b) > 0;
 }
 
-/** Presets whose runtime, and whose engine if they need one, is here. */
+/** Presets whose runtime, and whose engine if they need one, is installed. */
 export function presetRows(
   facts: HostFacts,
   definitions: readonly PresetDefinition[] = presetDefinitions,
@@ -163,7 +164,7 @@ export function presetRows(
   );
 }
 
-/** Whether the host has all that is needed. */
+/** Whether the host meets all requirements. */
 export function meetsNeeds(facts: HostFacts, needs: Needs): boolean {
   const programs = (needs.programs ?? []).every((name) => facts.programs[name] !== undefined);
   const engine =
@@ -172,7 +173,7 @@ export function meetsNeeds(facts: HostFacts, needs: Needs): boolean {
   return programs && engine && builder;
 }
 
-/** 730 hours, the twelfth part of a year, rounded half up to cents. Decimal strings: money is never a float. */
+/** Price for 730 hours, a twelfth of a year, rounded half up to cents. Decimal strings: money is never a float. */
 export function monthlyPrice(hourly: string): string {
   const [whole = '0', fraction = ''] = hourly.split('.');
   const scale = 10n ** BigInt(fraction.length);

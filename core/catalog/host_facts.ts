@@ -1,7 +1,7 @@
-// What was found on the host that the platform runs on. The catalogs are made of it.
+// Facts about the host, from which the catalogs are derived.
 
 /**
- * A server program that was found. `version` as it says itself, e.g. 15.16. `series` is what a customer picks: 15, 7.0,
+ * An installed server program. `version` as reported by itself, e.g. 15.16. `series` is selected by customers: 15, 7.0,
  * 10.11.
  */
 export interface EngineFound {
@@ -10,7 +10,7 @@ export interface EngineFound {
   path: string;
 }
 
-/** `tools` are the programs found beside the server, e.g. initdb, pg_dump. */
+/** `tools` are the programs installed beside the server, e.g. initdb, pg_dump. */
 export interface PostgresqlFound extends EngineFound {
   source: 'system' | 'embedded';
   tools: string[];
@@ -38,7 +38,7 @@ export type ProgramName =
   | 'ping';
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
-/** What a start needs to know of the programs of its host. */
+/** Facts about installed programs that the start needs. */
 export type EngineFacts = Pick<HostFacts, 'postgresql' | 'redis' | 'valkey' | 'mariadb' | 'missing_programs'>;
 
 /** Sizes in bytes. Memory respects the limit of the control group. Disk is that of the data directory. */
@@ -53,9 +53,9 @@ export interface HostFacts {
   valkey: EngineFound[];
   mariadb: EngineFound[];
   programs: Partial<Record<ProgramName, ProgramFound>>;
-  /** Python by series, as programs such as python3.12; the one that is called python3 may be none of them. */
+  /** Python by series, as programs such as python3.12; python3 may be another one. */
   pythons?: Record<string, ProgramFound>;
   oci_builders: OciBuilderName[];
-  /** Programs of core/catalog/optional_programs.json that were not found. */
+  /** Programs of core/catalog/optional_programs.json that are not installed. */
   missing_programs: string[];
 }

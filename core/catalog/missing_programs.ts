@@ -1,34 +1,34 @@
-// What a host lacks, what is worse without it, and the package of Debian that brings it. The programs are listed once,
-// in optional_programs.json: for the start and `platform doctor`, `npm run setup`, the tests that need them, and CI.
+// Missing programs, the consequences, and the Debian packages that contain them. The programs are listed once, in
+// optional_programs.json: for the start and `platform doctor`, `npm run setup`, the tests that need them, and CI.
 import { engineDefinitions } from './catalog_definitions/databases';
 import type { HostFacts } from './host_facts';
 import listed from './optional_programs.json';
 
-/** A program that the platform or its tests use where a machine has it. */
+/** A program that the platform or its tests use where it is installed. */
 interface OptionalProgram {
-  /** Packages of Debian, with blanks between them. */
+  /** Debian packages, separated by spaces. */
   package: string;
-  /** Names of files; one of them is enough. */
+  /** File names; one of them is sufficient. */
   programs: string[];
   name?: string;
-  /** What is worse without it, one sentence. Absent: only tests use it. */
+  /** Consequence of its absence, one sentence. Absent: used by tests only. */
   without?: string;
-  /** Every machine has it, or the platform needs it: CI does not hide it. */
+  /** Present on every machine, or required by the platform: CI does not hide it. */
   base?: boolean;
-  /** Whose platform uses it, if not everybody's. */
+  /** Only used when the platform runs as this kind of user; absent: as any user. */
   user?: 'root' | 'ordinary';
 }
 
 interface MissingProgram {
   name: string;
-  /** What is worse without it, one sentence. */
+  /** Consequence of its absence, one sentence. */
   consequence: string;
   package: string;
 }
 
 export const optionalPrograms = listed as OptionalProgram[];
 
-/** Packages of Debian with the servers of engines. */
+/** Debian packages of the database engines. */
 const ENGINE_PACKAGES: Record<string, string> = {
   postgresql: 'postgresql',
   mariadb: 'mariadb-server',
@@ -36,7 +36,7 @@ const ENGINE_PACKAGES: Record<string, string> = {
   valkey: 'valkey-server',
 };
 
-/** Pure. What the platform would use and the host lacks, in the order of the list. `isRoot`: of the platform. */
+/** Pure. Missing programs in the order of the list. `isRoot`: the platform runs as root. */
 export function missingPrograms(facts: Pick<HostFacts, 'missing_programs'>, isRoot: boolean): MissingProgram[] {
   const isMissing = (name: string): boolean => facts.missing_programs.includes(name);
   return optionalPrograms.flatMap(({ name, without, user, programs, package: packages }) => {
@@ -46,12 +46,12 @@ export function missingPrograms(facts: Pick<HostFacts, 'missing_programs'>, isRo
   });
 }
 
-/** The one line that installs all of them; null where nothing is missing. */
+/** The command that installs all of them; null where nothing is missing. */
 export function aptInstallCommand(missing: MissingProgram[]): string | null {
   return missing.length ? `apt-get install ${missing.map((one) => one.package).join(' ')}` : null;
 }
 
-/** Why an engine that the platform knows is not there, and how it comes; null for a name that is no engine. */
+/** Message that a supported engine is not installed, with its package; null for an unknown engine. */
 export function engineNotInstalled(id: string): string | null {
   if (!Object.hasOwn(ENGINE_PACKAGES, id)) return null;
   const name = engineDefinitions.find((engine) => engine.id === id)?.name ?? id;

@@ -1,4 +1,4 @@
-// The catalog of presets: those that ship with the platform, and images of the operator.
+// The catalog of presets: built-in ones, and images of the operator.
 import { readFileSync } from 'node:fs';
 import { defaultApplicationType, presetDefinitions, type PresetDefinition } from './catalogs';
 import { formats } from '../formats/formats';
@@ -13,9 +13,9 @@ type Entry = Record<string, unknown>;
 const known = new Map<string, readonly PresetDefinition[]>();
 
 /**
- * Read once: a change counts from the next start.
+ * Read once: changes apply at the next start.
  * @param file PRESETS_FILE, null where the operator adds nothing
- * @throws StartupError that names the mistake in the file
+ * @throws StartupError that describes the error in the file
  */
 export function presetsWith(file: string | null): readonly PresetDefinition[] {
   if (file === null) return presetDefinitions;

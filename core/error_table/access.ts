@@ -1,4 +1,4 @@
-// Errors with the statuses 401 and 403: who calls, and what the caller may do.
+// Errors with status 401 and 403: authentication and authorisation.
 import type { ErrorEntry } from './entry';
 
 export const accessErrors = {

@@ -1,4 +1,4 @@
-// Errors with the statuses 413 to 422: the content of the request.
+// Errors with status 413 to 422: the content of the request.
 import type { ErrorEntry } from './entry';
 
 export const contentErrors = {

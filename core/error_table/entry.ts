@@ -2,10 +2,10 @@
 export interface ErrorEntry {
   readonly status: number;
   readonly title: string;
-  /** What has happened: one sentence, the default `detail` of a problem document. */
+  /** One sentence: the default `detail` of a problem document. */
   readonly meaning: string;
-  /** What to do, and which members of the problem document say more. */
+  /** What the client should do, and which members of the problem document have details. */
   readonly remedy: string;
-  /** The same request may succeed later without a change. */
+  /** Whether the same request may succeed later without changes. */
   readonly retryable: boolean;
 }

@@ -1,4 +1,4 @@
-// Errors with the statuses 400: the request cannot be understood.
+// Errors with status 400: malformed requests.
 import type { ErrorEntry } from './entry';
 
 export const requestErrors = {

@@ -1,4 +1,4 @@
-// Errors with the statuses 404 to 412: the resource, its state and its relations.
+// Errors with status 404 to 412: the resource, its state and its relations.
 import type { ErrorEntry } from './entry';
 
 export const resourceErrors = {

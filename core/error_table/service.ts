@@ -1,4 +1,4 @@
-// Errors with the statuses 429 and above: limits and failures of the service.
+// Errors with status 429 and above: limits and failures of the service.
 import type { ErrorEntry } from './entry';
 
 export const serviceErrors = {

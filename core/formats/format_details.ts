@@ -1,5 +1,5 @@
-// What people read where a text is not of its form: a sentence for each format and each pattern of the SDL, never the
-// regular expression itself. test/contract/details.test.ts holds that none is missing.
+// Error details for texts that do not match a format: a sentence for each format and each pattern of the SDL, never the
+// regular expression itself. test/contract/details.test.ts verifies that none is missing.
 import type { FormatName } from './formats';
 
 const HOST = 'must be a host name such as www.example.com';
@@ -43,7 +43,7 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   '^[A-Za-z0-9][A-Za-z0-9_.-]*$': 'must consist of letters, digits and _.-, with a letter or a digit first',
   '^/[^\\s#]*$': 'must begin with a slash, without spaces or #',
   '^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$': `${LABEL}, and have 3 to 63 characters`,
-  // What can stand in a header of HTTP.
+  // Printable characters of an HTTP header.
   '^[!-~]*$': 'must consist of printable ASCII characters without spaces',
   '^[ -~]*$': 'must consist of printable ASCII characters',
   '^[^/]+$': 'must not contain a slash',
@@ -71,7 +71,7 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
     'must consist of small letters, digits, hyphens and underscores, a letter first, and have at most 30 characters',
 };
 
-/** Of the ids of a kind, whose patterns are made from their prefix. */
+/** Pattern of ids, which is generated from the prefix of a kind. */
 const ID = /^\^([a-z]+)_\[0-9a-hjkmnp-tv-z\]\{26\}\$$/;
 
 /** @param format of core/formats/formats.ts */
@@ -79,7 +79,7 @@ export function formatDetail(format: string): string | undefined {
   return Object.hasOwn(OF_FORMATS, format) ? OF_FORMATS[format as FormatName] : undefined;
 }
 
-/** @param pattern of an @spec. undefined: the table above lacks it */
+/** @param pattern of an @spec. undefined: missing in the table above */
 export function patternDetail(pattern: string): string | undefined {
   const [, prefix] = ID.exec(pattern) ?? [];
   if (prefix !== undefined) return `must be an id that begins with ${prefix}_, as the API shows it`;

@@ -1,5 +1,5 @@
-// The formats of text fields. Each gives the value in its normal form, or null if the text does not fit.
-// Lengths of single fields are bounds of the SDL; lengths here belong to the format itself.
+// Formats of text fields. Each returns the value in its normal form, or null for an invalid text.
+// Lengths of individual fields are in the SDL; lengths here belong to the format itself.
 import { isIPv4, isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { hostNameOf, internationalMistake, zoneNameOf } from '../protocols/domain_names';
@@ -9,7 +9,7 @@ import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './ref
 
 export type Format = (text: string) => { value: string } | null;
 
-/** Control characters, line separators, and halves of surrogate pairs (which UTF-8 can't carry). */
+/** Control characters, line separators, and lone surrogates (which UTF-8 cannot encode). */
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]|\p{Surrogate}/u;
 
 const LABEL_MAX = 100;
@@ -48,7 +48,7 @@ export function isFormat(name: string): name is FormatName {
   return Object.hasOwn(formats, name);
 }
 
-/** What is wrong with a text that is not of the format. Never the text itself: it may hold a password. */
+/** Error message for a text that does not match the format. Never contains the text itself: it may be a password. */
 export function formatMistake(format: string, text: string): string {
   if (format === 'git_url' && hasGitCredential(text))
     return (
@@ -77,7 +77,7 @@ function prefixed(prefix: string, name: string | null): string | null {
   return name !== null && name.length <= HOSTNAME_MAX - prefix.length ? prefix + name : null;
 }
 
-/** Canonical (RFC 5952 for IPv6), host bits zero; a bare address is a network of one. */
+/** Canonical (RFC 5952 for IPv6), host bits zero; a bare address is a network of one address. */
 function cidr(text: string): string | null {
   const [address = '', length, ...rest] = text.split('/');
   if (rest.length || address.includes('%') || !(isIPv4(address) || isIPv6(address))) return null;
@@ -89,12 +89,12 @@ function cidr(text: string): string | null {
   return `${parsed.toString()}/${bits}`;
 }
 
-/** The bits of a byte that belong to the host when `bits` of it and what follows are network. */
+/** Host bits of a byte, when `bits` of it and of the following bytes are the network. */
 function hostMask(bits: number): number {
   return bits >= 8 ? 0 : 0xff >> Math.max(bits, 0);
 }
 
-/** RFC 5321 section 4.1.2 at a host name. The local part is ASCII: a dot-string, or quoted where it has to be. */
+/** RFC 5321 section 4.1.2 at a host name. The local part is ASCII: a dot-string, or quoted where required. */
 function email(text: string): string | null {
   const mailbox = parseMailbox(text);
   const domain = mailbox && hostNameOf(mailbox.domain);
@@ -102,13 +102,13 @@ function email(text: string): string | null {
   return mailbox.local.length + 1 + domain.length <= EMAIL_MAX ? `${mailbox.local}@${domain}` : null;
 }
 
-/** A day that exists, YYYY-MM-DD, years 1 to 9999. */
+/** An existing day, YYYY-MM-DD, years 1 to 9999. */
 function date(text: string): string | null {
   const day = /^\d{4}-\d\d-\d\d$/.test(text) && !text.startsWith('0000') ? new Date(`${text}T00:00:00Z`) : null;
   return day && !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text) ? text : null;
 }
 
-/** RFC 3339 to UTC with milliseconds, years 1 to 9999; finer fractions are cut off. No leap seconds. */
+/** RFC 3339, converted to UTC with milliseconds, years 1 to 9999; finer fractions are truncated. No leap seconds. */
 function timestamp(text: string): string | null {
   const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i.exec(text);
   if (!match) return null;
@@ -126,7 +126,7 @@ function mountPath(text: string): string | null {
   return segmentsFit(text.slice(1)) ? text : null;
 }
 
-/** Without what changes nothing: `./apps//web/` is `apps/web`. `.` is the folder itself. */
+/** Removes redundant parts: `./apps//web/` becomes `apps/web`. `.` is the folder itself. */
 function relativePath(text: string): string | null {
   const segments = text.split('/').filter((segment) => segment !== '' && segment !== '.');
   if (text === '' || text.length > PATH_MAX || text.startsWith('/') || segments.includes('..')) return null;

@@ -1,10 +1,10 @@
-// Formats of references to things elsewhere: URLs, Git addresses, images. Used through core/formats/formats.ts.
+// Formats of references to external resources: URLs, Git addresses, images. Used through core/formats/formats.ts.
 
 const URL_MAX = 2048;
 const OCI_REFERENCE_MAX = 512;
 const OCI_NAME_MAX = 255;
 
-/** http or https, no credentials. Kept as written. */
+/** http or https, without credentials. Unmodified. */
 export function httpUrl(text: string): string | null {
   return webUrl(text, /^https?:\/\//i);
 }
@@ -14,8 +14,8 @@ export function httpsUrl(text: string): string | null {
 }
 
 /**
- * https, http, ssh, file, or `user@host:path`. No passwords; nothing that git could read as an option or as another
- * transport (`ext::`). Which of them are allowed is for the settings to say.
+ * https, http, ssh, file, or `user@host:path`. No passwords, and nothing that git could parse as an option or as
+ * another transport (`ext::`). The settings restrict the schemes further.
  */
 export function gitUrl(text: string): string | null {
   if (text.length > URL_MAX || /[\s\\]/.test(text)) return null;
@@ -26,7 +26,7 @@ export function gitUrl(text: string): string | null {
 }
 
 /**
- * A user name or password in an address over http; over ssh only a password, since the user name is part of the
+ * A user name or password in an http address; in ssh addresses only a password, since the user name is part of the
  * address.
  */
 export function hasGitCredential(text: string): boolean {

@@ -1,19 +1,19 @@
-// The line or two of an output that say why its program failed, for a reason that people read. The output is that of
-// any program: what is not known here is answered with the last line that says something.
+// Extracts the one or two lines of a program's output that explain its failure. The output is from any program: the
+// fallback is the last meaningful line.
 import os from 'node:os';
 
 export const FAILURE_EXCERPT_MAX = 300;
-/** Lines before the last that are looked at. */
+/** Number of last lines that are searched. */
 export const FAILURE_LINES_MAX = 200;
 const LINE_MAX = 4_000;
 
-/** Colours and other sequences for terminals (ECMA-48), control characters, and what turns or hides text in Unicode. */
+/** Terminal escape sequences (ECMA-48), control characters, and Unicode characters that reorder or hide text. */
 const SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
 const INVISIBLE = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+/g;
-/** Frames of boxes and arrows before a text. */
+/** Box drawing characters and arrows before a text. */
 const FRAME = /^[\s─-╿▶➤·•]+|(?<=^YN\d{4}: )[│├└┌·─\s]+/g;
 
-/** Where a program was when it failed, and what stands around every failure. */
+/** Stack frames, and boilerplate around failures. */
 const NOISE = [
   /^[^\p{L}\p{N}]*$/u,
   /^\s+at .*[:(<]/,
@@ -24,26 +24,26 @@ const NOISE = [
   /^(Killed|Terminated|Aborted|Segmentation fault)( \(core dumped\))?$/,
   /^(A complete log of this run|error Command failed with exit code|make(\[\d+\])?: \*\*\* )/,
 ];
-/** What npm says of itself and of the command behind an error. */
+/** Output of npm about itself and about the failed command. */
 const NPM = /^npm (?:error|ERR!) ?/;
 const NPM_NOISE =
   /^(code|errno|syscall|path|dest|command|signal|workspace|location) |^Lifecycle script |^\d+$|A complete log/;
-/** `a.ts(3,7): error TS2322`, `./main.go:3:15: undefined`, `error[E0425]`: the first one is the cause. */
+/** `a.ts(3,7): error TS2322`, `./main.go:3:15: undefined`, `error[E0425]`: the first error is the cause. */
 const COMPILER = /^\S+[:(]\d+[:,]\d+\)?:? \S|^\S+\.\w+:\d+: error|^error\[\w+\]/;
 const EXCEPTION =
   /(^|[\s([])([\w.:]*(Error|Exception|Failure)( \[\w+\])?|error|ERROR|fatal|FATAL( ERROR)?|panic|Panic): \S/;
 const MARKED = /^\s*[×✖✘] |^\W*\[?(ERROR|FATAL|error)\]? \S|\bERR_[A-Z]+_[A-Z_]+\b|\bYN00(?!00)\d\d: /;
 const COMPLAINT =
   /\b(error|errors|failed|failure|cannot|can't|could not|unable|not found|no such|denied|refused|missing|invalid)\b/i;
-/** The text is on the lines behind. */
+/** A heading: the text is on the following lines. */
 const HEADING = /:$|^Failed to compile\.$/;
 const CAUSE = /^\s*(cause|caused by): /i;
 const FILE = /^\.{0,2}\/?[\w@[\]()./-]+\.\w+(:\d+)*$/;
 
-/** Takes out of a text what is not to be shown. */
+/** Removes sensitive values from a text. */
 export type Hide = (text: string) => string;
 
-/** One line of at most FAILURE_EXCERPT_MAX characters; '' where nothing says why. */
+/** One line of at most FAILURE_EXCERPT_MAX characters; '' where no line explains the failure. */
 export function failureExcerpt(output: readonly string[], hide: Hide): string {
   const lines = output
     .slice(-FAILURE_LINES_MAX)
@@ -53,13 +53,13 @@ export function failureExcerpt(output: readonly string[], hide: Hide): string {
   return cutText(found.map(plainLine).join(' '), FAILURE_EXCERPT_MAX);
 }
 
-/** Removes what a terminal would not show, and keeps the indentation. */
+/** Removes invisible characters, and keeps the indentation. */
 function cleanLine(text: string): string {
   const plain = text.replaceAll(SEQUENCES, '').replaceAll(INVISIBLE, '');
   return messageOfJson(plain.replace(/^➤ /, '').trimEnd());
 }
 
-/** Loggers that write JSON lines have the text in one member. */
+/** JSON log lines have the text in one member. */
 function messageOfJson(line: string): string {
   if (!line.startsWith('{')) return line;
   try {
@@ -78,12 +78,12 @@ function plainLine(line: string): string {
     .trim();
 }
 
-/** npm explains its own errors, those with a name, from the first line on. */
+/** npm explains its own errors, which have a code, from the first line on. */
 function ofNpm(lines: readonly string[]): string[] | null {
   const own = lines.filter((line) => NPM.test(line)).map((line) => line.replace(NPM, ''));
   if (!own.some((line) => /^code E[A-Z]/.test(line))) return null;
-  const said = own.filter((line) => !NPM_NOISE.test(line) && !NOISE.some((noise) => noise.test(line)));
-  return said.length === 0 ? null : said;
+  const messages = own.filter((line) => !NPM_NOISE.test(line) && !NOISE.some((noise) => noise.test(line)));
+  return messages.length === 0 ? null : messages;
 }
 
 function excerptOf(all: readonly string[]): string[] {
@@ -103,7 +103,7 @@ function excerptOf(all: readonly string[]): string[] {
   return [...heading, line, ...(HEADING.test(line) || CAUSE.test(behind[0] ?? '') ? behind : [])];
 }
 
-/** The line behind the frames of the last traceback, as far in as its first line. */
+/** The line after the last traceback, with the same indentation as its first line. */
 function ofPython(lines: readonly string[]): string | null {
   const start = lines.findLastIndex((line) => /^\s*Traceback \(most recent call last\):/.test(line));
   if (start < 0) return null;
@@ -115,7 +115,7 @@ function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/** A text of at most so many characters, without a half of one. */
+/** Truncates a text to `max` characters, without splitting one. */
 export function cutText(text: string, max: number): string {
   return text.length <= max
     ? text.toWellFormed()
@@ -132,26 +132,26 @@ export function describeEnd({ code, signal }: { code: number | null; signal: str
   return number === undefined ? 'was ended by a signal' : `was ended by signal ${number} (${signal})`;
 }
 
-/** Shells say 128 + number for a program that a signal ended. */
+/** Shells use the exit code 128 + number for a program killed by a signal. */
 export function signalOf(code: number): { code: number | null; signal: string | null } {
   const signal = Object.entries(os.constants.signals).find(([, number]) => number === code - 128)?.[0] ?? null;
   return { code: signal === null ? code : null, signal };
 }
 
-/** What others wrote, as the end of a reason. */
+/** Ends untrusted text with a full stop. */
 export function endSentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
 const HIDDEN = '***';
-/** Shorter values are words and numbers: `prod`, `3000`. */
+/** Shorter values are common words and numbers: `prod`, `3000`. */
 const VALUE_MIN = 6;
-/** Values that say nothing to anybody. */
+/** Values that are not sensitive. */
 const PLAIN = new Set(['production', 'development', 'localhost', '127.0.0.1', '0.0.0.0']);
-/** User and password of an address. */
+/** User and password in a URL. */
 const CREDENTIALS = /\b([a-z][a-z+.-]{0,20}:\/\/)[^\s/@'"]{1,500}@/gi;
 
-/** Hides the values of variables, and user and password of every address. */
+/** Hides values of variables, and user and password of all URLs. */
 export function valuesHider(variables: Record<string, string>): Hide {
   const values = Object.values(variables)
     .flatMap((value) => [value, ...value.split('\n'), ...passwordOf(value)])
@@ -162,7 +162,7 @@ export function valuesHider(variables: Record<string, string>): Hide {
     values.reduce((left, value) => left.replaceAll(value, HIDDEN), text).replaceAll(CREDENTIALS, `$1${HIDDEN}@`);
 }
 
-/** Programs print the password of an address also by itself. */
+/** Programs may print the password of a URL separately. */
 function passwordOf(value: string): string[] {
   if (!/^[a-z][a-z+.-]*:\/\/.*@/i.test(value) || !URL.canParse(value)) return [];
   const { password } = new URL(value);

@@ -1,15 +1,17 @@
-// The histogram of response times: counted by the ingress, merged by the database, read as percentiles.
+// Histogram of response times: counted by the ingress, merged in the database, evaluated as percentiles.
 
-/** Upper bounds in milliseconds; one more bucket counts what is above. Never change them: stored buckets have these. */
+/**
+ * Upper bounds in milliseconds; one more bucket counts larger values. Never change them: stored histograms use them.
+ */
 export const LATENCY_BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000] as const;
 
 export const LATENCY_BUCKETS = LATENCY_BOUNDS_MS.length + 1;
 
 /**
- * A percentile in milliseconds, on a straight line within its bucket, so never further off than the bucket is wide.
- * What is above the last bound counts as that bound. Null for a histogram without entries.
- * @param buckets one number per bucket, LATENCY_BUCKETS of them
- * @param share 0.95 for the 95th
+ * A percentile in milliseconds, interpolated linearly within its bucket, so the error is at most the width of the
+ * bucket. Values above the last bound count as that bound. Null for an empty histogram.
+ * @param buckets LATENCY_BUCKETS counts
+ * @param share 0.95 for the 95th percentile
  */
 export function percentile(buckets: readonly number[], share: number): number | null {
   const wanted = share * buckets.reduce((sum, count) => sum + count, 0);

@@ -1,4 +1,4 @@
-// The log: JSON lines on standard output. Fields that may hold a secret are blanked wherever they stand.
+// The log: JSON lines on standard output. Sensitive fields are redacted at any depth.
 import {
   destination,
   pino,
@@ -16,14 +16,12 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' |
 
 const SECRET_FIELDS = new Set(['authorization', 'cookie', 'set-cookie', 'token', 'password', 'secret', 'key', 'value']);
 const HIDDEN = '[hidden]';
-/** PIPE_BUF of Linux: what is written to a pipe in one piece. */
+/** PIPE_BUF of Linux: size of an atomic write to a pipe. */
 const WHOLE_BYTES = 4096;
-/** Deeper parts are left out; it also ends circles. */
+/** Deeper values are omitted; this also handles cycles. */
 const DEPTH_MAX = 6;
 
-/**
- * @param stream where the lines go; default: standard output, written in the background and flushed at exit
- */
+/** @param stream destination of the lines; default: standard output, written asynchronously and flushed at exit */
 export function createLog(level: LogLevel, stream: DestinationStream = destination({ fd: 1, sync: false })): Logger {
   const log = pino(
     {
@@ -43,32 +41,29 @@ export function createLog(level: LogLevel, stream: DestinationStream = destinati
 let lastMs = 0;
 let lastTime = '';
 
-/** As pino's own, made once for all lines of a millisecond. */
+/** Same format as in pino, formatted once per millisecond. */
 function isoTime(): string {
   const now = Date.now();
   if (now !== lastMs) [lastMs, lastTime] = [now, `,"time":"${new Date(now).toISOString()}"`];
   return lastTime;
 }
 
-/**
- * The same log for lines whose fields are known to hold no secret: they are not looked through. Every request writes
- * one.
- */
+/** The same log without redaction, for lines whose fields contain no secrets. Every request writes one. */
 export function plainLog(log: Logger): Logger {
   return log.child({}, { formatters: { log: (fields) => fields } });
 }
 
-/** Writes text for people behind the lines of the log, which are written in the background. */
+/** Writes text for people after the pending log lines, which are written asynchronously. */
 export function writeText(log: Logger, text: string): void {
   (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym].write(text);
 }
 
-/** Standard output for several processes: lines of up to 4096 bytes never run into those of others. */
+/** Standard output shared by several processes: lines of up to 4096 bytes are never interleaved. */
 export function sharedOutput(): DestinationStream {
   return destination({ fd: 1, sync: false, maxWrite: WHOLE_BYTES });
 }
 
-/** pino hands the fields of a child logger to no formatter. Children inherit this `child`. */
+/** pino does not apply formatters to the bindings of child loggers. Children inherit this `child`. */
 function hidingInChildren(log: Logger): Logger {
   const child: (bindings: Bindings, options?: ChildLoggerOptions) => Logger = log.child;
   const hiding = function (this: Logger, bindings: Bindings, options?: ChildLoggerOptions): Logger {

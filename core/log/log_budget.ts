@@ -1,10 +1,10 @@
-// How much is kept of what tenants and their visitors write into logs: a rate in bytes for each log, of which an hour's
-// worth may come at once. It bounds what the table of lines takes of the disk of the platform.
+// Rate limit for stored log output of tenants and their visitors: bytes per second and log, with a burst of an hour. It
+// bounds the disk usage of the table of log lines.
 
 export interface LogBudget {
-  /** Whether a line of so many bytes is kept. @param key whose log it is in */
+  /** Whether a line of this size is stored. @param key identifies the log */
   take(key: string, bytes: number): boolean;
-  /** How many lines were not kept that nobody has told of yet. Asked for more than once a minute, it answers 0. */
+  /** Number of dropped lines that were not reported yet. Returns 0 within a minute of the last report. */
   lost(key: string): number;
 }
 
@@ -12,16 +12,16 @@ interface Account {
   bytes: number;
   at: number;
   lost: number;
-  toldAt: number;
+  reportedAt: number;
 }
 
-/** What a row takes beside its message. */
+/** Overhead of a row. */
 const ROW_BYTES = 256;
 const BURST_SECONDS = 3_600;
-const TELL_MS = 60_000;
+const REPORT_MS = 60_000;
 const ACCOUNTS_MAX = 10_000;
 
-/** @param now milliseconds of a clock that only goes on */
+/** @param now milliseconds of a monotonic clock */
 export function openLogBudget(bytesPerSecond: number, now: () => number = () => performance.now()): LogBudget {
   const most = bytesPerSecond * BURST_SECONDS;
   const accounts = new Map<string, Account>();
@@ -30,7 +30,7 @@ export function openLogBudget(bytesPerSecond: number, now: () => number = () => 
     const found = accounts.get(key);
     if (found) return Object.assign(found, { bytes: filled(found), at: now() });
     if (accounts.size >= ACCOUNTS_MAX) for (const [id, one] of accounts) if (filled(one) === most) accounts.delete(id);
-    const account = { bytes: most, at: now(), lost: 0, toldAt: -Infinity };
+    const account = { bytes: most, at: now(), lost: 0, reportedAt: -Infinity };
     accounts.set(key, account);
     return account;
   };
@@ -44,15 +44,15 @@ export function openLogBudget(bytesPerSecond: number, now: () => number = () => 
     },
     lost(key) {
       const account = accounts.get(key);
-      if (!account?.lost || now() - account.toldAt < TELL_MS) return 0;
+      if (!account?.lost || now() - account.reportedAt < REPORT_MS) return 0;
       const { lost } = account;
-      Object.assign(account, { lost: 0, toldAt: now() });
+      Object.assign(account, { lost: 0, reportedAt: now() });
       return lost;
     },
   };
 }
 
-/** Of a log where lines are missing. */
+/** Message for a log with dropped lines. */
 export function lossMessage(lost: number): string {
   return `${lost} ${lost === 1 ? 'line was' : 'lines were'} not kept: more was printed than LOG_BYTES_PER_SECOND.`;
 }

@@ -1,20 +1,20 @@
-// Metrics that kinds have: their units, and how their points come out of what is stored.
+// Metrics by kind: their units, and the derivation of points from stored values.
 
 export type MetricUnit = 'percent' | 'megabytes' | 'bytes' | 'count' | 'milliseconds' | 'seconds' | 'per_second';
 
 export interface MetricDefinition {
   unit: MetricUnit;
   /**
-   * mean: of what was sampled. sum: of what was counted, zero for a time in which the part ran and nothing was counted.
-   * percentile: of the histogram `response_time`.
+   * mean: of samples. sum: of counters, zero for an interval without counts in which the part was running. percentile:
+   * of the histogram `response_time`.
    */
   reading: 'mean' | 'sum' | 'percentile';
-  /** Stored under another name. */
+  /** Name of the stored metric, where it differs. */
   stored?: string;
   share?: number;
-  /** Only of the part that takes requests. */
+  /** Only for the part that receives requests. */
   traffic?: true;
-  /** Only of parts that follow another one. */
+  /** Only for replicas. */
   follower?: true;
 }
 
@@ -38,8 +38,8 @@ export const applicationMetrics = {
 } as const satisfies Record<string, MetricDefinition>;
 
 /**
- * Points of a database have its id as resource, and as part the id of the server that was measured: its own, or that of
- * a replica. All are sampled: total is the sum of the readings of a minute.
+ * Points of a database: the resource is its id, the part is the id of the measured server: its own, or that of a
+ * replica. All are sampled: total is the sum of the samples of a minute.
  */
 export const databaseMetrics = {
   cpu_percent: { unit: 'percent', reading: 'mean' },
@@ -52,7 +52,7 @@ export const databaseMetrics = {
   replication_lag_seconds: { unit: 'seconds', reading: 'mean', follower: true },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** Points of a DNS zone have its id as resource, and as part the record type of the question. */
+/** Points of a DNS zone: the resource is its id, the part is the record type of the query. */
 export const dnsZoneMetrics = {
   queries: { unit: 'count', reading: 'sum' },
   responses_noerror: { unit: 'count', reading: 'sum' },
@@ -60,7 +60,7 @@ export const dnsZoneMetrics = {
   responses_servfail: { unit: 'count', reading: 'sum' },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** Points of a CDN zone have its id as resource, and as part the id of the custom domain; '' is its own host name. */
+/** Points of a CDN zone: the resource is its id, the part is the id of the custom domain; '' for its own host name. */
 export const cdnZoneMetrics = {
   requests: { unit: 'count', reading: 'sum' },
   bandwidth_bytes: { unit: 'bytes', reading: 'sum' },
@@ -73,7 +73,7 @@ export const cdnZoneMetrics = {
   origin_requests: { unit: 'count', reading: 'sum' },
 } as const satisfies Record<string, MetricDefinition>;
 
-/** Points of a relay zone have its id as resource, and as part the id of the sending domain. */
+/** Points of a relay zone: the resource is its id, the part is the id of the sending domain. */
 export const emailMetrics = {
   sent: { unit: 'count', reading: 'sum' },
   delivered: { unit: 'count', reading: 'sum' },

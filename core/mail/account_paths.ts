@@ -1,4 +1,4 @@
-// Pages that links of mail lead to, on the port of the API.
+// Pages for links in mails, on the port of the API.
 export const ACCOUNT_PATHS = {
   resetPassword: '/account/reset-password',
   newPassword: '/account/new-password',
@@ -6,16 +6,16 @@ export const ACCOUNT_PATHS = {
   invitation: '/account/invitation',
 } as const;
 
-/** Pages for logging in, with a password or at another provider. */
+/** Login pages, for passwords and external providers. */
 export const LOGIN_PATHS = {
   login: '/login',
-  /** The name of a provider follows. */
+  /** The name of the provider follows. */
   with: '/login/with/',
   code: '/login/code',
   linked: '/account/logins',
 } as const;
 
-/** Where a provider sends people back to: what the operator registers there. */
+/** Redirect URI path of a provider, which the operator registers there. */
 export function loginCallbackPath(name: string): string {
   return `${LOGIN_PATHS.with}${name}/callback`;
 }
@@ -23,7 +23,7 @@ export function loginCallbackPath(name: string): string {
 const PATH_CHARACTERS_MAX = 500;
 const NOWHERE = 'http://nowhere.invalid';
 
-/** A path of this server to send a browser to after a login; `/` for whatever else is asked for. */
+/** A path of this server as redirect target after a login; `/` for any other value. */
 export function ownPath(text: string): string {
   if (text.length > PATH_CHARACTERS_MAX || !/^\/[\x21-\x7e]*$/.test(text) || !URL.canParse(text, NOWHERE)) return '/';
   const { origin, pathname, search } = new URL(text, NOWHERE);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config';
 
-/** Where the files of messages are. */
+/** Directory of message files. */
 export function mailDirectory({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'mail');
 }

@@ -1,4 +1,4 @@
-// Links of tracking: the address they lead to stands in them, and is signed, so that they lead nowhere else.
+// Tracking links: they contain their target, signed, so that they are not open redirects.
 import { formatReference, parseReference, type MailReference } from './mail_reference';
 import type { SecretBox } from '../secrets';
 
@@ -7,7 +7,7 @@ export const MAIL_LINK_PATH = '/mail/';
 const SIGNATURE_CHARACTERS = 32;
 const URL_CHARACTERS_MAX = 4096;
 
-/** The link that counts, and leads on; the same address where it is too long for one. */
+/** A link that counts the click and redirects; the unmodified URL where it is too long. */
 export function mailLink(secrets: SecretBox, baseUrl: string, to: MailReference, url: string): string {
   if (url.length > URL_CHARACTERS_MAX) return url;
   const target = Buffer.from(url).toString('base64url');
@@ -15,13 +15,13 @@ export function mailLink(secrets: SecretBox, baseUrl: string, to: MailReference,
   return `${baseUrl}${MAIL_LINK_PATH}c/${reference}/${signatureOf(secrets, reference, url)}/${target}`;
 }
 
-/** A picture of one transparent pixel. */
+/** A transparent image of one pixel. */
 export function openPicture(secrets: SecretBox, baseUrl: string, to: MailReference): string {
   const src = `${baseUrl}${MAIL_LINK_PATH}o/${formatReference(secrets, to)}.gif`;
   return `<img src="${src}" width="1" height="1" alt="" style="display:none">`;
 }
 
-/** What a path of a link says; null where it was not made here. */
+/** The content of a link path; null for an invalid signature. */
 export function readMailLink(
   secrets: SecretBox,
   path: string,

@@ -1,9 +1,9 @@
-// References to one recipient of one message, which others carry back to us: the return path of a message (VERP), its
-// links, and a field of its header. They are signed, so nobody can make one up.
+// References to a recipient of a message, which return to the platform: in the return path (VERP), in links, and in a
+// header field. They are signed against forgery.
 import type { SecretBox } from '../secrets';
 
 export interface MailReference {
-  /** The part of the id of the message behind its prefix. */
+  /** The message id without its prefix. */
   message_id: string;
   number: number;
 }
@@ -12,13 +12,13 @@ const PREFIX = 'eml_';
 const SIGNATURE_CHARACTERS = 16;
 const FORM = /^([0-9a-z]{26})-(\d{1,5})-([0-9a-f]{16})$/;
 
-/** `<id>-<number>-<signature>`: lower case, as some servers write local parts. */
+/** `<id>-<number>-<signature>` in lower case, since some servers convert local parts. */
 export function formatReference(secrets: SecretBox, { message_id, number }: MailReference): string {
   const text = `${message_id.slice(PREFIX.length)}-${number}`;
   return `${text}-${signatureOf(secrets, text)}`;
 }
 
-/** Null for a text that this installation has not made. */
+/** Null for a text that was not created by this installation. */
 export function parseReference(secrets: SecretBox, text: string): MailReference | null {
   const [, id, number, signature] = FORM.exec(text.toLowerCase()) ?? [];
   if (!id || number === undefined || signature !== signatureOf(secrets, `${id}-${number}`)) return null;

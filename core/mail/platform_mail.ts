@@ -1,21 +1,21 @@
-// What the platform itself writes to people: plain words, as text and as HTML.
+// Mails of the platform to people, as plain text and HTML.
 import { ACCOUNT_PATHS } from './account_paths';
 
 export interface PlatformMail {
   subject: string;
   /** Paragraphs. */
   lines: readonly string[];
-  /** Something to copy, on a line of its own. */
+  /** A code to copy, on a separate line. */
   code?: string | null;
   link?: string | null;
 }
 
-/** A mail that is written once it is known whether somebody has the address: the request itself must not show it. */
+/** A mail composed after the look-up of the address, so that the response does not reveal whether the user exists. */
 export interface RequestedMail {
   requested: 'password_reset';
 }
 
-const UNASKED = 'If you did not ask for this, ignore this message: nothing changes without the link.';
+const NOT_REQUESTED = 'If you did not ask for this, ignore this message: nothing changes without the link.';
 
 export function invitationMail(parts: {
   project: string;
@@ -49,7 +49,7 @@ export function passwordResetMail(parts: {
     subject: 'Set a new password',
     lines: [
       `Hello ${name}, somebody has asked to set a new password for your user at ${new URL(baseUrl).host}.`,
-      `To set one, follow the link within ${minutes} minutes. It can be used once. ${UNASKED}`,
+      `To set one, follow the link within ${minutes} minutes. It can be used once. ${NOT_REQUESTED}`,
     ],
     link: linkOf(baseUrl, ACCOUNT_PATHS.newPassword, token),
   };
@@ -79,7 +79,7 @@ export function emailConfirmationMail(parts: {
     lines: [
       `Hello ${name}, please confirm that you read the mail of this address, which is that of your user at ` +
         `${new URL(baseUrl).host}.`,
-      `Follow the link within ${hours} hours. It can be used once. ${UNASKED}`,
+      `Follow the link within ${hours} hours. It can be used once. ${NOT_REQUESTED}`,
     ],
     link: linkOf(baseUrl, ACCOUNT_PATHS.confirmEmail, token),
   };

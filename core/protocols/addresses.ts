@@ -1,8 +1,8 @@
-// Which addresses of the network are public. What a user names is only ever connected to where these allow it.
+// Public network addresses. Connections to user-supplied addresses are restricted to these.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** All that IANA has given out for IPv6 so far; ipaddr.js takes some of the rest for unicast (`::7f00:1`). */
+/** All IPv6 addresses allocated by IANA so far; ipaddr.js considers some others unicast (`::7f00:1`). */
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3') as [ipaddr.IPv6, number];
 
 /** Neither private, loopback, link-local (where clouds keep their metadata), shared, reserved nor multicast. */
@@ -13,12 +13,12 @@ export function isPublicAddress(address: string): boolean {
   return parsed.kind() === 'ipv4' || (parsed as ipaddr.IPv6).match(GLOBAL_IPV6);
 }
 
-/** Names that only a machine or a network of one's own knows (RFC 6761, RFC 6762, RFC 8375, and ICANN of 2024). */
+/** Names that are local to a machine or a private network (RFC 6761, RFC 6762, RFC 8375, and ICANN of 2024). */
 const PRIVATE_NAMES = /(?:^|\.)(?:localhost|localdomain|local|internal|home\.arpa)$/;
 
 /**
- * Whether a host of a URL, or of host:port, can already be seen not to be public, in any way of writing an address.
- * Names have to be resolved for the rest, when they are connected to.
+ * Whether a host of a URL, or of host:port, is recognisably not public, in any notation of an address. Other names must
+ * be checked after their resolution, at the connection.
  */
 export function isPrivateHost(host: string): boolean {
   const given = bareHost(host);
@@ -27,7 +27,7 @@ export function isPrivateHost(host: string): boolean {
   return !name.includes('.') || PRIVATE_NAMES.test(name);
 }
 
-/** What one customer of a network has: an IPv4 address, or the 64 bits before the interface of an IPv6 address. */
+/** The address block of one customer: an IPv4 address, or the /64 of an IPv6 address. */
 export function addressBlock(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
@@ -38,7 +38,7 @@ export function addressBlock(address: string): string {
     .join(':')}::/64`;
 }
 
-/** Without brackets and dots at the end, in lower case. */
+/** Without brackets and trailing dots, in lower case. */
 export function bareHost(host: string): string {
   return host
     .toLowerCase()
@@ -46,7 +46,7 @@ export function bareHost(host: string): string {
     .replace(/\.+$/, '');
 }
 
-/** The normal form of a host as browsers read it: `0x7f.1` is 127.0.0.1. Null where it is none. */
+/** The normal form of a host as in browsers: `0x7f.1` is 127.0.0.1. Null for an invalid host. */
 export function normalHost(host: string): string | null {
   const url = `http://${isIP(host) === 6 ? `[${host}]` : host}/`;
   if (/[\s/?#@\\]/.test(host) || !URL.canParse(url)) return null;
@@ -54,7 +54,7 @@ export function normalHost(host: string): string | null {
   return hostname === '' || port !== '' ? null : bareHost(hostname);
 }
 
-/** `host:port`, with brackets around an IPv6 address. Null where it is none. */
+/** `host:port`, with brackets around an IPv6 address. Null for an invalid text. */
 export function parseHostPort(text: string): { host: string; port: number } | null {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
   const host = match && normalHost(match[1] ?? match[2] ?? '');

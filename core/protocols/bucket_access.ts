@@ -1,5 +1,5 @@
-// Who may do what in a bucket: permissions of access keys, policies, and public access. Pure functions, shared by the
-// API and by the engines, which follow them.
+// Access control of buckets: permissions of access keys, policies, and public access. Pure functions, shared by the API
+// and the engines, which enforce them.
 import { permittedActions, PUBLIC_ACTIONS, type BucketAction, type Permission } from './bucket_actions';
 import { matchesStatement, type PolicyStatement } from './bucket_policy';
 
@@ -11,13 +11,13 @@ export interface Grant {
 
 interface AccessRequest {
   action: BucketAction;
-  /** Key of the object; of a list, its prefix; '' for other actions on the bucket. */
+  /** Object key; for lists the prefix; '' for other bucket actions. */
   resource: string;
-  /** Access key, null for everybody. */
+  /** Access key; null: anonymous. */
   principal: string | null;
-  /** What grants of the key allow in this bucket. */
+  /** Permission granted to the key in this bucket. */
   permission: Permission | null;
-  /** The owner: URLs that the API itself has signed. A policy that denies holds for the owner too. */
+  /** The owner: URLs signed by the API itself. A deny in a policy applies to the owner too. */
   isOwner?: boolean;
 }
 
@@ -27,7 +27,7 @@ interface BucketRules {
   policy: readonly PolicyStatement[];
 }
 
-/** A deny wins; then the owner, grants, public access and the policy may each allow. */
+/** A deny takes precedence; otherwise ownership, grants, public access or the policy may allow. */
 export function isAllowed(bucket: BucketRules, request: AccessRequest, isPublicObject = false): boolean {
   const matching = bucket.policy.filter((statement) =>
     matchesStatement(statement, { ...request, bucket: bucket.name }),
@@ -39,7 +39,7 @@ export function isAllowed(bucket: BucketRules, request: AccessRequest, isPublicO
   return (isPublic && PUBLIC_ACTIONS.includes(request.action)) || matching.length > 0;
 }
 
-/** The permission of a key in one bucket: the grant that names the bucket wins over the one for all. */
+/** The permission of a key in a bucket: a grant for the bucket takes precedence over one for all buckets. */
 export function permissionIn(grants: readonly Grant[], bucketId: string): Permission | null {
   const own =
     grants.find(({ bucket_id }) => bucket_id === bucketId) ?? grants.find((grant) => grant.bucket_id === null);

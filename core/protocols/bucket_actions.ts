@@ -1,4 +1,4 @@
-// The actions of S3 that the endpoint offers: on objects and on buckets, and the permissions of access keys.
+// S3 actions supported by the endpoint: on objects and on buckets, and the permissions of access keys.
 
 export type Permission = 'read' | 'read_write' | 'full';
 
@@ -31,7 +31,7 @@ const WRITE_OBJECTS = [
   's3:PutObject',
   's3:PutObjectTagging',
   's3:PutObjectAcl',
-  // What it locks, it cannot free.
+  // It can lock objects, but not unlock them.
   's3:PutObjectRetention',
   's3:DeleteObject',
   's3:DeleteObjectTagging',
@@ -66,25 +66,25 @@ export type BucketAction = (typeof objectActions)[number] | (typeof bucketAction
 const READ: readonly BucketAction[] = [...READ_OBJECTS, ...READ_BUCKET];
 const WRITE: readonly BucketAction[] = [...READ, ...WRITE_OBJECTS, ...WRITE_BUCKET];
 
-/** What a permission allows. */
+/** Actions allowed by each permission. */
 export const permittedActions: Record<Permission, ReadonlySet<BucketAction>> = {
   read: new Set(READ),
   read_write: new Set(WRITE),
   full: new Set([...objectActions, ...bucketActions]),
 };
 
-/** What everybody may do in a bucket that is read publicly, and with an object that is. */
+/** Actions allowed to anonymous callers in public buckets and on public objects. */
 export const PUBLIC_ACTIONS: readonly BucketAction[] = ['s3:GetObject'];
 
 const LISTS: readonly string[] = ['s3:ListBucket', 's3:ListBucketVersions', 's3:ListBucketMultipartUploads'];
 const OF_OBJECTS: ReadonlySet<string> = new Set(objectActions);
 
-/** Whether an action is on an object; all others are on the bucket. */
+/** Whether an action applies to an object; all others apply to the bucket. */
 export function isObjectAction(action: BucketAction): boolean {
   return OF_OBJECTS.has(action);
 }
 
-/** Whether an action lists what is in a bucket by a prefix. */
+/** Whether an action lists the bucket by prefix. */
 export function isListAction(action: BucketAction): boolean {
   return LISTS.includes(action);
 }

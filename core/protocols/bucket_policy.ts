@@ -1,4 +1,4 @@
-// Policies of buckets: who may do what with which resources, and what is wrong with a policy.
+// Bucket policies: evaluation and validation.
 import { bucketActions, isListAction, isObjectAction, objectActions, type BucketAction } from './bucket_actions';
 
 export interface PolicyStatement {
@@ -6,23 +6,23 @@ export interface PolicyStatement {
   effect: 'allow' | 'deny';
   /** `*` or values of access_key_id. */
   principals: string[];
-  /** Without regard to case, as in policies of AWS. */
+  /** Case-insensitive, as in AWS policies. */
   actions: string[];
   /**
-   * ARNs of the bucket and of objects, each for its own actions alone, or patterns of keys: those are compared with
-   * the key, of lists with the prefix, and `*` is for every action.
+   * ARNs of the bucket and of objects, each for its own actions only, or key patterns: these are compared with the
+   * object key, or the prefix of a list, and `*` matches every action.
    */
   resources: string[];
 }
 
-/** A request, as statements are compared with it. */
-interface PolicyQuestion {
+/** A request in the form that statements are matched with. */
+interface PolicyRequest {
   /** Name of the bucket. */
   bucket: string;
   action: BucketAction;
-  /** Key of the object; of a list, its prefix; '' for other actions on the bucket. */
+  /** Object key; for lists the prefix; '' for other bucket actions. */
   resource: string;
-  /** Access key, null for everybody. */
+  /** Access key; null: anonymous. */
   principal: string | null;
 }
 
@@ -37,23 +37,23 @@ export function isArn(resource: string): boolean {
   return resource.startsWith('arn:');
 }
 
-/** Whether an ARN, wildcards included, is of a bucket or of objects in it. */
+/** Whether an ARN, which may contain wildcards, is of a bucket or of objects in it. */
 export function isArnOf(arn: string, bucket: string): boolean {
   if (!arn.startsWith(ARN)) return false;
   const [name = ''] = arn.slice(ARN.length).split('/');
   return wildcardMatches(name, bucket);
 }
 
-/** Whether a statement says something of a request: who, what, and with which resource. */
-export function matchesStatement(statement: PolicyStatement, question: PolicyQuestion): boolean {
+/** Whether a statement matches a request: principal, action and resource. */
+export function matchesStatement(statement: PolicyStatement, request: PolicyRequest): boolean {
   const { principals, actions, resources } = statement;
-  const { principal, action } = question;
+  const { principal, action } = request;
   if (!principals.includes('*') && (principal === null || !principals.includes(principal))) return false;
   if (!actions.some((one) => isAction(one, action))) return false;
-  return resources.some((one) => matchesResource(one, question));
+  return resources.some((one) => matchesResource(one, request));
 }
 
-function matchesResource(pattern: string, { bucket, action, resource }: PolicyQuestion): boolean {
+function matchesResource(pattern: string, { bucket, action, resource }: PolicyRequest): boolean {
   const isOfObject = isObjectAction(action);
   if (isArn(pattern)) return wildcardMatches(pattern, arnOfBucket(bucket) + (isOfObject ? `/${resource}` : ''));
   return isOfObject || isListAction(action) ? wildcardMatches(pattern, resource) : pattern === '*';
@@ -63,13 +63,13 @@ function isAction(pattern: string, action: BucketAction): boolean {
   return wildcardMatches(pattern.toLowerCase(), action.toLowerCase());
 }
 
-/** The actions that a list with wildcards names. */
+/** The actions matched by a list with wildcards. */
 export function expandActions(actions: readonly string[]): BucketAction[] {
   return ALL_ACTIONS.filter((known) => actions.some((action) => isAction(action, known)));
 }
 
 /**
- * What is wrong with a policy, as a sentence; null if nothing is.
+ * The error in a policy, as a sentence; null for a valid one.
  * @param of the name of the bucket, and access keys of its project
  */
 export function policyMistake(
@@ -97,7 +97,7 @@ function statementMistake(
     .map((one) => resourceMistake(one, of.bucket))
     .find((one) => one !== null);
   if (resource) return resource;
-  // One that allows nothing is harmless; one that denies nothing is taken for a protection.
+  // An allow without effect is harmless; a deny without effect would be mistaken for a protection.
   const arn = arnOfBucket(of.bucket);
   const isVoid = effect === 'deny' && !actions.every((one) => expandActions([one]).some((known) => acts(known)));
   return isVoid
@@ -111,7 +111,7 @@ function statementMistake(
   }
 }
 
-/** A slash, or a wildcard that can stand for one. */
+/** Whether it contains a slash, or a wildcard that can match one. */
 function mayMatchObjects(arn: string): boolean {
   return arn.includes('/') || arn.includes('*');
 }
@@ -127,8 +127,8 @@ function resourceMistake(resource: string, bucket: string): string | null {
 }
 
 /**
- * `*` stands for any characters, `?` for one. It goes back to the last `*` only, so that no pattern takes longer than
- * its length times that of the text.
+ * `*` matches any characters, `?` one. Only the last `*` is backtracked, so the time is at most the product of the
+ * lengths of pattern and text.
  */
 export function wildcardMatches(pattern: string, text: string): boolean {
   let [p, t, star, mark] = [0, 0, -1, 0];

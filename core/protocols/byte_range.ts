@@ -1,14 +1,14 @@
-// The header Range with one range of bytes (RFC 9110 §14.1.2).
+// The Range header with a single byte range (RFC 9110 §14.1.2).
 
-/** Both ends are included. */
+/** Both ends are inclusive. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
 /**
- * @returns null for no range, several, or other units; `reversed` for one that ends before it starts (RFC 9110
- * §14.1.1); `unsatisfiable` for one beyond the content
+ * @returns null without a range, with several, or in other units; `reversed` for one that ends before it starts (RFC
+ * 9110 §14.1.1); `unsatisfiable` for one beyond the content
  */
 export function parseByteRange(
   header: string | undefined,

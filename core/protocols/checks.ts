@@ -1,4 +1,4 @@
-// What a check of an uptime observer is asked to do, and what it finds. Plain values: probes elsewhere get them too.
+// Uptime checks and their results. Plain values, which are also sent to remote probes.
 import type { CheckStatus } from '../../schema/types';
 
 export interface UptimeCheck {
@@ -15,7 +15,7 @@ export interface UptimeCheck {
   timeout_seconds: number;
 }
 
-/** Milliseconds of the parts of a check; null for a part that was not reached, or that there is not. */
+/** Timings of a check in milliseconds; null for a phase that was not reached or does not exist. */
 export interface CheckTimings {
   dns_ms: number | null;
   connect_ms: number | null;
@@ -25,22 +25,22 @@ export interface CheckTimings {
 
 export interface CheckOutcome {
   status: CheckStatus;
-  /** null where nothing answered. */
+  /** null without a response. */
   response_time_ms: number | null;
   status_code: number | null;
-  /** Of a metric. */
+  /** Value of a metric. */
   value: number | null;
-  /** A sentence for users. */
+  /** Message for users. */
   error: string | null;
   timings: CheckTimings | null;
   certificate_expires_at: string | null;
-  /** It failed before anything of the target was heard: the fault may be on our side. */
+  /** The check failed before any response of the target: the cause may be local. */
   unreachable: boolean;
 }
 
 export const CHECK_INTERVALS_SECONDS = [30, 60, 120, 300, 600, 1800, 3600];
 
-/** Checks that run from outside have at most this time, whatever the observer allows: an HTTP request waits for it. */
+/** Maximum time of on-demand checks, regardless of the observer's setting: an HTTP request waits for them. */
 export const CHECK_NOW_SECONDS_MAX = 20;
 
 export type MetricOperator = 'gt' | 'gte' | 'lt' | 'lte';
@@ -56,7 +56,7 @@ export interface MetricRule {
 
 const SIGNS: Record<MetricOperator, string> = { gt: '>', gte: '>=', lt: '<', lte: '<=' };
 
-/** What follows from the value of a metric: the check fails where the rule holds. */
+/** Outcome for the value of a metric: the check fails where the rule matches. */
 export function metricOutcome(rule: MetricRule, value: number): CheckOutcome {
   const { metric, operator, threshold } = rule;
   const holds = { gt: value > threshold, gte: value >= threshold, lt: value < threshold, lte: value <= threshold };

@@ -1,11 +1,11 @@
-// Keys of DKIM (RFC 6376): RSA-2048, and Ed25519 (RFC 8463) beside it, which receivers may not know.
+// DKIM keys (RFC 6376): RSA-2048, and in addition Ed25519 (RFC 8463), which some receivers do not support.
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import { randomWord } from '../accounts/random_word';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
-/** What the DNS shows of a key. `next`: it signs once its record is found. */
+/** The public part of a key. `next`: it is used once its record is found in the DNS. */
 export interface DkimRecord {
   selector: string;
   algorithm: DkimAlgorithm;
@@ -23,10 +23,12 @@ const makePair = promisify(generateKeyPair);
 const RSA_BITS = 2048;
 const SELECTOR_LETTERS = 'abcdefghjkmnpqrstvwxyz23456789';
 const SELECTOR_LENGTH = 8;
-/** Of the DER form, in front of the 32 bytes that RFC 8463 §4 publishes. */
+/** DER prefix of the 32 bytes that RFC 8463 §4 publishes. */
 const ED25519_PREFIX_BYTES = 12;
 
-/** A key of each algorithm, under selectors that nobody can guess: whoever publishes them owns the domain. */
+/**
+ * Creates one key per algorithm, with selectors that cannot be guessed: publishing them proves ownership of the domain.
+ */
 export async function newDkimKeys(role: DkimRecord['role']): Promise<DkimKey[]> {
   const selector = newSelector();
   const [rsa, ed25519] = await Promise.all([takeRsaPair(), makePair('ed25519', undefined)]);
@@ -35,10 +37,10 @@ export async function newDkimKeys(role: DkimRecord['role']): Promise<DkimKey[]> 
 
 type Pair = Awaited<ReturnType<typeof makeRsaPair>>;
 
-/** The next one, made while nobody waits for it. */
+/** A key pair generated in advance. */
 let spare: Promise<Pair> | null = null;
 
-/** RSA takes 50 to 500 ms of a processor: only the first domain of a process waits for that. */
+/** An RSA key takes 50 to 500 ms of CPU time: only the first domain of a process waits for it. */
 async function takeRsaPair(): Promise<Pair> {
   const taken = spare;
   spare = null;
@@ -54,12 +56,12 @@ function makeRsaPair(): Promise<{ publicKey: KeyObject; privateKey: KeyObject }>
   return makePair('rsa', { modulusLength: RSA_BITS });
 }
 
-/** What of a key everybody may see. */
+/** The public part of a key. */
 export function dkimRecordOf({ selector, algorithm, role, value }: DkimKey): DkimRecord {
   return { selector, algorithm, role, value };
 }
 
-/** Whether a TXT record publishes the same key: tags in any order, whatever spaces there are (RFC 6376 §3.6.1). */
+/** Whether a TXT record publishes the same key, with tags in any order and any white space (RFC 6376 §3.6.1). */
 export function publishesKey(observed: string, wanted: string): boolean {
   const [found, expected] = [tagsOf(observed), tagsOf(wanted)];
   return found.get('p') === expected.get('p') && (found.get('k') ?? 'rsa') === (expected.get('k') ?? 'rsa');

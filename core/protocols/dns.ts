@@ -1,19 +1,19 @@
-// Questions to the public DNS: does a customer's domain point at us, is the proof of ownership there?
+// Queries to the public DNS, to verify the domains of customers and their ownership.
 import { Resolver } from 'node:dns/promises';
 import { DriverError } from '../driver';
 
 const answerWithinMs = 5_000;
 
-// Two tries in the time of one answer: c-ares waits a little longer at the second one.
+// Two attempts within the timeout: c-ares waits slightly longer in the second one.
 const tries = { timeout: 1_500, tries: 2 };
 
 const noSuchRecord = new Set(['ENOTFOUND', 'ENODATA']);
 const badQuestion = new Set(['EBADNAME', 'EFORMERR', 'ERR_INVALID_ARG_VALUE']);
 
 /**
- * Names and addresses come in lower case without a trailing dot, sorted; texts as they are, the strings of a record
- * joined (RFC 7208 section 3.3). No such name and no such record: an empty list.
- * Throws DriverError: `transient` when the servers fail or do not answer in 5 s, `invalid` when it is no name.
+ * Names and addresses are in lower case without a trailing dot, sorted; texts are unmodified, with the strings of a
+ * record joined (RFC 7208 section 3.3). A missing name or record type: an empty list. Throws DriverError: `transient`
+ * when the servers fail or do not respond within 5 s, `invalid` for an invalid name.
  */
 export interface DnsQuestions {
   txt(name: string): Promise<string[]>;
@@ -21,27 +21,28 @@ export interface DnsQuestions {
   a(name: string): Promise<string[]>;
   aaaa(name: string): Promise<string[]>;
   ns(name: string): Promise<string[]>;
-  /** `10 mx.example.com`, in the order of preference; `0 ` is a null MX (RFC 7505). */
+  /** `10 mx.example.com`, in order of preference; `0 ` is a null MX (RFC 7505). */
   mx(name: string): Promise<string[]>;
 }
 
-/** `resolvers` are addresses, with a port where it is not 53 (`[::1]:5353` for IPv6). None: those of the system. */
+/** `resolvers` are addresses, with a port where it is not 53 (`[::1]:5353` for IPv6). Empty: those of the system. */
 export function dnsQuestions(options: { resolvers: string[] }): DnsQuestions {
-  const ask = (name: string, question: Question) => queryResolvers(options.resolvers, name, question);
+  const query = (name: string, question: Question) => queryResolvers(options.resolvers, name, question);
   return {
-    txt: (name) => ask(name, async (resolver) => (await resolver.resolveTxt(name)).map((strings) => strings.join(''))),
-    cname: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolveCname(name))),
-    a: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolve4(name))),
-    aaaa: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolve6(name))),
-    ns: (name) => ask(name, async (resolver) => normalizeNames(await resolver.resolveNs(name))),
+    txt: (name) =>
+      query(name, async (resolver) => (await resolver.resolveTxt(name)).map((strings) => strings.join(''))),
+    cname: (name) => query(name, async (resolver) => normalizeNames(await resolver.resolveCname(name))),
+    a: (name) => query(name, async (resolver) => normalizeNames(await resolver.resolve4(name))),
+    aaaa: (name) => query(name, async (resolver) => normalizeNames(await resolver.resolve6(name))),
+    ns: (name) => query(name, async (resolver) => normalizeNames(await resolver.resolveNs(name))),
     mx: async (name) =>
-      (await ask(name, async (resolver) => exchangesOf(await resolver.resolveMx(name)))).sort(byNumber),
+      (await query(name, async (resolver) => exchangesOf(await resolver.resolveMx(name)))).sort(byNumber),
   };
 }
 
 type Question = (resolver: Resolver) => Promise<string[]>;
 
-// A resolver per question: cancel() ends every question of its resolver.
+// A resolver per query: cancel() aborts all queries of its resolver.
 async function queryResolvers(servers: string[], name: string, question: Question): Promise<string[]> {
   const resolver = new Resolver(tries);
   if (servers.length > 0) resolver.setServers(servers);

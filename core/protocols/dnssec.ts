@@ -1,7 +1,9 @@
-// Keys of DNSSEC with ECDSA P-256 and SHA-256 (algorithm 13, RFC 6605), and their digests for the parent zone.
+// DNSSEC keys with ECDSA P-256 and SHA-256 (algorithm 13, RFC 6605), and their digests for the parent zone.
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 
-/** A key-signing key has the SEP flag and its digest stands at the parent; a zone-signing key signs the rest. */
+/**
+ * A key-signing key has the SEP flag and its digest is in the parent zone; a zone-signing key signs the other records.
+ */
 export interface SigningKey {
   role: 'ksk' | 'zsk';
   /** PKCS #8 in base64: a secret. */
@@ -11,7 +13,7 @@ export interface SigningKey {
 export interface OpenedKey {
   role: SigningKey['role'];
   private: KeyObject;
-  /** RDATA of its DNSKEY record. */
+  /** RDATA of the DNSKEY record. */
   rdata: Buffer;
   /** RFC 4034 appendix B. */
   tag: number;
@@ -42,7 +44,7 @@ export function openSigningKey({ role, private_key }: SigningKey): OpenedKey {
   return { role, private: key, rdata, tag: keyTag(rdata) };
 }
 
-/** @param zone lower case, without a trailing dot */
+/** @param zone in lower case, without a trailing dot */
 export function delegationSigner(zone: string, key: SigningKey): DelegationSigner {
   const rdata = digestRdata(zone, openSigningKey(key));
   return {

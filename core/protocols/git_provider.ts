@@ -1,9 +1,8 @@
-// What the platform says to a Git provider and hears from it, whichever provider it is. drivers/git_provider/ speaks
-// the four dialects.
+// The provider-independent interface to Git providers. drivers/git_provider/ implements it for four providers.
 
 export type GitProviderName = 'github' | 'gitlab' | 'bitbucket' | 'gitea';
 
-/** Where a provider is and with which token it is asked. The token is never part of an address or of a message. */
+/** Provider and token of a request. The token is never part of a URL or of a message. */
 export interface GitAccess {
   provider: GitProviderName;
   /** null: the public service. */
@@ -20,7 +19,7 @@ export interface GitAccount {
 }
 
 export interface GitRepository {
-  /** Of the provider, safe in a URL, the same after the repository was renamed. */
+  /** Id at the provider, safe in URLs, and unaffected by renames. */
   id: string;
   full_name: string;
   name: string;
@@ -29,14 +28,14 @@ export interface GitRepository {
   default_branch: string | null;
   url: string;
   pushed_at: string | null;
-  /** Made of the address of the provider and `full_name`, so that a response cannot send the token elsewhere. */
+  /** Built from the base URL of the provider and `full_name`, so that a response cannot redirect the token. */
   clone_url: string;
 }
 
 export interface GitBranch {
   name: string;
   commit_sha: string;
-  /** null where the remote does not say. */
+  /** null where the remote does not report it. */
   protected: boolean | null;
 }
 
@@ -52,25 +51,25 @@ export interface GitPullRequest {
   commit_sha: string;
   url: string;
   updated_at: string;
-  /** Its branch is in another repository, so that whoever wrote it may have no access to this one. */
+  /** Its branch is in another repository, whose author may have no access to this one. */
   from_fork: boolean;
 }
 
-/** The checks of a commit, those of the platform left out. */
+/** The checks of a commit, except those of the platform. */
 export interface GitChecks {
   state: 'none' | 'pending' | 'success' | 'failure';
-  /** Names of those that failed or still run. */
+  /** Names of failed checks. */
   failed: string[];
   pending: string[];
 }
 
-/** Part of a list of the provider. `next` is what to ask for the part after it; null on the last. */
+/** A page of a provider's list. `next` is the cursor of the next page; null on the last one. */
 export interface GitPortion<Row> {
   rows: Row[];
   next: string | null;
 }
 
-/** A repository as the API of the provider addresses it. */
+/** Identifies a repository in the provider's API. */
 export interface GitRepositoryAddress {
   id: string;
   full_name: string;
@@ -83,16 +82,16 @@ export interface GitTokens {
   expires_at: string | null;
 }
 
-/** The client that the operator registered at a provider for OAuth. */
+/** The operator's OAuth client at a provider. */
 export interface GitOauthClient {
   client_id: string;
   client_secret: string;
   redirect_uri: string;
 }
 
-/** Questions to a provider with one token, each bounded in time. @throws GitProviderError */
+/** Queries to a provider with one token, limited in time. @throws GitProviderError */
 export interface GitProviderReads {
-  /** Whose token it is. `missing_scopes` names what it may not do and would have to. */
+  /** The owner of the token. `missing_scopes` names required scopes that it lacks. */
   account(): Promise<GitAccount & { missing_scopes: string[] }>;
   repositories(at: string | null, search: string | null): Promise<GitPortion<GitRepository>>;
   repository(id: string): Promise<GitRepository>;
@@ -108,19 +107,19 @@ export interface GitProviderReads {
 
 export interface GitStatus {
   state: 'pending' | 'success' | 'failure';
-  /** At most 140 characters are shown. */
+  /** Truncated to 140 characters. */
   description: string;
   url: string | null;
-  /** Tells the statuses of one commit apart. */
+  /** Identifies the status among those of the commit. */
   context: string;
 }
 
-/** What jobs do at a provider. @throws GitProviderError */
+/** Operations of jobs at a provider. @throws GitProviderError */
 export interface GitProviderWrites {
   setStatus(of: GitRepositoryAddress, sha: string, status: GitStatus): Promise<void>;
-  /** Writes a comment of a pull request, or changes the one with this id. Answers its id. */
+  /** Creates a comment on a pull request, or updates the one with this id. Returns its id. */
   writeComment(of: GitRepositoryAddress, number: number, id: string | null, text: string): Promise<string>;
-  /** Finds the webhook with this address, or creates it. Answers its id. */
+  /** Finds the webhook with this URL, or creates it. Returns its id. */
   ensureWebhook(of: GitRepositoryAddress, url: string, secret: string): Promise<string>;
   /** Absent is success. */
   removeWebhook(of: GitRepositoryAddress, id: string): Promise<void>;
@@ -128,7 +127,7 @@ export interface GitProviderWrites {
 
 export type GitProviderClient = GitProviderReads & GitProviderWrites;
 
-/** The steps of OAuth (RFC 6749 §4.1 with RFC 7636) that need the provider. @throws GitProviderError */
+/** OAuth requests to the provider (RFC 6749 §4.1 with RFC 7636). @throws GitProviderError */
 export interface GitOauth {
   authorizationUrl(
     at: Pick<GitAccess, 'provider' | 'base_url'>,
@@ -149,11 +148,11 @@ export interface GitOauth {
 
 type GitProviderFailure = 'unauthorized' | 'forbidden' | 'not_found' | 'rate_limited' | 'unreachable' | 'failed';
 
-/** Why a provider gave nothing: a sentence for users, with what the provider said and without the token. */
+/** A failure of a provider: a message for users, including the provider's own message, without the token. */
 export class GitProviderError extends Error {
   override readonly name = 'GitProviderError';
 
-  /** @param retry_at of a rate limit: when the provider answers again, RFC 3339 */
+  /** @param retry_at end of a rate limit, RFC 3339 */
   constructor(
     readonly failure: GitProviderFailure,
     message: string,
@@ -170,17 +169,17 @@ export const GIT_PROVIDER_TITLES: Readonly<Record<GitProviderName, string>> = {
   gitea: 'Gitea',
 };
 
-/** The user name beside a token when git asks over https. */
+/** The user name for git over https with a token. */
 export function gitUsernameOf({ provider, token }: Pick<GitAccess, 'provider' | 'token'>): string {
   if (provider === 'github') return 'x-access-token';
   if (provider === 'bitbucket') return token.includes(':') ? 'x-bitbucket-api-token-auth' : 'x-token-auth';
   return 'oauth2';
 }
 
-/** What git sends as the password: of `address:token` of Bitbucket the second part. */
+/** The password for git: for `address:token` of Bitbucket the second part. */
 export function gitPasswordOf({ provider, token }: Pick<GitAccess, 'provider' | 'token'>): string {
   return provider === 'bitbucket' ? token.slice(token.indexOf(':') + 1) : token;
 }
 
-/** Begins the context of every status that the platform sets, so that it does not wait for its own. */
+/** Prefix of the contexts of the platform's statuses, which it excludes from the checks it waits for. */
 export const STATUS_PREFIX = 'platform/';

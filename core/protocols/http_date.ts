@@ -11,12 +11,12 @@ const FORMS = [
   `${DAY} ${MONTH} (?<day>\\d\\d| \\d) ${TIME} (?<year>\\d{4})`,
 ].map((form) => new RegExp(`^${form}$`, 'i'));
 
-/** A year of two digits is at most this far in the future. */
+/** A two-digit year is at most this far in the future. */
 const AHEAD_YEARS_MAX = 50;
 
 /**
- * Milliseconds since the epoch of a date in one of the three forms of RFC 9110 §5.6.7, and of no other that
- * `Date.parse` would guess at. Letters in any case, as RFC 9111 §4.2 asks of caches. NaN where the text is none.
+ * Milliseconds since the epoch of a date in one of the three formats of RFC 9110 §5.6.7; other formats that
+ * `Date.parse` accepts are rejected. Case-insensitive, as RFC 9111 §4.2 requires of caches. NaN for an invalid date.
  */
 export function parseHttpDate(text: string | undefined): number {
   const found = FORMS.map((form) => form.exec(text?.trim() ?? '')).find((match) => match !== null);

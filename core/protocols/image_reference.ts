@@ -1,7 +1,7 @@
-// References to images as Docker reads them: `nginx` is docker.io/library/nginx:latest.
+// Image references in Docker's syntax: `nginx` is docker.io/library/nginx:latest.
 
 export interface ImageReference {
-  /** With a port where one is written. */
+  /** Including a port, if there is one. */
   host: string;
   repository: string;
   tag: string | null;
@@ -16,7 +16,7 @@ export function parseImageReference(text: string): ImageReference {
   const [, name = '', tag = null] = /^(.*?)(?::([\w][\w.-]*))?$/.exec(rest) ?? [];
   const slash = name.indexOf('/');
   const first = slash < 0 ? '' : name.slice(0, slash);
-  // The rule of Docker: a first part with a dot or a port, or localhost, is a host.
+  // Docker's rule: a first part with a dot or a port, or localhost, is a host.
   const hasHost = /[.:]/.test(first) || first === 'localhost' || /[A-Z]/.test(first);
   const host = hasHost ? first : DOCKER_HUB;
   const path = hasHost ? name.slice(slash + 1) : name;
@@ -24,12 +24,12 @@ export function parseImageReference(text: string): ImageReference {
   return { host, repository, tag: tag ?? (digest === null ? 'latest' : null), digest };
 }
 
-/** What the registry is asked for: a digest wins over a tag. */
+/** The reference for the registry: a digest takes precedence over a tag. */
 export function manifestReferenceOf({ tag, digest }: ImageReference): string {
   return digest ?? tag ?? 'latest';
 }
 
-/** The reference with the digest that it led to; what runs is told from it alone. */
+/** The reference with its resolved digest, which identifies the running image. */
 export function pinnedReference(text: string, digest: string): string {
   return text.includes('@') ? text : `${text}@${digest}`;
 }

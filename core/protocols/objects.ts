@@ -1,6 +1,6 @@
-// Objects of a bucket, as engines keep and lists show them.
+// Objects of a bucket, as stored by engines and shown in lists.
 
-/** One entry of a list: an object, a version of one, a delete marker, or a group of keys. */
+/** A list entry: an object, an object version, a delete marker, or a group of keys. */
 export interface ListedObject {
   type: 'object' | 'prefix' | 'delete_marker';
   key: string;
@@ -8,7 +8,7 @@ export interface ListedObject {
   etag: string | null;
   last_modified_at: string | null;
   version_id: string | null;
-  /** Among the versions of its key, for the cursor. */
+  /** Position among the versions of the key, for the cursor. */
   position: string;
 }
 
@@ -16,45 +16,45 @@ export interface ObjectsQuestion {
   prefix: string;
   delimiter: string | null;
   versions: boolean;
-  /** The last entry of the page before. */
+  /** The last entry of the previous page. */
   after: { key: string; position: string } | null;
   limit: number;
 }
 
 const LAST_CHARACTER = 0x10ffff;
-/** Longer than a key may be, and after all keys. */
+/** Longer than any key, and sorts after all keys. */
 const AFTER_ALL_KEYS = String.fromCodePoint(LAST_CHARACTER).repeat(257);
 
-/** The first text after all that begin with the prefix, in the order of code points, which is that of UTF-8. */
+/** The first text after all texts with the prefix, in the order of code points, which is that of UTF-8. */
 export function endOfPrefix(prefix: string): string {
   const characters = Array.from(prefix);
   const last = characters.pop();
   if (last === undefined) return AFTER_ALL_KEYS;
   const code = last.codePointAt(0) as number;
   if (code === LAST_CHARACTER) return prefix + AFTER_ALL_KEYS;
-  // U+D800 to U+DFFF are no characters.
+  // U+D800 to U+DFFF are surrogates.
   return characters.join('') + String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1);
 }
 
 export const KEY_BYTES_MAX = 1024;
 
-/** What travels with an object beside its content. */
+/** Metadata of an object. */
 export interface ObjectMetadata {
-  /** Standard headers, such as content-type, by their names in lower case. */
+  /** Standard headers, such as content-type, by lower-case name. */
   headers: Record<string, string>;
-  /** x-amz-meta-…, without that. */
+  /** x-amz-meta-…, without the prefix. */
   user: Record<string, string>;
   checksum_algorithm?: string | null;
   /** FULL_OBJECT or COMPOSITE. */
   checksum_type?: string | null;
   checksum?: string | null;
-  /** Of its files at rest. */
+  /** Encryption of the files at rest. */
   encryption?: 'AES256' | null;
 }
 
 export type RetentionMode = 'governance' | 'compliance';
 
-/** How long a version has to stay. A legal hold has no end; null where none was ever set. */
+/** Retention of a version. A legal hold has no end; null where none was ever set. */
 export interface ObjectLock {
   retain_mode: RetentionMode | null;
   /** ISO 8601; null if there is no mode. */
@@ -62,15 +62,15 @@ export interface ObjectLock {
   legal_hold: boolean | null;
 }
 
-/** Retention of versions that bring none, from when they are written. */
+/** Default retention of new versions, from their creation. */
 export interface DefaultRetention {
   mode: RetentionMode;
-  /** One of the two is null. */
+  /** Exactly one of days and years is set. */
   days: number | null;
   years: number | null;
 }
 
-/** A version of an object, as it is kept. */
+/** A stored version of an object. */
 export interface StoredObject extends ObjectLock {
   id: number;
   key: string;
@@ -79,7 +79,7 @@ export interface StoredObject extends ObjectLock {
   is_delete_marker: boolean;
   size: number;
   etag: string;
-  /** null for a delete marker, and for an object of several files. */
+  /** null for a delete marker, and for an object with several files. */
   file_id: string | null;
   part_count: number | null;
   upload_id: string | null;
@@ -109,19 +109,19 @@ export interface NewObject extends Partial<ObjectLock> {
   metadata: ObjectMetadata;
   tags: Record<string, string> | null;
   is_public: boolean;
-  /** Conditions on what has the key now. */
+  /** Conditions on the current object of the key. */
   if_none_match?: boolean;
   if_match?: string;
 }
 
-/** What a request says of an object beside its content. */
+/** Metadata of an object in a request. */
 export type DescribedObject = Pick<NewObject, 'metadata' | 'tags' | 'is_public' | keyof ObjectLock>;
 
 export interface StoredUpload {
   id: string;
   bucket_id: string;
   key: string;
-  /** What the object will have. */
+  /** Metadata of the object once the upload is completed. */
   object: DescribedObject;
   created_at: string;
 }
@@ -129,9 +129,9 @@ export interface StoredUpload {
 export interface Deletion {
   key: string;
   version_id: string | null;
-  /** What is removed must be so, or nothing is; what is not there meets all of them. */
+  /** Conditions on the object to be removed; a missing object meets all of them. */
   conditions?: DeletionConditions;
-  /** Also what governance retains. Whoever sets it has checked that the caller may. */
+  /** Also removes objects under governance retention. The caller must check the permission. */
   bypass_governance?: boolean;
 }
 
@@ -145,15 +145,15 @@ export interface DeletionConditions {
 }
 
 export interface Deleted {
-  /** Of the version that went, or of the marker that was made. */
+  /** Id of the removed version, or of the created marker. */
   version_id: string | null;
   is_delete_marker: boolean;
   deleted: boolean;
-  /** A condition that does not hold, or a lock that does. */
+  /** A failed condition, or a lock. */
   refusal: Refusal | null;
 }
 
-/** Why the database refused a write of an object; everything of the write was rolled back. */
+/** Why the database rejected a write of an object; the whole write was rolled back. */
 export type Refusal =
   | 'NoSuchBucket'
   | 'NoSuchKey'

@@ -1,5 +1,5 @@
-// What a probe and the platform say to each other, in JSON over two POST requests: the probe takes checks on lease, and
-// reports what it has found. Reports are untrusted: whatever is not of this form is refused.
+// The protocol between probes and the platform, JSON over two POST requests: the probe leases checks, and reports their
+// results. Reports are untrusted: invalid ones are rejected.
 import type { CheckOutcome, UptimeCheck } from './checks';
 import { formats } from '../formats/formats';
 import { isId } from '../ids';
@@ -7,7 +7,7 @@ import { isId } from '../ids';
 export const PROBE_CHECKS_PATH = '/probe/checks';
 export const PROBE_RESULTS_PATH = '/probe/results';
 
-/** Checks of one answer, and results of one report. */
+/** Maximum checks per response, and results per report. */
 export const PROBE_BATCH_MAX = 250;
 export const PROBE_BODY_BYTES_MAX = 1024 * 1024;
 const ERROR_CHARACTERS_MAX = 500;
@@ -15,20 +15,20 @@ const MILLISECONDS_MAX = 600_000;
 
 export const CHECK_KINDS = ['http', 'tcp', 'ping'] as const satisfies readonly UptimeCheck['check'][];
 
-/** Of the probe: what it has room for. 0 takes nothing, and shows the platform that the probe is there. */
+/** Capacity of the probe. A limit of 0 leases nothing, and is a sign of life. */
 export interface ChecksRequest {
   limit: number;
-  /** What this host can do: pings need a program. */
+  /** Supported checks of this host: ping needs a program. */
   kinds: UptimeCheck['check'][];
-  /** The network of the probe seems to be down: its failures are not reported. */
+  /** The network of the probe appears to be down: its failures are not reported. */
   suspended: boolean;
 }
 
 export interface LeasedCheck {
-  /** Of the lease; its result is counted once. */
+  /** Id of the lease, whose result counts once. */
   id: string;
   check: UptimeCheck;
-  /** Since when it has been due. */
+  /** Delay since the check was due. */
   lag_ms: number;
 }
 
@@ -37,21 +37,21 @@ export interface ChecksAnswer {
   checks: LeasedCheck[];
 }
 
-/** Of one lease. Without an outcome the check says nothing of its target, and is to be made again. */
+/** Result of a lease. Without an outcome the check was inconclusive, and is repeated. */
 export interface CheckReport {
   id: string;
-  /** Since the check began: clocks of probes are not believed. */
+  /** Time since the start of the check: clocks of probes are not trusted. */
   age_ms: number;
   outcome: CheckOutcome | null;
 }
 
 export interface ResultsAnswer {
   counted: number;
-  /** Counted before. */
+  /** Already counted. */
   repeated: number;
-  /** Their lease is over, or the observer has changed. */
+  /** The lease has expired, or the observer has changed. */
   expired: number;
-  /** To send them again is of no use. */
+  /** Must not be sent again. */
   rejected: { index: number; detail: string }[];
 }
 
@@ -69,7 +69,7 @@ export function parseLeaseId(text: unknown): Lease | null {
   return match && isId('obs', match[1]) ? { observer_id: match[1], fence: Number(match[2]) } : null;
 }
 
-/** The request, or what is wrong with it. */
+/** The request, or an error message. */
 export function parseChecksRequest(given: unknown): ChecksRequest | string {
   if (!isObject(given)) return 'The body must be an object.';
   const { limit, kinds, suspended } = given;
@@ -81,14 +81,14 @@ export function parseChecksRequest(given: unknown): ChecksRequest | string {
   return { limit, kinds: [...new Set(kinds)], suspended };
 }
 
-/** The entries of a report as they were sent; null where it has not the form of one. */
+/** The entries of a report; null for a malformed report. */
 export function reportsOf(given: unknown): unknown[] | null {
   if (!isObject(given) || !Array.isArray(given.results)) return null;
   const { length } = given.results;
   return length > 0 && length <= PROBE_BATCH_MAX ? (given.results as unknown[]) : null;
 }
 
-/** The report, or what is wrong with it. */
+/** The report, or an error message. */
 export function parseReport(given: unknown): (CheckReport & Lease) | string {
   if (!isObject(given)) return 'The result must be an object.';
   const lease = parseLeaseId(given.id);
@@ -107,14 +107,14 @@ function parseOutcome(given: unknown): CheckOutcome | string {
     return `\`response_time_ms\` must be null, or a number from 0 to ${MILLISECONDS_MAX}.`;
   if (status_code !== null && !(isWithin(status_code, 999) && Number.isInteger(status_code) && status_code >= 100))
     return '`status_code` must be null, or an integer from 100 to 999.';
-  const said = error === null ? null : parseError(error);
-  if ((said === null) !== (status === 'pass') || said === undefined)
+  const message = error === null ? null : parseError(error);
+  if ((message === null) !== (status === 'pass') || message === undefined)
     return `\`error\` must be null for pass, and a line of 1 to ${ERROR_CHARACTERS_MAX} characters for fail.`;
   const timings = parseTimings(given.timings);
   if (!timings) return '`timings` must be the milliseconds of dns_ms, connect_ms, tls_ms and first_byte_ms.';
   const expires = certificate_expires_at === null ? null : parseTime(certificate_expires_at);
   if (expires === undefined) return '`certificate_expires_at` must be null, or a time (RFC 3339).';
-  const measured = { response_time_ms, status_code, value: null, error: said, timings };
+  const measured = { response_time_ms, status_code, value: null, error: message, timings };
   return { status, ...measured, certificate_expires_at: expires, unreachable: given.unreachable === true };
 }
 

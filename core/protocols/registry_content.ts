@@ -1,10 +1,10 @@
-// What a server of container registries (OCI Distribution API 1.1, github.com/opencontainers/distribution-spec) is
-// given: the rows behind it, and who may do what. Only layers are files of its own.
+// The storage and authorisation interface of container registry servers (OCI Distribution API 1.1,
+// github.com/opencontainers/distribution-spec): everything but layers is stored in rows.
 
-/** What may be done with the images of a registry. */
+/** Actions on the images of a registry. */
 export type RegistryAction = 'pull' | 'push' | 'delete';
 
-/** A registry as its server needs to know it. */
+/** A registry as seen by its server. */
 export interface ServedRegistry {
   id: string;
   project_id: string;
@@ -13,7 +13,7 @@ export interface ServedRegistry {
   is_own: boolean;
 }
 
-/** The name of a repository at the registry host: `acme/shop/web` is `shop/web` of the registry `acme`. */
+/** The full name of a repository: `acme/shop/web` is `shop/web` in the registry `acme`. */
 export interface RepositoryName {
   registry: string;
   repository: string;
@@ -30,7 +30,7 @@ export interface ManifestInput {
   digest: string;
   media_type: string;
   artifact_type: string | null;
-  /** Digest of the manifest that this one refers to, which may not be there. */
+  /** Digest of the manifest that this one refers to, which may not exist. */
   subject: string | null;
   annotations: Record<string, string> | null;
   content: Buffer;
@@ -38,11 +38,11 @@ export interface ManifestInput {
   blobs: string[];
   /** Digests of the manifests of an index. */
   manifests: string[];
-  /** None: pushed by its digest alone. */
+  /** Empty: pushed by digest only. */
   tags: string[];
 }
 
-/** What referrers of a manifest show (distribution-spec, "Listing Referrers"). */
+/** A referrer of a manifest (distribution-spec, "Listing Referrers"). */
 export interface Referrer {
   digest: string;
   media_type: string;
@@ -51,15 +51,15 @@ export interface Referrer {
   size: number;
 }
 
-/** The rows behind a registry server. `subject`: id of the account that acts, for the activity; null: the platform. */
+/** Rows of a registry server. `subject`: id of the acting account, for the activity; null: the platform. */
 export interface RegistryContent {
-  /** null: there is no such registry, or it is being deleted. */
+  /** null: the registry does not exist, or is being deleted. */
   find(name: string): Promise<ServedRegistry | null>;
-  /** Size in bytes; null where the registry has no such layer. It is kept from garbage collection for an hour. */
+  /** Size in bytes; null where the registry lacks the layer. Protects it from garbage collection for an hour. */
   blob(registryId: string, digest: string): Promise<number | null>;
   /**
-   * Adds a layer. `place` puts its file where it belongs, while nobody else may remove the file of the digest.
-   * @returns false where the registry would pass `sizeMax` bytes, and nothing is added
+   * Adds a layer. `place` moves its file into place, while the file of the digest is locked against removal.
+   * @returns false where the registry would exceed `sizeMax` bytes, and nothing is added
    */
   addBlob(
     registryId: string,
@@ -67,16 +67,16 @@ export interface RegistryContent {
     place: () => Promise<void>,
   ): Promise<boolean>;
   deleteBlob(registryId: string, digest: string): Promise<'deleted' | 'in_use' | 'unknown'>;
-  /** Runs `remove` where no registry has a row of the digest, while nobody may add one. */
+  /** Runs `remove` where no registry has a row of the digest, while none can be added. */
   ifUnused(digest: string, remove: () => Promise<void>): Promise<void>;
 
   startUpload(registryId: string, repository: string): Promise<string>;
   hasUpload(registryId: string, repository: string, upload: string): Promise<boolean>;
   endUpload(upload: string): Promise<void>;
 
-  /** @returns what the manifest names and the registry lacks; empty when it was stored */
+  /** @returns digests in the manifest that the registry lacks; empty when it was stored */
   putManifest(registryId: string, manifest: ManifestInput, subject: string | null): Promise<string[]>;
-  /** Stores a manifest that another server has, with the layers that it names. @param sizes by digest, in bytes */
+  /** Stores a manifest of an external server, with its layers. @param sizes by digest, in bytes */
   adoptManifest(
     registryId: string,
     manifest: ManifestInput,
@@ -84,20 +84,20 @@ export interface RegistryContent {
     subject: string | null,
   ): Promise<void>;
   allTags(registryId: string): Promise<{ repository: string; tag: string; digest: string }[]>;
-  /** Manifests without a tag that no index names. */
+  /** Untagged manifests that no index contains. */
   untaggedManifests(registryId: string): Promise<{ repository: string; digest: string }[]>;
   /** @param reference a tag or a digest */
   manifest(registryId: string, repository: string, reference: string): Promise<StoredManifest | null>;
-  /** @returns false where there is none */
+  /** @returns false for a missing manifest */
   deleteManifest(registryId: string, repository: string, digest: string, subject: string | null): Promise<boolean>;
-  /** @returns false where there is none */
+  /** @returns false for a missing tag */
   deleteTag(registryId: string, repository: string, tag: string, subject: string | null): Promise<boolean>;
-  /** In the order of bytes, after `last`; null where the repository holds nothing. */
+  /** In byte order, after `last`; null where the repository is empty. */
   tags(registryId: string, repository: string, last: string, limit: number): Promise<string[] | null>;
   referrers(registryId: string, repository: string, digest: string, artifactType: string | null): Promise<Referrer[]>;
 }
 
-/** What a token allows: `acme/shop/web` of type `repository`, or `catalog` of type `registry`. */
+/** Access granted by a token: `acme/shop/web` of type `repository`, or `catalog` of type `registry`. */
 export interface RegistryAccess {
   type: 'repository' | 'registry';
   name: string;
@@ -105,15 +105,15 @@ export interface RegistryAccess {
 }
 
 export type Verdict =
-  /** `subject` for the record of who did it. */
+  /** `subject` identifies the account for the activity. */
   | { state: 'allowed'; subject: string }
-  /** No token, or a wrong or an old one, or one that was asked for other rights. */
+  /** The token is missing, invalid or expired, or lacks the access. */
   | { state: 'unauthorized'; isKnown: boolean }
   | { state: 'denied' };
 
-/** Who may do what: the token server of a registry (distribution.github.io/distribution/spec/auth/token). */
+/** The token service of a registry (distribution.github.io/distribution/spec/auth/token). */
 export interface RegistryTokens {
-  /** @param wanted scopes as sent: `repository:acme/shop:pull,push`. @returns null for wrong credentials */
+  /** @param wanted requested scopes: `repository:acme/shop:pull,push`. @returns null for wrong credentials */
   issue(
     credentials: { username: string; password: string },
     wanted: readonly string[],
@@ -127,7 +127,7 @@ export interface RegistryTokens {
   issuePullLogin(repository: string, seconds: number): { username: string; password: string };
   /** How long tokens of others are good. */
   readonly lifetimeSeconds: number;
-  /** Notes that the subject of a token used it, where it is a robot account. */
+  /** Records the use of a robot account. */
   recordUse(subject: string): void;
   verify(token: string | null, name: RepositoryName | null, action: RegistryAction): Promise<Verdict>;
 }

@@ -1,10 +1,10 @@
-// Signature Version 4 of AWS for the service s3: what a client signs. Who checks it: engines/object_storage.
+// AWS Signature Version 4 for the service s3: signing. Verification: engines/object_storage.
 import { createHash, createHmac } from 'node:crypto';
 
 export const ALGORITHM = 'AWS4-HMAC-SHA256';
 export const UNSIGNED_PAYLOAD = 'UNSIGNED-PAYLOAD';
 export const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-/** Of presigned URLs. */
+/** Maximum of presigned URLs. */
 export const EXPIRES_SECONDS_MAX = 604_800;
 
 export interface SigningScope {
@@ -16,7 +16,7 @@ export interface SigningScope {
 
 interface SignedParts {
   method: string;
-  /** Encoded as it is sent. */
+  /** Percent-encoded, as sent. */
   path: string;
   /** Names and values, decoded. */
   query: readonly (readonly [string, string])[];
@@ -30,12 +30,12 @@ export interface Credentials {
   secretAccessKey: string;
 }
 
-/** Percent-encoding of RFC 3986 as AWS wants it: everything but letters, digits and `-._~`. */
+/** Percent-encoding of RFC 3986 as required by AWS: everything but letters, digits and `-._~`. */
 function uriEncode(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** A key as a path: slashes stay. */
+/** Encodes a key as a path, and keeps slashes. */
 export function uriEncodePath(key: string): string {
   return uriEncode(key).replaceAll('%2F', '/');
 }
@@ -56,7 +56,7 @@ export function canonicalRequest({ method, path, query, headers, payloadHash }: 
   return `${method}\n${path}\n${pairs.join('&')}\n${lines}\n${names}\n${payloadHash}`;
 }
 
-/** Names are compared before values: `a=` stands before `a-b=`. */
+/** Names are compared before values: `a=` sorts before `a-b=`. */
 function compareBytes(a: string, b: string): number {
   const [x, y] = [a.replace('=', '\0'), b.replace('=', '\0')];
   return x < y ? -1 : x > y ? 1 : 0;
@@ -81,7 +81,7 @@ export function amzDate(at: Date): string {
 
 interface PresignOptions {
   method: 'GET' | 'PUT';
-  /** Of the endpoint, without a slash at its end. */
+  /** Of the endpoint, without a trailing slash. */
   endpoint: string;
   bucket: string;
   key: string;
@@ -92,7 +92,7 @@ interface PresignOptions {
   now?: Date;
 }
 
-/** A URL in path style that works without a key. A content type is signed: the client has to send it. */
+/** A path-style URL that works without a key. A content type is signed, and must be sent by the client. */
 export function presignUrl(options: PresignOptions): string {
   const { method, endpoint, bucket, key, region, credentials, expiresSeconds, contentType, now = new Date() } = options;
   const url = new URL(endpoint);
@@ -130,7 +130,7 @@ interface SignedHeadersOptions {
   now?: Date;
 }
 
-/** Headers of a request that is signed in its headers: those given, with the date, the hash and the signature. */
+/** Headers of a signed request: the given ones, date, payload hash and signature. */
 export function signedHeaders(options: SignedHeadersOptions): Record<string, string> {
   const { method, url, payloadHash, region, credentials, now = new Date() } = options;
   const timestamp = amzDate(now);

@@ -1,28 +1,28 @@
-// The text of a TXT record, which is one or more strings of at most 255 bytes (RFC 1035 §3.3.14). Plain text stands for
-// as many strings as it needs. Quoted strings, as in zone files, are the strings themselves: "v=DKIM1; k=rsa" "p=…".
+// The text of a TXT record, which consists of strings of at most 255 bytes (RFC 1035 §3.3.14). Plain text is split into
+// as many strings as needed. Quoted strings, as in zone files, are kept: "v=DKIM1; k=rsa" "p=…".
 
 const STRING_BYTES_MAX = 255;
 const QUOTED = /"((?:[^"\\]|\\\d{3}|\\[^\d])*)"/gsu;
 const ALL_QUOTED = /^\s*"(?:[^"\\]|\\\d{3}|\\[^\d])*"(?:\s*"(?:[^"\\]|\\\d{3}|\\[^\d])*")*\s*$/su;
 const PLAIN = /^[^\p{Cc}\p{Surrogate}]+$/u;
 
-/** Whether a value is quoted strings, rather than text that has quotation marks in it. */
+/** Whether a value consists of quoted strings, rather than text with quotation marks. */
 export function isQuotedText(value: string): boolean {
   return ALL_QUOTED.test(value);
 }
 
-/** The strings as they are sent. Those that are too long for one become several. */
+/** The strings of the record. Longer ones are split. */
 export function textStrings(value: string): Buffer[] {
   if (!isQuotedText(value)) return chunksOf(Buffer.from(value));
   return [...value.matchAll(QUOTED)].flatMap(([, inner]) => chunksOf(unescape(inner as string)));
 }
 
-/** The bytes of all strings, one behind the other, as most readers take them (RFC 7208 §3.3). */
+/** The concatenated bytes of all strings, as most readers interpret them (RFC 7208 §3.3). */
 export function joinedText(value: string): Buffer {
   return Buffer.concat(textStrings(value));
 }
 
-/** The value that stands for these strings: plain text where that says the same. */
+/** The value for these strings: plain text where it is equivalent. */
 export function valueOfStrings(strings: readonly Buffer[]): string {
   const bytes = Buffer.concat(strings);
   const text = bytes.toString();
@@ -31,7 +31,7 @@ export function valueOfStrings(strings: readonly Buffer[]): string {
   return strings.map(quoteString).join(' ');
 }
 
-/** As in zone files: bytes that are not printable ASCII as \DDD. */
+/** Quotes as in zone files: bytes that are not printable ASCII become \DDD. */
 export function quoteString(bytes: Buffer): string {
   const letters = [...bytes].map((byte) => {
     if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;

@@ -1,4 +1,4 @@
-// Settings of the AI group: which models are offered, and who may report their usage.
+// Settings of the AI group: the offered models, and usage reports.
 import { formats } from '../formats/formats';
 import { path, text, type Row, type Typed } from '../setting_types';
 

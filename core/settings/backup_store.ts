@@ -1,4 +1,4 @@
-// Settings of the bucket that backups of databases are kept in.
+// Settings of the bucket for database backups.
 import { httpUrlSetting, s3Location, slug, text } from '../setting_types';
 
 export const backupStoreSettings = {

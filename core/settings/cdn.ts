@@ -1,4 +1,4 @@
-// Settings of the CDN: the cache that the process with INGRESS_PORT serves.
+// Settings of the CDN cache, in the process with INGRESS_PORT.
 import { hostname, integer, path, resolvers, varnishNodes } from '../setting_types';
 
 export const cdnSettings = {

@@ -1,4 +1,4 @@
-// Settings of what is hosted: volumes, applications and databases.
+// Settings of volumes, applications and databases.
 import { limits } from '../limits';
 import { cidrs, flag, httpUrlSetting, integer, ipv4Block, oneOf, path, portRange, text } from '../setting_types';
 

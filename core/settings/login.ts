@@ -1,4 +1,4 @@
-// Settings of how people and programs log in.
+// Settings of logins of people and programs.
 import { flag, oneOf } from '../setting_types';
 
 export const loginSettings = {
@@ -14,7 +14,7 @@ export const loginSettings = {
   }),
 };
 
-/** Settings of one provider: <NAME> is any name in capital letters, as in LOGIN_GOOGLE_ISSUER. */
+/** Settings of one provider: <NAME> is any name in upper case, as in LOGIN_GOOGLE_ISSUER. */
 export const loginProviderRows = {
   'LOGIN_<NAME>_ISSUER': {
     type: 'https URL',

@@ -1,4 +1,4 @@
-// Settings of mail: what is accepted, where it goes, and what comes back.
+// Settings of mail: submission, delivery and bounces.
 import { addresses, hostname, integer, mailPorts, oneOf, path, text } from '../setting_types';
 
 export const mailSettings = {

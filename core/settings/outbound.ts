@@ -1,4 +1,4 @@
-// Settings of what the platform sends out by itself: checks of observers and messages of notifiers.
+// Settings of outgoing requests: checks of observers and messages of notifiers.
 import { httpUrlSetting, integer, path, probeKey, text } from '../setting_types';
 
 export const outboundSettings = {

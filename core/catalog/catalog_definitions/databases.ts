@@ -96,14 +96,14 @@ export const databasePackageDefinitions = [
   },
 ];
 
-/** A feature is there when the program it needs is beside the server (`tool`) or on the host (`program`). */
+/** A feature is available when its program is installed beside the server (`tool`) or on the host (`program`). */
 export interface FeatureDefinition {
   feature: EngineFeature;
   tool?: string;
   program?: ProgramName;
 }
 
-/** `end_of_life` per series, as its makers have announced it; a series without a date has none yet. */
+/** `end_of_life` per series, as announced by the vendor; a series without a date has none yet. */
 export interface EngineDefinition {
   id: 'postgresql' | 'mariadb' | 'redis' | 'valkey';
   name: string;

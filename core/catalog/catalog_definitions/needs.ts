@@ -1,6 +1,6 @@
 import type { OciBuilderName, ProgramName } from '../host_facts';
 
-/** What a thing needs of the host. All programs; the engine. */
+/** Requirements on the host: all of the programs, and the engine. */
 export interface Needs {
   programs?: ProgramName[];
   engine?: string;

@@ -2,10 +2,7 @@
 import type { PresetVariable } from '../catalog_rows';
 import type { Needs } from './needs';
 
-/**
- * The initial content of an application: `template` names a source that ships with the platform, and where it is null,
- * `image` is what runs.
- */
+/** Initial content of an application: `template` names a built-in source; if it is null, `image` is deployed. */
 export interface PresetDefinition {
   id: string;
   name: string;
@@ -50,7 +47,7 @@ const databaseUrl: PresetVariable = {
   required: false,
 };
 
-/** The command is for the source to say: its package.json, Procfile or main file. */
+/** The command is determined by the source: its package.json, Procfile or main file. */
 const web = { type: 'web', command: null, instances: 1 };
 
 export const presetDefinitions: (PresetDefinition & { template: string })[] = [
