@@ -1,7 +1,7 @@
 // npm run bench: the API beside hand-written, generated and stock servers on the same data, in one run on one machine.
 //   npm run bench -- --help
-// Every answer is compared; a wrong one ends the run with exit code 1. docs/PERFORMANCE.md says what is measured and
-// how.
+// Every response is verified; a wrong one ends the run with exit code 1. docs/PERFORMANCE.md describes the
+// measurements.
 import { spawnSync } from 'node:child_process';
 import os from 'node:os';
 import { compareCases, profileCases } from './compare';

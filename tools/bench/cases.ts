@@ -1,20 +1,19 @@
-// What is measured: each case is one stream of requests for each server, with the answers that are right.
+// Benchmark cases: each is one stream of requests per server, with the expected responses.
 import { getIntrospectionQuery } from 'graphql';
 import type { Shot } from './load';
 import { VARIABLES, type Project, type Seed, type VolumeRow } from './seed';
 
 /**
- * The service, and what it is compared with: see tools/bench/references. `notifying` is the bare server that also wakes
- * the loop.
+ * The service, and the references: see tools/bench/references. `notifying` is the bare server that also wakes the loop.
  */
 export type Name = 'service' | 'bare' | 'notifying' | 'fastify' | 'sofa' | 'postgraphile';
 
 export type Stream = () => Shot;
 
-/** What the issue wants of a case beside one of the references. */
+/** Target of a case relative to a reference. */
 export interface Goal {
   beside: Name;
-  /** Requests per second: at least `target` times those of the reference. p99: at most. */
+  /** Requests per second: at least `target` times the reference. p99: at most. */
   of: 'rps' | 'p99';
   /** Without one the ratio is only printed. */
   target?: number;
@@ -134,7 +133,7 @@ function setVariable(seed: Seed): Shot {
   };
 }
 
-/** A request that is refused: what it costs, in single reads, has a target for some. */
+/** A rejected request, whose cost in single reads has a target in some cases. */
 export interface Refusal {
   name: string;
   next: Stream;
@@ -181,7 +180,7 @@ export function refusals(seed: Seed): Refusal[] {
   ];
 }
 
-/** No refusal, but what a hostile client asks in place of one: the whole schema, by a text that is never the same. */
+/** Accepted, but an attack: the whole schema, by a text that is never the same. */
 function schemaByNewTexts(seed: Seed, project: string): Refusal {
   let count = 0;
   const query = getIntrospectionQuery();

@@ -1,5 +1,5 @@
-// The load: keep-alive connections that each send a request, wait for the whole answer, compare it and send the next.
-// Raw sockets, because the load shares its machine with what it measures and must cost little.
+// The load: keep-alive connections that each send a request, wait for the whole response, verify it and send the next.
+// Raw sockets, because the load shares its machine with the measured server and must cost little.
 import { connect, type Socket } from 'node:net';
 
 /** One request and the only answer that is right. */

@@ -96,10 +96,10 @@ const NEW_VOLUMES = `insert into volumes (id, project_id, name, size_gb, region,
 export async function pages({ dataDir, data, plan }: Stage, list: LongList, node: string): Promise<Row[]> {
   const api = await startApi({ node }, dataDir, FACES);
   try {
-    const ask = (cursor: string | null): string =>
+    const pathOf = (cursor: string | null): string =>
       `/v2/volumes?limit=${list.limit}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`;
     const started = performance.now();
-    const { first, last, cursor } = await walk(api, ask, {
+    const { first, last, cursor } = await walk(api, pathOf, {
       'X-Svc-Project': list.project,
       Authorization: `Bearer ${data.key}`,
     });
@@ -113,7 +113,7 @@ export async function pages({ dataDir, data, plan }: Stage, list: LongList, node
         status: 200,
         body,
       });
-    const near = await turns(api, plan, stream(ask(null), first), stream(ask(cursor), last));
+    const near = await turns(api, plan, stream(pathOf(null), first), stream(pathOf(cursor), last));
     const ratios = near.first.map((rps, index) => rps / (near.last[index] as number));
     const of = (rates: number[]): string => `${whole(median(rates))} rps`;
     return [
@@ -151,12 +151,12 @@ async function turns(
 /** @returns the members `data` of both pages as text, and the cursor of the last */
 async function walk(
   api: Server,
-  ask: (cursor: string | null) => string,
+  pathOf: (cursor: string | null) => string,
   headers: Record<string, string>,
 ): Promise<{ first: string; last: string; cursor: string }> {
   let [cursor, before, first]: [string | null, string, string] = [null, '~', ''];
   for (let number = 1; ; number += 1) {
-    const response: Response = await fetch(`http://127.0.0.1:${api.port}${ask(cursor)}`, { headers });
+    const response: Response = await fetch(`http://127.0.0.1:${api.port}${pathOf(cursor)}`, { headers });
     const text = await response.text();
     const { data, next_cursor } = JSON.parse(text) as { data: { id: string }[]; next_cursor: string | null };
     if (response.status !== 200 || !next_cursor)

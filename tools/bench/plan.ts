@@ -81,7 +81,7 @@ export function readPlan(): Plan | null {
   };
 }
 
-/** Whether a measure was asked for. */
+/** Whether a measurement was requested. */
 export function isSelected(plan: Plan, name: string): boolean {
   return !plan.only.length || plan.only.some((word) => name.startsWith(word));
 }

@@ -1,4 +1,4 @@
-// The servers under load, each a process of its own on a free port of the loopback interface.
+// The servers under load, each in a separate process on a free port of the loopback interface.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { openSync, readFileSync } from 'node:fs';
 import path from 'node:path';

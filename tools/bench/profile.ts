@@ -1,4 +1,4 @@
-// A CPU profile of the service while one case loads it, and what it says: self time by function and by package.
+// A CPU profile of the service under the load of one case: self time by function and by package.
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -36,8 +36,8 @@ export interface Seed {
   /** Projects that are read. */
   projects: Project[];
   /**
-   * Empty projects that POST writes to, so that reads have answers known beforehand. So many that none nears the usual
-   * quota.
+   * Empty projects that POST writes to, so that responses to reads are predictable. Enough of them that none nears the
+   * usual quota.
    */
   targets: string[];
   /** Projects whose volumes are renamed, and whose applications have variables VARIABLE_0 … that are set. */

@@ -1,7 +1,7 @@
 // A client of the public API, as any user has it: fetch, a key, a project.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What an answer holds is looked at by whoever asked. */
+/** The caller validates the content of a response. */
 export interface Resource {
   id: string;
   status: string;

@@ -14,13 +14,13 @@ export async function showCache(stage: Stage, show: Show, application_id: string
     origin: { type: 'application', application_id },
   });
   await until(async () => (await stage.api.call('GET', `/v2/cdn_zones/${zone.id}`)).status === 'active');
-  const ask = async (): Promise<string> => (await visit(stage.port, zone.hostname)).cache;
-  const [first, second] = [await ask(), await ask()];
+  const cacheStatus = async (): Promise<string> => (await visit(stage.port, zone.hostname)).cache;
+  const [first, second] = [await cacheStatus(), await cacheStatus()];
   show.expect(first.includes('uri-miss') && second.endsWith('; hit'), `${zone.hostname}: "${first}", then "${second}"`);
   const path = `/v2/cdn_zones/${zone.id}/purges`;
   const purge = await stage.api.call('POST', path, { type: 'all' });
   await until(async () => (await stage.api.call('GET', `${path}/${purge.id}`)).status === 'completed');
-  const third = await ask();
+  const third = await cacheStatus();
   show.expect(third.includes('uri-miss'), `after a purge: "${third}"`);
   await stage.api.call('DELETE', `/v2/cdn_zones/${zone.id}`);
 }

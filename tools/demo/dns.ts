@@ -58,14 +58,14 @@ export async function showZone({ api }: Stage, show: Show, parent: Parent): Prom
 async function signedAnswer(port: number): Promise<packet.Answer[]> {
   let last: packet.Answer[] = [];
   for (const end = Date.now() + ANSWER_WITHIN_MS; Date.now() < end;) {
-    last = await ask(port);
+    last = await queryServer(port);
     if (last.some(({ type }) => type === 'RRSIG')) return last;
     await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
   }
   return last;
 }
 
-async function ask(port: number): Promise<packet.Answer[]> {
+async function queryServer(port: number): Promise<packet.Answer[]> {
   const additionals = [{ type: 'OPT', name: '.', udpPayloadSize: 1232, flags: packet.DNSSEC_OK, options: [] }];
   const query = packet.encode({
     ...{ type: 'query', id: 1, flags: 0, questions: [{ type: 'A', name: `www.${ZONE}` }] },

@@ -1,5 +1,5 @@
-// npm run demo: all that the platform does with an application, and a DNS zone, in about a minute, in a directory and
-// on ports of its own. Exit code 0 only if all that it expects was so. Ctrl-C clears up too.
+// npm run demo: all features of applications, and a DNS zone, in about a minute, in its own directory and on its own
+// ports. Exit code 0 only if every expectation is met. Ctrl-C cleans up too.
 import { openParent, showZone } from './dns';
 import { openShow } from './show';
 import { openStage } from './stage';

@@ -1,5 +1,4 @@
-// A Git repository made on the spot from the folders of tools/demo/sample: each is laid over what was there and
-// committed.
+// A Git repository created from the folders of tools/demo/sample: each is copied over the previous files and committed.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -7,10 +6,7 @@ import path from 'node:path';
 export interface Repository {
   /** A file:// address. */
   url: string;
-  /**
-   * Commits on `main` what is in the folder, with the files of a version laid over it; '' lays nothing. Answers the
-   * commit.
-   */
+  /** Commits the folder on `main`, after copying the files of a version over it; '' copies none. Returns the commit. */
   commit(version: string, message: string): string;
 }
 

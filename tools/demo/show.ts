@@ -1,4 +1,4 @@
-// What the demo prints: each step with the seconds since the beginning, what was found, and lines of logs.
+// Output of the demo: each step with the elapsed seconds, results, and log lines.
 export interface Show {
   step(words: string): void;
   /** An expectation: printed when it holds. @throws Disappointed when it does not */

@@ -1,4 +1,4 @@
-// The service as `npm start` runs it, with its database, on ports and in a directory of its own.
+// The service as with `npm start`, including its database, with separate ports and directory.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
@@ -29,7 +29,7 @@ const ownSettings = {
   PREFERRED_PYTHON: 'host',
 };
 
-/** @param settings of the service, over those of the stage */
+/** @param settings of the service, which override those of the stage */
 export async function openStage(settings: Record<string, string> = {}): Promise<Stage> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'platform-demo-'));
   chmodSync(directory, 0o711); // as root, the database and the applications run as other users
@@ -40,7 +40,7 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
     ...{ INGRESS_PORT: String(port), ...settings },
   };
   const log = path.join(directory, 'service.log');
-  // In a group of its own: Ctrl-C is for us, and we still need the service to clear up.
+  // In a separate process group: Ctrl-C must not reach the service, which is needed for the clean-up.
   const child = spawn(process.execPath, ['--max-semi-space-size=8', path.resolve(__dirname, '../../server/main.js')], {
     env,
     detached: true,

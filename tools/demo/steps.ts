@@ -274,7 +274,7 @@ function traced({ stage, application, ports }: Play): Promise<Traces> {
   return tracesOf(stage.directory, application?.id ?? '', [...ports]);
 }
 
-/** @returns what is left when the time is over */
+/** @returns remains after the timeout */
 export async function untilNothingIsLeft(play: Play): Promise<Traces> {
   for (const end = Date.now() + GONE_WITHIN_MS; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
     const left = await traced(play);

@@ -6,7 +6,7 @@ import path from 'node:path';
 
 export interface Traces {
   processes: number[];
-  /** Of the ones asked about, those on which something listens. */
+  /** Requested ports that have a listener. */
   ports: number[];
   directories: string[];
 }
@@ -45,7 +45,7 @@ function isOpen(port: number): Promise<boolean> {
   });
 }
 
-/** Of the network that a process is in, which may be that of its project. In the form of proc(5). */
+/** Sockets of a process's network, which may be that of its project. In the format of proc(5). */
 function listeningPortsOf(pid: number): number[] {
   const lines = ['tcp', 'tcp6'].flatMap((name) => read(`/proc/${pid}/net/${name}`).split('\n').slice(1));
   return lines.flatMap((line) => {

@@ -22,8 +22,8 @@ const PAUSE_MS = 5;
 const TIMEOUT_MS = 30_000;
 
 /**
- * One request on a connection of its own. Browsers find *.localhost by themselves; here the address is given, and the
- * name in the header.
+ * A request on a separate connection. Browsers resolve *.localhost by themselves; here the address is explicit, and the
+ * name is in the header.
  */
 export function visit(port: number, host: string, place = '/'): Promise<Visit> {
   return new Promise((resolve, reject) => {
@@ -40,7 +40,7 @@ export function visit(port: number, host: string, place = '/'): Promise<Visit> {
   });
 }
 
-/** Some visitors who ask again as soon as they have an answer. The function that is returned ends it. */
+/** Visitors that repeat their request after each response. The returned function stops them. */
 export function startTraffic(port: number, host: string, place: string): () => Promise<Count> {
   const count: Count = { requests: 0, failed: [], bodies: new Set() };
   let isOver = false;

@@ -1,4 +1,4 @@
-// Compiles the sources to dist/ and copies what is no TypeScript beside them.
+// Compiles the sources to dist/ and copies other files beside them.
 //   node tools/scripts/build.mjs            builds if dist/ is absent or older than the sources
 //   node tools/scripts/build.mjs --force    always builds
 import { spawnSync } from 'node:child_process';
@@ -33,7 +33,7 @@ function buildCommandLine() {
   return spawnSync(process.execPath, [path.join(folder, 'build.mjs'), '--if-stale'], { stdio: 'inherit' }).status ?? 1;
 }
 
-/** Builds where needed. Answers with an exit code; the compiler has said what is wrong. */
+/** Builds where needed. Returns the exit code; the compiler has reported the errors. */
 export function buildIfStale() {
   if (!isStale()) return 0;
   return findCompiler() ? alone(() => (isStale() ? build() : 0)) : useAsItIs();
@@ -42,7 +42,7 @@ export function buildIfStale() {
 function rebuild() {
   if (!findCompiler()) return useAsItIs();
   return alone(() => {
-    fs.rmSync(path.join(DIST, '.tsbuildinfo'), { force: true }); // else the compiler trusts its notes on what is there
+    fs.rmSync(path.join(DIST, '.tsbuildinfo'), { force: true }); // else the compiler trusts its outdated build info
     return build();
   });
 }
@@ -129,7 +129,7 @@ function findCompiler() {
   }
 }
 
-/** Installed without development packages (npm ci --omit=dev): whoever did it brought a built dist/. */
+/** Installed without development packages (npm ci --omit=dev): dist/ must have been built before. */
 function useAsItIs() {
   if (fs.existsSync(DIST)) return 0;
   process.stderr.write('dist/ is missing and TypeScript is not installed: run npm ci, or bring a built dist/\n');
@@ -149,7 +149,7 @@ function isAsset(name) {
   return ASSETS.some(([folder, kind]) => name.startsWith(`${folder}/`) && kind.test(name));
 }
 
-/** Folders are registries: what was compiled from a source that is gone would be loaded as if it were there. */
+/** Folders are registries: compiled files of a removed source would still be loaded. */
 function prune() {
   for (const { file, isFolder } of walk(DIST)) {
     const name = path.relative(DIST, file);

@@ -119,7 +119,7 @@ function nextAddress(): string {
   return random(4) ? `192.0.2.${random(256)}` : `2001:db8:${random(65_536).toString(16)}:${random(256)}::1`;
 }
 
-/** @throws Error that says what is wrong with the response */
+/** @throws Error that describes the fault of the response */
 function send(responder: Responder, message: Buffer, transport: Transport): Buffer[] {
   // As the buffer of a datagram, which is used again.
   const response = responder.respond(Buffer.from(message), nextAddress(), transport);
@@ -131,7 +131,7 @@ function send(responder: Responder, message: Buffer, transport: Transport): Buff
   return parts;
 }
 
-/** The second one comes from the packet cache, where it is kept there. Signatures and cookies tell the time. */
+/** The second response comes from the packet cache, if it is cached. Signatures and cookies depend on the time. */
 function requireSame(first: Buffer[], second: Buffer[]): void {
   if (first.length !== second.length) throw new Error('another number of messages the second time');
   first.forEach((part, index) => {

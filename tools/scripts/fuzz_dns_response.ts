@@ -1,4 +1,4 @@
-// Whether a response is well-formed: read by rules of its own, not by the code that has written it.
+// Whether a response is well-formed, checked independently of the code that has written it.
 const HEADER_BYTES = 12;
 const NAME_BYTES_MAX = 255;
 const TYPE_OPT = 41;
@@ -6,13 +6,13 @@ const TYPE_TSIG = 250;
 /** NOERROR to REFUSED, and NOTAUTH; BADVERS and BADCOOKIE have their upper bits in the OPT record. */
 const RCODES = [0, 1, 2, 3, 4, 5, 7, 9];
 
-/** @returns what is wrong with it, or null */
+/** @returns the fault, or null */
 export function faultOfResponse(query: Buffer, response: Buffer, transport: 'udp' | 'tcp'): string | null {
   if (query.length < HEADER_BYTES) return 'an answer to too few bytes';
-  const [asked, flags] = [query.readUInt16BE(2), response.readUInt16BE(2)];
-  if (asked & 0x8000) return 'an answer to a response';
+  const [queryFlags, flags] = [query.readUInt16BE(2), response.readUInt16BE(2)];
+  if (queryFlags & 0x8000) return 'an answer to a response';
   if (response.readUInt16BE(0) !== query.readUInt16BE(0)) return 'another id';
-  if ((flags & 0x8000) === 0 || (flags & 0x7800) !== (asked & 0x7800)) return 'no response, or another opcode';
+  if ((flags & 0x8000) === 0 || (flags & 0x7800) !== (queryFlags & 0x7800)) return 'no response, or another opcode';
   if (flags & 0x00e0) return 'RA, Z or AD is set';
   if (!RCODES.includes(flags & 0xf)) return `response code ${flags & 0xf}`;
   if (response.length > bytesMaxFor(query, transport)) return `${response.length} bytes`;

@@ -1,7 +1,7 @@
 // Takes from GitHub's OpenAPI document what the tests of the client need:
 //   npm pack @octokit/openapi && tar xzf octokit-openapi-*.tgz package/generated/api.github.com.json
 //   node tools/scripts/github_openapi.mjs package/generated/api.github.com.json > test/support/git/github_openapi.json
-// Descriptions and examples are left out; parameters, bodies and successful answers stay as they are published.
+// Descriptions and examples are omitted; parameters, bodies and successful responses are unmodified.
 import { readFileSync } from 'node:fs';
 
 const OPERATIONS = [

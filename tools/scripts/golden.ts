@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   process.exitCode = drifted.length ? 1 : 0;
 }
 
-/** On a server of its own that is gone afterwards. */
+/** On a temporary server, which is removed afterwards. */
 async function withDatabase<T>(work: (database: ControlDatabase) => Promise<T>): Promise<T> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-golden-'));
   chmodSync(dataDir, 0o711); // as root the server runs as another user

@@ -1,5 +1,5 @@
-// Many who wait for one object that nobody has yet: requests to the origin, memory, time. And bodies of many gigabytes
-// on their way through: memory.
+// Many concurrent requests for one uncached object: requests to the origin, memory, time. And bodies of many gigabytes
+// in transit: memory.
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { printLine } from '../run';

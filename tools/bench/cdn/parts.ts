@@ -1,5 +1,5 @@
-// The processes of tools/bench/cdn: an application behind the cache, a server of bare files, and the host with the
-// ingress and the cache. Each has a port, and says what it has cost.
+// The processes of tools/bench/cdn: an application behind the cache, a static file server, and the host with the
+// ingress and the cache. Each reports its port and resource usage.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';

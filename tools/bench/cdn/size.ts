@@ -50,7 +50,7 @@ export async function runStore({ directory, count }: StoreOptions): Promise<void
     while (next < count) await write(store, (next += 1));
   };
   await Promise.all(Array.from({ length: WRITERS }, writeEach));
-  // The parent asks for it after `port`.
+  // The parent requests it after `port`.
   setTimeout(() => process.send?.(report(started)), 100);
 }
 

@@ -126,6 +126,6 @@ export function runVisitors({ port, host, target, connections, requests, from }:
   };
   process.on('disconnect', () => process.exit(0));
   process.send?.({ port: 0 });
-  // Some at a time: the kernel holds only so many that were not accepted yet.
+  // In batches, limited by the accept backlog of the kernel.
   for (let index = 0; index < 64; index += 1) openOne();
 }

@@ -13,7 +13,7 @@ interface Stat {
 
 const postmasters = new Map<string, number>();
 
-/** Seconds since the server's start; NaN where the machine does not tell. */
+/** Seconds since the start of the server; NaN where the machine does not report it. */
 export async function databaseCpu(url: string): Promise<number> {
   if (process.platform !== 'linux') return NaN;
   const postmaster = postmasters.get(url) ?? (await findPostmaster(url));

@@ -1,10 +1,9 @@
-// npm run bench:databases: how long a database takes to be there, how fast it is backed up and restored beside the bare
-// programs of its engine, and what databases cost that do nothing.
+// npm run bench:databases: time to create a database, speed of backups and restores compared with the bare programs of
+// its engine, and the cost of idle databases.
 //   npm run bench:databases -- [--rounds=5] [--megabytes=256] [--idle=50] [--engines=postgresql,redis,mariadb]
 //   NETWORK=isolated npm run bench:databases -- --megabytes=0 --idle=0
 //   npm run bench:databases -- --rounds=0 --megabytes=0 --idle=0 --queries=2    # on shared and on isolated networks
-// The service runs as `npm start` runs it in production, with the embedded database of its own; all goes through the
-// API.
+// The service runs as in production with `npm start`, with its embedded database; all requests use the API.
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import os from 'node:os';
@@ -99,7 +98,7 @@ async function measure(stage: Stage, { rounds, megabytes, idle, engines }: Optio
   if (idle > 0) await idleDatabases(stage, engines, idle, printLine);
 }
 
-/** With the smallest package. The memory is that of all its processes, shared pages counted once. */
+/** With the smallest package. Memory of all processes, shared pages counted once. */
 async function creationRow(stage: Stage, engine: EngineName, rounds: number): Promise<string> {
   const times: number[] = [];
   let [memory, disk] = [0, 0];

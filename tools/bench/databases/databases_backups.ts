@@ -86,9 +86,9 @@ async function rested({ api }: Stage, id: string): Promise<void> {
   if (status === 'failed') throw new Error(String(status_reason));
 }
 
-async function settled(ask: () => Promise<Resource>, statuses: string[]): Promise<Resource> {
+async function settled(load: () => Promise<Resource>, statuses: string[]): Promise<Resource> {
   for (const end = Date.now() + GIVE_UP_MS; Date.now() < end; await sleep(POLL_MS)) {
-    const found = await ask();
+    const found = await load();
     if (statuses.includes(found.status)) return found;
   }
   throw new Error(`it is not ${statuses.join(' or ')} within ${GIVE_UP_MS} ms`);

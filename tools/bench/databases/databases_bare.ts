@@ -7,15 +7,15 @@ import type { Stage } from '../../demo/stage';
 import { hostFacts } from '../../../drivers/host';
 import { secondsOf, type EngineName, type Login } from './databases_server';
 
-/** Both answer seconds. `backup` comes after `restore`. */
+/** Both return seconds. `backup` comes after `restore`. */
 export interface Bare {
-  /** A server of its own with the files of a backup of the platform, until it answers. */
+  /** Starts a separate server with the files of a platform backup, until it responds. */
   restore(backupId: string): Promise<number>;
   backup(): Promise<number>;
   close(): void;
 }
 
-/** Servers refuse to run as root: user and group of nobody. */
+/** Servers refuse to run as root: uid and gid 65534. */
 const OTHER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 const POLL_MS = 20;
 const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
@@ -38,7 +38,7 @@ export async function bareOf(engine: EngineName, stage: Stage, id: string, login
 }
 
 interface ServerPlace {
-  /** Of whom servers run as. */
+  /** User that the servers run as. */
   scratch: string;
   files: (backupId: string, name: string) => string;
   home: string;
@@ -84,7 +84,7 @@ async function redis({ scratch, files }: ServerPlace): Promise<Omit<Bare, 'close
   const cli = (...words: string[]): Promise<void> => done('redis-cli', ['-s', socket, '-e', ...words]);
   let child: ChildProcess | undefined;
   return {
-    // Its data are those of the last restore: the program asks a server for all of them, as a replica does.
+    // The data of the last restore: like a replica, the program requests all of them from a server.
     backup: async () => ended(child, await secondsOf(() => cli('--rdb', path.join(scratch, 'out.rdb')))),
     async restore(backupId) {
       const data = fresh(scratch, 'restored');
@@ -157,7 +157,7 @@ function give(directory: string): void {
   if (OTHER.uid !== undefined) chownSync(directory, OTHER.uid, OTHER.gid);
 }
 
-/** Runs a program to its end. @throws Error with what it said */
+/** Runs a program to completion. @throws Error with its output */
 function done(program: string, args: string[], options: SpawnOptions = {}): Promise<void> {
   const child = spawn(program, args, { env: { PATH }, ...options, stdio: ['ignore', 'ignore', 'pipe'] });
   let complaint = '';

@@ -1,5 +1,4 @@
-// What databases cost that do nothing: memory and processor time of the service and of its own database, before and
-// after.
+// Cost of idle databases: memory and CPU time of the service and of its embedded database, before and after.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stage } from '../../demo/stage';
 import { memoryOf, type EngineName } from './databases_server';

@@ -19,7 +19,7 @@ type Way = 'in its network' | '127.0.0.1 of the host' | 'public endpoint';
 interface Target {
   host: string;
   port: number;
-  /** What runs the load where it belongs: asked each time, for a change of its endpoints may restart a server. */
+  /** Location of the load; resolved each time, since a change of the endpoints may restart a server. */
   within(): string[];
 }
 
@@ -30,7 +30,7 @@ interface Server {
   targets: [Way, Target][];
 }
 
-/** Prints requests a second on each stage, and those of the last one as a part of those of the first. */
+/** Prints requests per second of each stage, and the ratio of the last one to the first. */
 export async function queryTable(
   stages: Stage[],
   { engines, queries: seconds }: { engines: EngineName[]; queries: number },

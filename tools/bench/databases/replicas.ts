@@ -81,7 +81,7 @@ async function rowOf(both: Server[], stage: Stage, where: string): Promise<Row> 
   };
 }
 
-/** Requests per second of all of them together, each with its own connections, for so many of the usual rounds. */
+/** Combined requests per second, with separate connections per server, for `length` of the usual rounds. */
 async function rate(servers: Server[], { data, plan }: Stage, length: number): Promise<number> {
   const { get } = streams(data);
   const rounds = await Promise.all(

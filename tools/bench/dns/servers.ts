@@ -1,4 +1,4 @@
-// The servers of bench:dns, each a process of its own with the same zones.
+// The servers of bench:dns, each in a separate process with the same zones.
 import { execFile, execFileSync, fork, spawn, type ChildProcess } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export const NAMES = 10_000;
 export const ZONES = 100;
 const SCHEMA = '/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql';
 const sealer = { seal: (text: string) => text, open: (text: string) => text };
-const nobody = async (): Promise<string[]> => [];
+const noAddresses = async (): Promise<string[]> => [];
 
 export interface Running {
   port: number;
@@ -60,7 +60,7 @@ export async function freePort(): Promise<number> {
 export function embeddedOptions(directory: string, port: number): EmbeddedNameserverOptions {
   return {
     ...{ directory, addresses: ['127.0.0.1'], ports: [port], responsesPerSecond: 1_000_000, own: [] },
-    ...{ sealer, questions: { a: nobody, aaaa: nobody } },
+    ...{ sealer, questions: { a: noAddresses, aaaa: noAddresses } },
   };
 }
 

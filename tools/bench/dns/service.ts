@@ -62,7 +62,7 @@ function caller(port: number, { key, project_id }: First): Call {
   };
 }
 
-/** Adds a record, and asks for it until it is there; again and again. */
+/** Repeatedly adds a record, and queries it until it is served. */
 async function measure(call: Call, port: number, name: string): Promise<string> {
   const zone = await call('/v2/dns_zones', { name: `${name}.example.net` });
   const times: number[] = [];
@@ -71,7 +71,7 @@ async function measure(call: Call, port: number, name: string): Promise<string> 
     const begin = performance.now();
     await untilServed(port, `a${turn}.${name}.example.net`);
     times.push(performance.now() - begin);
-    // So that each is a change of its own.
+    // So that each is a separate change.
     await sleep(50);
   }
   times.sort((a, b) => a - b);

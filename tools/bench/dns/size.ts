@@ -62,7 +62,7 @@ async function startWith(directory: string, count: number) {
     const spec = zone(number, RECORDS_EACH);
     writeFileSync(path.join(directory, `${idOf(spec)}.json`), JSON.stringify({ ...spec, keys: null }));
   }
-  // What is still to be written would be charged to the start and the first change.
+  // Pending writes would be charged to the start and the first change.
   execFileSync('sync');
   const begin = performance.now();
   const port = await freePort();

@@ -100,7 +100,7 @@ async function compareKind(directory: string, kind: string, keys: SigningKey[], 
   ours.stop();
 }
 
-/** Of each round its own names, so that nobody has seen one of them. */
+/** Names unique to each round, so that none is cached. */
 function freshNames(directory: string, kind: string): string[] {
   return Array.from({ length: ROUNDS }, (_, round) => {
     const file = path.join(directory, `fresh-${kind}-${round}`);

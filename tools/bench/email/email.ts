@@ -1,7 +1,7 @@
 // npm run bench:email: messages through submission, queue and delivery, beside Postfix on the same machine, with the
 // same client and the same receiver (smtp-sink): messages a second as ratios, and the memory of the service.
 //   npm run bench:email -- [--count=10000] [--connections=20] [--bytes=4096]
-// Service, database, Postfix, client and receiver are processes of their own. Postfix needs root.
+// Service, database, Postfix, client and receiver are separate processes. Postfix needs root.
 import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

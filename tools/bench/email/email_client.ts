@@ -1,5 +1,5 @@
-// A client of SMTP for bench:email: many connections over TLS, each message one transaction, commands pipelined. The
-// same bytes for every server. Runs as a process of its own.
+// SMTP client for bench:email: many connections over TLS, each message one transaction, commands pipelined. Sends the
+// same bytes to every server. Runs in a separate process.
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 

@@ -1,4 +1,4 @@
-// A real Postfix of its own beside that of the machine: own directories, loopback only. Its master process needs root.
+// A separate Postfix beside that of the machine: own directories, loopback only. Its master process needs root.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -172,9 +172,9 @@ const ANSWERS = [
   { name: 'one line of JSON', path: '/about', body: '{"greeting"', target: false },
 ];
 
-/** The same instance, asked directly and through the ingress of the service, which also writes lines and counts. */
+/** The same instance, directly and through the ingress of the service, which also logs and counts requests. */
 async function throughIngress(stage: Stage, { host }: Application): Promise<void> {
-  // Nobody here reaches the port of an instance in a network of its own: bench:ingress -- --networks compares.
+  // The port of an instance in an isolated network is not reachable from here: bench:ingress -- --networks compares.
   if (OPEN.NETWORK !== 'shared') return;
   const { port } = JSON.parse((await visit(stage.port, host, '/about')).body) as { port: number };
   printLine(

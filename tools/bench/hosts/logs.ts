@@ -1,7 +1,7 @@
 // npm run bench:logs: applications that print 1000 lines a second each, and what that does to the answers of the API.
 //   npm run bench:logs -- [--quick] [--profile=<folder>]
-// API, database and shipper are one process with its embedded server, as `npm start` has them; units are real. Asked is
-// at a fixed pace from another process, first without the lines, then with them.
+// API, database and shipper are one process with its embedded server, as with `npm start`; units are real. Requests are
+// sent at a fixed rate from another process, first without the log lines, then with them.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 // npm run bench:monitors: ten thousand observers at an interval of 30 s in one worker, and how late their checks are.
 //   npm run bench:monitors -- [--count=10000] [--seconds=90]
-// Service, database and target are processes of their own on this machine.
+// Service, database and target are separate processes on this machine.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

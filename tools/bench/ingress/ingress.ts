@@ -1,9 +1,9 @@
 // npm run bench:ingress: requests per second through the ingress beside those straight to the same small application.
 //   npm run bench:ingress -- [--quick] [--profile=<folder>] [--case=<part of a name>]
-//   npm run bench:ingress -- --networks [--quick]    the same application in a network of its own, beside one without
+//   npm run bench:ingress -- --networks [--quick]    the same application in an isolated network, and without one
 // Where HAProxy is installed, it stands before the same application in the same rounds, as a yardstick.
-// The application, the ingress and the load are a process each. On two cores the three share what the application and
-// the load have for themselves when asked directly: the ratio shows that too.
+// The application, the ingress and the load are a process each. On two cores the three share the CPU time that the
+// application and the load have for themselves in direct requests: the ratio reflects that too.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -50,7 +50,7 @@ interface Plan {
   rounds: number;
   milliseconds: number;
 }
-/** What is enough, either of the two; 0: does not count. */
+/** Sufficient ratios, either of the two; 0: not used. */
 interface Targets {
   ratio?: number;
   cpu?: number;
@@ -112,7 +112,7 @@ function printHead({ rounds, milliseconds }: Plan): void {
   );
 }
 
-/** What a network of its own costs an application behind the ingress. */
+/** Cost of an isolated network for an application behind the ingress. */
 async function compareNetworks(plan: Plan): Promise<void> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'platform-bench-'));
   const networks = await openNetworks({

@@ -69,7 +69,7 @@ async function load(next: (index: number) => Shot, connections: number, seconds:
   let bytes = 0;
   const worker = async (index: number): Promise<void> => {
     while (performance.now() < end) {
-      // Not `bytes += await …`: that adds to what was there before, and forgets what others have moved meanwhile.
+      // Not `bytes += await …`: it reads the old value before the await, and loses concurrent additions.
       const moved = await shoot(agent, next(index));
       bytes += moved;
     }

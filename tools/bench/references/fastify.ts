@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import { loadPackage } from './packages';
 import { announce, getVolume, listVolumes, openPool, usage } from './tables';
 
-interface Asked {
+interface FastifyRequest {
   headers: Record<string, string | undefined>;
   params: { id: string };
   query: { limit: number };
@@ -17,7 +17,7 @@ interface Reply {
 
 interface App {
   server: Server;
-  get(path: string, options: object, handler: (request: Asked, reply: Reply) => Promise<unknown>): void;
+  get(path: string, options: object, handler: (request: FastifyRequest, reply: Reply) => Promise<unknown>): void;
   ready(): Promise<unknown>;
 }
 
@@ -54,9 +54,9 @@ const volume = {
 const page = { type: 'object', properties: { data: { type: 'array', items: volume }, next_cursor: optional } };
 const refusal = { type: 'object', properties: { code: text } };
 
-const onRequest = async (request: Asked, reply: Reply): Promise<unknown> =>
+const onRequest = async (request: FastifyRequest, reply: Reply): Promise<unknown> =>
   keys.has(request.headers.authorization ?? '') ? undefined : reply.code(401).send({ code: 'token_invalid' });
-const projectOf = (request: Asked): string => String(request.headers['x-svc-project']);
+const projectOf = (request: FastifyRequest): string => String(request.headers['x-svc-project']);
 
 app.get('/usage', {}, async () => usage());
 app.get(

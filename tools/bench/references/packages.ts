@@ -1,5 +1,5 @@
 // Packages that only the benchmark needs. They are no dependencies of the product: tools/development/bench has a
-// package.json of its own.
+// separate package.json.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

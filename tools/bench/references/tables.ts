@@ -1,5 +1,5 @@
-// What the hand-written servers share: the connection, the statements, and their port and use of the processor told to
-// the benchmark.
+// Common parts of the hand-written servers: the connection, the statements, and the report of port and CPU usage to the
+// benchmark.
 import type { Server } from 'node:http';
 import pg from 'pg';
 import { mintId } from '../../../core/ids';

@@ -1,5 +1,5 @@
-// An example, not a part of the platform: a proxy for OpenAI-compatible APIs that knows the keys of the platform and
-// reports what is used. One file, no dependencies. See README.md.
+// An example, not a part of the platform: a proxy for OpenAI-compatible APIs that accepts platform keys and reports
+// usage. One file, no dependencies. See README.md.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -24,7 +24,7 @@ async function serve(request, response) {
   const project_id = await projectOf(request.headers);
   const body = await readJson(request);
   const wantsUsage = body.stream_options?.include_usage === true;
-  // Without it, a streamed answer does not say what it used.
+  // Without it, a streamed response does not report its usage.
   if (body.stream) body.stream_options = { ...body.stream_options, include_usage: true };
   const event = { id: randomUUID(), project_id, model_id: String(body.model), at: new Date().toISOString() };
   const left = new AbortController();
@@ -58,7 +58,7 @@ async function relayJson(answer, response) {
   }
 }
 
-/** Passes the events on as they come. The one that only holds the usage is kept back unless the client asked for it. */
+/** Forwards the events. The usage-only event is held back unless the client requested it. */
 async function relayStream(answer, response, wantsUsage) {
   const decoder = new TextDecoder();
   let usage = null;
@@ -93,23 +93,23 @@ async function projectOf({ authorization = '', 'x-svc-project': header }) {
   const cacheKey = `${authorization} ${header ?? ''}`;
   const cached = keys.get(cacheKey);
   if (cached && cached.until > Date.now()) return cached.id;
-  const me = await ask('/v2/me', authorization);
+  const me = await getJson('/v2/me', authorization);
   const id = me.project?.id ?? header;
   if (!id) throw Object.assign(new Error('Name a project in X-Svc-Project.'), { status: 400 });
-  if (!me.project) await ask(`/v2/projects/${encodeURIComponent(id)}`, authorization);
+  if (!me.project) await getJson(`/v2/projects/${encodeURIComponent(id)}`, authorization);
   if (keys.size > 10_000) keys.clear();
   keys.set(cacheKey, { id, until: Date.now() + KEY_CACHE_MS });
   return id;
 }
 
-async function ask(path, authorization) {
+async function getJson(path, authorization) {
   const answer = await fetch(PLATFORM + path, { headers: { authorization } });
   const body = await answer.json();
   if (answer.ok) return body;
   throw Object.assign(new Error(body.detail ?? body.title), { status: answer.status });
 }
 
-// Events wait here until the platform has them. Whoever must not lose one at a crash writes them to a file first.
+// Pending events, until the platform has accepted them. To survive a crash, write them to a file first.
 let waiting = [];
 let sending = null;
 
