@@ -20,10 +20,10 @@ interface UsersNote {
 }
 
 interface KnownUser {
-  desired: string;
+  wanted: string;
   found: string;
   /** During a rotation: the desired digest without the previous password, and the first connection with the new one. */
-  rotation?: { desired: string; connection: number };
+  rotation?: { wanted: string; connection: number };
 }
 
 const privilegesOf: Record<ServerUser['access'], string> = {
@@ -79,12 +79,12 @@ export async function ensureContent(
     const known = note.users[user.username];
     const rotation = await rotationOf(spec, user, note.full, query);
     note.users[user.username] = {
-      desired: desiredDigestOf(spec, user, note.full),
+      wanted: desiredDigestOf(spec, user, note.full),
       found: await accountDigestOf(user.username, query),
       ...(rotation && { rotation }),
     };
-    if (rotation && known?.desired === desiredDigestOf(spec, beforeRotation(user), note.full)) continue;
-    const isNewOne = known?.rotation?.desired === desiredDigestOf(spec, user, note.full);
+    if (rotation && known?.wanted === desiredDigestOf(spec, beforeRotation(user), note.full)) continue;
+    const isNewOne = known?.rotation?.wanted === desiredDigestOf(spec, user, note.full);
     await endSessions(user.username, query, isNewOne ? known?.rotation?.connection : undefined);
   }
   for (const { User: username, Host: host } of await strayUsers(spec, query)) {
@@ -129,7 +129,7 @@ async function rotationOf(
 ): Promise<KnownUser['rotation']> {
   if (_ === undefined) return undefined;
   const [row] = await query('SELECT CONNECTION_ID() AS id');
-  return { desired: desiredDigestOf(spec, user, full), connection: Number(row?.id) };
+  return { wanted: desiredDigestOf(spec, user, full), connection: Number(row?.id) };
 }
 
 /** The user before the pending rotation. */
@@ -158,7 +158,7 @@ async function changedUsers(spec: DatabaseServer, note: UsersNote, query: Query)
     requireFree(user.username);
     const known = note.users[user.username];
     if (
-      known?.desired !== desiredDigestOf(spec, user, note.full) ||
+      known?.wanted !== desiredDigestOf(spec, user, note.full) ||
       known.found !== (await accountDigestOf(user.username, query))
     )
       changed.push(user);
