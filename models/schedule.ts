@@ -1,12 +1,12 @@
-// Rows of periodic work, and the SQL of what it clears away.
+// Rows of periodic tasks, and the SQL of their sweeps.
 import { limits } from '../core/limits';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 
-/** Rows that one statement deletes: short enough that nobody waits for its locks. */
+/** Rows that one statement deletes: few, so that its locks are held only briefly. */
 const BATCH = 1_000;
 
-/** Makes the missing rows of the tasks. Others stay: during an upgrade they may be those of the newer program. */
+/** Inserts missing rows of the tasks. Unknown rows stay: during an upgrade they may belong to the newer version. */
 export async function ensureSchedules(sql: Session, tasks: readonly string[]): Promise<void> {
   await sql.query(named('insert into schedules (id) select unnest($1::text[]) on conflict (id) do nothing'), [tasks]);
 }
@@ -31,17 +31,17 @@ export function sweepSessions(sql: Session): Promise<Swept> {
   return sweep(sql, 'sessions', 'expires_at', 'now()');
 }
 
-/** Deletes tokens of the authorisation server a day after their end: until then they are told from what never was. */
+/** Deletes OAuth tokens a day after their expiry: until then the server can distinguish expired from unknown tokens. */
 export function sweepOauthRecords(sql: Session): Promise<Swept> {
   return sweep(sql, 'oauth_records', 'expires_at', `now() - interval '1 day'`);
 }
 
-/** Deletes logins at other providers that nobody finished. */
+/** Deletes abandoned logins at other providers. */
 export function sweepLoginAttempts(sql: Session): Promise<Swept> {
   return sweep(sql, 'login_attempts', 'expires_at', 'now()');
 }
 
-/** Deletes invitations that nobody accepted in time. */
+/** Deletes expired invitations. */
 export function sweepInvitations(sql: Session): Promise<Swept> {
   return sweep(sql, 'invitations', 'expires_at', 'now()');
 }
@@ -56,7 +56,7 @@ export function sweepRateWindows(sql: Session): Promise<Swept> {
   );
 }
 
-/** Those of the volume ids that have no row, not even one in tear-down. */
+/** Returns the volume ids that have no row, not even one in tear-down. */
 export async function withoutVolumeRow(sql: Session, ids: readonly string[]): Promise<string[]> {
   const text = `select id from unnest($1::text[]) as owned (id) where not exists (select 1 from volumes
     where volumes.id = owned.id)`;

@@ -58,7 +58,7 @@ export interface UsageEvent {
 
 const PROJECTS = named('select id from projects where id = any($1) and deleted_at is null');
 
-/** Those of the projects that exist. */
+/** Returns the given ids whose project still exists. */
 export async function existingProjects(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
   const rows = await sql.query<{ id: string }>(PROJECTS, [[...new Set(ids)]]);
   return new Set(rows.map(({ id }) => id));

@@ -52,7 +52,7 @@ export class Application extends Resource {
   declare status_reason: string | null;
   declare current_deployment_id: string | null;
   declare auto_deploy_enabled: boolean;
-  /** What was set; models/applications/application_settings.ts knows the defaults. */
+  /** Only the settings that differ from the defaults; for those see models/applications/application_settings.ts. */
   declare settings: StoredSettings;
 
   /**

@@ -1,4 +1,4 @@
-// Settings are a document in the application's row: only what was set is stored, the defaults stand here.
+// Settings are a document in the application's row: only explicit values are stored, the defaults are defined here.
 import { buildpackBuilderRows } from '../../core/catalog/catalogs';
 import type { Context } from '../../core/context';
 import { problem, validationFailed, type FieldError } from '../../core/errors';
@@ -96,7 +96,7 @@ function healthCheckMistakes(check: Settings['health_check']): FieldError[] {
   return mistakes;
 }
 
-/** The port that is read is taken back as it is. */
+/** Accepts the port that responses show, so that a client can send back what it read. */
 async function portMistakes(
   ctx: Context,
   application: Application,

@@ -20,8 +20,8 @@ export interface AutoscaledProcess {
   memory_mb: number | null;
 }
 
-// Only where instances run as they should: while a deployment, a start or a scale is on its way, measures say little.
-// What an instance may take stands in its release.
+// Only applications in a steady state: during a deployment, a start or a scale, measurements are misleading. The limits
+// of an instance are those of its release.
 const AUTOSCALED = named(`select p.id, p.project_id, p.application_id, p.type, p.version, p.instances, p.autoscaling,
     (r.processes -> p.type ->> 'cpus')::float8 as cpus, (r.processes -> p.type ->> 'memory_mb')::float8 as memory_mb
   from processes p

@@ -41,7 +41,8 @@ export class Instance extends Resource {
   declare port: number | null;
 
   /**
-   * One page of the application's own instances, or with `preview_id` of those of one preview. @throws invalid_cursor
+   * One page of the application's instances without previews, or with `preview_id` those of one preview. @throws
+   * invalid_cursor
    */
   static list(ctx: Context, { id, ...args }: QueryListApplicationInstancesArgs): Promise<Page<Instance>> {
     const whose = args.preview_id ? '' : ' and preview_id is null';

@@ -51,7 +51,7 @@ const SAVE_FOUND_PORT = named(
   `update deployments set plan = plan || jsonb_build_object('found_port', $2::int) where id = $1`,
 );
 
-/** What was built listens there at each start: instances of later releases, and of rollbacks, begin with it. */
+/** Stores the port on which the built program listens: instances of later releases, and of rollbacks, try it first. */
 export async function saveFoundPort(sql: Sql, deploymentId: string, port: number): Promise<void> {
   await sql.query(SAVE_FOUND_PORT, [deploymentId, port]);
 }
@@ -89,7 +89,7 @@ export function attachedVolumes(sql: Sql, applicationId: string): Promise<Attach
 
 const SPREAD_MS = 1_000;
 
-/** Whatever happened while nobody looked is found soon. */
+/** Makes all instances due, so that changes during downtime of the worker are noticed soon. */
 export async function wakeAllInstances(sql: Sql): Promise<void> {
   await spreadRows(sql, { table: 'instances', where: `status <> 'stopping'`, values: [] }, SPREAD_MS);
 }

@@ -53,9 +53,9 @@ const INSERT =
 const NOTIFY = named(`select pg_notify('logs', id) from unnest($1::text[]) as id`);
 
 /**
- * Writes lines in their order, and tells those who follow the applications at commit (channel `logs`, the application's
- * id once per call). Messages lose NUL and what is beyond 16 KiB; lines older than anybody keeps them are left out.
- * Never pass a value of a variable: the platform's own lines hold no secrets.
+ * Writes lines in their order and notifies followers of the applications at commit (channel `logs`, each application's
+ * id once per call). NUL and everything beyond 16 KiB are cut from messages; lines older than the longest retention are
+ * dropped. Never pass a value of a variable: the platform's own lines hold no secrets.
  */
 export async function appendLogLines(sql: Sql, lines: readonly LogLineInput[]): Promise<void> {
   await append(
@@ -68,7 +68,7 @@ export async function appendLogLines(sql: Sql, lines: readonly LogLineInput[]): 
   );
 }
 
-/** The same for lines of databases; those who follow one are told with the id of the database. */
+/** As appendLogLines, for lines of databases; followers are notified with the id of the database. */
 export async function appendDatabaseLines(sql: Sql, lines: readonly DatabaseLineInput[]): Promise<void> {
   await append(
     sql,
@@ -103,7 +103,10 @@ async function append(sql: Sql, lines: readonly Line[]): Promise<void> {
 
 type Timed = Line & { at: Date };
 
-/** A clock that runs ahead, or a line of last year, makes no partition of its own. */
+/**
+ * Lines with a time that is missing or far ahead get the present time; lines beyond retention are dropped. Neither may
+ * create a partition.
+ */
 function stamped(lines: readonly Line[]): Timed[] {
   const now = Date.now();
   const oldest = oldestObservation(now).getTime();

@@ -28,19 +28,19 @@ const MOVE =
     where p.unit_id = m.unit_id and p.position = m."from" returning 1)
   select (select count(*) from made) + (select count(*) from moved) as count`);
 
-/** Moves positions on, in the transaction of the lines. @throws Error where one is not what it was taken for */
+/** Advances positions, in the transaction of the lines. @throws Error where a position differs from `from` */
 export async function moveLogPositions(sql: Sql, moves: readonly Move[]): Promise<void> {
   const [row] = await sql.query<{ count: number }>(MOVE, [
     moves.map(({ unit_id }) => unit_id),
     moves.map(({ from }) => from),
     moves.map(({ to }) => to),
   ]);
-  if (row?.count !== moves.length) throw new Error('the position of a log was moved by somebody else');
+  if (row?.count !== moves.length) throw new Error('another process has moved the position of a log');
 }
 
 /**
- * Forgets positions of logs that are gone: those of units that there are stay, and `<id>.log` as long as the row that
- * owns it, for the log of a server may be silent for days, and outlives its unit.
+ * Deletes positions of logs that no longer exist. A position stays while its unit exists, and `<id>.log` while the row
+ * that owns it exists: the log of a server may be silent for days, and outlives its unit.
  */
 export async function dropLogPositions(
   sql: Sql,

@@ -10,10 +10,10 @@ export interface MetricPointInput {
   project_id: string;
   /** Whose metric: application, preview, … */
   resource_id: string;
-  /** A part with series of its own: the process type. '' for none. */
+  /** A part with a separate series: the process type. '' for none. */
   part_id: string;
   metric: string;
-  /** How often it was looked: the mean is total / samples. 0 for what is counted. */
+  /** Number of samples: the mean is total / samples. 0 for counters. */
   samples: number;
   total: number;
   /** Of a histogram; core/log/latency.ts. */
@@ -37,7 +37,7 @@ const ADD =
     buckets = case when m.buckets is null then excluded.buckets
       when excluded.buckets is null then m.buckets else array[${SUMS}] end`);
 
-/** Adds points to what is known of their minutes. What is older than anybody keeps it is left out. */
+/** Adds points to the stored points of their minutes. Points older than the longest retention are dropped. */
 export async function addMetricPoints(sql: Sql, points: Iterable<MetricPointInput>): Promise<void> {
   const merged = [...mergePoints(points).values()].filter(({ at }) => at >= oldestObservation());
   if (!merged.length) return;

@@ -1,4 +1,4 @@
-// What the sampler asks and writes: which instances run, and what they use.
+// Queries and updates of the sampler: running instances and their usage.
 import type { Sql } from '../../core/context';
 import { named } from '../../db/statement';
 

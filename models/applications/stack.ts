@@ -49,8 +49,8 @@ export interface PresentInstance {
 }
 
 /**
- * What there is beside what is wanted, both of one moment: a version that went into service in between would not be
- * wanted.
+ * Observed and desired state in one snapshot: otherwise a version that went into service in between would be missing
+ * from the desired state.
  */
 export interface ApplicationStack {
   status: ApplicationStatus;
@@ -152,7 +152,7 @@ export async function retireInstances(sql: Sql, ids: readonly string[]): Promise
   if (ids.length) await retire(sql, 'id = any($1)', [ids]);
 }
 
-/** All of a process type that has gone, those of previews too. */
+/** Retires all instances of a deleted process type, also those of previews. */
 export function retireInstancesOfProcess(sql: Sql, processId: string): Promise<void> {
   return retire(sql, 'process_id = $1 and deleted_at is null', [processId]);
 }
@@ -183,7 +183,7 @@ export async function updateProcessStatus(
 const UNDER_WAY = named(`select 1 from deployments where application_id = $1 and preview_id is not distinct from $2
   and status in ('building', 'deploying') and deleted_at is null limit 1`);
 
-/** Whether a deployment of the stack is on its way. */
+/** Whether a deployment of the stack is in progress. */
 export async function isDeploying(sql: Sql, { application_id, preview_id }: StackKey): Promise<boolean> {
   return (await sql.query(UNDER_WAY, [application_id, preview_id])).length > 0;
 }

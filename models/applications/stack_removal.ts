@@ -1,4 +1,4 @@
-// The end of an application or a preview: what belongs to it is torn down by jobs of its own.
+// Removal of an application or a preview: jobs tear down its dependents.
 import type { Sql } from '../../core/context';
 import { tearDownRows } from '../../db/loop_rows';
 import { retireStack, type StackKey } from './stack';
@@ -8,7 +8,7 @@ const OF = '(application_id = $1 and ($2::text is null or preview_id = $2))';
 const LEFT =
   named(`select exists (select 1 from instances where ${OF}) or exists (select 1 from deployments where ${OF})
   or ($2::text is null and exists (select 1 from previews where application_id = $1)) as left`);
-/** Makes everything of it go, that of its previews too. Answers whether something is left. */
+/** Retires the stack and its dependents, of previews too. Returns whether some of them still exist. */
 export async function removeStack(sql: Sql, { application_id, preview_id }: StackKey): Promise<boolean> {
   const values = [application_id, preview_id];
   await retireStack(sql, application_id, preview_id);

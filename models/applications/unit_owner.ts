@@ -17,9 +17,9 @@ export interface UnitOwner {
 const FREE = '(lease_until is null or lease_until < now())';
 
 /**
- * The row that owns a unit is looked at, because the unit has ended. It is no change of what is desired, so a step that
- * is at work on the row is not disturbed.
- * @returns false where there is such a step: it may have looked too early
+ * Makes the row that owns an ended unit due. The desired state is unchanged, so a step that is running on the row is
+ * not interrupted.
+ * @returns false where there is such a step: it may have inspected the unit before it ended
  */
 export async function wakeOwner(sql: Sql, owners: readonly UnitOwner[], unitId: string): Promise<boolean> {
   const [id = ''] = unitId.split('.');
@@ -32,7 +32,7 @@ export async function wakeOwner(sql: Sql, owners: readonly UnitOwner[], unitId: 
   return false;
 }
 
-/** Those of the units that no row owns. */
+/** Returns the units that no row owns. */
 export async function unitsWithoutOwner(
   sql: Sql,
   owners: readonly UnitOwner[],

@@ -28,7 +28,7 @@ export interface Arrivals<Row> {
   to: string;
 }
 
-/** What is followed. */
+/** A table whose new rows are followed. */
 interface ArrivalSource {
   table: string;
   /** Columns of a row, seq among them. */
@@ -123,7 +123,7 @@ function placed<Row>(
 
 type Found<Row> = Row & {
   now: string;
-  /** null in the row that only tells the snapshot. */
+  /** null in the row that only carries the snapshot. */
   tx: string | null;
   seq: number;
 };
@@ -134,7 +134,7 @@ interface Selection {
   place?: Place;
 }
 
-/** One statement: its rows are those of exactly the snapshot that it tells. */
+/** One statement: its rows are exactly those of the snapshot that it returns. */
 async function select<Row>(
   ctx: Context,
   source: ArrivalSource,
@@ -171,8 +171,8 @@ const SAMPLE_MS = 10_000;
 const samples: { at: number; xmax: bigint }[] = [];
 
 /**
- * Transactions below this one are over, as far as they are ours. One of somebody else on the same server may stay open
- * for hours, and with it every snapshot; what arrived since would be looked through again and again.
+ * Transactions of ours below this one have ended. A foreign transaction on the same server may stay open for hours, and
+ * hold back the xmin of every snapshot; without this bound, all rows since then would be read again at each poll.
  */
 function horizon(now: string): bigint {
   const at = performance.now();

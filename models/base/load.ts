@@ -6,10 +6,7 @@ import type { Resource, ResourceClass } from './resource';
 import { columnsOf, tableOf } from '../../db/table';
 import { quick } from '../../db/statement';
 
-/**
- * What names a row and says how it is: all that most queries want of a relation. One set, since each makes a statement
- * of its own.
- */
+/** Columns that most queries select of a related row. One fixed set, since each set is a separate statement. */
 const BRIEF = ['id', 'project_id', 'name', 'status'];
 const isBrief = selectsOnly(BRIEF);
 
@@ -77,10 +74,7 @@ async function loadMany<R extends Resource>(
   return ids.map((id) => found.get(id) ?? null);
 }
 
-/**
- * The request's loader of this name, made when it is first asked for: what differs from another one's work is in the
- * name.
- */
+/** The request's loader of this name, created at first use: all parameters of the load must be part of the name. */
 export function loaderOf<Key, Value>(
   ctx: Context,
   name: string,

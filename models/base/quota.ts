@@ -75,7 +75,7 @@ export async function requireParentRoom(
   await requireBelow(ctx, count, parentId, parentLimit, more);
 }
 
-/** The same for rows that are no kind of their own. @param count a statement that answers `used` for the parent's id */
+/** As above, for rows without a resource kind. @param count a statement that returns `used` for the parent's id */
 export async function requireBelow(
   ctx: Context,
   count: Statement,
@@ -114,7 +114,7 @@ async function requireAll(
   });
 }
 
-// A project is deleted under the same lock, so nothing is made in one that is on its way out.
+// A project is deleted under the same lock, so no resource is created in a project that is being deleted.
 async function lock(ctx: Context, projectId: string): Promise<void> {
   const [held] = await ctx.sql.query(LOCK, [projectId]);
   if (!held) throw problem('project_not_found');

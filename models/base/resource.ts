@@ -27,7 +27,7 @@ export interface ResourceClass<R extends Resource = Resource> {
   readonly defaultSort: string;
   readonly states: StateMachine | null;
   readonly quotas: readonly Quota[];
-  /** Of children: how many a parent may have; the parent is locked by whoever makes one. */
+  /** Of child kinds: the most children per parent; the parent is locked while a child is created. */
   readonly parentLimit: ParentLimit | null;
   /**
    * SQL of what rows reserve on the host, used or not: `database_package` (null for storage alone), `nodes` and
@@ -171,7 +171,7 @@ export abstract class Resource extends UntypedModel {
   }
 
   /**
-   * One step of the state machine, on the condition that nobody moved the row meanwhile.
+   * One transition of the state machine; fails where the row has changed since it was read.
    * @throws resource_busy from a transitional status, invalid_state from a settled one that does not allow it
    */
   async move(ctx: Context, to: string, changes: Values = {}): Promise<this> {
@@ -206,7 +206,7 @@ function stateMachine(resource: Resource): StateMachine {
   return states;
 }
 
-/** A row that was written becomes an instance of its kind; what is read comes as instances (db/statement.ts). */
+/** Makes a written row an instance of its kind; rows that are read are hydrated by db/statement.ts. */
 export function hydrate<R extends Resource>(kind: ResourceClass<R>, row: object): R {
   return Object.setPrototypeOf(row, kind.prototype as object) as R;
 }

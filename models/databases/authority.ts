@@ -1,4 +1,4 @@
-// The installation's own certificate authorities: made once, whoever needs one first.
+// The installation's certificate authorities, each created at first use.
 import type { Sql } from '../../core/context';
 import type { SecretBox } from '../../core/secrets';
 import { named } from '../../db/statement';

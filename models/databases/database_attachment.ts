@@ -19,7 +19,7 @@ const DEFAULT_ENDPOINT = named(
   'select id from database_endpoints where database_id = $1 and is_default and deleted_at is null',
 );
 
-/** A database that an application uses. It is there or not: what it sets are variables, which it manages. */
+/** The use of a database by an application. It has no status: its effect is the variables that it manages. */
 export class DatabaseAttachment extends Resource {
   static readonly table = 'database_attachments';
   static readonly kind = 'database_attachment';

@@ -55,7 +55,7 @@ export class DatabaseBackup extends Resource {
   declare status: DatabaseBackupStatus;
   declare status_reason: string | null;
 
-  /** Those of a database. `since` and `until` are times of creation, which ids carry. */
+  /** Backups of a database. `since` and `until` are times of creation, which ids carry. */
   static list(ctx: Context, { id: database_id, ...args }: QueryListDatabaseBackupsArgs): Promise<Page<DatabaseBackup>> {
     const since = args.since && firstIdAt(DatabaseBackup.idPrefix, args.since);
     const until = args.until && firstIdAt(DatabaseBackup.idPrefix, args.until);

@@ -28,7 +28,7 @@ import { endpointHost } from './database/credentials';
 import { wakeDatabase } from './database/wake';
 import { requireFeature } from './database/offer';
 
-/** Where a database is reached: by whom, at which port, and whether it leads to the primary or to replicas. */
+/** An address of a database: its port, allowed clients, and whether connections go to the primary or to replicas. */
 export class DatabaseEndpoint extends Resource {
   static readonly table = 'database_endpoints';
   static readonly kind = 'database_endpoint';
@@ -62,7 +62,7 @@ export class DatabaseEndpoint extends Resource {
   declare allowed_sources: string[];
   declare pool_mode: PoolMode | null;
   declare pool_size: number | null;
-  /** Of the server, or one of its own where a pool or several replicas stand behind it. */
+  /** The server's port, or a separate one for a pool or several replicas. */
   declare port: number;
   declare is_default: boolean;
   declare status: DatabaseEndpointStatus;
@@ -172,7 +172,7 @@ export class DatabaseEndpoint extends Resource {
     return { ...pool, port: await endpointPort(ctx, this.id, pool.pool_mode, await this.server(ctx, database)) };
   }
 
-  /** What it leads to, null = several servers. */
+  /** The server behind the endpoint, null = several servers. */
   private async server(ctx: Context, database: ManagedDatabase): Promise<{ port: number } | null> {
     if (this.target === 'primary') return database;
     return this.replica_id ? DatabaseReplica.get(ctx, this.replica_id, { database_id: this.database_id }) : null;

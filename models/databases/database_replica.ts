@@ -41,7 +41,7 @@ export class DatabaseReplica extends Resource {
     transitional: ['provisioning', 'updating', 'promoting'],
     moves: {
       provisioning: ['available', 'failed'],
-      // What it follows has become something else: it is made anew.
+      // Back to `provisioning` when its primary was replaced: the replica is rebuilt.
       available: ['updating', 'promoting', 'failed', 'provisioning'],
       updating: ['available', 'failed', 'provisioning'],
       promoting: ['failed'],
@@ -133,7 +133,7 @@ export class DatabaseReplica extends Resource {
     await wakeDatabase(ctx.sql, this.database_id);
   }
 
-  /** @throws resource_busy while it becomes a database of its own */
+  /** @throws resource_busy during a promotion */
   requireFollowing(): void {
     if (this.status === 'promoting') throw problem('resource_busy', undefined, { resource_status: this.status });
   }

@@ -72,8 +72,9 @@ export interface HeadAtStart {
 }
 
 /**
- * Asks the remote for the head, at most 5 s, where auto-deploy is switched on for an application of which nothing runs:
- * what is pushed before the first poll would be lost otherwise. Null where there is nothing to ask, or no answer.
+ * Probes the head of the remote, at most 5 s, where auto-deploy is enabled for an application without a running
+ * version: a push before the first poll would be lost otherwise. Null where no probe is needed, or the remote does not
+ * answer.
  */
 export async function probeHeadAtStart(
   ctx: Context,
@@ -220,8 +221,8 @@ interface PushedVersion {
 }
 
 /**
- * Remembers a new head and queues its deployment, both or neither. Does nothing where the configuration was changed
- * meanwhile, and deploys nothing that somebody has deployed already.
+ * Stores a new head and queues its deployment, both or neither. Does nothing where the configuration has changed
+ * meanwhile, and does not deploy a commit that has already been deployed.
  */
 export function deployHead(
   sql: Session,

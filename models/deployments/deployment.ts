@@ -67,11 +67,11 @@ export class Deployment extends Resource {
   declare started_at: string | null;
   declare finished_at: string | null;
   declare activated_at: string | null;
-  /** As it was when the deployment was asked for. */
+  /** The source at the time of the request. */
   declare source: DeployedSource;
   /** What the builder found (drivers/builder.ts BuildPlan); null before it has looked. */
   declare plan: { processes: Record<string, string>; release_command: string | null } | null;
-  /** Whose files it runs: its own id, of a rollback that of the deployment which was built. */
+  /** The deployment whose files it runs: its own id, or for a rollback the id of the original deployment. */
   declare artifact_id: string | null;
   declare artifact_kept: boolean;
   declare release_id: string | null;
@@ -86,13 +86,13 @@ export class Deployment extends Resource {
     return page(Deployment, ctx, args, { application_id: id }, source);
   }
 
-  /** What the remote says to a request for a deployment, for `createDeployment`. Null where it need not be asked. */
+  /** Probes the remote for `createDeployment`. Null where no probe is needed. */
   static ask(ctx: Context, applicationId: string, input: CreateDeploymentInput): Promise<ProbedSource | null> {
     return probeSource(ctx, applicationId, input);
   }
 
   /**
-   * Queues the version that was found when the remote was asked.
+   * Queues the commit that the probe found.
    * @throws not_found, source_not_configured, validation_failed, engine_unavailable, reference_not_found,
    * provider_error
    */
@@ -100,15 +100,15 @@ export class Deployment extends Resource {
     ctx: Context,
     applicationId: string,
     input: CreateDeploymentInput,
-    asked: ProbedSource | null,
+    probed: ProbedSource | null,
   ): Promise<Deployment> {
     const application = await Application.ofChild(ctx, applicationId);
-    const source = asked?.source ?? (await sourceFor(ctx, application, input));
+    const source = probed?.source ?? (await sourceFor(ctx, application, input));
     requireDeployable(source, input);
     if (source.type === 'image') await requireImages(ctx);
     const mistakes = input.image == null ? [] : imageMistakes(ctx, 'image', input.image);
     if (mistakes.length) throw validationFailed(mistakes);
-    const head = source.type === 'git' ? requireCommit(asked?.answer, input) : { branch: null, sha: null };
+    const head = source.type === 'git' ? requireCommit(probed?.answer, input) : { branch: null, sha: null };
     return queued(ctx, application, {
       source,
       branch: head.branch,
@@ -182,7 +182,7 @@ async function queued(
   application: Application,
   what: Omit<NewDeployment, 'application' | 'created_by'>,
 ): Promise<Deployment> {
-  if (!ctx.identity) throw new Error('a deployment is asked for by somebody');
+  if (!ctx.identity) throw new Error('a deployment is requested without an identity');
   const row = await queueDeployment(ctx.sql as Session, { application, created_by: actorOf(ctx.identity), ...what });
   ctx.activity.resource = {
     type: Deployment.kind,

@@ -73,7 +73,7 @@ const RELEASED = named(
   `update deployments set release_id = $2 where id = $1 and fence = $3 and status = 'deploying' returning id`,
 );
 
-/** Remembers the release of a deployment. False where somebody else has it, or nobody wants it any more. */
+/** Stores the release of a deployment. False where another worker holds the deployment, or it was canceled. */
 export async function saveRelease(sql: Sql, row: DeploymentKey, releaseId: string): Promise<boolean> {
   return (await sql.query(RELEASED, [row.id, releaseId, row.fence])).length > 0;
 }
@@ -107,7 +107,7 @@ const SUPERSEDE = named(
   `update deployments set status = 'superseded', observed_generation = observed_generation + 1
     where id = $1 and status = 'active'`,
 );
-// A stop that was asked for later than the deployment holds.
+// A stop requested after the deployment was queued takes precedence.
 const SWITCH = named(`update applications a set current_deployment_id = $2, status_reason = null,
     observed_generation = observed_generation + 1,
   status = case when status in ('new', 'deploying', 'crashed') then 'running'
@@ -128,9 +128,9 @@ const SWITCH_PREVIEW =
   commit_sha = (select commit_sha from deployments where id = $2) where id = $1`);
 
 /**
- * The switch: from now on requests lead to the new version, and what runs an older one may go. In one transaction.
- * False where the deployment was canceled, got another release, or somebody else has it.
- * @param lead leads requests to what the session sees, before anybody else can see it
+ * The switch: from now on requests are routed to the new version, and instances of older ones may be removed. In one
+ * transaction. False where the deployment was canceled, has another release, or another worker holds it.
+ * @param lead updates the routes from the session's view, before the commit makes it visible to others
  */
 export function activate(
   sql: Session,
@@ -179,7 +179,7 @@ async function wakeStack(sql: Sql, { application_id, preview_id }: DeploymentKey
 
 const STILL_DESIRED = named('select 1 from deployments where id = $1 and status = $2 and deleted_at is null');
 
-/** Whether the deployment is still what it was when the step began. */
+/** Whether the deployment still has the status that it had when the step began. */
 export async function hasStatus(sql: Sql, id: string, status: string): Promise<boolean> {
   return (await sql.query(STILL_DESIRED, [id, status])).length > 0;
 }

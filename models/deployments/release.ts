@@ -1,5 +1,5 @@
-// Releases: what instances run. The files of a deployment, with settings, commands, sizes and variables as they are
-// when the release is made, so that later changes act with the next one.
+// Releases: what instances run. The files of a deployment, with a snapshot of settings, commands, sizes and variables,
+// so that later changes take effect with the next release.
 import { applicationTypeDefinitions, defaultApplicationType } from '../../core/catalog/catalog_definitions';
 import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
@@ -24,7 +24,7 @@ export type ReleaseSettings = Pick<ApplicationSettings, 'run' | 'http' | 'health
   root_directory: string;
   /** Of an image: how it is run. Absent for files that were built. */
   image?: ImageSettings;
-  /** `http.port` for files that were built, where somebody has set it. */
+  /** `http.port` for files that were built, if it is set explicitly. */
   chosen_port?: number;
 };
 
@@ -56,7 +56,10 @@ const INSERT =
     variables, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
 
-/** Makes a release of what is set now. Answers its id. @throws Error where the deployment is none of the application */
+/**
+ * Creates a release from the current settings and returns its id. @throws Error where the deployment belongs to another
+ * application
+ */
 export async function createRelease(sql: Sql, secrets: SecretBox, place: ReleaseOwner): Promise<string> {
   const [found] = await sql.query<ReleaseParts>(FIND, [place.application_id, place.deployment_id]);
   if (!found) throw new Error('a release needs a deployment of its application');
@@ -103,12 +106,12 @@ function settingsNow(found: ReleaseParts): ReleaseSettings {
   const ofImage = found.plan?.image?.settings;
   const chosen_port = found.settings.http?.port;
   if (!ofImage) return { run, http, health_check, root_directory, ...(chosen_port !== undefined && { chosen_port }) };
-  // Whoever sets the port knows better than the image.
+  // An explicit port overrides the one that the image exposes.
   const image = { ...ofImage, exposed_port: chosen_port ?? ofImage.exposed_port };
   return { run, http, root_directory, ...healthNow(image, found.settings, health_check) };
 }
 
-/** HEALTHCHECK of an image counts until somebody chooses a health check for the application. */
+/** HEALTHCHECK of an image applies until the application has an explicit health check. */
 function healthNow(
   image: ImageSettings,
   { health_check: stored }: Application['settings'],
@@ -120,7 +123,7 @@ function healthNow(
   return { image, health_check };
 }
 
-/** Types that nobody has given a command are left out. */
+/** Process types without a command are left out. */
 async function processesNow(sql: Sql, found: ReleaseParts): Promise<Record<string, ReleaseProcess>> {
   const rows = await sql.query<{ type: string; command: string | null; application_type: string | null }>(PROCESSES, [
     found.id,

@@ -1,4 +1,4 @@
-// What is kept of deployments that are over: the files of the last ten that were active, the rows of the last hundred.
+// Retention of finished deployments: the files of the last ten that were active, the rows of the last hundred.
 import type { Sql } from '../../core/context';
 import { limits } from '../../core/limits';
 import { named } from '../../db/statement';
@@ -8,7 +8,7 @@ interface DeploymentKey {
   preview_id: string | null;
 }
 
-// A preview can't be rolled back: only what it runs is kept.
+// A preview can't be rolled back, so only its current artifact is kept.
 const KEEP = named(`with ranked as (
     select id, row_number() over (order by activated_at desc, number desc) as place from deployments
     where application_id = $1 and preview_id is not distinct
@@ -23,7 +23,7 @@ const FORGET = named(`delete from deployments d where d.application_id = $1 and 
   and not exists (select 1 from instances i where i.deployment_id = d.id)
   and not exists (select 1 from releases r join processes p on p.release_id = r.id where r.deployment_id = d.id)`);
 
-/** Lets go of what is too much. Answers the ids of directories of files that nothing needs any more. */
+/** Applies the retention and returns the ids of artifact directories that are no longer needed. */
 export async function keepDeployments(sql: Sql, { application_id, preview_id }: DeploymentKey): Promise<string[]> {
   const released = await sql.query<{ id: string }>(KEEP, [
     application_id,
@@ -42,7 +42,7 @@ const USED = `exists (select 1 from deployments d where d.artifact_id = artifact
   or exists (select 1 from instances i join deployments d on d.id = i.deployment_id where d.artifact_id = artifact.id)`;
 const UNUSED = named(`select id from unnest($1::text[]) as artifact (id) where not (${USED})`);
 
-/** Those of the directories of files that no deployment keeps or runs. */
+/** Returns the ids of artifact directories that no deployment keeps or runs. */
 export async function unusedArtifacts(sql: Sql, ids: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(UNUSED, [ids])).map(({ id }) => id);
 }
@@ -63,7 +63,7 @@ const GONE = named(
     where a.id = owned.id)`,
 );
 
-/** Those of the application ids that have no row, not even one in tear-down. */
+/** Returns the application ids that have no row, not even one in tear-down. */
 export async function withoutApplicationRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(GONE, [ids])).map(({ id }) => id);
 }

@@ -35,7 +35,7 @@ export class SourceUpload extends Resource {
   declare application_id: string;
   declare status: SourceUploadStatus;
   declare status_reason: string | null;
-  /** Announced; of one that is ready, of what was received. */
+  /** The announced digest; once ready, the digest of the received archive. */
   declare sha256: string | null;
   declare size_bytes: number | null;
   declare bytes_max: number;

@@ -25,7 +25,9 @@ const LABEL_LENGTH = 6;
 const SERIAL_MAX = 2 ** 31 - 1;
 const SERIALS_SINCE_MS = Date.UTC(2020, 0);
 
-/** A zone that nobody else claims answers as soon as it exists; it is active once the parent zone delegates to it. */
+/**
+ * A zone without competing claims is served as soon as it exists; it is active once the parent zone delegates to it.
+ */
 export class DnsZone extends Resource {
   static readonly table = 'dns_zones';
   static readonly kind = 'dns_zone';
@@ -45,7 +47,7 @@ export class DnsZone extends Resource {
   /** Label of this claim in the names of its name servers. */
   declare label: string;
   declare name_servers: string[];
-  /** Raised with every change; where the name server keeps one of its own, that one. */
+  /** Raised with every change; the name server's serial where the engine maintains one. */
   declare serial: number;
   declare record_count: number;
   declare status: DnsZoneStatus;
@@ -181,7 +183,7 @@ type DelegationVerdict = Pick<
 const REMEDY = 'Set the name servers of the zone at your registrar.';
 const MOVED_AFTER_MS = 24 * 3_600_000;
 
-/** What is to be done about the delegation; null where nothing is, or where it was never checked. */
+/** Instructions for the delegation; null where it is correct, or was never checked. */
 export function delegationReason(own: readonly string[], observed: readonly string[] | null): string | null {
   const state = delegationState(own, observed);
   if (state === 'elsewhere') return `The parent zone delegates to ${observed?.slice(0, 4).join(', ')}. ${REMEDY}`;

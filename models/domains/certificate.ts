@@ -16,7 +16,7 @@ export interface CertifiedDomain {
   certificate: Certificate;
 }
 
-/** Chain and private key as they are served, PEM, leaf first. */
+/** The served chain and private key, PEM, leaf first. */
 export interface ServedCertificate {
   chain: string;
   key: string;
@@ -26,7 +26,7 @@ const SERVED = named(
   'select id, chain, key from certificates where id = any($1) and chain is not null order by id <> $2 limit 1',
 );
 
-/** The certificate of a host name, else that of the wildcard above it, else null. */
+/** The certificate of a host name, else of the wildcard above it, else null. */
 export async function findServedCertificate(
   sql: Session,
   secrets: SecretBox,
@@ -45,8 +45,8 @@ const WANT_OWN = named(`insert into certificates (id) select $1
 const FORGET_OWN = named('delete from certificates where domain_id is null and id <> $1');
 
 /**
- * Has the certificate of a host name of the platform itself ordered, unless a custom domain has one for the name, and
- * forgets those of other names. Null: none is wanted.
+ * Orders the certificate of the platform's host name, unless a custom domain has one for the name, and deletes the
+ * entries of other names. Null: the platform needs no certificate.
  */
 export async function wantOwnCertificate(database: ControlDatabase, hostname: string | null): Promise<void> {
   await database.transaction(async (sql) => {

@@ -133,7 +133,7 @@ export class Domain extends Resource {
     return instructionsFor(this, ingressOf(ctx.config, this), this.findings);
   }
 
-  // Observed, not desired: the version stays. A step of the loop that asked the DNS earlier loses its lease.
+  // Observed, not desired: the version stays. A step of the loop with an earlier DNS lookup loses its lease.
   private async record(ctx: Context, verdict: Verdict): Promise<this> {
     const now = new Date();
     const next_at = new Date(now.getTime() + nextCheckMs({ ...verdict, created_at: this.created_at }, now));
@@ -163,7 +163,7 @@ const RECORD =
 
 const PROVEN = named(`select 1 from domains where hostname = $1 and status = 'active' and id <> $2`);
 
-/** Whether another project has proven the name: a claim without proof blocks nobody outside its project. */
+/** Whether another project has proven ownership of the name: an unproven claim blocks no other project. */
 export async function isTaken(sql: Sql, { hostname, id }: Pick<Domain, 'hostname' | 'id'>): Promise<boolean> {
   return (await sql.query(PROVEN, [hostname, id])).length > 0;
 }

@@ -155,7 +155,7 @@ const ZONES = named(
 const VERIFIED_ELSEWHERE = named(
   `select 1 from email_domains where name = $1 and status = 'verified' and deleted_at is null and project_id <> $2`,
 );
-// Observed, not desired: the version stays. A step of the loop that asked the DNS earlier loses its lease.
+// Observed, not desired: the version stays. A step of the loop with an earlier DNS lookup loses its lease.
 const RECORD = named(`update email_domains set status = $2, status_reason = $3, findings = $4, last_checked_at = $5,
     verified_at = $6, missing_since = $7, next_at = $8,
     dkim_selector = $9, dkim_records = $10, dkim_keys = $11,

@@ -1,4 +1,4 @@
-// Relay zones: SMTP entries with credentials, limits and a suppression list of their own.
+// Relay zones: SMTP submission accounts with separate credentials, limits and suppression lists.
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { defineStates } from '../../core/states';

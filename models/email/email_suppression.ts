@@ -4,7 +4,7 @@ import type { CreateEmailSuppressionInput } from '../../schema/types';
 import { Resource } from '../base/resource';
 import type { EmailRelayZone } from './email_relay_zone';
 
-/** A recipient to whom a relay zone sends nothing. */
+/** A recipient on the suppression list of a relay zone: the zone sends no mail to it. */
 export class EmailSuppression extends Resource {
   static readonly table = 'email_suppressions';
   static readonly kind = 'email_suppression';

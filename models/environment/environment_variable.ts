@@ -124,7 +124,9 @@ function sealContextOf({ application_id, key }: Place): string {
   return `environment_variables:${application_id}:${key}`;
 }
 
-/** A value as it is stored. The place is hashed along, else equal values of two variables would show in the table. */
+/**
+ * A value in stored form. The hash includes the variable's place, otherwise it would reveal which variables are equal.
+ */
 export function sealed(secrets: SecretBox, place: Place, value: string): { value: string; value_hash: string } {
   const context = sealContextOf(place);
   return {

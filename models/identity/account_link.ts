@@ -19,7 +19,7 @@ type Purpose = 'password_reset' | 'email_confirmation';
 
 const RESET_MINUTES = 60;
 const CONFIRMATION_HOURS = 48;
-/** So many are sent to a person within an hour, whoever asks for them. */
+/** Rate limit of links per person, independent of the requester. */
 const LINKS_PER_HOUR = 3;
 /** The count needs them for an hour. */
 const KEPT_HOURS = 2;
@@ -51,14 +51,14 @@ export async function prepareResetRequest(ctx: Context, email: string): Promise<
 }
 
 /**
- * Has a link sent to an address, if somebody has it. Whether somebody does is looked up by the host that writes the
- * mail: neither the answer nor its time shows it.
+ * Queues a link for an address, if it belongs to a user. The host that composes the mail looks up the user: neither the
+ * response nor its time reveals whether the user exists.
  */
 export async function requestPasswordReset(ctx: Context, email: string): Promise<void> {
   await queueRequestedMail(ctx, normalEmail(email), { requested: 'password_reset' });
 }
 
-/** The mail that was asked for; null where nobody has the address, or had too many of them. */
+/** The requested mail; null where the address has no user, or the rate limit is reached. */
 export async function writeResetMail(sql: Sql, { baseUrl }: Config, email: string): Promise<PlatformMail | null> {
   const [user] = await sql.query<{ id: string; name: string }>(BY_EMAIL, [email]);
   const token = user && (await newLink(sql, user.id, 'password_reset', RESET_MINUTES));
@@ -105,7 +105,7 @@ export async function requestEmailConfirmation(ctx: Context): Promise<void> {
   noteChange(ctx, { type: 'user', id: user.id, name });
 }
 
-/** Whoever has the link reads the mail of the address. @throws not_found */
+/** The link proves that its holder reads the mail of the address. @throws not_found */
 export async function confirmEmail(ctx: Context, token: string): Promise<void> {
   const [user] = await ctx.sql.query<Person>(USE, [sha256(token), 'email_confirmation']);
   if (!user) throw noLink();

@@ -39,7 +39,7 @@ export interface CreatedKey {
 const COLUMNS =
   'id, kind, name, prefix, scopes, project_ids, project_id, created_by, client_id, created_at, expires_at, ' +
   'last_used_at';
-// A connection of a program that nobody has used for long is over.
+// A connection of an OAuth client expires when it has not been used for long.
 const OF_USER = `select ${COLUMNS} from api_keys where user_id = $1 and revoked_at is null
   and (kind <> 'oauth' or expires_at > now())`;
 const OF_PROJECT = `select ${COLUMNS} from api_keys where project_id = $1 and revoked_at is null`;
@@ -118,7 +118,7 @@ export async function createProjectKey(
   return mintProjectKey(ctx, projectId, input.name);
 }
 
-/** As createProjectKey, for the operator: no role is asked. @throws quota_exceeded */
+/** As createProjectKey, for the operator: without a check of the role. @throws quota_exceeded */
 export async function mintProjectKey(ctx: Context, projectId: string, name: string): Promise<CreatedKey> {
   await ctx.sql.query(LOCK_PROJECT, [projectId]);
   await requireBelow(ctx, COUNT_OF_PROJECT, projectId, PROJECT_KEYS);
@@ -130,7 +130,7 @@ export function revokePersonalKey(ctx: Context, id: string): Promise<void> {
   return revoke(ctx, id, { user_id: sessionUser(ctx).id });
 }
 
-/** The person's keys that still work, after all of them are stopped if so asked: what a new password leaves behind. */
+/** The person's keys that remain valid after a change of password; `isRevoking` revokes all of them first. */
 export async function settlePersonalKeys(
   ctx: Context,
   isRevoking: boolean,
@@ -199,7 +199,7 @@ async function revoke(ctx: Context, id: string, owner: KeyOwner): Promise<void> 
   noteChange(ctx, { type: 'api_key', ...row });
 }
 
-/** What the SDL does not say: scopes are those of core/accounts/scopes.ts, the end lies ahead. */
+/** Validation beyond the SDL: scopes are those of core/accounts/scopes.ts, the expiry is in the future. */
 function checkInput({ scopes, expires_at }: CreatePersonalKeyInput): void {
   const errors: FieldError[] = [];
   for (const [index, scope] of scopes.entries()) {

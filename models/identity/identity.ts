@@ -141,7 +141,7 @@ export async function sessionIdentityById(sql: Sql, id: string, idleHours: numbe
 function toSessionIdentity(row: SessionRow): Identity {
   const { id, account_id, account_status, created_at, expires_at, last_seen_at } = row;
   const user = { id: row.user_id, name: row.user_name, email: row.email };
-  const nobody = { prefix: '', project_id: null, scopes: null, project_ids: null };
+  const noKey = { prefix: '', project_id: null, scopes: null, project_ids: null };
   return {
     kind: 'session',
     id,
@@ -152,7 +152,7 @@ function toSessionIdentity(row: SessionRow): Identity {
     created_at,
     expires_at,
     last_used_at: last_seen_at,
-    ...nobody,
+    ...noKey,
   };
 }
 

@@ -71,7 +71,7 @@ export function sessionUser(ctx: Context): NonNullable<Identity['user']> {
   return user;
 }
 
-/** A user with an account of their own. @throws already_exists with field email */
+/** Creates a user account. @throws already_exists with field email */
 export async function createUser(
   ctx: Context,
   input: { email: string; name: string; password_hash: string | null },
@@ -84,8 +84,8 @@ export async function createUser(
 }
 
 /**
- * Checks the person's password anew, before something that a stolen session must not do. Somebody without a password
- * has to have logged in a short time ago instead. @throws validation_failed on `password`, rate_limited
+ * Verifies the person's password again, before an action that a stolen session must not perform. A user without a
+ * password must have logged in recently instead. @throws validation_failed on `password`, rate_limited
  */
 export async function requirePassword(ctx: Context, password: string): Promise<UserRow> {
   const user = await currentUser(ctx);
@@ -102,7 +102,7 @@ function requireNewSession(ctx: Context, user: UserRow): UserRow {
 }
 
 /**
- * Where passwords are switched off, nobody logs in with one, sets one, or becomes a user by one.
+ * Where passwords are disabled, all logins, changes and registrations by password are rejected.
  * @throws engine_unavailable
  */
 export function requirePasswordLogin({ config }: Pick<Context, 'config'>): void {

@@ -47,7 +47,9 @@ export class GitIntegration extends Resource {
   declare status_reason: string | null;
   declare last_verified_at: string | null;
 
-  /** Asks the provider whose token it is, before the transaction. @throws validation_failed, provider_error */
+  /**
+   * Looks up the owner of the token at the provider, before the transaction. @throws validation_failed, provider_error
+   */
   static async probeNew(ctx: Context, input: CreateGitIntegrationInput): Promise<GitAccount | null> {
     const { base_url, auth_type } = requireWhole(ctx, input);
     if (auth_type === 'oauth' || input.access_token == null) return null;
@@ -113,7 +115,7 @@ export class GitIntegration extends Resource {
     const found = await GitIntegration.get(ctx, id).catch(() => null);
     if (!found || found.sealed_tokens === null) return null;
     try {
-      // One that was refused is asked again too.
+      // An integration whose token was refused is checked again too.
       const { access } = await accessOf(ctx, id, 'any');
       return await askAccount(ctx, access);
     } catch (error) {

@@ -34,7 +34,7 @@ export function usersOf(sql: Session, row: RepositoryRow): Promise<RepositoryUse
   return sql.query<RepositoryUser>(USERS, [row.git_integration_id, row.repository_id]);
 }
 
-/** Nobody uses it any more: its webhook goes, then its row. */
+/** Tears down an unused repository: first its webhook, then its row. */
 export async function retireRepository(sql: Session, { id }: RepositoryRow): Promise<void> {
   await tearDownRows(sql, { table: 'git_repositories', where: 'id = $1', values: [id] });
 }

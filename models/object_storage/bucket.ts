@@ -109,7 +109,7 @@ export class Bucket extends Resource {
   /** Unfinished uploads go with the bucket. @throws bucket_not_empty, resource_in_use for the origin of a CDN zone */
   async destroy(ctx: Context): Promise<void> {
     if (ctx.probed) throw problem('bucket_not_empty');
-    // The lock of writers: what is refused or waits behind it finds no bucket any more.
+    // The lock that writers take: writes that are rejected or queued behind it no longer find the bucket.
     await ctx.sql.query(LOCK_BUCKET, [this.id]);
     const objects = await ctx.sql.query(EMPTY, [this.id]);
     if (objects.length) throw problem('bucket_not_empty');

@@ -28,7 +28,7 @@ export class CheckResult extends Resource {
   declare timings: CheckTimings | null;
   declare certificate_expires_at: string | null;
 
-  /** Those of an observer. */
+  /** Check results of an observer. */
   static list(ctx: Context, { id: observer_id, ...args }: QueryListObserverResultsArgs): Promise<Page<CheckResult>> {
     return page(CheckResult, ctx, args as PageArguments, { observer_id });
   }

@@ -19,7 +19,7 @@ export class Incident extends Resource {
   declare started_at: string;
   declare resolved_at: string | null;
 
-  /** Those of an observer. `since` and `until` are bounds of ids, which carry the time of the beginning. */
+  /** Incidents of an observer. `since` and `until` become bounds of ids, which carry the start time. */
   static list(ctx: Context, { id: observer_id, ...args }: QueryListObserverIncidentsArgs): Promise<Page<Incident>> {
     const since = args.since && firstIdAt(Incident.idPrefix, args.since);
     const until = args.until && firstIdAt(Incident.idPrefix, args.until);

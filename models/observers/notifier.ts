@@ -16,7 +16,7 @@ import { Resource } from '../base/resource';
 import { endOfTest, queueTest, withdrawTest } from './notification/outbox';
 import { mergeConfig, publicConfigOf, type SealedConfig } from './notifier/config';
 
-/** A way in which people or programs are told. Where it sends is sealed; `config` is what may be shown of it. */
+/** A notification channel. Its target is sealed; `config` is the part that may be shown. */
 export class Notifier extends Resource {
   static readonly table = 'notifiers';
   static readonly kind = 'notifier';

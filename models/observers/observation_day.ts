@@ -21,8 +21,8 @@ export async function ensureDays(sql: Sql, times: readonly Date[]): Promise<void
 }
 
 /**
- * Makes the partitions of today and of some days ahead, and drops those that nobody keeps any more. Dropping waits
- * briefly for readers and writers, who would wait behind it; a day that is busy goes the next time.
+ * Creates the partitions of today and of some days ahead, and drops those beyond retention. The lock wait of a drop is
+ * short, since readers and writers would queue behind it; a busy partition is dropped on a later run.
  */
 export async function rotateDays(sql: Sql, today = new Date()): Promise<{ dropped: number; kept: number }> {
   await ensureDays(
@@ -35,7 +35,7 @@ export async function rotateDays(sql: Sql, today = new Date()): Promise<{ droppe
   return { dropped: row?.dropped ?? 0, kept: row?.kept ?? 0 };
 }
 
-/** The oldest time that is kept for anybody. */
+/** The start of the longest retention of any project. */
 export function oldestObservation(now = Date.now()): Date {
   return new Date(now - limits.observationDaysMax * DAY_MS);
 }

@@ -1,5 +1,4 @@
-// Observers: what is watched, how often, and who is told. What follows from the results:
-// models/observers/observer/results.ts.
+// Observers: target, interval and notifiers. For the evaluation of results see models/observers/observer/results.ts.
 import type { CheckOutcome, MetricRule } from '../../core/protocols/checks';
 import { CHECK_NOW_SECONDS_MAX } from '../../core/protocols/checks';
 import type { Context } from '../../core/context';
@@ -28,7 +27,7 @@ import { localRegion, regionsOf, requireRegions } from './observer/regions';
 import { applyFindings } from './observer/results';
 import { scheduleChecks, unscheduleChecks } from './observer/schedule';
 
-/** What a check that was asked for has found. */
+/** The result of a check on request. */
 export type CheckedNow = { outcome: CheckOutcome | null } | { result: CheckResult };
 
 /** Watches a target over the network, or a metric of an application or a database. */
@@ -126,7 +125,10 @@ export class Observer extends Resource {
     return this;
   }
 
-  /** With its results and incidents. An open incident is resolved first, so that nobody waits for its end. */
+  /**
+   * Deletes the observer with its results and incidents. An open incident is resolved first, so that its notifiers get
+   * a message about the end.
+   */
   async destroy(ctx: Context): Promise<void> {
     if (this.open_incident_id) await resolveIncident(ctx.sql, this, new Date(), 'The observer was deleted.');
     await ctx.sql.query(FORGET, [this.id]);
@@ -160,7 +162,7 @@ export class Observer extends Resource {
       { observer_id: this.id, region, fence: null, checked_at: new Date(), outcome },
     ]);
     if (!result) throw problem('not_found');
-    // A plain row: it has no version of its own.
+    // A plain row without a version.
     return result as unknown as CheckResultRow;
   }
 
@@ -169,7 +171,7 @@ export class Observer extends Resource {
     return openUptime(ctx, this);
   }
 
-  // From on to off or back; nothing where it stays as it is.
+  // Changes of `enabled`; no changes where it stays the same.
   private async switched(ctx: Context, enabled: boolean | null | undefined): Promise<Values> {
     if (enabled == null || enabled === this.enabled) return {};
     if (enabled) return { status: 'pending', data_at: new Date().toISOString() };

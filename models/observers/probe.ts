@@ -1,5 +1,5 @@
-// Probes: programs elsewhere that check observers from a region of their own, each with a key. Only the hash of a key
-// is kept.
+// Probes: remote programs that check observers from a separate region, each authenticated by a key. Only the hash of a
+// key is stored.
 import type { Sql } from '../../core/context';
 import { mintId } from '../../core/ids';
 import { mintProbeToken } from '../../core/accounts/tokens';
@@ -14,7 +14,7 @@ export interface Probe {
   /** Kinds of checks that it can make; null before it was heard of. */
   checks: string[] | null;
   created_at: string;
-  /** When it last asked for checks. */
+  /** Time of the last request for checks. */
   seen_at: string | null;
 }
 
@@ -25,7 +25,7 @@ const LIST = named(`select ${COLUMNS} from probes where revoked_at is null order
 const REVOKE = named('update probes set revoked_at = now() where id = $1 and revoked_at is null returning region');
 const FIND = named(`select ${COLUMNS} from probes where key_hash = decode($1, 'hex') and revoked_at is null`);
 
-/** A new probe with its key, which is shown this once. @param region a slug, not that of the installation */
+/** Creates a probe with a key, which is shown only once. @param region a slug, not that of the installation */
 export async function createProbe(
   sql: Sql,
   { region, name }: { region: string; name: string },
@@ -41,12 +41,12 @@ export function listProbes(sql: Sql): Promise<Probe[]> {
   return sql.query<Probe>(LIST, []);
 }
 
-/** Its key is refused from now on, and what it holds is free when its leases end. False: there is no such probe. */
+/** Revokes the key at once; the probe's checks are free when their leases end. False: there is no such probe. */
 export async function revokeProbe(sql: Sql, id: string): Promise<boolean> {
   return (await sql.query(REVOKE, [id])).length > 0;
 }
 
-/** The probe of a key, by the hash of it. Asked for every request, so that a revoked key ends at once. */
+/** Finds a probe by the hash of its key. Queried on every request, so that revocation takes effect at once. */
 export async function findProbe(sql: Sql, hash: string): Promise<Probe | null> {
   const [probe] = await sql.query<Probe>(FIND, [hash]);
   return probe ?? null;
@@ -56,7 +56,7 @@ const SEEN = named(
   `update probes set seen_at = now(), checks = $2, suspended = $3 where id = $1 and revoked_at is null`,
 );
 
-/** Notes that a probe asks for checks, and what it says of itself. */
+/** Records a request for checks, with the kinds and state that the probe reports. */
 export async function noteProbe(
   sql: Sql,
   { id }: Probe,

@@ -11,7 +11,7 @@ import { expiryOf } from './preview/expiry';
 import { requireHead, type ProbedHead } from './preview/head';
 import { freeHostname } from './preview/hostname';
 
-/** An application as it is on a branch or pull request, beside the real one. */
+/** A deployment of an application from a branch or pull request, beside the production one. */
 export class Preview extends Resource {
   static readonly table = 'previews';
   static readonly kind = 'preview';
@@ -112,6 +112,6 @@ export class Preview extends Resource {
 }
 
 function actor(ctx: Context): NewDeployment['created_by'] {
-  if (!ctx.identity) throw new Error('a preview is asked for by somebody');
+  if (!ctx.identity) throw new Error('a preview is requested without an identity');
   return actorOf(ctx.identity);
 }

@@ -134,5 +134,5 @@ export class Process extends Resource {
   }
 }
 
-/** Applications of which nothing runs, or soon nothing: what is wanted of their processes is stored. */
+/** Statuses without running instances: scaling only stores the desired count. */
 const AT_REST = new Set(['new', 'stopping', 'stopped']);

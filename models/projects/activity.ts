@@ -50,7 +50,9 @@ const INSERT = named(`insert into activity (id, project_id, account_id, action, 
     resource_id, resource_name, changed_fields, request_id, created_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`);
 
-/** Writes the entry of a mutation into its transaction; what it changed stands in `ctx.activity`. */
+/**
+ * Writes the activity entry of a mutation into its transaction; the mutation has stored its changes in `ctx.activity`.
+ */
 export function recordActivity(ctx: Context, action: string): void {
   const { resource, changed_fields, person } = ctx.activity;
   const { identity } = ctx;
@@ -119,7 +121,7 @@ export async function recordProjectEvent(sql: Sql, event: ProjectEvent): Promise
   ]);
 }
 
-/** The actor of what nobody asked for. */
+/** The actor of automatic actions. */
 export const PLATFORM: Activity['actor'] = { type: 'system', id: null, name: 'Platform' };
 
 /** Refused calls of one key in one minute, summed up by code. */

@@ -108,7 +108,7 @@ async function month(ctx: Context, accountId: string, from: Date, to: Date): Pro
   return { from: from.toISOString(), to: to.toISOString(), total: totalOf(lines), lines };
 }
 
-/** The sum of what is shown, so that a reader who adds it up finds the same. */
+/** The sum of the rounded lines, so that it equals the sum of the displayed amounts. */
 function totalOf(lines: BillingLine[]): string {
   const total = lines.reduce((sum, { amount }) => sum + parseDecimal(amount).value, 0n);
   return decimal(total, 10n ** BigInt(AMOUNT_DECIMALS), AMOUNT_DECIMALS);
@@ -129,7 +129,7 @@ function parseDecimal(text: string): { value: bigint; scale: bigint } {
   return { value: BigInt(whole + fraction), scale: 10n ** BigInt(fraction.length) };
 }
 
-/** numerator / denominator with so many decimals, half up; not negative. */
+/** numerator / denominator rounded half up to `decimals` digits; not negative. */
 function decimal(numerator: bigint, denominator: bigint, decimals: number): string {
   const scale = 10n ** BigInt(decimals);
   const rounded = (numerator * scale * 2n + denominator) / (denominator * 2n);

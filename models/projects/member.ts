@@ -112,8 +112,8 @@ export async function listInvitations(
 }
 
 /**
- * Invites by a token, for existing users too: an e-mail address is only a name here, nobody has proven to read its
- * mail, so it must not be enough to get into a project.
+ * Invites by a token, existing users too: e-mail addresses of users are not verified, so an address alone must not
+ * grant access to a project.
  * @throws project_not_found, role_not_permitted, already_exists, quota_exceeded
  */
 export async function inviteMember(
@@ -160,8 +160,8 @@ export async function revokeInvitation(ctx: Context, projectId: string, id: stri
 }
 
 /**
- * What accepting needs before the transaction: the invitation is open, and the hash of a new user's password.
- * @returns null for somebody who is logged in
+ * Preparation outside the transaction: checks that the invitation is open, and hashes the password of a new user.
+ * @returns null for a request with a session
  * @throws not_found, session_required (the e-mail has a user, who must log in first), validation_failed,
  * account_suspended, rate_limited, engine_unavailable
  */
@@ -178,7 +178,7 @@ export async function prepareAcceptance(ctx: Context, input: AcceptInvitationInp
 }
 
 /**
- * Joins the project, once per invitation; makes and logs in the user where nobody is logged in. @throws not_found,
+ * Joins the project, once per invitation; without a session it creates the user and logs in. @throws not_found,
  * already_exists
  */
 export async function acceptInvitation(

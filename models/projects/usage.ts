@@ -9,7 +9,7 @@ export interface ProjectUsage {
   quotas: { resource: string; used: number; limit: number | null }[];
 }
 
-/** Every quota of the settings with what is used of it now; kinds that are not built use nothing. */
+/** Every quota of the settings with its present usage; kinds without an implementation have usage 0. */
 export async function projectUsage(ctx: Context): Promise<ProjectUsage> {
   const { id } = ctx.project as ProjectAccess;
   const used = new Map<string, number>();

@@ -156,10 +156,7 @@ type Filters<Row, Args> = {
   [Name in Exclude<keyof Args, keyof PageArguments>]-?: (row: Row, wanted: NonNullable<Args[Name]>) => boolean;
 };
 
-/**
- * One page of the rows that pass every filter which was given, sorted by `key` unless told otherwise. @throws
- * invalid_cursor
- */
+/** One page of the rows that match all given filters, sorted by `key` by default. @throws invalid_cursor */
 function catalogPage<Row extends object, Args extends PageArguments>(
   ctx: Context,
   rows: Row[],

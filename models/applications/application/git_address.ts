@@ -1,11 +1,11 @@
-// Which Git addresses an operator allows (docs/decisions/rules.md §28). The name is not resolved here: whoever fetches
-// checks the address it got.
+// Which Git addresses an operator allows (docs/decisions/rules.md §28). The name is not resolved here: the code that
+// fetches checks the resolved address.
 import { isPrivateHost } from '../../../core/protocols/addresses';
 import type { Config } from '../../../core/config';
 
 type GitSettings = Pick<Config, 'allowHttpGit' | 'allowLocalGit' | 'allowPrivateAddresses'>;
 
-/** What is wrong with a well-formed Git address on this installation; null if nothing. */
+/** The reason why this installation rejects a well-formed Git address; null if it is allowed. */
 export function validateGitAddress(address: string, settings: GitSettings): string | null {
   const scheme = /^([a-z]+):\/\//i.exec(address)?.[1]?.toLowerCase() ?? 'ssh';
   if (scheme === 'file') return settings.allowLocalGit ? null : 'must be an https or ssh address';

@@ -4,7 +4,7 @@ import type { Context } from '../../../core/context';
 import type { FieldError } from '../../../core/errors';
 import { parseImageReference } from '../../../core/protocols/image_reference';
 
-/** @param image well formed. Its name is not resolved here: whoever pulls it checks the address it got. */
+/** @param image well formed. Its name is not resolved here: the code that pulls checks the resolved address. */
 export function imageMistakes({ config }: Context, field: string, image: string): FieldError[] {
   const { host } = parseImageReference(image);
   if (config.allowPrivateAddresses || host === config.registryHost) return [];

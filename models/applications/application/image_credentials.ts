@@ -3,10 +3,10 @@
 
 const CREDENTIALS_VARIABLE = 'DOCKER_AUTH_CONFIG';
 
-/** Names under which Docker keeps the credentials of its own registry. */
+/** Names under which Docker stores the credentials of Docker Hub. */
 const HUB_NAMES = ['docker.io', 'index.docker.io', 'https://index.docker.io/v1/', 'registry-1.docker.io'];
 
-/** null where the variable is not set, is no such document, or has nothing for the host. */
+/** null where the variable is not set, is not a Docker config document, or has no entry for the host. */
 export function credentialsFor(
   host: string,
   variables: Readonly<Record<string, string>>,

@@ -14,8 +14,8 @@ import type { Source } from './source';
 type Named = Partial<Pick<Source, 'git_integration_id' | 'repository_id'>>;
 
 /**
- * Asks the provider for the repository that a body names, before the transaction. Null where there is nothing to ask,
- * or no such repository. @throws provider_error, invalid_state
+ * Looks up the repository that a request body names, before the transaction. Null where the body names none, or the
+ * provider has no such repository. @throws provider_error, invalid_state
  */
 export async function probeRepository(
   ctx: Context,

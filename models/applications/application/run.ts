@@ -40,7 +40,7 @@ export async function restartApplication(
 const RELEASED =
   named(`update processes set release_id = $2, version = version + 1, updated_at = greatest(now(), updated_at)
   where application_id = $1 and ($3::text is null or id = $3)`);
-// Those of which nothing runs and nothing should are left as they are.
+// Processes without running or desired instances keep their status.
 const SCALING =
   named(`update processes set status = 'scaling', version = version + 1, updated_at = greatest(now(), updated_at)
   where application_id = $1 and release_id is not null and status <> 'scaling'

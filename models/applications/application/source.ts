@@ -1,4 +1,4 @@
-// The source of an application: what a body says of it, merged into what it was, and the rules that hold for the whole.
+// The source of an application: merging of a request body into the stored source, and validation of the result.
 import { meetsNeeds, type PresetDefinition } from '../../../core/catalog/catalogs';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed, type FieldError } from '../../../core/errors';

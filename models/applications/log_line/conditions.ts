@@ -1,12 +1,12 @@
-// Which lines of a log a reader asks for, as SQL. Words of enums stand in the text, so that partial indexes are found.
+// Log filters as SQL. Enum values are literals in the text, so that the planner finds partial indexes.
 import { isId, timeOfId } from '../../../core/ids';
 import type { DatabaseLogSource, LogLevel, LogSource } from '../../../core/log/log_line';
 
 /** Whose log it is, found and allowed before. */
 export type LogScope = LogOwner & {
   /**
-   * `log_lines` of the application, of one preview or of one database server without those of deployments, or those of
-   * one deployment.
+   * `resource_id`: lines of the application, preview or database server, without those of deployments. `deployment_id`:
+   * lines of one deployment.
    */
   column: 'resource_id' | 'deployment_id';
   id: string;
@@ -14,10 +14,10 @@ export type LogScope = LogOwner & {
   retention_days: number;
 };
 
-/** Lines of a preview belong to this application, those of a replica to the project of its database. */
+/** Lines of a preview belong to this application, lines of a replica to the project of its database. */
 type LogOwner = { application_id: string } | { project_id: string };
 
-/** Filters that both faces pass on as they are; all ANDed. */
+/** Filters shared by REST and GraphQL; all ANDed. */
 export interface LogFilters {
   since?: string | null;
   until?: string | null;

@@ -8,7 +8,7 @@ import { named } from '../../../db/statement';
 import { conditionsOf, type LogFilters, type LogScope } from './conditions';
 import type { LogOrder } from '../../../schema/types';
 
-/** A line as answers show it; each list shows those of the members that it has. */
+/** A line in a response; each list fills the members that apply to it. */
 export interface LogLine {
   timestamp: string;
   source: LogSource;

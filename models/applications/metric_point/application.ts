@@ -21,14 +21,14 @@ interface ApplicationMetricsArguments extends MetricsArguments {
 /** @throws not_found, invalid_query_parameter */
 export async function metricsOfApplication(
   ctx: Context,
-  { id, ...asked }: ApplicationMetricsArguments,
+  { id, ...query }: ApplicationMetricsArguments,
 ): Promise<Metrics> {
-  return ((await metricsOf(ctx, [await Application.get(ctx, id)], asked)) as [Metrics])[0];
+  return ((await metricsOf(ctx, [await Application.get(ctx, id)], query)) as [Metrics])[0];
 }
 
 type Owner = Pick<Application, 'id' | 'project_id'>;
 
-/** Each application of a page has them: a request would else ask for millions of points. */
+/** Applies to each application of a page: the default would return millions of points. */
 const POINTS_BESIDE_MAX = 100;
 
 /** Metrics beside an application, with few points. @throws invalid_query_parameter */

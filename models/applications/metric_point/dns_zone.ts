@@ -1,4 +1,4 @@
-// Metrics of a DNS zone: its parts are the record types that were asked for.
+// Metrics of a DNS zone: one series per queried record type.
 import type { Context } from '../../../core/context';
 import { dnsZoneMetrics } from '../../../core/log/metrics';
 import { DnsZone } from '../../dns/dns_zone';

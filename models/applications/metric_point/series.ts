@@ -1,4 +1,4 @@
-// Series of metrics out of stored points. Databases and others with parts of their own read theirs in the same way.
+// Metric series from stored points. Databases and other kinds with several parts read their series the same way.
 import type { Context } from '../../../core/context';
 import { groupBy } from '../../../core/group_by';
 import { LATENCY_BUCKETS, percentile } from '../../../core/log/latency';
@@ -6,7 +6,7 @@ import { RESPONSE_TIME, type MetricDefinition, type MetricUnit } from '../../../
 import { named } from '../../../db/statement';
 import { spanOf, type MetricsArguments, type Span } from './span';
 
-/** What has series of its own within a resource: a process type. */
+/** A part of a resource with a separate series, such as a process type. */
 export interface Part {
   id: string;
   labels: { name: string; value: string }[];
@@ -36,8 +36,8 @@ export interface Question {
   parts: readonly Part[];
 }
 
-/** What is asked of each resource alike. */
-export interface Asked {
+/** The part of a metrics query that is the same for all resources. */
+export interface MetricsQuery {
   definitions: Record<string, MetricDefinition>;
   /** Names of definitions. */
   metrics: readonly string[];
@@ -48,7 +48,11 @@ export interface Asked {
 }
 
 /** One series for each metric and part that can have it, in their order. @throws invalid_query_parameter */
-export async function metricSeries(ctx: Context, question: Question & Asked, args: MetricsArguments): Promise<Metrics> {
+export async function metricSeries(
+  ctx: Context,
+  question: Question & MetricsQuery,
+  args: MetricsArguments,
+): Promise<Metrics> {
   return ((await metricSeriesOfMany(ctx, [question], question, args)) as [Metrics])[0];
 }
 
@@ -56,24 +60,24 @@ export async function metricSeries(ctx: Context, question: Question & Asked, arg
 export async function metricSeriesOfMany(
   ctx: Context,
   questions: readonly Question[],
-  asked: Asked,
+  query: MetricsQuery,
   args: MetricsArguments,
 ): Promise<Metrics[]> {
   const span = spanOf(args);
   const found = await read(
     ctx,
     questions.map(({ resource_id }) => resource_id),
-    asked,
+    query,
     span,
   );
-  return questions.map((question) => seriesOf(question, asked, span, found(question.resource_id)));
+  return questions.map((question) => seriesOf(question, query, span, found(question.resource_id)));
 }
 
-function seriesOf(question: Question, asked: Asked, span: Span, { values, histograms }: Stored): Metrics {
-  const series = asked.metrics.flatMap((metric) => {
-    const definition = asked.definitions[metric] as MetricDefinition;
+function seriesOf(question: Question, query: MetricsQuery, span: Span, { values, histograms }: Stored): Metrics {
+  const series = query.metrics.flatMap((metric) => {
+    const definition = query.definitions[metric] as MetricDefinition;
     return partsOf(
-      { ...question, ...asked },
+      { ...question, ...query },
       definition,
       definition.reading === 'percentile' ? histograms : (values.get(metric) ?? new Map()),
     ).map((part) => ({
@@ -132,12 +136,12 @@ const HISTOGRAMS = named(
 async function read(
   ctx: Context,
   resources: readonly string[],
-  { definitions, metrics, only }: Asked,
+  { definitions, metrics, only }: MetricsQuery,
   span: Span,
 ): Promise<(resource: string) => Stored> {
-  const asked = metrics.map((name) => [name, definitions[name] as MetricDefinition] as const);
-  const plain = new Set(asked.filter(([, { reading }]) => reading !== 'percentile').map(([name]) => name));
-  if (asked.some(([, { traffic }]) => traffic)) plain.add('instances');
+  const selected = metrics.map((name) => [name, definitions[name] as MetricDefinition] as const);
+  const plain = new Set(selected.filter(([, { reading }]) => reading !== 'percentile').map(([name]) => name));
+  if (selected.some(([, { traffic }]) => traffic)) plain.add('instances');
   const params = (names: string[]): unknown[] => [
     resources,
     names,
@@ -147,7 +151,7 @@ async function read(
     only,
   ];
   const rows = await ctx.sql.query<Value>(VALUES, params([...plain]));
-  const wantsTimes = asked.some(([, { reading }]) => reading === 'percentile');
+  const wantsTimes = selected.some(([, { reading }]) => reading === 'percentile');
   const histograms = wantsTimes ? await ctx.sql.query<Histogram>(HISTOGRAMS, params([RESPONSE_TIME])) : [];
   const values = groupBy(rows, ({ resource_id }) => resource_id);
   const times = groupBy(histograms, ({ resource_id }) => resource_id);
@@ -162,9 +166,9 @@ async function read(
   });
 }
 
-/** Those that there are, then those of which only points are left. */
+/** Existing parts first, then deleted parts that still have points. */
 function partsOf(
-  { parts, gone: name, only }: Question & Asked,
+  { parts, gone: name, only }: Question & MetricsQuery,
   { traffic, follower }: MetricDefinition,
   found: ByPart<unknown>,
 ): Part[] {

@@ -20,14 +20,14 @@ const RESOLUTIONS = [60, 300, 3600, 86_400];
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** Up to a span of so many milliseconds, seconds by default: some hundred points. */
+/** Default resolution: spans up to [milliseconds] get points of [seconds], some hundred points. */
 const DEFAULTS: [number, number][] = [
   [6 * HOUR_MS, 60],
   [36 * HOUR_MS, 300],
   [Infinity, 3600],
 ];
 
-/** The last hour, this minute included, unless asked otherwise. @throws invalid_query_parameter */
+/** Default: the last hour, the current minute included. @throws invalid_query_parameter */
 export function spanOf(args: MetricsArguments, at = new Date()): Span {
   const now = new Date(Math.ceil(at.getTime() / MINUTE_MS) * MINUTE_MS);
   const to = args.to != null ? new Date(args.to) : args.from != null ? latest(new Date(args.from), now) : now;

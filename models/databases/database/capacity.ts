@@ -5,14 +5,14 @@ import { problem } from '../../../core/errors';
 import { allKinds } from '../../base/registry';
 import { named } from '../../../db/statement';
 
-/** The rows of all kinds that reserve some of it. What a server in tear-down still uses is not among what is free. */
+/** Reservations of all kinds. A server in tear-down still counts: its memory and disk are not free yet. */
 function reservations(): Statement {
   const parts = allKinds().flatMap(({ reserves }) => reserves ?? []);
   return named(`select database_package, sum(nodes)::int as nodes, sum(storage_gb)::int as storage_gb
     from (${parts.join(' union all ')}) as reservations group by database_package`);
 }
 
-// Whoever waits for it holds the row of the project already, so nobody waits in a circle.
+// Callers hold the project's row before this lock; the fixed order prevents deadlocks.
 const LOCK = named(`select pg_advisory_xact_lock(hashtext('database capacity'))`);
 const CLAIM_PORT = named(`insert into database_ports (port, owner_id)
   select min(port), $3 from generate_series($1::int, $2::int) as port
@@ -36,9 +36,9 @@ export async function promisedCapacity(ctx: Context): Promise<Promised> {
 }
 
 /**
- * Refuses what the host has no room for. Until the end of the transaction nobody else is promised anything.
- * Quotas of the project are to be checked before: they lock its row.
- * @param more beyond what is promised; negative = less
+ * Requires that the host has the capacity. The lock is held until the end of the transaction, so no other request can
+ * reserve the same capacity. Check quotas of the project first: they lock its row.
+ * @param more difference to what is reserved; negative = less
  * @throws capacity_unavailable
  */
 export async function requireCapacity(ctx: Context, more: Promised): Promise<void> {
@@ -60,7 +60,7 @@ export async function allocatePort(ctx: Context, ownerId: string): Promise<numbe
   return taken.port;
 }
 
-/** Leaves the port to another owner: the server behind it becomes that of another row. */
+/** Transfers the port to another owner: the server behind it now belongs to another row. */
 export async function transferPort(sql: Sql, from: string, to: string): Promise<void> {
   await sql.query(named('update database_ports set owner_id = $2 where owner_id = $1'), [from, to]);
 }

@@ -48,8 +48,9 @@ export function endpointHost(config: Config, access: Endpoint['access']): string
 }
 
 /**
- * The address in the form that clients of the engine take. Names and passwords need no quoting. That of MariaDB has no
- * parameter: each client has another one for TLS, and refuses those of others (docs/decisions/0169).
+ * The connection URL in the form that clients of the engine take. Names and passwords need no quoting. The URL of
+ * MariaDB has no parameter: each client names its TLS parameter differently, and rejects the others
+ * (docs/decisions/0169).
  */
 export function connectionString(
   { engine, database_name }: Server,

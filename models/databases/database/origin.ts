@@ -19,7 +19,7 @@ export interface Window {
   latest: string;
 }
 
-/** What is asked for: exactly one of the two. */
+/** The requested restore point: exactly one of the two. */
 export interface Moment {
   backup_id?: string | null;
   point_in_time?: string | null;
@@ -45,7 +45,7 @@ interface Source {
 }
 
 /**
- * The database that a copy is made of, with what it is made from.
+ * The database and the restore point that a copy is made from.
  * @throws reference_not_found, backup_not_ready, engine_feature_unsupported, point_in_time_unavailable
  */
 export async function requireSource(

@@ -33,7 +33,7 @@ interface DatabasePlan {
   storage_gb: number;
 }
 
-/** What its server is: chosen, or that of the original. */
+/** Engine, version and size of a server: from the request, or from the original. */
 interface Shape {
   engine: string;
   engine_version: string;
@@ -86,7 +86,8 @@ export async function planDatabase(ctx: Context, input: CreateDatabaseInput): Pr
 }
 
 /**
- * What was sent over what there is. @throws engine_feature_unsupported where an engine without backups is to make some
+ * The requested schedule merged into the present one. @throws engine_feature_unsupported where the engine has no
+ * backups
  */
 export async function mergedSchedule(
   ctx: Context,
@@ -152,7 +153,7 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   };
 }
 
-/** The problem of storage that would not hold what is there. */
+/** The problem of a requested storage size below the present one. */
 export function storageTooLow(present: number): Error {
   return problem('storage_must_increase', `storage_gb is ${present}, and of a database it only grows.`);
 }

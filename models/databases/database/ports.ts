@@ -21,13 +21,13 @@ const OWN = {
   replica: named('update database_replicas set port = $2 where id = $1'),
   endpoint: named('update database_endpoints set port = $2 where id = $1'),
 };
-// Endpoints without a port of their own are reached at that of the server.
+// Endpoints without a port in database_ports share the port of the server.
 const ENDPOINTS =
   named(`update database_endpoints e set port = $2 where e.database_id = $1 and e.replica_id is not distinct from $3
   and e.deleted_at is null and not exists (select 1 from database_ports p where p.owner_id = e.id)`);
 const USERS = named('select distinct user_id from database_attachments where database_id = $1 order by 1');
 
-/** Ports of DATABASE_PORTS that nobody has been promised. */
+/** Ports of DATABASE_PORTS that are not reserved. */
 export async function freePorts(sql: Sql, [from, to]: Config['databasePorts']): Promise<number[]> {
   return (await sql.query<{ port: number }>(FREE, [from, to])).map(({ port }) => port);
 }

@@ -1,9 +1,9 @@
-// What makes the work of a database due: its users and endpoints have no server of their own.
+// Scheduling of a database's job, which also handles its users; its endpoints have jobs too.
 import type { Sql } from '../../../core/context';
 import { wakeRows } from '../../../db/loop_rows';
 import { wakeEndpoints } from '../database_endpoint/work';
 
-/** The job of the database looks at it as soon as the transaction is committed, and so do those of its endpoints. */
+/** Makes the jobs of the database and its endpoints due at commit. */
 export async function wakeDatabase(sql: Sql, databaseId: string): Promise<void> {
   await wakeRows(sql, { table: 'databases', where: 'id = $1', values: [databaseId] });
   await wakeEndpoints(sql, databaseId);

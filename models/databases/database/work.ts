@@ -72,7 +72,7 @@ export function directEndpoints(sql: Sql, databaseId: string, port: number): Pro
   return sql.query<DirectEndpoint>(ENDPOINTS, [databaseId, port]);
 }
 
-/** The server takes whom these endpoints allow. */
+/** Marks endpoints as applied: the server enforces their allowed addresses. */
 export async function markEndpointsApplied(sql: Sql, endpoints: readonly DirectEndpoint[]): Promise<void> {
   if (endpoints.length)
     await sql.query(ACTIVE, [endpoints.map(({ id }) => id), endpoints.map(({ version }) => version)]);
@@ -106,7 +106,7 @@ export async function wakeReplicas(sql: Sql, databaseId: string): Promise<void> 
   await makeRowsDue(sql, { table: 'database_replicas', where, values: [databaseId] });
 }
 
-/** The server of a replica is that of a database by now, or gone: the replica leaves the database that it followed. */
+/** Removes the replica row after its promotion: its server belongs to a database now, or no longer exists. */
 export async function endPromotion(sql: Sql, serverId: string): Promise<void> {
   const where = `server_id = $1 and status = 'promoting'`;
   await tearDownRows(sql, { table: 'database_replicas', where, values: [serverId] });
@@ -117,7 +117,7 @@ const HELD =
   exists (select 1 from database_backups where database_id = $1) or exists (select 1 from database_endpoints
     where database_id = $1) or exists (select 1 from database_replicas where database_id = $1) as held`);
 
-/** Whether rows still hold that of a deleted database; `kept`: a backup does, for its days of grace. */
+/** Whether rows depend on a deleted database; `kept`: a backup does, during its grace period. */
 export async function findDependents(sql: Sql, databaseId: string): Promise<{ kept: boolean; held: boolean }> {
   const [row] = await sql.query<{ kept: boolean; held: boolean }>(HELD, [databaseId]);
   return row ?? { kept: false, held: false };

@@ -16,8 +16,7 @@ const APPLICATIONS = named(
 const LOCK_APPLICATION = named(
   `select id, status, current_deployment_id from applications where id = $1 and deleted_at is null for no key update`,
 );
-// Of those that rest, a start makes a release of what is set then; of those that are deployed for the first time, the
-// deployment does.
+// Stopped applications get a release with the new variables at their next start, new ones with their first deployment.
 const LIVE = new Set<string>(['running', 'crashed', 'restarting', 'starting']);
 const RESTART = `status = case when status = 'starting' then status else 'restarting' end, status_reason = null,
   observed_generation = observed_generation + 1`;
@@ -77,7 +76,7 @@ async function restartPreviews({ sql, secrets }: Parts, application_id: string):
   }
 }
 
-/** What is on its way into service has a release of before: it comes up with a new one. */
+/** Gives a new release to deployments that are about to go into service: theirs has the old variables. */
 async function renewDeployments({ sql, secrets }: Parts, application_id: string): Promise<void> {
   for (const { id, preview_id } of await sql.query<{ id: string; preview_id: string | null }>(UNDER_WAY, [
     application_id,

@@ -26,7 +26,7 @@ interface Login {
   password: string;
 }
 
-/** What the names of variables begin with, where nobody says. */
+/** The default prefix of the variable names. */
 export function defaultPrefix(engine: string): string {
   return isKeyValue(engine) ? 'REDIS' : 'DATABASE';
 }

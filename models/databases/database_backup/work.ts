@@ -55,7 +55,7 @@ export async function scheduleBackups(sql: Sql, batch: number): Promise<number> 
   return due.length;
 }
 
-// Those of a database whose data are gone stay: they are all that is left of it.
+// Expired backups of a database whose data are lost stay: they are the last copy.
 const EXPIRED = `id in (select b.id from database_backups b left join databases d on d.id = b.database_id
   where b.expires_at < now() and b.deleted_at is null and b.status in ('completed', 'failed')
     and (d.deleted_at is not null or ${HAS_DATA}) order by b.expires_at limit $1)`;

@@ -20,8 +20,8 @@ interface Server {
 const OWN = named('select port from database_ports where owner_id = $1');
 
 /**
- * The port of the one server that an endpoint leads to. A pool, and what spreads connections over replicas, listens at
- * a port of its own, which the endpoint keeps from then on.
+ * The port of an endpoint: the server's for a single server. A pool, and a balancer over replicas, get a separate port,
+ * which the endpoint keeps from then on.
  * @throws capacity_unavailable
  */
 export async function endpointPort(
@@ -35,7 +35,7 @@ export async function endpointPort(
   return own?.port ?? allocatePort(ctx, id);
 }
 
-/** A pool as it is stored. @throws validation_failed, engine_feature_unsupported */
+/** Validates a pool and returns it in stored form. @throws validation_failed, engine_feature_unsupported */
 export async function requirePool(
   ctx: Context,
   database: Server,

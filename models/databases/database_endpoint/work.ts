@@ -77,7 +77,7 @@ export async function replicaBehind(sql: Sql, replicaId: string): Promise<Replic
   return row ?? null;
 }
 
-/** One that is promoted takes writes, which nobody means for it: it is none of them from that moment on. */
+/** Replicas that may serve read endpoints. One being promoted is excluded: it accepts writes. */
 export function replicasBehind(sql: Sql, databaseId: string): Promise<ReplicaBehind[]> {
   return sql.query<ReplicaBehind>(ALL, [databaseId]);
 }
@@ -87,7 +87,7 @@ const LOST = named(
     where e.id = lost.id)`,
 );
 
-/** Those of the ids whose row has gone. */
+/** Returns the ids that have no row. */
 export async function endpointsWithoutRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(LOST, [ids])).map(({ id }) => id);
 }

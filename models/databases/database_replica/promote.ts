@@ -1,5 +1,5 @@
-// A replica becomes a database of its own. Its server goes on with the data, the users and the passwords that it has:
-// the new database takes over its directory, its port and its user of the operating system.
+// Promotion of a replica to an independent database. Its server keeps the data, the users and the passwords: the new
+// database takes over its directory, its port and its operating-system user.
 import type { Context } from '../../../core/context';
 import { mintId, timeOfId } from '../../../core/ids';
 import { meter } from '../../projects/billing';
@@ -24,7 +24,7 @@ const NAMED = named('select 1 from databases where project_id = $1 and name = $2
 
 /**
  * The new database, `provisioning`, with the users of the primary and a default endpoint; the replica is `promoting`
- * until the job has made its server one of its own. The caller holds the primary.
+ * until the job has made its server a primary. The caller holds the lock of the primary.
  * @throws invalid_state, resource_busy, resource_in_use where an attachment uses an endpoint of the replica,
  * quota_exceeded
  */
@@ -36,7 +36,7 @@ export async function promoteReplica(ctx: Context, replica: DatabaseReplica): Pr
   await copyUsers(ctx, replica.database_id, database);
   await DatabaseEndpoint.addDefault(ctx, database);
   await replica.move(ctx, 'promoting');
-  // What it costs is that of the new database from now on.
+  // From now on its cost is billed to the new database.
   meter(ctx, replica, null);
   await wakeDatabase(ctx.sql, replica.database_id);
   return database;
@@ -75,7 +75,7 @@ async function insertDatabase(ctx: Context, replica: DatabaseReplica): Promise<M
   });
 }
 
-/** That of the replica where the project has no database of the name, else with the end of the id, which is random. */
+/** The replica's name if it is free in the project, else with the last 8 characters of the id, which are random. */
 async function freeName(ctx: Context, replica: DatabaseReplica, id: string): Promise<string> {
   const [taken] = await ctx.sql.query(NAMED, [replica.project_id, replica.name]);
   return taken ? `${replica.name.slice(0, 31).replace(/-$/, '')}-${id.slice(-8)}` : replica.name;

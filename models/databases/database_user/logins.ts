@@ -1,6 +1,6 @@
-// By which names and passwords a server lets a user in. During a rotation there are two passwords. MariaDB and Redis
-// know several of one user. PostgreSQL knows one, so the new password has a login of its own there, with the same
-// rights: its name is that of the user with a number behind it, which nobody can choose.
+// Names and passwords that a server accepts for a user. During a rotation there are two passwords. MariaDB and Redis
+// support several per user. PostgreSQL supports one, so the new password gets a second login there, with the same
+// rights: the user's name with a numeric suffix, which user names cannot have.
 
 interface Rotation {
   username: string;
@@ -20,12 +20,12 @@ interface ServerLogin<Access> {
   previous_password?: string;
 }
 
-/** The name to which the present password belongs. After a rotation that of the user has it too. */
+/** The login of the present password. After a rotation, the user's own name accepts it too. */
 export function loginOf(user: Pick<Rotation, 'username' | 'login'> & { previous_password: string | null }): string {
   return user.previous_password === null ? user.username : (user.login ?? user.username);
 }
 
-/** The login of the next password: not that of attachments, which have the present one. */
+/** The login for the next password: never the one in use, since attachments connect with it. */
 export function nextLogin(engine: string, { username, login }: Pick<Rotation, 'username' | 'login'>): string | null {
   if (engine !== 'postgresql') return null;
   return login === `${username}.1` ? `${username}.2` : `${username}.1`;

@@ -12,7 +12,7 @@ export function concerns(globs: readonly string[], paths: readonly string[]): bo
   });
 }
 
-/** A folder means what is in it; so does a name without wildcards, unless it is a file. */
+/** A folder matches its contents; so does a name without wildcards, unless it is a file. */
 function folderwise(glob: string): string {
   const plain = glob.replace(/^\.?\//, '').replace(/\/$/, '');
   const whole = glob.endsWith('/') || !/[*?]/.test(plain);

@@ -1,4 +1,4 @@
-// The end of deployments that nobody waits for any more. The row decides: whoever holds it canceled or activated it.
+// Cancellation of deployments. The row lock decides between cancellation and activation.
 import type { Session } from '../../../db/control_database';
 import { changeRows } from '../../../db/loop_rows';
 

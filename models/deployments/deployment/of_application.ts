@@ -1,4 +1,4 @@
-// Deployments of applications themselves: those of their previews stand apart.
+// Deployments of applications without those of their previews.
 import type { Context } from '../../../core/context';
 import { columnsOf, tableOf } from '../../../db/table';
 import type { Source } from '../../base/page';

@@ -1,4 +1,4 @@
-// The one way a deployment comes into being: asked for, pushed, rolled back to, or of a preview.
+// The only function that creates deployments: for requests, pushes, rollbacks and previews.
 import { problem } from '../../../core/errors';
 import { mintId, timeOfId } from '../../../core/ids';
 import type { DeployedSource } from '../../applications/application/source';
@@ -10,7 +10,7 @@ import type { ActorType, DeploymentTrigger } from '../../../schema/types';
 export interface NewDeployment {
   application: { id: string; project_id: string };
   preview_id?: string | null;
-  /** As it is now: what is queued does not change with the application. */
+  /** A snapshot: later changes of the application do not affect a queued deployment. */
   source: DeployedSource;
   branch: string | null;
   /** Full, as the remote has it: it is built, whatever the branch has become by then. */
@@ -29,7 +29,7 @@ export interface NewDeployment {
   plan?: object | null;
 }
 
-// The count is raised first: its row is the lock that gives each deployment a number of its own.
+// The count is raised first: the row lock serializes deployments, so that each gets a unique number.
 const COUNT = named(
   `update applications set deployment_count = deployment_count + 1
     where id = $1 and project_id = $2 and deleted_at is null returning deployment_count as number`,

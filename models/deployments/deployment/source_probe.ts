@@ -6,13 +6,13 @@ import { Application } from '../../applications/application';
 import { isGit, resolveSource } from '../../applications/application/remote';
 import type { Source } from '../../applications/application/source';
 
-/** The source as it was when the remote was asked, and what the remote said. */
+/** The source at the time of the probe, and the remote's response. */
 export interface ProbedSource {
   source: Source;
   answer: SourceResult;
 }
 
-/** Asks the remote, at most 5 s. Null where a request can't be meant for a remote; the mutation says why. */
+/** Probes the remote, at most 5 s. Null where the request needs no remote; the mutation validates that. */
 export async function probeSource(
   ctx: Context,
   applicationId: string,

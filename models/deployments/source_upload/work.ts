@@ -1,4 +1,4 @@
-// What the process that receives an archive writes, what the host does, and what is swept.
+// Updates by the process that receives an archive, updates by the host, and the sweep.
 import type { Sql } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import { limits } from '../../../core/limits';
@@ -82,7 +82,7 @@ export async function saveUploadsMark(sql: Sql, mark: string): Promise<void> {
   await sql.query(SAVE_MARK, [mark]);
 }
 
-// What is deployed, or can be rolled back to, can be built once more.
+// Kept while a deployment uses it or can be rolled back to: it may be built again.
 const SWEEP = named(`delete from source_uploads u where id in (
     select id from source_uploads s where last_used_at < now() - make_interval(hours => $1)
       and (receiving_until is null or receiving_until < now())
@@ -100,14 +100,14 @@ export async function sweepSourceUploads(sql: Sql): Promise<{ rows: number; full
 const GONE = named(`select id from unnest($1::text[]) as owned (id) where not exists (select 1 from source_uploads u
   where u.id = owned.id)`);
 
-/** Those of the ids that have no row. */
+/** Returns the ids that have no row. */
 export async function withoutUploadRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(GONE, [ids])).map(({ id }) => id);
 }
 
 const SOURCE_TYPE = named(`select source ->> 'type' as type from applications where id = $1`);
 
-/** Whether the application has a source of its own, which a deployment of an upload leaves aside. */
+/** Whether the application has a configured source, which a deployment of an upload does not use. */
 export async function isLocalChange(sql: Sql, applicationId: string): Promise<boolean> {
   const [row] = await sql.query<{ type: string | null }>(SOURCE_TYPE, [applicationId]);
   return row?.type != null && row.type !== 'upload';

@@ -60,7 +60,7 @@ export function allRecords(ctx: Context, zone: DnsZone): Promise<DnsRecord[]> {
 
 /**
  * The zone must be locked. Raises its serial when anything has changed.
- * @param origin tells where in the body a record stands
+ * @param origin position of a record in the request body, for error details
  * @throws record_invalid, record_conflict, already_exists, resource_protected, reference_not_found, quota_exceeded
  */
 export async function changeRecords(

@@ -29,7 +29,7 @@ export interface ManagedRecord {
 }
 
 export interface ManagedRecords {
-  /** Every record is there, in zones that are delegated to the platform: nothing is left to be done or to be asked. */
+  /** Every record is present, in zones that are delegated to the platform: no record has to be created or queried. */
   isServed: boolean;
   /** Those that are there, by `managedKey`. */
   present: string[];
@@ -37,7 +37,7 @@ export interface ManagedRecords {
   conflicts: string[];
 }
 
-/** Tells the records of one owner apart. */
+/** A key that is unique among the records of one owner. */
 export function managedKey({ type, name, value }: Pick<ManagedRecord, 'type' | 'name' | 'value'>): string {
   return `${type} ${name} ${value}`;
 }
@@ -64,9 +64,9 @@ interface Plan extends ManagedRecords {
 }
 
 /**
- * Brings the records of an owner into the zones of its project: makes what is missing, removes what is no longer
- * wanted. Run it in a transaction; doing it again changes nothing.
- * @returns null where the project holds no zone of any of the names
+ * Reconciles the managed records of an owner in the zones of its project: creates missing ones, removes obsolete ones.
+ * Run it in a transaction; it is idempotent.
+ * @returns null where the project has no zone for any of the names
  */
 export async function ensureManagedRecords(
   sql: Sql,
@@ -141,7 +141,7 @@ function namesAbove(name: string): string[] {
   return labels.slice(1).map((_, index) => labels.slice(index + 1).join('.'));
 }
 
-/** In the zone with the longest name: that is the one which is asked. */
+/** Places a record in the zone with the longest matching name: resolvers query that zone. */
 function place(wanted: ManagedRecord, zones: Zone[]): Placed[] {
   const [zone] = zones
     .filter(({ name }) => wanted.name === name || wanted.name.endsWith(`.${name}`))
@@ -171,7 +171,7 @@ function decide(plan: Plan, one: Placed, standing: Standing[]): void {
   if (conflict || zone.status !== 'active') plan.isServed = false;
 }
 
-/** What is in the way of a record; null where nothing is. */
+/** The existing record that conflicts with a managed record, as a message; null without a conflict. */
 function conflictOf(plan: Plan, { zone, record, wanted }: Placed, standing: Standing[]): string | null {
   const inZone = standing.filter(({ dns_zone_id }) => dns_zone_id === zone.id);
   const above = namesAbove(record.name);
@@ -200,7 +200,7 @@ function roomFor({ create }: Plan, zone: Zone): boolean {
   return zone.record_count + more < limits.recordsPerDnsZone;
 }
 
-/** Beside the NS records of a delegation, a name has nothing of its own. */
+/** A delegated name has no other records beside its NS records. */
 function isCutAt({ name }: RecordFields, other: string): boolean {
   return name !== '@' && name === other;
 }

@@ -21,7 +21,7 @@ export async function wakeRecordOwners(sql: Sql, zone: { project_id: string; nam
   for (const owner of OWNERS) await wake(sql, owner, zone, 'true');
 }
 
-/** Records of a zone have changed: what was in the way of others may have gone. */
+/** Retries managed records that were blocked by a conflict, after records of the zone have changed. */
 export async function wakeBlockedOwners(sql: Sql, zone: { project_id: string; name: string }): Promise<void> {
   for (const owner of OWNERS) await wake(sql, owner, zone, owner.hasConflict);
 }

@@ -110,7 +110,7 @@ function normalizeHost(type: DnsType, value: string): string | null {
   return labels.length > 1 && labels.every((label) => isRecordLabel(label, name)) ? name : hostNameOf(value);
 }
 
-/** Also what is read as an address, such as 10.1: no top-level domain is a number (RFC 3696 §2). */
+/** Also abbreviated addresses such as 10.1: no top-level domain is a number (RFC 3696 §2). */
 function isAddress(text: string): boolean {
   return isIP(text) !== 0 || /(^|\.)\d+\.?$/.test(text);
 }

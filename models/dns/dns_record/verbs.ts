@@ -59,7 +59,7 @@ export async function batchRecords(ctx: Context, zone: DnsZone, input: BatchDnsR
   return changeRecords(ctx, zone, changes, (list, index) => ({ path: `${list}.${index}`, index }));
 }
 
-/** All records but those of the platform. What stays the same keeps its id. @throws as createRecord */
+/** Replaces all records except managed ones. Unchanged records keep their id. @throws as createRecord */
 export async function replaceRecords(
   ctx: Context,
   zone: DnsZone,
@@ -71,7 +71,7 @@ export async function replaceRecords(
   return all;
 }
 
-/** Deletes, updates and creates what is needed so that the zone has these records. @throws as createRecord */
+/** Deletes, updates and creates records until the zone has exactly these. @throws as createRecord */
 async function setRecords(ctx: Context, zone: DnsZone, wanted: RecordFields[]): Promise<ChangedRecords> {
   const current = (await allRecords(ctx, zone)).filter(({ is_protected, managed_by }) => !is_protected && !managed_by);
   const byIdentity = new Map(current.map((record) => [identityOf(record), record]));

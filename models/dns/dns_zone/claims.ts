@@ -1,7 +1,7 @@
-// Which of several claims of a name is answered. A question has the name, and nothing of the way that it came: the name
-// servers of all zones are the same machines, so none of them can tell whose zone is meant. Only the parent zone says
-// so, by the label in the names of the name servers that it lists. Until it does, nobody is answered for a name that
-// several projects claim (docs/decisions/0157-claims-are-answered-by-proof.md).
+// Which of several claims of a name is served. A DNS query carries the name but not the path of the delegation: all
+// zones share the same name servers, so a server cannot derive the project from a query. Only the parent zone
+// identifies the project, by the label in the names of the name servers that it lists. Until it does, a name that
+// several projects claim is not served (docs/decisions/0157-claims-are-answered-by-proof.md).
 import type { Context, Sql } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import { changeRows, NEW_VERSION, wakeRows } from '../../../db/loop_rows';
@@ -53,9 +53,9 @@ const CLAIMED = named(
 );
 
 /**
- * Why a zone is not answered; null where it is. A zone that is not active is answered as long as it is the only claim
- * and the parent zone does not lead here by the label of another: nobody comes to it, but its owner, who looks.
- * @param dnsDomain that all name servers of zones are below
+ * Why a zone is not served; null where it is. A zone that is not active is served while it is the only claim and the
+ * parent zone does not delegate here with the label of another zone: only its owner queries it, to test it.
+ * @param dnsDomain the common parent domain of the name servers of all zones
  */
 export async function claimRefusalOf(sql: Sql, zone: Claim, dnsDomain: string): Promise<Refusal | null> {
   const [names] = relationsOf(zone.name, 'above');
@@ -75,7 +75,7 @@ export async function wakeClaims(sql: Sql, zone: { id: string; name: string }): 
 }
 
 const OWN = named('select 1 from dns_zones where project_id = $1 and name = $2 and deleted_at is null');
-// Only a delegated zone blocks others: whoever the parent zone names has proven that the domain is theirs.
+// Only a delegated zone blocks others: the delegation proves control of the domain.
 const DELEGATED = named(`select 1 from dns_zones o
   where o.deleted_at is null and o.project_id <> $1 and o.status = 'active' and ${IS_RELATED} limit 1`);
 
@@ -91,8 +91,8 @@ const PARENT = named(`select 1 from dns_zones where deleted_at is null and proje
   and name_servers && $3 limit 1`);
 
 /**
- * What the parent zone says about this zone. Where the zone above is served here, our own name server would be asked
- * about itself: there, the zone is its project's if the label of the zone above is.
+ * Evaluates the delegation in the parent zone. Where the zone above is served here, the lookup would query our own name
+ * server: there, the result is that of the zone above, by its label.
  */
 export async function resolveFindings(
   sql: Sql,
@@ -110,8 +110,8 @@ const ACTIVE_OTHERS = named(`select id, project_id, name from dns_zones o
     and not (lower(name) = $5 and name_servers && $6)`);
 
 /**
- * The parent zone names this zone: those of other projects that were active at, above or below its name no longer are.
- * A zone of the same name that is listed beside this one stays.
+ * Deactivates zones of other projects at, above or below the name of a zone that the parent zone has delegated. A zone
+ * of the same name whose name servers are listed too stays active.
  * @param observed name servers that the parent lists
  */
 export async function supersedeClaims(sql: Sql, zone: Claim, observed: readonly string[]): Promise<void> {

@@ -74,7 +74,10 @@ interface MergeOptions {
   isDryRun: boolean;
 }
 
-/** Adds what the zone lacks; with `isReplacing`, what is not given goes. @throws record_conflict, quota_exceeded */
+/**
+ * Adds missing records; with `isReplacing`, removes records that the file lacks. @throws record_conflict,
+ * quota_exceeded
+ */
 export async function merge(
   ctx: Context,
   zone: DnsZone,

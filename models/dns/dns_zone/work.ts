@@ -8,7 +8,7 @@ import type { RecordFields } from '../dns_record/rules';
 const RECORDS = named(`select name, type, value, ttl, priority, weight, port, flags, tag from dns_records
   where dns_zone_id = $1 and not is_protected order by id`);
 
-/** The records of a zone, those of the platform apart. */
+/** The records of a zone without the platform's SOA and NS records. */
 export function recordsToServe(sql: Sql, zoneId: string): Promise<Omit<RecordFields, 'comment'>[]> {
   return sql.query(RECORDS, [zoneId]);
 }

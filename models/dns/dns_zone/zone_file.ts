@@ -24,7 +24,7 @@ export interface ZoneFileError {
 export interface ParsedZone {
   records: ParsedRecord[];
   errors: ZoneFileError[];
-  /** What was taken otherwise than it is written. */
+  /** Entries that were imported with a changed meaning. */
   notes: ZoneFileError[];
 }
 
@@ -37,7 +37,7 @@ const TTL_MAX = 2 ** 31 - 1;
 const TTL_SECONDS = { min: 60, max: 86_400 };
 
 /**
- * @param defaultTtl of the zone; records with this TTL of `$TTL` get none of their own
+ * @param defaultTtl of the zone; records whose `$TTL` equals it are stored without a TTL
  * @throws UnreadableZoneFile
  */
 export function parseZoneFile(text: string, zone: string, defaultTtl: number): ParsedZone {
@@ -110,7 +110,7 @@ function readRecord(entry: Entry, state: State, parsed: ParsedZone): void {
   }
   const type = (tokens.shift() as Token).raw.toUpperCase();
   const { owner: fqdn } = state;
-  // Without any TTL, that of negative answers is the default, as in BIND.
+  // Without any TTL, the TTL of negative answers (SOA minimum) is the default, as in BIND.
   const inherited = state.ttl ?? state.last ?? (type === 'SOA' ? minimumOf(tokens) : null);
   state.last = withinLimits(ttl ?? inherited);
   if (!TYPES.has(type)) {
@@ -138,7 +138,7 @@ function readText(tokens: Token[]): Omit<RecordFields, 'name'> {
 
 const NONE = { ttl: null, priority: null, weight: null, port: null, flags: null, tag: null, comment: null };
 
-/** @returns what is wrong, where the data do not fit the type */
+/** @returns an error message where the data do not fit the type */
 function readData(type: DnsType, tokens: Token[], origin: string): Omit<RecordFields, 'name'> | string {
   const counts: Partial<Record<DnsType, number>> = { MX: 2, SRV: 4, CAA: 3 };
   const expected = counts[type] ?? 1;
@@ -165,12 +165,12 @@ function readData(type: DnsType, tokens: Token[], origin: string): Omit<RecordFi
 
 /**
  * RFC 1035 §5.1: a name without a trailing dot is relative to the origin. Lower case, without the trailing dot; the
- * root is empty. Escapes are resolved, but for those of a dot: that is part of a label.
+ * root is empty. Escapes are resolved, except escaped dots, which are part of a label.
  */
 function absolute(name: string, origin: string): string {
   if (name === '@') return origin;
   if (name === '.') return '';
-  // Elsewhere `*` is written as \052, in octal; nobody escapes the digit that it is by RFC 1035 §5.1.
+  // Some programs write `*` as \052, in octal. By RFC 1035 §5.1 that is decimal 52, the digit 4, which needs no escape.
   const text = name
     .replace(/^\\052(?=\.|$)/, '*')
     .replace(/\\(?:(\d{3})|([^]))/g, (escape: string, code?: string, letter?: string) => {

@@ -1,4 +1,4 @@
-// Looking for the records of a custom domain, and what follows from what was found.
+// DNS checks of custom domains, and the status that results from their findings.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Probes } from '../../../core/context';
 import { limits } from '../../../core/limits';
@@ -28,7 +28,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const GIVE_UP_MS = limits.domainVerificationHours * HOUR_MS;
 
 /**
- * Asks the DNS for the records of a domain, 5 s at most. Changes nothing.
+ * Looks up the records of a domain, 5 s at most. Changes nothing.
  * @returns null where the DNS gives no answer
  */
 export async function probeDns(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings | null> {
@@ -45,9 +45,9 @@ export async function probeDns(dns: Probes['dns'], target: Target, ingress: Ingr
 }
 
 /**
- * What becomes of a domain after a check: found = active; missing for 72 hours = failed; else as it was.
- * @param findings null where the DNS gave no answer: that proves nothing, so an active domain stays as it is
- * @param taken another project has proven the name, and has it until it loses the records or removes the domain
+ * The status of a domain after a check: found = active; missing for 72 hours = failed; else unchanged.
+ * @param findings null where the DNS gave no answer: this proves nothing, so an active domain stays active
+ * @param taken another project has proven the name, and keeps it until it loses the records or removes the domain
  */
 export function evaluateDomain(
   domain: Checked,
@@ -108,7 +108,7 @@ function unanswered(
 
 const NONE: string[] = [];
 
-// Addresses are asked for only where no CNAME settles it: the ingress' own name may be unknown to these resolvers.
+// Addresses are resolved only where no CNAME settles it: these resolvers may not know the ingress' own name.
 async function probeTarget(dns: Probes['dns'], target: Target, ingress: Ingress): Promise<Findings> {
   const { hostname, type } = target;
   const [txt, cname, acme] = await Promise.all([
@@ -130,7 +130,7 @@ function addressesOf(dns: Probes['dns'], name: string): Promise<[string[], strin
 const STORED_VALUES = 50;
 const STORED_CHARACTERS = 512;
 
-// Anybody may put anything into the DNS; PostgreSQL takes no NUL, and a screen no control character.
+// DNS data are untrusted: PostgreSQL rejects NUL, and terminals interpret control characters.
 function stored(values: string[]): string[] {
   return values
     .slice(0, STORED_VALUES)

@@ -7,8 +7,8 @@ import type { DomainType } from '../../../schema/types';
 const asGiven = { extractHostname: false, validateHostname: false };
 
 /**
- * Tells the top of a registrable domain from a name below it, by the public suffix list (publicsuffix.org), whose
- * private part counts too: shop.uk.com is an apex, and so is uk.com itself.
+ * Whether a name is an apex or a subdomain, by the public suffix list (publicsuffix.org) with its private part:
+ * shop.uk.com is an apex, and so is uk.com itself.
  */
 export function typeOf(hostname: string): DomainType {
   if (hostname.startsWith('*.')) return 'wildcard';

@@ -10,7 +10,7 @@ export interface Target {
   hostname: string;
   type: DomainType;
   verification_token: string;
-  /** Of a CDN zone: a CNAME to its host name, which nobody can guess, is the proof of ownership too. */
+  /** Of a CDN zone: a CNAME to its unguessable host name also proves ownership. */
   target_host?: string | null;
 }
 
@@ -32,7 +32,7 @@ export interface Findings {
   zone?: ManagedRecords;
 }
 
-/** Nothing was asked, and nothing found. */
+/** The findings before any lookup. */
 export const NO_FINDINGS: Findings = { txt: [], cname: [], a: [], aaaa: [], acme: [], ingress: [] };
 
 type RequiredRecord = Pick<DnsInstruction, 'purpose' | 'type' | 'name' | 'value'>;
@@ -53,7 +53,7 @@ export function challengeName(hostname: string): string {
 
 /** The records that the platform makes where the project holds the zone of the name. */
 export function managedRecords(target: Target, ingress: Ingress): ManagedRecord[] {
-  // A wildcard's challenge is answered with a record of its own while a certificate is ordered.
+  // The record for a wildcard's challenge is created separately, while a certificate is ordered.
   const records = requiredRecords(target, ingress).filter(({ purpose }) => purpose !== 'certificate');
   const routes = new Set(records.filter(({ purpose }) => purpose === 'routing').map(({ value }) => value));
   return records.map(({ purpose, type, name, value }) => ({
@@ -101,7 +101,7 @@ function isProvenByRoute({ type, target_host }: Target): boolean {
   return type === 'subdomain' && Boolean(target_host);
 }
 
-/** What is missing before the domain can be active, in sentences for its owner; null if nothing is. */
+/** The records that are missing before the domain can be active, as a message for its owner; null if complete. */
 export function missingOf(target: Target, ingress: Ingress, findings: Findings): string | null {
   if (findings.zone?.isServed) return null;
   const routed = isRouted(target, ingress, findings);

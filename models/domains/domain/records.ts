@@ -1,4 +1,4 @@
-// The records of a custom domain in the zones of its own project.
+// DNS records of a custom domain in zones of the same project.
 import type { Sql } from '../../../core/context';
 import type { DnsMode } from '../../../schema/types';
 import { named } from '../../../db/statement';
@@ -24,7 +24,7 @@ export function ownerTypeOf({ target_host }: Pick<Target, 'target_host'>): 'doma
   return target_host ? 'cdn_domain' : 'domain';
 }
 
-/** What was found in the DNS, with what the platform keeps; `found` null = nothing was asked, or nobody answered. */
+/** Findings of a lookup merged with managed records; `found` null = no lookup, or no answer. */
 export function withZone(found: Findings | null, zone: ManagedRecords): Findings {
   return { ...(found ?? NO_FINDINGS), zone };
 }
@@ -79,7 +79,7 @@ const UNSERVED = named(`select 1 from dns_zones z join dns_records r on r.dns_zo
   where r.managed_by->>'id' = $1 and r.managed_by->>'type' = $2
     and (z.observed->>'serial')::bigint is distinct from z.serial limit 1`);
 
-/** Whether the name server has the challenge as it is. */
+/** Whether the name server serves the current challenge. */
 export async function isDnsChallengeServed(sql: Sql, domainId: string): Promise<boolean> {
   return (await sql.query(UNSERVED, [domainId, CHALLENGE_OWNER])).length === 0;
 }

@@ -1,4 +1,4 @@
-// Looking for the records of a sending domain, and what follows from what was found (docs/contract/resources.md §14.1).
+// DNS checks of sending domains, and the status that results from their findings (docs/contract/resources.md §14.1).
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Probes } from '../../../core/context';
 import type { DkimRecord } from '../../../core/protocols/dkim';
@@ -37,7 +37,7 @@ const STORED_VALUES = 20;
 const STORED_CHARACTERS = 1024;
 
 /**
- * Asks the DNS for the records of a domain, 5 s at most. Changes nothing.
+ * Looks up the records of a domain, 5 s at most. Changes nothing.
  * @returns null where the DNS gives no answer
  */
 export async function lookUpEmailRecords(dns: Probes['dns'], domain: SendingName): Promise<EmailFindings | null> {
@@ -125,7 +125,7 @@ async function queryRecords(dns: Probes['dns'], domain: SendingName): Promise<Em
   return { spf: stored(spf), return_path: stored(return_path), dmarc: stored(dmarc), dkim };
 }
 
-// Anybody may put anything into the DNS; PostgreSQL takes no NUL, and a screen no control character.
+// DNS data are untrusted: PostgreSQL rejects NUL, and terminals interpret control characters.
 function stored(values: string[]): string[] {
   return values
     .slice(0, STORED_VALUES)

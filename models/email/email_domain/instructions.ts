@@ -22,7 +22,7 @@ export interface EmailFindings {
   zone?: ManagedRecords;
 }
 
-/** What the platform asks of sending domains. */
+/** The platform's mail settings that records of sending domains refer to. */
 export interface MailHost {
   host: string;
   /** Mechanisms of SPF. */
@@ -104,7 +104,7 @@ export function emailInstructions(
   });
 }
 
-/** What is missing before the domain can send, in sentences for its owner; null if nothing is. */
+/** The records that are missing before the domain can send, as a message for its owner; null if complete. */
 export function missingRecords(domain: SendingName, mail: MailHost, findings: EmailFindings): string | null {
   const missing = neededRecords(domain, mail).filter(
     (needed) => isRequired(domain, needed) && !isThere(needed, mail, observedFor(needed, findings)),

@@ -8,7 +8,7 @@ export function openDkimKeys(secrets: SecretBox, { id, dkim_keys }: { id: string
   return JSON.parse(secrets.open(dkim_keys, sealingOf(id))) as DkimKey[];
 }
 
-/** The columns of a list of keys: what is shown, and what is sealed. */
+/** Database columns for a list of keys: public records in plain text, private keys sealed. */
 export function dkimColumns(secrets: SecretBox, id: string, keys: readonly DkimKey[]): Values {
   const signing = keys.find(({ role, algorithm }) => role === 'current' && algorithm === 'rsa');
   return {

@@ -1,4 +1,4 @@
-// The records of a sending domain in the zones of its own project.
+// DNS records of a sending domain in zones of the same project.
 import type { Sql } from '../../../core/context';
 import type { DnsMode } from '../../../schema/types';
 import { ensureManagedRecords, type ManagedRecords } from '../../dns/dns_record/managed';
@@ -23,7 +23,7 @@ export async function ensureEmailRecords(sql: Sql, domain: Owner, mail: MailHost
   return ensureManagedRecords(sql, owner, managedEmailRecords(domain, mail));
 }
 
-/** What was found, with what stands in the zone; null where nobody answered. */
+/** Findings of a lookup merged with the records of the zone; null without an answer. */
 export function withEmailZone(
   found: EmailFindings | null,
   zone: ManagedRecords | null,

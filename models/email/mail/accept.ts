@@ -66,7 +66,7 @@ const RECIPIENTS = named(`insert into email_deliveries (message_id, number, emai
 const FINISH = named(`update email_messages set finished_at = now() where id = any($1)`);
 const FORGET_BODIES = named('delete from email_bodies where message_id = any($1)');
 
-/** One transaction for all of them. The answer tells of each, in their order. */
+/** Accepts all messages in one transaction. Returns one result per message, in their order. */
 export async function acceptMessages(
   database: ControlDatabase,
   messages: readonly AcceptedMessage[],

@@ -1,5 +1,5 @@
-// Mail of the platform itself, on its way into the queue. Its text may hold a secret, such as the token of an
-// invitation, so it is sealed until the host writes the message.
+// Outbox of the platform's mail. The text may hold a secret, such as the token of an invitation, so it is sealed until
+// the host writes the message.
 import { createHash } from 'node:crypto';
 import type { Context, Sql } from '../../../core/context';
 import { mintId } from '../../../core/ids';
@@ -22,7 +22,7 @@ export interface WaitingMail {
   mail: PlatformMail | RequestedMail;
 }
 
-/** In the transaction of what it tells of; nothing where mail is switched off. */
+/** Queues mail in the transaction of the event that it reports; does nothing where mail is disabled. */
 export async function queueMail(
   { sql, secrets, config }: Pick<Context, 'sql' | 'secrets' | 'config'>,
   recipients: readonly string[],
@@ -32,7 +32,7 @@ export async function queueMail(
   await queuePlatformMail(sql, secrets, { id: mintId('eml'), recipients: [...recipients], mail });
 }
 
-/** A mail that the host writes, where somebody has the address. */
+/** Queues mail that the host composes, if the address belongs to a user. */
 export async function queueRequestedMail(
   { sql, secrets }: Pick<Context, 'sql' | 'secrets'>,
   email: string,
@@ -41,7 +41,7 @@ export async function queueRequestedMail(
   await queuePlatformMail(sql, secrets, { id: mintId('eml'), recipients: [email], mail });
 }
 
-/** The id of the message that tells of something with an id of its own, in whatever form. */
+/** The message id for an event id of any form. */
 export function platformMailId(of: string): string {
   const digits = createHash('sha256').update(of).digest();
   return `eml_${Array.from(digits.subarray(0, 26), (byte) => LETTERS[byte % LETTERS.length]).join('')}`;
@@ -49,7 +49,7 @@ export function platformMailId(of: string): string {
 
 const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz';
 
-/** @param waiting its id is that of the message: the same one twice is sent once */
+/** @param waiting its id becomes the id of the message, so a duplicate is sent only once */
 export async function queuePlatformMail(
   sql: Sql,
   secrets: SecretBox,

@@ -1,4 +1,4 @@
-// The queue: what is due for delivery, and how attempts end.
+// The delivery queue: due messages, and results of attempts.
 import type { Sql } from '../../../core/context';
 import type { DkimRecord } from '../../../core/protocols/dkim';
 import { named } from '../../../db/statement';
@@ -158,7 +158,7 @@ export async function endAttempts(database: ControlDatabase, ends: readonly Atte
   });
 }
 
-/** Those of the messages that have no recipient left. @returns files that nobody needs any more */
+/** Finishes messages that have no recipient left. @returns files that are no longer needed */
 export async function finishMessages(
   sql: Sql,
   ids: readonly string[],
@@ -203,8 +203,10 @@ interface BouncedRecipient {
 /** Hard bounces at once, soft ones after some of them; and has the zones reviewed. */
 export async function suppressBounced(sql: Sql, bounced: readonly BouncedRecipient[]): Promise<void> {
   const soft = bounced.filter(({ hard }) => !hard);
-  const asked = soft.map(({ zone, recipient }) => ({ zone, email: recipient.toLowerCase() }));
-  const repeated = asked.length ? await sql.query<{ zone: string; email: string }>(SOFT, [JSON.stringify(asked)]) : [];
+  const candidates = soft.map(({ zone, recipient }) => ({ zone, email: recipient.toLowerCase() }));
+  const repeated = candidates.length
+    ? await sql.query<{ zone: string; email: string }>(SOFT, [JSON.stringify(candidates)])
+    : [];
   const isRepeated = new Set(repeated.map(({ zone, email }) => `${zone} ${email}`));
   const due = bounced.filter((each) => each.hard || isRepeated.has(`${each.zone} ${each.recipient.toLowerCase()}`));
   await suppress(

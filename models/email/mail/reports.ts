@@ -44,7 +44,7 @@ export async function recordBounce(
   await database.transaction(async (sql) => {
     const [found] = await sql.query<Reported & { message_id: string }>(BOUNCE, [message_id, number, response, hard]);
     if (!found) return;
-    // It may have been faster than the end of its own delivery. A file goes with the upkeep.
+    // The report may precede the end of the delivery that it is about. The upkeep deletes the file.
     await finishMessages(sql, [found.message_id]);
     await addMetricPoints(sql, mailPoints(found, 'bounced'));
     const { project_id, email_relay_zone_id: zone, recipient } = found;

@@ -1,4 +1,4 @@
-// Who may hand in mail: relay zones, by id and password.
+// Authentication for mail submission: relay zones, by id and password.
 import { timingSafeEqual } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import type { Sql } from '../../../core/context';
@@ -25,8 +25,8 @@ const ZONES = quick(`select z.id, z.project_id, z.password_hash, z.status, z.sta
 
 /** In the order of the ids; null where there is no such zone. */
 export async function findSendingZones(sql: Sql, ids: readonly string[]): Promise<(SendingZone | null)[]> {
-  const asked = [...new Set(ids)].filter((id) => isId('erz', id));
-  const found = asked.length ? await sql.query<SendingZone>(ZONES, [asked]) : [];
+  const requested = [...new Set(ids)].filter((id) => isId('erz', id));
+  const found = requested.length ? await sql.query<SendingZone>(ZONES, [requested]) : [];
   const byId = new Map(found.map((zone) => [zone.id, zone]));
   return ids.map((id) => byId.get(id) ?? null);
 }

@@ -1,4 +1,4 @@
-// What is left of mail after a while: rows of finished messages, and files without a row.
+// Retention of mail: rows of finished messages, and files without a row.
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 
@@ -20,12 +20,12 @@ export async function pruneMessages(sql: Sql): Promise<string[]> {
   return (await sql.query<{ file: string | null }>(FINISHED, [])).flatMap(({ file }) => file ?? []);
 }
 
-/** Deletes the oldest messages of the sink beyond so many. @returns their files */
+/** Deletes the oldest messages of the sink and keeps the newest `kept`. @returns their files */
 export async function pruneSink(sql: Sql, kept: number): Promise<string[]> {
   return (await sql.query<{ file: string | null }>(BEYOND, [kept])).flatMap(({ file }) => file ?? []);
 }
 
-/** Those of the files that no message needs. */
+/** Returns the files that no message needs. */
 export async function filesWithoutMessage(sql: Sql, files: readonly string[]): Promise<string[]> {
   if (!files.length) return [];
   const needed = await sql.query<{ file: string }>(NEEDED, [[...files]]);

@@ -1,4 +1,4 @@
-// Variables that an attachment keeps in the environment of an application. Nobody else may change them.
+// Variables that an attachment manages in the environment of an application; other changes to them are rejected.
 import type { Context, Sql } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import type { SecretBox } from '../../../core/secrets';

@@ -1,5 +1,5 @@
-// Logins at other providers that are under way: what was sent there, bound to the browser that began. Each is used
-// once, and contents are sealed.
+// Pending logins at other providers: the parameters that were sent, bound to the browser that began. Each attempt can
+// be used once, and its contents are sealed.
 import type { Context, Sql } from '../../../core/context';
 import type { LoginChecks, ProvidedLogin } from '../../../core/accounts/login_provider';
 import { sha256 } from '../../../core/accounts/tokens';
@@ -10,7 +10,7 @@ export interface LoginAttempt {
   provider: string;
   /** Path of our own where the person goes on. */
   return_to: string;
-  /** The session that asks to link the login; null for a login. */
+  /** The session that requested to link the login; null for a login. */
   session_id: string | null;
   checks: LoginChecks;
 }

@@ -1,5 +1,5 @@
-// Logins at other providers that belong to a user. Who somebody is says the issuer with its subject; an e-mail address
-// only decides whose a login becomes at its first use, and only where nobody can have taken the user before.
+// Logins at other providers, linked to users. A person is identified by issuer and subject; the e-mail address only
+// selects the user at the first login, and only where the user cannot have been taken over before.
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import { mintId } from '../../../core/ids';
@@ -25,7 +25,7 @@ const UNLINK = named(`delete from linked_logins where id = $1 and user_id = $2 r
 const USED = named('update linked_logins set last_used_at = now() where issuer = $1 and subject = $2');
 const LOCK_USER = named('select 1 from users where id = $1 for update');
 const CONFIRM = named('update users set email_confirmed_at = coalesce(email_confirmed_at, now()) where id = $1');
-// Nobody has ever had a way to log in as the user, or the operator has said that the next one is theirs.
+// The user has never had a way to log in, or the operator has approved linking by e-mail for the next login.
 const AWAITS_LINK =
   named(`select 1 from users u where u.id = $1 and (coalesce(u.link_by_email_until, '-infinity') > now()
   or (u.password_hash is null and not exists (select 1 from linked_logins l where l.user_id = u.id)))`);
@@ -36,15 +36,15 @@ const AWAIT_LINK = named(`update users set link_by_email_until = now() + make_in
 /** Days in which a login is linked by its e-mail address, once the operator has allowed it. */
 export const LINK_BY_EMAIL_DAYS = 7;
 
-/** The user that a login belongs to; null while it is nobody's. */
+/** The user that a login is linked to; null if it is not linked. */
 export async function userOfLogin(ctx: Context, { issuer, subject }: ProvidedLogin): Promise<UserRow | null> {
   const [row] = await ctx.sql.query<{ user_id: string }>(OWNER, [issuer, subject]);
   return row ? findUserById(ctx, row.user_id) : null;
 }
 
 /**
- * The user that a login becomes, by its verified e-mail address: one that nobody has logged in as, or a new one for
- * somebody who is invited. @throws LoginRefusal
+ * The user for a login at its first use, by the verified e-mail address: a user without any login so far, or a new one
+ * for an invited address. @throws LoginRefusal
  */
 export async function matchLogin(
   ctx: Context,
@@ -91,7 +91,10 @@ export async function linkMatched(
   if (login.email === user.email) await ctx.sql.query(CONFIRM, [user.id]);
 }
 
-/** Links a login to the person of the session. @throws already_exists where somebody has it, or they have another */
+/**
+ * Links a login to the user of the session. @throws already_exists where another user has the login, or this one has
+ * another login
+ */
 export async function linkLogin(ctx: Context, setting: LoginProviderSetting, login: ProvidedLogin): Promise<void> {
   const { id } = sessionUser(ctx);
   await ctx.sql.query(LOCK_USER, [id]);

@@ -37,8 +37,8 @@ export async function createOauthClient(ctx: Context, values: Omit<OauthClient, 
 }
 
 /**
- * A client that registers itself. It ends after a day unless somebody allows it something.
- * @throws rate_limited where too many came from the address, or there are too many
+ * Dynamic client registration. The registration expires after a day unless a user authorizes the client.
+ * @throws rate_limited where too many registrations came from the address, or exist
  */
 export async function registerOauthClient(ctx: Context, values: Registration): Promise<OauthClient> {
   const { grant_types, ...described } = values;
@@ -58,7 +58,7 @@ export async function registerOauthClient(ctx: Context, values: Registration): P
   });
 }
 
-/** Whether a client has registered itself, so that nobody vouches for what it says of itself. */
+/** Whether a client has registered itself, so that its name and other details are unverified. */
 export async function isSelfRegistered(ctx: Context, id: string): Promise<boolean> {
   return (await ctx.sql.query(IS_MARKED, [sha256(id)])).length > 0;
 }

@@ -51,7 +51,7 @@ export async function createConnection(ctx: Context, agreed: Agreement): Promise
   const ended = await ctx.sql.query<{ id: string }>(END_OLDEST, [user, limits.keysPerUser - 1]);
   for (const { id } of ended) await ctx.forget({ key_id: id });
   const id = mintId('key');
-  // No token has this hash: those of the connection are records of their own.
+  // A random hash that matches no token: the tokens of a connection are separate records.
   const hash = sha256(randomBytes(32).toString('hex'));
   await ctx.sql.query(INSERT, [id, name, OAUTH_PREFIX, hash, user, scopes, project_ids, client_id]);
   noteChange(ctx, { type: 'api_key', id, name }, ['name', 'scopes', 'project_ids']);

@@ -26,18 +26,18 @@ const BY_USER_CODE = named(`${FIND_ROWS} and user_code_hash = $2`);
 // A grant lives as long as the key that shows it.
 const GRANT = named(`select r.hash, r.payload, r.consumed_at from oauth_records r join api_keys k on k.id = r.grant_id
   where r.kind = $1 and r.hash = $2 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())`);
-// One that has registered itself ends when nobody has used it for long.
+// A self-registered client expires when it has not been used for long.
 const CLIENT = named(`${FIND_ROWS} and hash = $2 and (expires_at is null or expires_at > now())`);
 const OF_KIND = named(`${FIND_ROWS} and (expires_at is null or expires_at > now()) order by created_at`);
 const CONSUME = named('update oauth_records set consumed_at = now() where kind = $1 and hash = $2');
 const DESTROY = named('delete from oauth_records where kind = $1 and hash = $2 returning grant_id');
 const DESTROY_OF_GRANT = named('delete from oauth_records where kind = $1 and grant_id = $2');
-const POLL = named(`with asked as (
+const POLL = named(`with polled as (
     select kind, hash, coalesce(polled_at > now() - make_interval(secs => poll_seconds - 1), false) as too_soon
     from oauth_records where kind = 'DeviceCode' and hash = $1 for update skip locked)
   update oauth_records r set polled_at = now(),
-    poll_seconds = r.poll_seconds + case when asked.too_soon then 5 else 0 end
-  from asked where r.kind = asked.kind and r.hash = asked.hash returning asked.too_soon`);
+    poll_seconds = r.poll_seconds + case when polled.too_soon then 5 else 0 end
+  from polled where r.kind = polled.kind and r.hash = polled.hash returning polled.too_soon`);
 
 const OF_OWN: Record<string, typeof FIND> = { Grant: GRANT, Client: CLIENT };
 
@@ -62,7 +62,7 @@ export async function saveRecord(
   ]);
 }
 
-/** @param use `lock` where what is found will be spent: of several at once one finds it */
+/** @param use `lock` where the record will be consumed: of concurrent requests only one finds it */
 export async function findRecord(
   holder: Holder,
   kind: string,
@@ -104,13 +104,13 @@ export async function destroyRecordsOfGrant(sql: Sql, kind: string, grantId: str
 }
 
 /**
- * Notes that a device asked for its tokens. Whoever asks too soon has to wait five seconds more from then on
- * (RFC 8628 section 3.5).
+ * Records that a device polled for its tokens. Polling too early adds five seconds to its interval (RFC 8628 section
+ * 3.5).
  */
 export async function isPolledTooSoon(sql: Sql, deviceCode: string): Promise<boolean> {
   const hash = sha256(deviceCode);
   const [row] = await sql.query<{ too_soon: boolean }>(POLL, [hash]);
-  // Another question of the same device is being answered.
+  // Another poll of the same device is being answered.
   if (!row) return (await sql.query(FIND, ['DeviceCode', hash])).length > 0;
   return row.too_soon;
 }

@@ -15,7 +15,7 @@ import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
 import { oauthClientOf } from './oauth';
 
-/** What is needed to ask a provider: a request has it, and so has a step of the loop. */
+/** Dependencies of requests to a provider, available in API requests and in steps of the loop. */
 export interface GitContext {
   sql: Sql;
   secrets: SecretBox;
@@ -23,7 +23,7 @@ export interface GitContext {
   probes: Pick<Probes, 'git' | 'gitOauth'>;
 }
 
-/** Columns of an integration that say how to ask. */
+/** Columns of an integration that a request to its provider needs. */
 interface IntegrationAccess {
   id: string;
   provider: GitAccess['provider'];
@@ -80,7 +80,7 @@ export async function withProviderClient<T, Client>(
 }
 
 /**
- * How to ask as the integration, now. @throws as withProvider
+ * The address and current credentials of the integration. @throws as withProvider
  * @param status `any`: also where its token was refused
  */
 export async function accessOf(

@@ -7,14 +7,14 @@ import { newGenerationOf, wakeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
 import { hookTokenHash, openHook } from './hook';
 
-/** Whom a delivery is for. */
+/** The repository that a webhook delivery belongs to. */
 export interface HookTarget {
   id: string;
   /** null: a shared repository, whose address alone is the secret. */
   provider: GitProviderName | null;
   git_integration_id: string | null;
   repository_id: string | null;
-  /** null: the webhook was not created through the API, so nobody was told a secret to sign with. */
+  /** null: the webhook was not created through the API, so the provider has no secret to sign with. */
   secret: string | null;
 }
 
@@ -30,7 +30,7 @@ const FIND = named(`select r.id, g.provider, r.git_integration_id, r.repository_
   union all
   select id, null, null, null, sealed_hook, false from shared_repositories where hook_hash = $1`);
 
-/** null where nobody has this address, or not any more. */
+/** null where the address does not exist, or no longer does. */
 export async function findHook(sql: Session, secrets: SecretBox, token: string): Promise<HookTarget | null> {
   const [row] = await sql.query<Found>(FIND, [hookTokenHash(token)]);
   if (!row) return null;
@@ -64,7 +64,7 @@ const PREVIEWS = `select p.id from previews p join applications a on a.id = p.ap
   and p.deleted_at is null and p.pull_request_number is null and ($4::text is null or p.branch = $4)`;
 const POLL_NOW = named(`update previews set looked_at = null where id in (${PREVIEWS})`);
 
-/** Deployments that wait for checks ask for them now. */
+/** Makes deployments that wait for checks due now. */
 export async function applyChecks(sql: Session, target: HookTarget): Promise<void> {
   await wakeRows(sql, {
     table: 'auto_deploys',

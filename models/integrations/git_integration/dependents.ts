@@ -24,7 +24,7 @@ const OF_SHARED = named(`select 'application' as type, id, case when project_id 
     and ($2::text is null or project_id = $2)
   order by id limit 20`);
 
-/** Applications that use a shared repository. Names of another project than the selected one are not told. */
+/** Applications that use a shared repository. Names in projects other than the selected one are hidden. */
 export function usersOfShared(ctx: Context, id: string, projectId: string | null): Promise<Dependent[]> {
   return ctx.sql.query<Dependent>(OF_SHARED, [id, projectId, ctx.project?.id]);
 }

@@ -1,5 +1,5 @@
-// Addresses at which providers tell of pushes. Who knows one can make the platform look at a repository, and nothing
-// more: what is deployed is always read from the repository itself.
+// Webhook addresses for push notifications. A request to one only makes the platform poll the repository: the deployed
+// commit is always read from the repository itself.
 import { createHash, randomBytes } from 'node:crypto';
 import type { Config } from '../../../core/config';
 import type { SecretBox } from '../../../core/secrets';

@@ -1,4 +1,4 @@
-// What an integration sees at its provider, read when it is asked for.
+// Repositories, branches and pull requests of an integration, read live from the provider.
 import type { Context } from '../../../core/context';
 import type {
   GitBranch,

@@ -12,7 +12,7 @@ export function requireObjectStorage({ s3Port, rgwUrl }: Config): void {
   );
 }
 
-/** A gateway serves websites with host names of its own only. @throws engine_unavailable */
+/** The Ceph gateway serves websites only with host names that it manages. @throws engine_unavailable */
 export function requireWebsites({ rgwUrl }: Config): void {
   if (rgwUrl === null) return;
   throw problem(

@@ -1,4 +1,4 @@
-// What an engine that keeps objects itself is asked while a request waits.
+// Live queries to an engine that stores objects itself, during an API request.
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';
 import type { ListedObject, ObjectsQuestion } from '../../../core/protocols/objects';

@@ -1,6 +1,6 @@
 // Lifecycle rules of buckets whose objects are rows here. A pass walks the bucket in pages of keys, so that no
-// statement grows with the bucket; a page that is done twice after a crash finds nothing to do. What is locked stays
-// until a pass after the end of its lock.
+// statement grows with the bucket; a page that is repeated after a crash changes nothing. A locked object stays until a
+// pass after the end of its lock.
 import type { Sql } from '../../../core/context';
 import { endOfPrefix } from '../../../core/protocols/objects';
 import { named } from '../../../db/statement';
@@ -125,7 +125,7 @@ async function runPage(
     : { ...position, key: found.last_key as string, id: found.last_id as number };
 }
 
-/** Somebody else has completed or aborted it. */
+/** Ignores uploads that a concurrent request has completed or aborted. */
 function ignoreGone(error: unknown): void {
   if ((error as { code?: string }).code !== 'PS300') throw error;
 }

@@ -1,4 +1,4 @@
-// What the S3 endpoint reads of buckets and keys, and what it writes back: traffic, use of keys, settings, garbage.
+// Queries of the S3 endpoint for buckets and keys, and its updates: traffic, key usage, settings, garbage.
 import type { Grant } from '../../../core/protocols/bucket_access';
 import type { Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';
@@ -147,7 +147,7 @@ export async function forgetGarbage(sql: Sql, fileIds: readonly string[]): Promi
   await sql.query(FORGET, [fileIds]);
 }
 
-/** Those of the files that no row names. */
+/** Returns the files that no row names. */
 export async function filesWithoutRow(sql: Sql, fileIds: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(ORPHANS, [fileIds])).map(({ id }) => id);
 }

@@ -34,7 +34,7 @@ const KEYS_WITHOUT_ROW = named(
   'select id from unnest($1::text[]) as id where not exists (select 1 from bucket_access_keys k where k.id = id.id)',
 );
 
-/** Those of the ids that no access key has, also none in tear-down. */
+/** Returns the ids without an access key, also none in tear-down. */
 export async function keysWithoutRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(KEYS_WITHOUT_ROW, [ids])).map(({ id }) => id);
 }
@@ -43,7 +43,7 @@ const WITHOUT_ROW = named(
   'select id from unnest($1::text[]) as id where not exists (select 1 from buckets b where b.id = id.id)',
 );
 
-/** Those of the ids that no bucket has, also none in tear-down. */
+/** Returns the ids without a bucket, also none in tear-down. */
 export async function bucketsWithoutRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
   return (await sql.query<{ id: string }>(WITHOUT_ROW, [ids])).map(({ id }) => id);
 }

@@ -105,7 +105,8 @@ export async function setObjectPublic(sql: Sql, objectId: number, isPublic: bool
 }
 
 /**
- * null for both takes the retention away. What is retained is not shortened, but governance by who may bypass it.
+ * Sets the retention; null for both removes it. Retention is not shortened, except governance mode by callers who may
+ * bypass it.
  * @throws ObjectRefused
  */
 export async function setObjectRetention(

@@ -3,7 +3,7 @@ import type { Sql } from '../../../core/context';
 import { endOfPrefix } from '../../../core/protocols/objects';
 import { named } from '../../../db/statement';
 
-/** A version of an object as it is listed. */
+/** An object version in a listing. */
 export interface ObjectVersion {
   id: number;
   key: string;

@@ -24,7 +24,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** @param putOne writes one object in a transaction of its own @param columns of an object */
+/** @param putOne writes one object in a separate transaction @param columns of an object */
 export function batchedPuts({ columns, ...parts }: Parts & { columns: string }, putOne: Put): Put {
   const fields = columns.split(',').map((column) => `(p.object).${column.trim()}`);
   const statement = named(`select p.refusal, ${fields.join(', ')} from put_bucket_objects($1, $2, $3) p`);

@@ -73,19 +73,19 @@ function pauseAfter(attempts: number, { delivered, retry }: Delivery): number | 
   return Math.max(retry ?? 0, seconds * 1000 * (1 + Math.random() / 10));
 }
 
-// Those of an incident go with it; an observer may have been deleted before.
+// Deliveries of an incident are deleted with it; the observer may have been deleted before.
 const SWEEP = named(`delete from notifications where seq in (select n.seq from notifications n
   where n.status <> 'pending' and n.created_at < now() - make_interval(days => $1)
     and not exists (select from incidents i where i.id = n.incident_id) order by n.created_at limit $2)`);
 const SWEEP_INCIDENTS = named(
   `with old as (select id from incidents where status = 'resolved' and started_at < now() - interval '1 year'
     order by started_at limit $1),
-  told as (delete from notifications where incident_id in (select id from old))
+  notified as (delete from notifications where incident_id in (select id from old))
   delete from incidents where id in (select id from old) returning 1`,
 );
 const DELIVERIES_DAYS = 30;
 
-/** Deletes what is kept no longer. @returns how many incidents went */
+/** Deletes incidents beyond retention. @returns the number of deleted incidents */
 export async function sweepIncidents(sql: Sql, batch: number): Promise<number> {
   await sql.query(SWEEP, [DELIVERIES_DAYS, batch]);
   return (await sql.query(SWEEP_INCIDENTS, [batch])).length;

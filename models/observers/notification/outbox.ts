@@ -1,4 +1,4 @@
-// The outbox: messages are rows, written in the transaction of what they tell of.
+// The outbox: notifications are rows, written in the transaction of the event that they report.
 import type { Sql } from '../../../core/context';
 import { mintId } from '../../../core/ids';
 import { limits } from '../../../core/limits';
@@ -82,9 +82,9 @@ interface TestEnd {
 }
 
 /**
- * A test message of a notifier; it has one attempt. Requests of one Idempotency-Key, also such as come at once, share
- * it for as long as the key holds.
- * @param scope of the key; undefined: a message of its own
+ * A test notification of a notifier; it has one attempt. Requests with the same Idempotency-Key, also concurrent ones,
+ * share it for as long as the key is valid.
+ * @param scope of the key; undefined: a new notification for each request
  */
 export async function queueTest(
   sql: Sql,
@@ -103,7 +103,7 @@ export async function endOfTest(sql: Sql, seq: number): Promise<TestEnd | null> 
   return row ?? null;
 }
 
-/** Nobody waits for it any longer. */
+/** Withdraws a test whose requester no longer waits. */
 export async function withdrawTest(sql: Sql, seq: number, reason: string): Promise<void> {
   await sql.query(WITHDRAW, [seq, reason]);
 }

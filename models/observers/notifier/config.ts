@@ -1,10 +1,10 @@
-// What a notifier of each type is told by its owner: which fields it has, and how much of them anybody is shown.
+// Configuration fields per notifier type, and which of them are shown, whole or masked.
 import { isPrivateHost } from '../../../core/protocols/addresses';
 import { validationFailed, type FieldError } from '../../../core/errors';
 import type { NotifierTarget } from '../../../core/notifications';
 import type { NotifierConfig, NotifierType, UpdateNotifierConfigInput } from '../../../schema/types';
 
-/** As it is sealed. */
+/** The configuration in sealed form. */
 export type SealedConfig = NotifierTarget;
 
 type Field = keyof SealedConfig;
@@ -18,12 +18,12 @@ const FIELDS: Record<NotifierType, { needs: Field[]; may: Field[] }> = {
 };
 
 const SHOWN_CHARACTERS = 4;
-/** A short secret would be half told by its end. */
+/** The last characters are shown, which would reveal half of a short secret. */
 const SHOWN_FROM_CHARACTERS = 16;
 const MASK = '***';
 
 /**
- * The configuration after an input. What is sent as it was shown stays as it is.
+ * The configuration after an update. A masked value that is sent back leaves the stored one unchanged.
  * @param present null for a new notifier
  * @throws validation_failed
  */

@@ -1,5 +1,5 @@
-// Tells of a certificate of a target before it expires: once for each certificate, and at most once a day, since
-// servers behind one name may have several. The check passes meanwhile, and counts as a passed one.
+// Warnings about certificates of targets that expire soon: once per certificate, and at most once a day, since servers
+// behind one name may have several. The check itself still passes and counts as passed.
 import type { Sql } from '../../../core/context';
 import { queueCertificateMessage } from '../notification/outbox';
 import type { StoredUptime } from './fields';

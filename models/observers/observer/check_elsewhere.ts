@@ -1,5 +1,5 @@
-// A check that somebody asks for, of a target that only probes check: one of them makes it, and its result counts like
-// any other of its region.
+// A requested check of a target that only remote probes check: one of them runs it, and its result counts like any
+// other of its region.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CHECK_NOW_SECONDS_MAX } from '../../../core/protocols/checks';
 import type { Context } from '../../../core/context';

@@ -43,7 +43,7 @@ export function claimChecks(sql: Sql, region: string, limit: number): Promise<Cl
   return sql.query<ClaimedCheck>(CLAIM, [region, limit]);
 }
 
-/** Those of a probe, of the kinds that it can make: only it may report what they find. */
+/** Leases checks to a probe, of the kinds that it supports: only this probe may report their results. */
 export function claimChecksForProbe(
   sql: Sql,
   probe: { id: string; region: string },
@@ -108,7 +108,7 @@ export async function recordInProjects(sql: Sql, region: string, action: string)
   ]);
 }
 
-// A region without a probe is told of as such: its checks wait for the probe, not for a worker.
+// Lag does not include a region without a probe: its checks wait for the probe, not for a worker.
 const FIGURES = named(`select coalesce((select extract(epoch from now() - min(check_at)) from observer_checks
     where check_at <= now() and region not in (select region from monitored_regions where lost_at is not null)),
     0)::float8 as lag_seconds,

@@ -7,7 +7,7 @@ import { applicationMetrics, databaseMetrics } from '../../../core/log/metrics';
 import { formats } from '../../../core/formats/formats';
 import type { UpdateObserverMetricInput, UpdateObserverUptimeInput } from '../../../schema/types';
 
-/** As it is stored and shown: values of headers are sealed elsewhere. */
+/** The stored and shown part: values of headers are sealed separately. */
 export type StoredUptime = UptimeCheck & { regions: string[]; certificate_expiry_days: number };
 
 export const MASK = '***';
@@ -34,7 +34,7 @@ export function mergeUptime(present: StoredUptime | null, input: UpdateObserverU
   return { ...merged, headers: input.headers ? unmask(input.headers, before.headers) : before.headers };
 }
 
-/** A client that sends back what it was shown changes nothing. */
+/** Keeps the stored value of a header whose masked value is sent back. */
 function unmask(sent: { name: string; value: string }[], present: UptimeCheck['headers']): UptimeCheck['headers'] {
   const known = new Map(present.map(({ name, value }) => [name.toLowerCase(), value]));
   return sent.map(({ name, value }) => ({

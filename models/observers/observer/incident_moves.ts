@@ -1,4 +1,4 @@
-// How incidents begin, are told of again, and end. Each in the transaction of what moved the observer.
+// Start, reminders and end of incidents, each in the transaction of the observer's change of status.
 import type { MetricRule } from '../../../core/protocols/checks';
 import type { Sql } from '../../../core/context';
 import { mintId, timeOfId } from '../../../core/ids';
@@ -61,7 +61,7 @@ const REMIND = named(`with due as (select i.id from incidents i where i.remind_a
   returning i.id, i.status, i.cause, i.started_at, i.resolved_at, o.id as observer_id, o.project_id, o.name, o.type,
     o.uptime, o.metric, o.notifier_ids, o.reminder_minutes, o.open_incident_id, o.last_result`);
 
-/** Tells again of incidents whose reminder is due. @returns how many */
+/** Sends reminders of incidents that are due for one. @returns the number of reminders */
 export async function remindOfIncidents(sql: Sql, batch: number): Promise<number> {
   const rows = await sql.query<Row & Omit<Alerting, 'id'> & { observer_id: string }>(REMIND, [batch]);
   for (const row of rows) {

@@ -1,5 +1,4 @@
-// The state machine of observers (docs/contract/resources.md §15.1), as a function of results. It asks and writes
-// nothing.
+// The state machine of observers (docs/contract/resources.md §15.1): a pure function of results.
 import type { CheckStatus, ObserverStatus } from '../../../schema/types';
 
 /** Consecutive results of one region. */
@@ -7,7 +6,7 @@ export interface Streak {
   region: string;
   failures: number;
   passes: number;
-  /** When a result came last, or was first waited for; null: nobody checks from there yet. */
+  /** Time of the last result, or since when one is expected; null: no probe has checked from this region yet. */
   result_at: string | null;
   /** Its probes are silent. */
   is_lost: boolean;

@@ -1,5 +1,5 @@
-// Checks on lease to probes. A probe that dies costs a check the rest of its lease; what it reports counts once, and
-// only while the lease is its own.
+// Leases of checks to probes. When a probe dies, its checks wait until their leases end; a result counts once, and only
+// while the probe holds the lease.
 import type { Sql } from '../../../core/context';
 import type { CheckReport, ChecksRequest, Lease, ResultsAnswer } from '../../../core/protocols/probe_protocol';
 import { named } from '../../../db/statement';

@@ -1,5 +1,6 @@
-// Which regions say nothing. A region whose probes are silent has no verdict, which is not an outage of what it checks;
-// one whose checks wait is late. Both are told to the projects that are checked from there, and to the operator.
+// Detection of silent and late regions. A region whose probes are silent has no verdict, which is not an outage of its
+// targets; a region whose checks wait is late. The operator and the projects with checks in the region are notified of
+// both.
 import type { Sql } from '../../../core/context';
 import type { Logger } from '../../../core/log/log';
 import { named } from '../../../db/statement';
@@ -18,7 +19,7 @@ const LOST = named(`insert into monitored_regions as r (region, lost_at, reason)
 const RETURNED = named(
   'update monitored_regions set lost_at = null where region = $1 and lost_at is not null returning region',
 );
-// What it found before it fell silent is no streak with what it finds now.
+// Results before the silence do not form a streak with results after it.
 const AFRESH = named('update observer_checks set failures = 0, passes = 0, result_at = now() where region = $1');
 const LAGS = named(`select c.region, max(extract(epoch from now() - c.check_at))::float8 as seconds
   from observer_checks c where c.check_at <= now() - interval '${LATE_SECONDS / 2} s'

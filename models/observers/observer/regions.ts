@@ -1,4 +1,4 @@
-// Where observers are checked from: this installation, and places with a probe of their own.
+// Regions of checks: this installation, and locations with remote probes.
 import type { Config } from '../../../core/config';
 import type { Context } from '../../../core/context';
 import { problem } from '../../../core/errors';

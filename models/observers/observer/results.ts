@@ -1,6 +1,5 @@
-// What follows from what checks have found: results, streaks, roll-ups, states, incidents and messages, in one
-// transaction for a whole batch. A finding is void where somebody else has taken the check over meanwhile, or the
-// observer has changed.
+// Processing of check results: rows, streaks, roll-ups, states, incidents and messages, in one transaction for a whole
+// batch. A result is discarded where another worker has claimed the check meanwhile, or the observer has changed.
 import type { CheckOutcome } from '../../../core/protocols/checks';
 import type { Sql } from '../../../core/context';
 import { mintId } from '../../../core/ids';
@@ -16,7 +15,7 @@ import { nextObserverCheckMs } from './schedule';
 export interface Finding {
   observer_id: string;
   region: string;
-  /** Of the claim; null for a check that somebody asked for. */
+  /** Of the claim; null for a requested check. */
   fence: number | null;
   /** When it began. */
   checked_at: Date;

@@ -16,8 +16,8 @@ const AFRESH = named(`insert into observer_checks as c (observer_id, region, che
 const NOW = named('update observer_checks set check_at = now() where observer_id = $1');
 
 /**
- * Makes an observer due in all its regions. `afresh`: what it watches is another thing now, so earlier results, and
- * those of checks that are under way, do not count.
+ * Makes an observer due in all its regions. `afresh`: its target has changed, so earlier results, and checks in
+ * progress, do not count.
  */
 export async function scheduleChecks(
   ctx: Context,

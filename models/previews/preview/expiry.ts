@@ -8,18 +8,22 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The time that was asked for, else that of the application's settings; null = never.
- * @param wanted RFC 3339; undefined = not asked for
+ * The requested expiry, else the default of the application's settings; null = never.
+ * @param requested RFC 3339; undefined = not given
  * @throws validation_failed unless it is between one hour and 30 days ahead
  */
-export function expiryOf(application: Application, wanted: string | null | undefined, now = new Date()): string | null {
-  if (wanted === null) return null;
-  if (wanted === undefined) return afterDays(settingsOf(application).previews.expire_after_days ?? null, now);
+export function expiryOf(
+  application: Application,
+  requested: string | null | undefined,
+  now = new Date(),
+): string | null {
+  if (requested === null) return null;
+  if (requested === undefined) return afterDays(settingsOf(application).previews.expire_after_days ?? null, now);
   const { previewHoursMin, previewDaysMax } = limits;
-  const ahead = Date.parse(wanted) - now.getTime();
+  const ahead = Date.parse(requested) - now.getTime();
   if (ahead < previewHoursMin * HOUR_MS) throw mistake('too_small', `must be at least ${previewHoursMin} hour ahead`);
   if (ahead > previewDaysMax * DAY_MS) throw mistake('too_large', `must be at most ${previewDaysMax} days ahead`);
-  return wanted;
+  return requested;
 }
 
 function afterDays(days: number | null, now: Date): string | null {

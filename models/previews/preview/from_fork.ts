@@ -1,4 +1,4 @@
-// Previews of code that somebody wrote who may have no access to the repository.
+// Previews of code from a fork, whose author may have no access to the repository.
 import type { Sql } from '../../../core/context';
 import { named } from '../../../db/statement';
 

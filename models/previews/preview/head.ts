@@ -4,19 +4,19 @@ import { problem } from '../../../core/errors';
 import type { Source } from '../../applications/application/source';
 import { sourceProblem } from '../../deployments/deployment/source_probe';
 
-/** The source as it was when the remote was asked, which ref it was asked for, and what it said. */
+/** The source and ref of a probe, with the remote's response. */
 export interface ProbedHead {
   source: Source;
   /** As the preview keeps it: a branch, or a full ref of a pull request. */
   branch: string;
   answer: SourceResult;
-  /** Of a pull request, where the provider was asked: its branch is in another repository. */
+  /** Of a pull request, where the provider's API was used: the branch is in another repository. */
   from_fork?: boolean;
 }
 
 /**
- * What to ask a remote for a preview, and for its deployments: what they keep as their branch is a full ref for a pull
- * request. No preview is made of a branch whose name begins like one.
+ * The ref that a preview and its deployments resolve: a full ref for a pull request, else a branch. Branches whose
+ * names begin with `refs/` cannot have previews.
  */
 export function sourceQuestionOf(branch: string): SourceRef {
   return branch.startsWith('refs/') ? { ref: branch } : { branch };

@@ -1,4 +1,4 @@
-// Host names of previews: readable, one label below the apps domain, and never the one of somebody else.
+// Host names of previews: readable, one label below the apps domain, unique across all projects.
 import type { Context } from '../../../core/context';
 import { randomWord } from '../../../core/accounts/random_word';
 import { named } from '../../../db/statement';
@@ -12,7 +12,7 @@ const TAKEN = named(
   'select 1 from previews where hostname = $1 union all select 1 from applications where default_hostname = $1',
 );
 
-/** A free one: what it shows, the name of the application, and what tells it apart. */
+/** An unused host name: branch or pull request, name of the application, and a suffix that makes it unique. */
 export async function freeHostname(
   ctx: Pick<Context, 'sql'> & { config: Pick<Context['config'], 'appsDomain'> },
   application: { name: string },

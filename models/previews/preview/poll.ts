@@ -1,4 +1,5 @@
-// A push to the branch of a preview redeploys it. Remotes tell nobody without a Git integration, so they are asked.
+// A push to the branch of a preview redeploys it. Without a Git integration there are no webhooks, so remotes are
+// polled.
 import type { Probes } from '../../../core/context';
 import { PLATFORM, recordEvent } from '../../projects/activity';
 import { isGit, resolveSource } from '../../applications/application/remote';
@@ -33,8 +34,8 @@ const HAS_NEW_HEAD = `id = $1 and deleted_at is null and status in ('running', '
     order by d.number desc limit 1)`;
 
 /**
- * Asks for the head of a preview's branch, where the last time is long enough ago, and queues what nobody has deployed
- * yet. A remote that gives no answer changes nothing. Returns whether a deployment was queued.
+ * Polls the head of a preview's branch, if the interval has passed, and queues a deployment of a new commit. A remote
+ * that gives no answer changes nothing. Returns whether a deployment was queued.
  */
 export async function pollPreview(
   ctx: GitContext & { sql: Session; probes: Pick<Probes, 'source'> },

@@ -12,7 +12,9 @@ import type { Source } from '../../applications/application/source';
 import { Preview } from '../preview';
 import { isUnknown, sourceQuestionOf, refsOf, type ProbedHead } from './head';
 
-/** Asks the remote before a preview is made, at most 5 s. Null where there is nothing to ask; the mutation says why. */
+/**
+ * Probes the remote before a preview is created, at most 5 s. Null where no probe is needed; the mutation reports why.
+ */
 export async function probeNew(
   ctx: Context,
   applicationId: string,
@@ -23,7 +25,7 @@ export async function probeNew(
   if (pull_request_number != null && source.git_integration_id !== null)
     return probePullRequest(ctx, source, pull_request_number);
   const candidates = branch != null ? [branch] : refsOf(pull_request_number as number);
-  const asked = await Promise.all(
+  const probed = await Promise.all(
     candidates.map(async (candidate) => ({
       source,
       branch: candidate,
@@ -31,7 +33,9 @@ export async function probeNew(
     })),
   );
   // Which of its refs the remote does not have says nothing, as long as it has one; that it gave no answer does.
-  return asked.find(({ answer }) => answer.found) ?? asked.find(({ answer }) => !isUnknown(answer)) ?? asked[0] ?? null;
+  return (
+    probed.find(({ answer }) => answer.found) ?? probed.find(({ answer }) => !isUnknown(answer)) ?? probed[0] ?? null
+  );
 }
 
 /** With an integration the provider says whether it is open, where its head is, and whether it comes from a fork. */

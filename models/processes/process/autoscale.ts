@@ -1,5 +1,5 @@
-// The decision of the autoscaler: a pure function from what was measured to how many instances there should be. Quick
-// up, slow down, and never because of one measurement: a wrong step down costs requests, a wrong step up some money.
+// The autoscaler's decision: a pure function from measurements to the desired number of instances. Scale up fast, down
+// slowly, and never on a single measurement: a wrong step down costs requests, a wrong step up costs money.
 import { clamped, type Autoscaling } from './scale';
 
 /** What one interval gave: the measure of the average instance, in the unit of the target. */
@@ -11,7 +11,7 @@ export interface AutoscalerSample {
 
 /** Time between two measurements. A step of the load is answered after 10 to 15 s. */
 export const SAMPLE_MS = 5_000;
-/** What is measured is needed for this long. */
+/** Measurements older than this are not used. */
 export const WINDOW_MS = 5 * 60_000;
 
 /** Near the target nothing happens: as a share of it. */

@@ -61,7 +61,7 @@ export function requireAutoscaling({ min_instances, max_instances, metric, targe
   if (mistakes.length) throw validationFailed(mistakes);
 }
 
-/** A count within the bounds of autoscaling, as it is without them. */
+/** A count clamped to the bounds of autoscaling; unchanged without bounds. */
 export function clamped(count: number, bounds: Pick<Autoscaling, 'min_instances' | 'max_instances'> | null): number {
   return bounds ? Math.min(Math.max(count, bounds.min_instances), bounds.max_instances) : count;
 }

@@ -14,7 +14,7 @@ export async function startCommand(
   const known = ctx.loaders.get(startCommand) as DataLoader<string, string | null> | undefined;
   const loader = known ?? new DataLoader((ids) => load(ctx, ids), { maxBatchSize: 500, cache: false });
   ctx.loaders.set(startCommand, loader);
-  // In any case, so that a page asks as often for many rows as for one.
+  // Loaded also where it is not needed, so that the number of queries does not depend on the number of rows.
   const planned = await loader.load(process.id);
   return process.command ?? planned;
 }

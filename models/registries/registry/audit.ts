@@ -1,4 +1,4 @@
-// What was pushed to a registry and deleted from it, and by whom: entries of the activity of its project.
+// Audit of a registry: pushes and deletions with their actors, as entries of the project's activity.
 import type { Sql } from '../../../core/context';
 import { isId } from '../../../core/ids';
 import { named } from '../../../db/statement';

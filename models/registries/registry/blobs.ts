@@ -2,7 +2,7 @@
 import type { Sql } from '../../../core/context';
 import { named, quick } from '../../../db/statement';
 
-/** A client that was told of a layer needs time to push the manifest that names it. */
+/** A client that found an existing layer needs time to push the manifest that names it. */
 const TOUCH_AFTER = `interval '10 minutes'`;
 
 const BLOB = quick(
@@ -72,7 +72,7 @@ export async function deleteBlob(
   return 'deleted';
 }
 
-/** Runs `remove` where no registry has a row of the digest, while nobody may add one. */
+/** Runs `remove` if no registry has a row of the digest, under a lock that prevents new rows. */
 export async function ifBlobUnused(sql: Sql, digest: string, remove: () => Promise<void>): Promise<void> {
   await sql.query(LOCK_DIGEST, [digest]);
   if (!(await sql.query(IS_USED, [digest])).length) await remove();

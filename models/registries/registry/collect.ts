@@ -1,6 +1,6 @@
-// Garbage collection of a registry: images that lost their last tag long ago, and layers that no image names. What is
-// being pushed is safe: a layer that a client sent or was told of stays for an hour, and the manifest that names it
-// holds it from then on.
+// Garbage collection of a registry: images that lost their last tag long ago, and layers that no image names. A push in
+// progress is safe: a layer that a client sent or found stays for an hour, and the manifest that names it keeps it from
+// then on.
 import type { Sql } from '../../../core/context';
 import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
@@ -96,7 +96,7 @@ export async function dropBlobs(sql: Sql, registryId: string): Promise<string[]>
   return (await sql.query<{ digest: string }>(DROP_BLOBS, [registryId])).map(({ digest }) => digest);
 }
 
-/** Those of the digests that no registry has. */
+/** Returns the digests that no registry has. */
 export async function unusedDigests(sql: Sql, digests: readonly string[]): Promise<string[]> {
   return (await sql.query<{ digest: string }>(WITHOUT_ROW, [digests])).map(({ digest }) => digest);
 }

@@ -1,5 +1,5 @@
-// Who may do what with the images of a registry, read anew for every request: what is revoked, deleted or over ends at
-// once, also for tokens that were issued before.
+// Access control of registries, evaluated for every request: revocation, deletion and expiry take effect at once, also
+// for tokens that were issued before.
 import type { Identity, Sql } from '../../../core/context';
 import { isId } from '../../../core/ids';
 import type { RegistryAction } from '../../../core/protocols/registry_content';
