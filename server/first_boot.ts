@@ -91,7 +91,7 @@ async function create(session: Session, email: string, region: string): Promise<
   return { key: token, project_id: project };
 }
 
-/** Where the text goes: what is not a terminal may be a file or a collector of logs, which keep what they get. */
+/** The destination of the text: without a terminal, it may be a file or a log collector, which store their input. */
 export type Output = 'terminal' | 'log';
 
 /**

@@ -1,5 +1,5 @@
-// Decides on the host, from what it measured in the last seconds, how many instances process types should have. The
-// instances are started and stopped by the job of their application.
+// The autoscaler: decides from the measurements of the last seconds how many instances a process type should have. The
+// job of the application starts and stops the instances.
 import type { Logger } from '../../core/log/log';
 import type { ControlDatabase } from '../../db/control_database';
 import type { Traffic } from '../../engines/ingress/ingress';
@@ -22,7 +22,7 @@ interface AutoscalerParts {
 }
 
 export interface Autoscaler {
-  /** Measures, and changes what is due. Never rejects. @param traffic since the last call */
+  /** Measures, and scales process types that are due. Never rejects. @param traffic since the last call */
   run(traffic: readonly Traffic[]): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ interface Measured {
   usage: UnitUsage;
 }
 
-/** What is known of a process type since its number of instances or its bounds last changed. */
+/** Measurements of a process type since its number of instances or its bounds last changed. */
 interface Window {
   version: number;
   /** When it was last measured. */
@@ -58,7 +58,7 @@ export function openAutoscaler(parts: AutoscalerParts): Autoscaler {
         await runOnce(state, requestsByApplication(traffic));
         state.away = false;
       } catch (error) {
-        // What was counted meanwhile is lost to it.
+        // The traffic counted during the outage is lost.
         state.windows.clear();
         if (!state.away) state.log.warn({ err: error }, 'process types could not be autoscaled');
         state.away = true;

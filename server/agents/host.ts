@@ -125,7 +125,7 @@ async function together<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B
   return Promise.all([one, other]);
 }
 
-/** What listens on a port of its own, where it can. */
+/** Opens the engines that listen on separate ports, as far as this machine can run them. */
 async function openServers(
   platform: Platform,
   opened: Closing[],

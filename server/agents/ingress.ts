@@ -1,4 +1,4 @@
-// Opens the ingress and the cache of CDN zones: in a process of their own, which serves on without this one, or here.
+// Opens the ingress and the cache of CDN zones: in a separate process, which serves on without this one, or here.
 import { join } from 'node:path';
 import { StartupError } from '../../core/startup_error';
 import { operatorCertificate } from '../../drivers/certificates/operator';
@@ -32,7 +32,7 @@ export async function openIngressOf(
   const certificate = async (host: string): Promise<Certificate | null> =>
     (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
   const callbacks = { certificate, challenge: (token: string) => findChallenge(database, token), line: lines.line };
-  // The gateway of Varnish has a port of its own, which a successor of the ingress process could not take over.
+  // The Varnish gateway listens on a separate port, which a successor of the ingress process could not take over.
   const isSeparate = config.ingressProcess === 'separate' && !config.cdnVarnishNodes.length;
   const open = isSeparate ? openSeparate : openHere;
   const { ingress, cdn }: OpenedIngress = await open(platform, callbacks, opened).catch(

@@ -25,7 +25,7 @@ interface Isolation {
   egress: boolean;
 }
 
-/** Logs what is not isolated and which optional programs are missing, and reports it for `GET /v2/regions`. */
+/** Logs missing isolation and missing optional programs, and reports the isolation for `GET /v2/regions`. */
 export async function reportIsolation(
   { config, database, log, engines }: Pick<Platform, 'config' | 'database' | 'log' | 'engines'>,
   runtime: RuntimeDriver,

@@ -1,5 +1,5 @@
-// Copies the logs that kinds declare (jobs/declarations.ts, LogSource). Lines and position are written in one
-// transaction, as those of applications (shipper.ts): the files are the buffer.
+// Ships the logs that kinds declare (jobs/declarations.ts, LogSource). Lines and position are written in one
+// transaction, as in shipper.ts: the files are the buffer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../core/log/log';
 import { lossMessage, type LogBudget } from '../../core/log/log_budget';

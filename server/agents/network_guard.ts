@@ -1,5 +1,5 @@
-// Whether failures speak of their targets or of us. Where the checks of many hosts can't reach anything at once, the
-// network of the platform itself may be down: then nobody is alerted before references have been asked.
+// Distinguishes failing targets from a failure of our network. Where checks of many hosts fail at once, the platform's
+// network may be down: no alert is sent before reference hosts have been probed.
 import { connect } from 'node:net';
 import { parseHostPort } from '../../core/protocols/addresses';
 
@@ -27,13 +27,13 @@ const HOSTS_MIN = 5;
 const SHARE = 0.5;
 /** Without a reference the suspicion ends by itself: then the failures count. */
 const UNPROVEN_MS = 5 * 60_000;
-const ASK_MS = 5_000;
+const PROBE_MS = 5_000;
 const CONNECT_MS = 2_000;
 
 export function openNetworkGuard({ references, now = Date.now }: GuardOptions): NetworkGuard {
   const hosts = new Map<string, { at: number; isUnreachable: boolean }>();
   let suspectedSince: number | null = null;
-  let asked = { at: -Infinity, works: true };
+  let probe = { at: -Infinity, works: true };
   return {
     note(host, isUnreachable) {
       hosts.delete(host);
@@ -49,8 +49,8 @@ export function openNetworkGuard({ references, now = Date.now }: GuardOptions): 
       }
       suspectedSince ??= at;
       if (!references.length) return at - suspectedSince < UNPROVEN_MS;
-      if (at - asked.at >= ASK_MS) asked = { at, works: (await Promise.all(references.map(answers))).includes(true) };
-      return !asked.works;
+      if (at - probe.at >= PROBE_MS) probe = { at, works: (await Promise.all(references.map(answers))).includes(true) };
+      return !probe.works;
     },
   };
 }

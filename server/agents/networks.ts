@@ -19,7 +19,7 @@ interface OpenedNetworks {
   isolated: 'required' | 'wanted' | 'no';
 }
 
-/** undefined: all units share the network of the host. @throws StartupError where NETWORK asks for what cannot be */
+/** undefined: all units share the network of the host. @throws StartupError where the host cannot provide NETWORK */
 export async function openNetworksOf({
   config,
   log,
@@ -53,7 +53,7 @@ export async function logNetworks(
   if (!way_out) log.warn('Networks of projects have no way out: /dev/net/tun cannot be used. Builds cannot download.');
 }
 
-/** Whether projects should have networks of their own. */
+/** Whether each project gets an isolated network. */
 async function isolationOf(config: Config, log: Platform['log']): Promise<OpenedNetworks['isolated']> {
   if (config.network !== 'auto') return config.network === 'isolated' ? 'required' : 'no';
   const obstacle = await networkObstacle(config.sandbox, unitsDirectory(config), config.networkBlock);
@@ -82,7 +82,7 @@ async function networkOptions(config: Config): Promise<Parameters<typeof openNet
   };
 }
 
-/** Of servers that ask for a key or a password, or are there for everybody. */
+/** Ports of servers that are public or require a key or a password. */
 function servicePorts({ ingressPort, ingressTlsPort, s3Port, smtpPorts, registryPort }: Config): number[] {
   const ports = [ingressPort, ingressTlsPort ?? 0, s3Port, registryPort, ...smtpPorts.map(({ port }) => port)];
   return [...new Set(ports)].filter((port) => port > 0);

@@ -122,7 +122,7 @@ function remembered<T>(derive: (name: string) => T): (name: string) => T {
 
 type Lookup<T> = (name: string, fresh?: 'fresh') => Promise<T | null>;
 
-/** What is there is remembered for a while; what is not is asked again each time. */
+/** Caches found values for a while; missing ones are read again each time. */
 function cached<T>(read: (name: string) => Promise<T | null>): Lookup<T> {
   const known = new Map<string, { value: Promise<T | null>; until: number }>();
   return async (name, fresh) => {

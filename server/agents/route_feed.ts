@@ -1,5 +1,5 @@
-// Keeps the routes of the ingress as they are in the database: routes of an application are read again when NOTIFY
-// tells of a change, all of them at the start, after a lost connection, and now and then.
+// Keeps the routes of the ingress in step with the database: routes of an application are reloaded on NOTIFY, all
+// routes at the start, after a lost connection, and periodically.
 import type { Logger } from '../../core/log/log';
 import type { IngressDriver, Route } from '../../engines/ingress/ingress';
 import type { ControlDatabase } from '../../db/control_database';

@@ -1,5 +1,4 @@
-// Tells the ingress where instances are that run in a network of their own: routes come from the database, which knows
-// their ports only.
+// Adds network locations to routes of instances in isolated networks: the database knows only their ports.
 import type { IngressDriver, Route, Target } from '../../engines/ingress/ingress';
 import type { NetworkLocation } from '../../core/outbound/network_location';
 import { runDirectoryOf, locationOf } from '../../drivers/runtime/run_directory';

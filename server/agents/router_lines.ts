@@ -116,7 +116,7 @@ async function write(state: State, batch: readonly AccessLine[], lost: ReadonlyM
   );
 }
 
-/** Whose lines they are, asked once for each instance and application. */
+/** Loads the owners of lines, once for each instance and application. */
 async function loadOrigins(
   { database, origins }: State,
   batch: readonly AccessLine[],

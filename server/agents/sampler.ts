@@ -1,5 +1,5 @@
-// Measures every 15 seconds what instances use and what the ingress counted, and keeps it as points of metrics. In
-// between, the autoscaler is given what the ingress counted, since it is told once only.
+// Measures the usage of instances and reads the counters of the ingress every 15 seconds, and stores both as metric
+// points. Reading resets the counters, so traffic is also passed on to the autoscaler from here.
 import type { Logger } from '../../core/log/log';
 import type { IngressDriver, Traffic } from '../../engines/ingress/ingress';
 import type { Handle, RuntimeDriver, UnitUsage } from '../../drivers/runtime';
@@ -30,7 +30,7 @@ export interface Sampler {
   sample(): Promise<void>;
   /** Lets the autoscaler decide now; also what the timer does. Never rejects. */
   autoscale(): Promise<void>;
-  /** Takes what was counted since, and ends. */
+  /** Reads the remaining counters, and stops. */
   stop(): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ interface Counted {
 interface State extends SamplerParts {
   /** Last sample of each instance. */
   before: Map<string, Before>;
-  /** Of the ingress: it tells once, so it waits here until it is written. */
+  /** Counters of the ingress: reading resets them, so they are kept here until they are written. */
   counted: Counted[];
   /** The same, until the autoscaler has it. */
   unseen: Traffic[];

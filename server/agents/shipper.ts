@@ -17,7 +17,7 @@ export interface Shipper {
   noticeUnit(unitId: string): void;
   /** Resolves when every line that the ended unit has written is in the log. @throws where the database is away */
   shipRemaining(unitId: string): Promise<void>;
-  /** Ends after the batch that is on its way. What was not copied is copied by the next process. */
+  /** Stops after the present batch. The next process ships the rest. */
   stop(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ interface State extends ShipperParts {
   stopping: boolean;
   listedAt: number;
   droppedAt: number;
-  /** Ends when the last one who asked has had its turn: one batch at a time. */
+  /** Settles when the last queued batch is done: batches run one at a time. */
   turn: Promise<unknown>;
 }
 
@@ -93,7 +93,7 @@ async function run(state: State): Promise<void> {
       const more = await round(state);
       if (away) state.log.info('output of applications is copied again');
       away = false;
-      // Only what was missed by the round itself waits.
+      // Only a round without further output waits.
       if (!more) await state.wakeSignal.wait(POLL_MS);
     } catch (error) {
       if (!away) state.log.warn({ err: error }, 'output of applications could not be copied; it stays in its files');
@@ -143,7 +143,7 @@ async function trackUnits(state: State, ids: readonly string[]): Promise<void> {
 async function finishChunk(state: State, unitId: string): Promise<boolean> {
   if (!state.units.has(unitId)) await trackUnits(state, [unitId]);
   const unit = state.units.get(unitId);
-  // Nobody's: its row is gone, and so is the reader.
+  // The row and the reader of this unit are gone.
   if (!unit) return false;
   const more = await copy(state, [unit]);
   if (!more) state.units.delete(unitId);
@@ -221,7 +221,7 @@ async function trim({ runtime, log }: State, unit: Unit): Promise<void> {
     .catch((error: unknown) => log.warn({ err: error, unit: unit.id }, 'the output of a unit could not be trimmed'));
 }
 
-/** After those who asked before, whatever came of them. */
+/** Runs after all earlier work, whether that failed or not. */
 function serialized<T>(state: State, work: () => Promise<T>): Promise<T> {
   const mine = state.turn.then(work, work);
   state.turn = mine.catch(() => {});

@@ -7,7 +7,7 @@ import type { Route, Target } from '../../engines/ingress/ingress';
 import { isUnitListening } from '../../drivers/runtime/listening';
 
 export interface StoredRoutes {
-  /** Those of the last run. Targets that have ended since are left out: their port may be another program's by now. */
+  /** Routes of the last run. Targets that have ended since are left out: another program may use their port now. */
   load(): Promise<Route[]>;
   /** Written within a second; of many calls the last one counts. */
   save(routes: () => readonly Route[]): void;

@@ -1,5 +1,5 @@
-// The last CDN zones, in a file, sealed since those of buckets hold a key: after a restart they are served at once,
-// before the loop has come to them.
+// The last CDN zones, in a file that is sealed because zones of buckets hold a key: after a restart they are served at
+// once, before the loop has run.
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';

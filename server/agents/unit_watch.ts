@@ -19,7 +19,7 @@ export function startUnitWatch(
 ): { close(): Promise<void> } {
   const stopping = new AbortController();
   const owners = unitOwners();
-  // A row that nobody woke is looked at by its job, only later.
+  // If the row cannot be woken, its job still inspects it at its next interval.
   const notifyOwner = async (unitId: string): Promise<void> => {
     for (let turn = 0; turn < WAKE.times && !stopping.signal.aborted; turn += 1) {
       if (await wakeOwner(database, owners, unitId)) return;

@@ -1,6 +1,6 @@
-// How Apollo runs an operation: a query that comes again is compiled, as the REST operations are at boot. It costs a
-// quarter of walking the document anew for each row (docs/PERFORMANCE.md). The first time it is walked, because to
-// compile costs more than one run: a client that never asks the same twice makes nothing be compiled.
+// How Apollo runs an operation: a repeated query is compiled, as the REST operations are at boot. This costs a quarter
+// of walking the document anew for each row (docs/PERFORMANCE.md). The first time it is walked, because compiling costs
+// more than one run: a client that never repeats a query causes no compilation.
 import type { ApolloServerOptionsWithGateway } from '@apollo/server';
 import {
   BREAK,
@@ -20,7 +20,7 @@ import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
 import { querySchema } from './schema_query';
 
-/** What is kept of a text: that it was seen, that it is not for compiling, or its function. */
+/** The cache entry of a text: seen once, unsuitable for compiling, or its function. */
 type Execution = 'seen' | 'plain' | CompiledQuery['query'];
 
 type Gateway = ApolloServerOptionsWithGateway<Context>['gateway'];
@@ -29,14 +29,14 @@ interface ExecutionRequest {
   source: string;
   document: DocumentNode;
   context: unknown;
-  /** `operationName` as it was asked for; Apollo's own is null for one that is not there. */
+  /** `operationName` of the request; Apollo's is null for an operation that does not exist. */
   request: { operationName?: string; variables?: Record<string, unknown> };
 }
 
 /** Each error of a variable repeats its whole value. */
 export const VARIABLE_ERRORS = { maxCoercionErrors: 20 } as const;
 const KEPT_MAX = 256;
-/** Longer ones are few, and compiling takes as long as they are. */
+/** Longer queries are rare, and compile time grows with the length. */
 const SOURCE_LENGTH_MAX = 4_000;
 
 /** For the `gateway` of an Apollo Server: the place where it lets others execute. */
@@ -51,7 +51,7 @@ export function compiling(schema: GraphQLSchema, run: Executor): Gateway {
   };
 }
 
-export type Executor = (asked: ExecutionRequest) => Promise<ExecutionResult>;
+export type Executor = (request: ExecutionRequest) => Promise<ExecutionResult>;
 
 /** Answers the same as `execute` of graphql-js, whichever way it takes. */
 export function executor(schema: GraphQLSchema): Executor {
@@ -97,7 +97,7 @@ function areVariablesValid(
   return !definitions.length || !getVariableValues(schema, definitions, variables, { maxErrors: 0 }).errors;
 }
 
-// Those of the compiler only look like errors of graphql-js: they lack what Apollo takes for granted.
+// Errors of the compiler are not instances of GraphQLError and lack members that Apollo relies on.
 function withGraphqlErrors(result: ExecutionResult, source: string): ExecutionResult {
   if (!result.errors) return result;
   return { ...result, errors: result.errors.map((error) => toGraphqlError(error, source)) };

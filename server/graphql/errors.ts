@@ -28,7 +28,7 @@ export function responsePlugin({ log }: Platform): ApolloServerPlugin<Context> {
   };
 }
 
-// Where nothing could be answered, the status and headers are those of REST for what any client in between acts on.
+// If no field has data, status and headers are those of REST, for clients and proxies that act on them.
 const STATUSES = new Set([401, 429, 500, 503]);
 
 function attachErrors({ response, contextValue }: Ready, found: readonly GraphQLError[]): void {
@@ -70,7 +70,7 @@ export function formatError(error: unknown): GraphQLFormattedError {
 
 const MESSAGE_CHARACTERS_MAX = 1_000;
 
-/** Without the middle, where graphql-js repeats the value of a variable; what is wrong with it stands at the end. */
+/** Cuts the middle, where graphql-js repeats the value of a variable; the cause stands at the end. */
 function shorten(message: string): string {
   if (message.length <= MESSAGE_CHARACTERS_MAX) return message;
   return `${message.slice(0, MESSAGE_CHARACTERS_MAX / 2)} … ${message.slice(-MESSAGE_CHARACTERS_MAX / 2)}`;

@@ -19,7 +19,7 @@ import { compiling, executor, type Executor } from './compiled_queries';
 import { extensionsOf, formatAndLogError, formatError, outcomes, responsePlugin } from './errors';
 import { openIntrospection, type Executed, type Introspection } from './introspection';
 import { queryLimits, type QueryLimits, type QueryNature } from './query_limits';
-import { identify, readRequest, requireDistinctConnection, requireJson, type Asked } from './request';
+import { identify, readRequest, requireDistinctConnection, requireJson, type GraphqlRequest } from './request';
 import { openStrangers, tokensMax, type Strangers } from './strangers';
 import { streams, type SendStream } from './stream';
 
@@ -33,8 +33,8 @@ type Page = () => { type: string; body: string | Buffer; headers?: Record<string
 interface GraphqlFace {
   router: Router;
   /**
-   * Takes what is posted to /graphql before Express: who calls, whether the query is one that we run, and its answer.
-   * Behind Express a refusal would cost three times as much.
+   * Handles POST /graphql before Express: authentication, limits and execution. Behind Express a rejection would cost
+   * three times as much.
    */
   gate(express: RequestListener): RequestListener;
   stop(): Promise<void>;
@@ -56,7 +56,7 @@ export function graphqlFace(
   const parts: GateParts = { prepared, introspection, strangers, done };
   const router = express.Router();
   router.get('/', serveExplorer(explorer));
-  // What is posted to the path itself is answered before.
+  // POST to the path itself is handled by `gate`.
   router.post('/', (_, response) => respondWithProblem(response, problem('route_not_found')));
   router.all('/', (_, response) =>
     respondWithProblem(response, problem('method_not_allowed', undefined, {}, { Allow: 'GET, HEAD, POST' })),
@@ -75,7 +75,7 @@ async function prepare(platform: Platform, schema: GraphQLSchema): Promise<Prepa
   };
 }
 
-/** All that the usual tools ask for. */
+/** The options of the common tools. */
 const FULL_INTROSPECTION = {
   specifiedByUrl: true,
   directiveIsRepeatable: true,
@@ -164,14 +164,14 @@ async function answer(
   requireJson(request);
   requireDistinctConnection(request);
   const { json, events } = graphqlTypes(request.headers.accept);
-  const asked = readRequest(await parseBody(request, limits.graphqlBodyBytesMax));
+  const operation = readRequest(await parseBody(request, limits.graphqlBodyBytesMax));
   const { apollo, walk, stream } = await parts.prepared();
-  const nature = await weigh(walk, parts, ctx, asked);
+  const nature = await weigh(walk, parts, ctx, operation);
   if (nature.subscribes && !events)
     throw problem('not_acceptable', 'Subscriptions are sent as server-sent events: accept text/event-stream.');
-  if (nature.subscribes || !json) return stream(response, ctx, asked);
-  const { query, operationName } = asked;
-  const run = (): Promise<Executed> => execute(apollo, asked, ctx);
+  if (nature.subscribes || !json) return stream(response, ctx, operation);
+  const { query, operationName } = operation;
+  const run = (): Promise<Executed> => execute(apollo, operation, ctx);
   const { status, headers, text } = nature.isSchemaOnly
     ? await parts.introspection.answer({ query, operationName, isConstant: nature.isConstant }, run)
     : await run();
@@ -180,12 +180,12 @@ async function answer(
   sendText(response, status, own, text, false);
 }
 
-/** What is asked, where it is within the limits and the caller's budget. */
+/** Computes the cost of a query, and requires that it is within the limits and the caller's budget. */
 async function weigh(
   walk: QueryLimits,
   { introspection, strangers }: GateParts,
   ctx: Context,
-  { query, variables = {}, operationName }: Asked,
+  { query, variables = {}, operationName }: GraphqlRequest,
 ): Promise<QueryNature> {
   if (!ctx.identity) strangers.chargeText(ctx, query);
   const nature = walk({ query, variables, operationName, tokensMax: tokensMax(ctx) });
@@ -194,8 +194,8 @@ async function weigh(
   return nature;
 }
 
-async function execute(apollo: ApolloServer<Context>, asked: Asked, ctx: Context): Promise<Executed> {
-  const { http, body } = await apollo.executeOperation(asked, { contextValue: ctx });
+async function execute(apollo: ApolloServer<Context>, request: GraphqlRequest, ctx: Context): Promise<Executed> {
+  const { http, body } = await apollo.executeOperation(request, { contextValue: ctx });
   if (body.kind !== 'single') throw new Error('an answer in parts: nothing here makes one');
   const { errors: found, data, extensions } = body.singleResult;
   const text = JSON.stringify({ errors: found, data, extensions });

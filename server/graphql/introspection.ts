@@ -18,7 +18,7 @@ export interface Executed {
 interface SchemaQuery {
   query: string;
   operationName: string | undefined;
-  /** Asks for nothing but the schema, without variables. */
+  /** Selects only the schema, without variables. */
   isConstant: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface Introspection {
   /**
    * The answer of a query for the schema: one that was given before where the query is always answered the same.
    */
-  answer(asked: SchemaQuery, run: () => Promise<Executed>): Promise<Executed>;
+  answer(query: SchemaQuery, run: () => Promise<Executed>): Promise<Executed>;
 }
 
 const ANSWERS_MAX = 8;
@@ -36,7 +36,7 @@ const ANSWERS_MAX = 8;
 export function openIntrospection({ attempts }: Platform): Introspection {
   const answers = new Map<string, Executed>();
   let last: Promise<unknown> = Promise.resolve();
-  // One after the other, and what others ask in between: many at once would hold up everybody.
+  // Serialized, with other requests in between: many in a row would block the event loop.
   const inTurn = (run: () => Promise<Executed>): Promise<Executed> => {
     const turn = last.then(() => setImmediate()).then(run);
     last = turn.catch(() => {});

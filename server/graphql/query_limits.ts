@@ -37,16 +37,16 @@ interface Weight {
   fields: number;
   aliases: number;
   cost: number;
-  /** Cost of what asks for the schema itself. It has a limit of its own. */
+  /** Cost of introspection fields, which have a separate limit. */
   introspection: number;
 }
 
-/** What a query asks for, besides rows. */
+/** Properties of a query beside its rows. */
 export interface QueryNature {
   introspects: boolean;
-  /** Asks for nothing but the schema. */
+  /** Selects only the schema. */
   isSchemaOnly: boolean;
-  /** Does so without variables: the answer is always the same. */
+  /** Selects only the schema, without variables: the response is constant. */
   isConstant: boolean;
   /** Root fields of the widest operation. */
   rootFields: number;
@@ -61,12 +61,13 @@ interface AskedQuery {
   tokensMax: number;
 }
 
-export type QueryLimits = (asked: AskedQuery) => QueryNature;
+export type QueryLimits = (query: AskedQuery) => QueryNature;
 
 /**
- * Prepares the walk for a schema. A list counts as many rows as its `limit` says, or its default page without one.
- * Introspection may cost twice what the usual tools ask for, whose query is weighed here.
- * @throws (the walk) graphql_invalid for text that is not GraphQL, query_too_complex above a limit of core/limits.ts
+ * Prepares the cost analysis for a schema. A list counts as many rows as its `limit`, or its default page without one.
+ * Introspection may cost twice the query of the common tools, which is measured here.
+ * @throws (the analysis) graphql_invalid for text that is not GraphQL, query_too_complex above a limit of
+ * core/limits.ts
  */
 export function queryLimits(schema: GraphQLSchema, usualIntrospection: string): QueryLimits {
   const usual = weightsOf(schema, parse(usualIntrospection), {});
@@ -118,8 +119,8 @@ function requireWithin(what: string, value: number, limit: number): void {
 }
 
 /**
- * One weight for each operation, and for each fragment as a thing of its own: validation compares the fields of a
- * fragment pair by pair even where no operation spreads it. There its first level is no row of root fields.
+ * One weight for each operation and each fragment: validation compares the fields of a fragment pair by pair even where
+ * no operation uses it. The first level of an unused fragment does not count as root fields.
  */
 function weightsOf(schema: GraphQLSchema, document: DocumentNode, variables: Variables): Weight[] {
   const fragments = new Map<string, FragmentDefinitionNode>();
@@ -216,7 +217,7 @@ function rowsOf(
   const value =
     (given && valueFromASTUntyped(given, variables)) ??
     (given?.kind === Kind.VARIABLE ? undefined : argument.defaultValue);
-  // What is no number yet, like a variable that was not sent, counts as the largest page.
+  // A value that is not a number, such as a variable that was not sent, counts as the largest page.
   return typeof value === 'number' ? Math.min(Math.max(value, 1), limits.pageSizeMax) : limits.pageSizeMax;
 }
 

@@ -1,5 +1,4 @@
-// What can be told of a GraphQL text without reading it as one: a walk over its letters, a hundred times cheaper than
-// the parser.
+// Limits of a GraphQL text that need no parser: one pass over its characters, a hundred times cheaper than parsing.
 import { problem } from '../../core/errors';
 
 /** Of brackets of all kinds: twice the levels that a query may have, and as much again for the values of arguments. */
@@ -8,7 +7,7 @@ const NESTING_MAX = 64;
 const BRACES_MAX = 1_000;
 
 /**
- * Refuses what is far above the limits of any query, whatever it says. Strings and comments don't count.
+ * Rejects texts far above the limits of any query. Strings and comments don't count.
  * @throws query_too_complex
  */
 export function requireFlat(text: string): void {

@@ -1,5 +1,4 @@
-// What the gate of /graphql asks of a request before a query is run: who calls, and whether the body is a GraphQL
-// request.
+// Authentication and validation of a request to /graphql before its query is run.
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLRequest } from '@apollo/server';
 import type { Identity } from '../../core/context';
@@ -9,7 +8,7 @@ import { authenticate } from '../platform/authenticate';
 import type { Platform } from '../platform/platform';
 
 /** A request of the shape that Apollo takes. */
-export type Asked = GraphQLRequest & { query: string };
+export type GraphqlRequest = GraphQLRequest & { query: string };
 
 /** Who is calling, before anything of the body is read; null for a stranger. */
 export async function identify(
@@ -40,8 +39,8 @@ export function requireJson({ headers }: IncomingMessage): void {
 }
 
 /**
- * GraphQL over SSE has a mode in which one connection carries the results of many requests. It is not offered: what
- * asks for it would wait for results that never come. @throws graphql_invalid
+ * GraphQL over SSE has a mode in which one connection carries the results of many requests. It is not offered: a client
+ * in that mode would wait for results that never come. @throws graphql_invalid
  */
 export function requireDistinctConnection({ headers, url }: IncomingMessage): void {
   const token = new URLSearchParams(url?.split('?')[1]).get('token');
@@ -53,7 +52,7 @@ export function requireDistinctConnection({ headers, url }: IncomingMessage): vo
 }
 
 /** The members of a body in the shape that Apollo takes. @throws graphql_invalid */
-export function readRequest({ query, variables, operationName, extensions }: Record<string, unknown>): Asked {
+export function readRequest({ query, variables, operationName, extensions }: Record<string, unknown>): GraphqlRequest {
   if (typeof query !== 'string' || query.trim() === '')
     throw problem('graphql_invalid', 'The body must be a JSON object with a query.');
   if (operationName != null && typeof operationName !== 'string')

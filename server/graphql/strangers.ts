@@ -1,5 +1,4 @@
-// What is asked without a key is paid by nobody, so it is counted by address: texts that were not answered before,
-// which are parsed and validated, and the fields that are run.
+// Limits per address for queries without a key: new query texts, which have to be parsed and validated, and fields.
 import { createHash } from 'node:crypto';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
@@ -12,7 +11,7 @@ export interface Strangers {
   chargeText(ctx: Context, query: string): void;
   /** Counts the root fields of a text that is within the limits. @throws rate_limited */
   chargeFields(ctx: Context, count: number): Promise<void>;
-  /** The text is valid: whoever sends it again costs little. */
+  /** Marks a text as valid: repeating it costs little. */
   remember(query: string): void;
 }
 

@@ -17,20 +17,20 @@ import { countStream, openEventStream, stopping, type EventStream } from '../../
 import { asProblem } from '../../rest/problem';
 import { VARIABLE_ERRORS, type Executor } from './compiled_queries';
 import { outcomes, problemOf } from './errors';
-import type { Asked } from './request';
+import type { GraphqlRequest } from './request';
 
 type FormatError = (error: unknown) => GraphQLFormattedError;
 
 /** Sends what an operation answers as events, the one result of a query too. @throws rate_limited: too many streams */
-export type SendStream = (response: ServerResponse, ctx: Context, asked: Asked) => Promise<void>;
+export type SendStream = (response: ServerResponse, ctx: Context, asked: GraphqlRequest) => Promise<void>;
 
 /** @param format what a client may know of an error */
 export function streams(schema: GraphQLSchema, execute: Executor, format: FormatError): SendStream {
-  return async (response, ctx, asked) => {
+  return async (response, ctx, query) => {
     const leave = countStream(ctx);
     try {
       ctx.signal = abortOnDisconnect(response, ctx.signal);
-      const results = await run(schema, execute, ctx, asked);
+      const results = await run(schema, execute, ctx, query);
       const stream = openEventStream(response, ctx, ctx.signal);
       await sendResults(stream, response, ctx, results, (result) => formatErrors(ctx, result, format));
     } finally {
@@ -41,12 +41,12 @@ export function streams(schema: GraphQLSchema, execute: Executor, format: Format
 
 type Results = ExecutionResult | AsyncGenerator<ExecutionResult, void>;
 
-async function run(schema: GraphQLSchema, execute: Executor, ctx: Context, asked: Asked): Promise<Results> {
-  const source = asked.query;
+async function run(schema: GraphQLSchema, execute: Executor, ctx: Context, request: GraphqlRequest): Promise<Results> {
+  const source = request.query;
   const document = parse(source);
   const wrong = validate(schema, document);
   if (wrong.length) return { errors: wrong };
-  const { operationName, variables } = asked;
+  const { operationName, variables } = request;
   if (getOperationAST(document, operationName)?.operation !== 'subscription')
     return execute({ source, document, context: ctx, request: { operationName, variables } });
   return subscribe({

@@ -27,7 +27,7 @@ export async function mailCertificate(platform: Platform): Promise<MailTls> {
   return { cert: certificate, key };
 }
 
-/** The host name that a certificate is ordered for; null where nobody has named the host, or no authority. */
+/** The host name to order a certificate for; null where the host has no name, or no authority is configured. */
 function orderedNameOf({ smtpHost, isSmtpHostSet, acmeDirectory }: Config): string | null {
   return isSmtpHostSet && acmeDirectory !== null ? smtpHost : null;
 }

@@ -1,5 +1,4 @@
-// Destinations of mail: so many connections at a time, and none for a while where a server is away, or refuses for now
-// whatever it is sent.
+// Per-destination connection limits, and back-off where a server is unreachable or defers all mail.
 import type { HopResult } from '../../../engines/mail/transport';
 import type { Room } from '../../../models/email/mail/queue';
 
@@ -15,7 +14,7 @@ export interface Destinations {
 const CONNECTIONS_PER_DESTINATION = 10;
 const BACK_OFF_MS = 30_000;
 const BACK_OFF_MAX_MS = 30 * 60_000;
-/** So many refusals for now (4xx), with nothing taken in between, count like a server that is away. */
+/** This many consecutive deferrals (4xx) count like an unreachable server. */
 const DEFERRALS = 20;
 const REMEMBERED_MAX = 20_000;
 

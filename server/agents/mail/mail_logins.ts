@@ -1,6 +1,6 @@
-// Wrong passwords of mail clients: each is answered later than the one before, and after some of them a client is
-// locked out. A password has 256 random bits, so nobody guesses it; what is kept off is the load. Whoever shares an
-// address with such a client, as applications of one host do, and has the right password of another zone, goes on.
+// Failed logins of mail clients: responses are increasingly delayed, and after several failures a client is locked out.
+// A password has 256 random bits, so guessing is hopeless; the purpose is to limit load. A client with the right
+// password of another zone is not affected by failures from the same address, such as another application of the host.
 import ipaddr from 'ipaddr.js';
 import { SmtpReply } from '../../../engines/mail/reply';
 
@@ -45,7 +45,7 @@ export function openLoginFailures(now: () => number = Date.now): LoginFailures {
   };
 }
 
-/** An IPv6 client has a network of its own. */
+/** IPv6 clients are grouped by their network. */
 function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);

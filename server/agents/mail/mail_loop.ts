@@ -40,7 +40,7 @@ interface MailLoopParts {
   store: MailStore;
   transport: Transport;
   routeOf(destination: string): Promise<Route>;
-  /** A message with its links and pictures of tracking; null where it is sent as it is. */
+  /** A message with tracked links and pictures; null where it is sent unchanged. */
   tracked(delivery: ClaimedDelivery, identities: readonly SigningIdentity[], from: string): Promise<Outbound | null>;
   log: Logger;
   listen(handlers: Record<string, (payload: string) => void>): { close(): Promise<void> };
@@ -192,7 +192,7 @@ async function messageFor(state: State, delivery: ClaimedDelivery): Promise<Outb
   return outgoingMessage({ text, body_offset, body_hash, size_bytes, from, to, fields, identities });
 }
 
-/** Complaints quote the message: the field tells whose it was (RFC 5965 leaves the return path out at times). */
+/** Complaints quote the message: this field identifies the recipient (RFC 5965 makes the return path optional). */
 export function referenceField(local: string): { name: string; raw: string } {
   return { name: 'feedback-id', raw: `Feedback-ID: ${local}:platform` };
 }

@@ -1,4 +1,4 @@
-// Who may hand in what: the rules of the submission server, from rows.
+// The submission policy of the mail server, read from the database.
 import type { Config } from '../../../core/config';
 import { mintId } from '../../../core/ids';
 import type { Logger } from '../../../core/log/log';

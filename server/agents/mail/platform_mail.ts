@@ -1,5 +1,5 @@
-// Mail of the platform itself: written as messages, and taken over into the queue like those of customers. Where its
-// sender is of a verified sending domain, it is signed with the keys of that domain.
+// Mail sent by the platform: written as messages, and added to the queue like mail of customers. If the sender's domain
+// is a verified sending domain, the mail is signed with its keys.
 import type { Config } from '../../../core/config';
 import type { Logger } from '../../../core/log/log';
 import { htmlOf, plainTextOf, type PlatformMail } from '../../../core/mail/platform_mail';

@@ -1,5 +1,5 @@
-// Runs the checks of a region: claims what is due, checks, and counts the findings in batches. What a process that dies
-// had claimed is due again soon, and its findings are void: no incident is opened twice and none is lost.
+// Runs the checks of a region: claims due checks, runs them, and stores the results in batches. Checks claimed by a
+// process that died are soon due again, and their results are discarded: no incident is opened twice and none is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CheckOutcome, MetricRule, UptimeCheck } from '../../../core/protocols/checks';
 import type { Logger } from '../../../core/log/log';
@@ -180,10 +180,10 @@ async function checkMetrics(state: State, checks: readonly DueCheck[]): Promise<
 
 async function checkTarget(state: State, check: DueCheck, stalls: Stalls): Promise<void> {
   const { observer_id, region, fence } = check;
-  const asked = check.openUptime();
+  const target = check.openUptime();
   const [checked_at, stalledBefore] = [new Date(), stalls.total()];
-  const outcome = await state.monitor.check(asked, state.stopping.signal);
-  state.guard.note(hostOf(asked) ?? asked.target, outcome.unreachable);
+  const outcome = await state.monitor.check(target, state.stopping.signal);
+  state.guard.note(hostOf(target) ?? target.target, outcome.unreachable);
   if (outcome.status === 'fail' && stalls.total() - stalledBefore > STALLED_MS) {
     state.counts.void_overloaded += 1;
     state.log.warn({ observer: observer_id }, 'a failed check is made again: this process stood still meanwhile');

@@ -1,5 +1,5 @@
-// Sends the messages of the outbox. Rows say what is to be sent: a process that dies here costs a message the rest of
-// its claim, after which another attempt is made, with the same id.
+// Sends the notifications of the outbox. When a process dies, its messages wait until its claims expire; then they are
+// sent again with the same id.
 import type { Logger } from '../../../core/log/log';
 import type { Delivery, Outgoing } from '../../../core/notifications';
 import type { SecretBox } from '../../../core/secrets';

@@ -1,4 +1,4 @@
-// A probe: checks the targets of observers from a place of its own, without a database.
+// A probe: checks the targets of observers from a remote location, without a database.
 import type { Config } from '../../../core/config';
 import { CHECK_KINDS } from '../../../core/protocols/probe_protocol';
 import type { Logger } from '../../../core/log/log';
@@ -44,8 +44,8 @@ export async function startProbe(
 }
 
 async function hasPing(): Promise<boolean> {
-  const asked = run('ping', ['-V'], driverContext(PING_MS));
-  return asked.then(
+  const version = run('ping', ['-V'], driverContext(PING_MS));
+  return version.then(
     () => true,
     () => false,
   );

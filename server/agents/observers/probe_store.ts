@@ -1,5 +1,5 @@
-// The checks of another region, from the platform over HTTP. Whatever is lost on the way is asked for, or sent, again:
-// leases end by themselves, and a result counts once.
+// The checks of a remote region, fetched from the platform over HTTP. Lost requests and results are sent again: leases
+// expire, and a result counts once.
 import {
   leaseIdOf,
   parseLeaseId,
@@ -17,7 +17,7 @@ import type { Logger } from '../../../core/log/log';
 import type { Finding } from '../../../models/observers/observer/results';
 import type { CheckStore, DueCheck } from './check_loop';
 
-/** The platform does not take the key (any longer): to ask again is of no use. */
+/** The platform rejects the key as unknown or revoked: retries are useless. */
 export class ProbeRefused extends Error {}
 
 interface ProbeStore extends CheckStore {
@@ -49,14 +49,14 @@ const REQUEST_MS = 15_000;
 
 export function openProbeStore(options: ProbeStoreOptions): ProbeStore {
   let isSuspended = false;
-  const ask = (limit: number): Promise<ChecksAnswer> => {
+  const requestChecks = (limit: number): Promise<ChecksAnswer> => {
     const request: ChecksRequest = { limit, kinds: options.kinds, suspended: isSuspended };
     return post<ChecksAnswer>(options, PROBE_CHECKS_PATH, request);
   };
   return {
-    hello: async () => (await ask(0)).region,
+    hello: async () => (await requestChecks(0)).region,
     async claim(limit) {
-      const { region, checks } = await ask(Math.min(limit, PROBE_BATCH_MAX));
+      const { region, checks } = await requestChecks(Math.min(limit, PROBE_BATCH_MAX));
       return checks.map((leased) => dueCheckOf(leased, region));
     },
     metricValues: () => Promise.reject(new Error('metrics are checked by the platform itself')),
