@@ -1,4 +1,4 @@
-// The zones on disk, one file each: what the server answers with after a restart, also while the database is away.
+// Zones on disk, one file each: served after a restart, even while the database is unavailable.
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { REPLACEMENT_ENDING, replaceFileDurably, syncDirectory } from '../../core/files';
@@ -28,7 +28,7 @@ interface Stored extends Omit<ZoneSpec, 'keys'> {
 /** @param directory absolute; created if it is missing */
 export async function openZoneStore(directory: string, sealer: KeySealer): Promise<ZoneStore> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  // What a killed process has not finished.
+  // Remove unfinished files of a killed process.
   for (const name of await readdir(directory)) if (name.endsWith(REPLACEMENT_ENDING)) await rm(join(directory, name));
   const pathOf = (id: string): string => join(directory, `${id}${ENDING}`);
   return {

@@ -1833,6 +1833,7 @@ create table releases (
   settings jsonb not null,
   processes jsonb not null,
   variables text not null,
+  image text collate "C",
   constraint releases_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint releases_deployment FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
   constraint releases_pkey PRIMARY KEY (id),
@@ -1841,6 +1842,7 @@ create table releases (
 );
 CREATE INDEX releases_of_application ON public.releases USING btree (application_id);
 CREATE INDEX releases_of_deployment ON public.releases USING btree (deployment_id);
+CREATE INDEX releases_of_image ON public.releases USING btree (image) WHERE (image IS NOT NULL);
 CREATE INDEX releases_of_preview ON public.releases USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX releases_of_project ON public.releases USING btree (project_id);
 

@@ -1,4 +1,4 @@
-// The directories of buckets. The rows of objects say which files there should be in them.
+// Directories of buckets. Which files belong in them is recorded in the rows of objects.
 import { lstat, mkdir, readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
