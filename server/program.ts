@@ -23,9 +23,9 @@ export interface Running {
 
 /**
  * Runs a program on an open platform until SIGTERM or SIGINT.
- * @param command as it is called, for the message about arguments
- * @param start opens what the program is about
- * @param loadModules loads what `start` needs: done while the embedded database starts
+ * @param command as on the command line, for the message about arguments
+ * @param start opens the program's services
+ * @param loadModules loads the modules that `start` needs, while the embedded database starts
  */
 export function runProgram(
   command: string,
@@ -48,10 +48,10 @@ async function run(
   if (args.length)
     throw new StartupError(`unknown argument ${args[0]}; settings are environment variables, see ${command} -- --help`);
   const config = loadConfig(process.env);
-  // As root, users of tenants read files of the platform; what is secret has permissions of its own.
+  // As root, users of tenants read files of the platform; secret files have stricter permissions.
   if (process.getuid?.() === 0) process.umask(0o022);
   exitOnSignal();
-  // Not before: a start that goes no further should not wait for all there is.
+  // Loaded only now: a start that fails before should not wait for all modules.
   const { openPlatform } = load('./platform/platform') as typeof OfPlatform;
   const opening = openPlatform(
     config,
@@ -92,7 +92,8 @@ export function stopOnSignal(platform: Pick<Platform, 'log' | 'close'>, { close,
     if ('err' in why) printError(why.err);
     process.exit('err' in why ? 1 : 0);
   };
-  // In this order: with the last listener of a signal, node drops what has been delivered and nobody has heard yet.
+  // In this order: when the last listener of a signal is removed, node drops delivered signals that have not been
+  // handled yet.
   for (const signal of SIGNALS) process.on(signal, () => void stop({ signal })).off(signal, exitNow);
   void failed?.then((err) => stop({ err }));
 }

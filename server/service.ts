@@ -67,7 +67,7 @@ export type BeforeListening = () => Promise<void>;
 /** Facts of the host that a start does not need are looked for when it is over. */
 const FACTS_AFTER_MS = 1_000;
 
-/** How to close what is open, in the order of opening. */
+/** Functions that close the opened parts, in the order of opening. */
 export type Opened = (() => Promise<void>)[];
 
 /**
@@ -78,7 +78,7 @@ export function startService(platform: Platform, beforeListening: BeforeListenin
   return closable((opened) => open(platform, beforeListening, opened));
 }
 
-/** Opens part by part; closes in reverse, also what is open when a part fails. */
+/** Opens part by part; closes in reverse order, also the opened ones when a later part fails. */
 export async function closable<Parts>(
   open: (opened: Opened) => Promise<Parts>,
 ): Promise<Parts & { close(): Promise<void> }> {
@@ -155,7 +155,7 @@ export async function openWeb(
     baseUrl: () => platform.config.baseUrl,
     corsOrigins: () => platform.config.corsOrigins,
   });
-  // Nobody should wait for them: a request that comes first asks for them itself.
+  // Not awaited: a request that needs the facts earlier loads them itself.
   const finding = setTimeout(() => void platform.facts(), FACTS_AFTER_MS);
   opened.push(() => {
     clearTimeout(finding);
@@ -195,7 +195,7 @@ function restParts(
   done: RestParts['done'],
 ): RestParts {
   const { config } = platform;
-  // Made when somebody wants to read it: most starts are not for that.
+  // Generated at the first request: most runs never need it.
   const described = memoize(() => {
     const { table, schema, transitional } = core;
     return openapiDocument({ table, schema, transitional, baseUrl: config.baseUrl, version });
@@ -221,7 +221,7 @@ function restParts(
   };
 }
 
-/** Pages for people: those that mails lead to, and those of the authorisation server. */
+/** HTML pages: targets of links in mails, logins, and the authorisation server. */
 function peoplePages(platform: Platform, schema: () => Core['graphqlSchema']): express.Router {
   const router = express.Router().use(accountPages(platform, schema)).use(loginRoutes(platform, schema));
   return router.use(oauthRoutes(platform, schema));

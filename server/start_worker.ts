@@ -32,7 +32,7 @@ export interface Worker {
   /** What its host gives units: facts of the runtime; none where another process runs the applications. */
   runtimeFacts(): Promise<Record<string, unknown>>;
   checks(): CheckCounts;
-  /** Lets running steps finish for a while, gives back what it holds, and ends. Applications run on. */
+  /** Lets running steps finish for a while, releases its leases, and stops. Applications keep running. */
   stop(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// npm run worker: the loop in a process of its own, beside the API and as many others as are wanted.
+// npm run worker: the loop in a separate process, beside the API and any number of other workers.
 import './threads';
 import { createRequire } from 'node:module';
 import { runProgram } from './program';

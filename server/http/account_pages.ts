@@ -121,7 +121,7 @@ async function run(
   response: Response,
 ): Promise<Record<string, string>> {
   const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
-  // A page of somebody else must not log a person in as another one.
+  // A page of another site must not log a person in to a different account.
   requireSameOrigin(request, platform.config.baseUrl);
   ctx.identity = await identify(platform, request, ctx.address);
   await runDocument(schema(), ctx, { query, variables: variables(form) });

@@ -1,4 +1,4 @@
-// Metrics for Prometheus, on a port of their own that only this machine reaches.
+// Metrics for Prometheus, on a separate port that is reachable only from this machine.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { CheckCounts } from '../agents/observers/check_loop';
@@ -41,7 +41,7 @@ export function openMetrics(): Metrics {
   };
 }
 
-/** Adds what is the same for all processes, so that one of them exposes it. */
+/** Adds metrics of the installation, which only one process exposes. */
 export function addWorkerLag({ registry }: Metrics, workerLag: () => Promise<number>): void {
   new Gauge({
     name: 'platform_worker_lag_seconds',

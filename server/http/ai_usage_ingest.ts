@@ -103,7 +103,7 @@ async function count(sql: Platform['database'], given: unknown[]): Promise<Count
 
 const UNKNOWN_PROJECT = '`project_id` names no project.';
 
-/** The event in its full form, or what is wrong with it. */
+/** The complete event, or the reason why it is invalid. */
 function parseEvent(given: unknown, now: number): UsageEvent | string {
   if (typeof given !== 'object' || given === null) return 'The event must be an object.';
   const { id, project_id, model_id, at, ...counts } = given as Record<string, unknown>;

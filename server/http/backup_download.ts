@@ -68,7 +68,7 @@ function respondWithProblem({ config, log }: Platform, request: Request, respons
   const request_id = String(response.getHeader('X-Request-Id'));
   const gone = (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE';
   if (!(error instanceof Problem) && !gone) log.error({ err: error, request_id }, 'request failed');
-  // A client that went away, or a file that broke off: whoever reads must not take it for the whole.
+  // The client has gone, or the file ended early: break off, so that the client does not take a part for the whole.
   if (response.headersSent) return void response.destroy();
   writeProblem(response, asProblem(error), {
     base_url: config.baseUrl,

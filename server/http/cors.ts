@@ -38,7 +38,7 @@ export function answerCors(request: IncomingMessage, response: ServerResponse, a
   return false;
 }
 
-// At the very end: who answers writes all headers at once, and may have a Vary of its own.
+// Added when the head is written: handlers write all headers at once, and may set Vary themselves.
 function addHeaders(response: ServerResponse, more: OutgoingHttpHeaders): void {
   const writeHead = response.writeHead.bind(response) as (
     status: number,

@@ -1,6 +1,6 @@
-// How a server stops without losing a request (RFC 9112 section 9.6): it accepts no new connection, says `Connection:
-// close` in every further answer, and closes connections that nobody has used for a while. A connection that is closed
-// as soon as it is idle may have a request on its way.
+// How a server stops without losing a request (RFC 9112 section 9.6): it accepts no new connection, sends `Connection:
+// close` in every further response, and closes connections that have been idle for a while. A connection that is closed
+// as soon as it is idle may have a request in transit.
 import type { Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ const QUIET_CHECKS = 10;
 interface Drain {
   /** Call for each request, before it is handled. */
   watch(response: ServerResponse): void;
-  /** Stops the server; what is open after the grace time is cut off. */
+  /** Stops the server; connections that are open after the grace time are closed. */
   run(server: Server, graceSeconds: number): Promise<void>;
 }
 

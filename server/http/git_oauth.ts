@@ -1,5 +1,5 @@
-// Where Git providers send people back to after they have granted access. The grant is used only after the person has
-// confirmed for which project it is: a link that somebody else has sent must not connect an account by itself.
+// The OAuth callback for Git providers. The grant is used only after the person has confirmed the project: a link from
+// an attacker must not connect an account without confirmation.
 import type { Request, RequestHandler, Response } from 'express';
 import { Problem } from '../../core/errors';
 import { GIT_PROVIDER_TITLES, GitProviderError } from '../../core/protocols/git_provider';
@@ -10,7 +10,7 @@ import { sendFormPage, textOf } from './plain_page';
 
 const OVER = 'The link is not valid any more. Ask for a new one by verifying the Git integration.';
 
-/** GET asks the person, POST uses the code. */
+/** GET shows the confirmation page, POST uses the code. */
 export function gitOauthCallback(platform: Platform): RequestHandler {
   return async (request, response) => {
     try {

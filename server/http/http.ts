@@ -22,7 +22,7 @@ import { isSourceUpload } from './source_uploads';
 
 export interface HttpServer {
   port: number;
-  /** Takes no new requests, lets the open ones finish within the grace time, then closes what is left. */
+  /** Stops accepting requests, lets open ones finish within the grace time, then closes the remaining connections. */
   close(graceSeconds: number): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
   };
   server.on('request', handle);
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    // A body that will be refused for its size needs not be sent; an upload asks for its own.
+    // No 100 Continue for a body that will be rejected for its size; uploads send theirs later.
     if (!isSourceUpload(request) && !(Number(request.headers['content-length']) > limits.bodyBytesMax))
       response.writeContinue();
     handle(request, response);
@@ -129,7 +129,7 @@ function rejectRequest(
   baseUrl: string,
 ): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
-  // It has a time-out of its own.
+  // Source uploads have a separate time-out.
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && last && isSourceUpload(last.response.req)) return;
   const code =
     error.code === 'HPE_HEADER_OVERFLOW'
@@ -139,8 +139,8 @@ function rejectRequest(
         : 'malformed_request';
   const open = last?.response;
   if (!open || open.writableFinished) return rejectUnparsed(socket, problem(code), baseUrl);
-  // The request that is being answered came whole: what is broken is the next one, and an answer here would be taken
-  // for its own.
+  // The request being answered was complete: the broken one follows it, and an error response would be taken for the
+  // response to the first.
   if (open.req.complete || open.headersSent) return void open.once('close', () => socket.destroy());
   const request_id = last.requestId;
   const instance = (open.req.url ?? '/').split('?')[0] as string;

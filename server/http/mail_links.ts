@@ -18,7 +18,7 @@ export function mailLinks(platform: Platform): RequestHandler {
         ...{ base_url, request_id, instance: request.path, head: request.method === 'HEAD' },
       });
     }
-    // Programs that look at a link before a person does ask with HEAD.
+    // Link scanners often send HEAD; only GET counts as a visit.
     if (request.method === 'GET')
       recordTracking(platform.database, link.kind, link.to).catch((error: unknown) =>
         platform.log.warn({ err: error }, 'an event of tracked mail could not be stored'),

@@ -1,5 +1,5 @@
-// The last messages, for whoever develops on this machine: a list, and the text of each as it is kept. On the port of
-// the metrics, which only this machine reaches. Nothing of a message is ever rendered.
+// Pages for developers on this machine: a list of the last messages, and the stored text of each. On the port of the
+// metrics, which is reachable only from this machine. Content of messages is never rendered.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ export function mailPages(platform: () => Pick<Platform, 'config' | 'database'>)
     const [, id] = /^\/mail(?:\/(eml_[0-9a-z]{26}))?$/.exec(request.url ?? '') ?? [null];
     if (id === null || request.method !== 'GET') return false;
     const { config, database } = platform();
-    // A page of somebody else that has its name lead here would read the mail (DNS rebinding).
+    // DNS rebinding: a page of another site whose name resolves to this machine could read the mail.
     if (!isOwnName(request.headers.host, config.adminHost)) return false;
     if (id === undefined) sendHtml(response, listPage(await latestMessages(database, PAGE_SIZE), config.mailMode));
     else await sendText(response, await findMessage(database, id), mailDirectory(config));

@@ -5,8 +5,8 @@ import { escapeHtml } from '../../core/protocols/html';
 const HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',
   'Cache-Control': 'no-store',
-  // The address holds a code, so nobody else is told. With no-referrer, browsers would leave our own origin out of what
-  // a form sends too.
+  // The address holds a code that must not leak to other sites. With no-referrer, browsers would also omit our own
+  // origin from form submissions.
   'Referrer-Policy': 'same-origin',
 };
 const STYLE =

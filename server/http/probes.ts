@@ -1,5 +1,5 @@
-// What probes of other regions ask for and report, beside /v2: POST /probe/checks and POST /probe/results, each with
-// the key of the probe. Reports are untrusted input.
+// The API of remote probes, beside /v2: POST /probe/checks and POST /probe/results, each authenticated by the key of
+// the probe. Reports are untrusted input.
 import type { Request, RequestHandler } from 'express';
 import type { UptimeCheck } from '../../core/protocols/checks';
 import { problem } from '../../core/errors';
@@ -76,7 +76,7 @@ async function report({ database }: Platform, probe: Probe, body: unknown): Prom
   return { ...answer, rejected: [...answer.rejected, ...rejected].sort((a, b) => a.index - b.index) };
 }
 
-/** Failures are counted per address, like those of API keys. @throws token_missing, token_invalid, rate_limited */
+/** Failures are limited per address, as for API keys. @throws token_missing, token_invalid, rate_limited */
 async function authenticateProbe({ database, attempts, config }: Platform, request: Request): Promise<Probe> {
   const token = /^bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
   if (token === undefined) throw problem('token_missing', 'Send the key of the probe as bearer token.');

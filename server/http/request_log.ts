@@ -1,4 +1,4 @@
-// What is noted of each request when it is finished.
+// The log line of a finished request.
 import type { IncomingMessage } from 'node:http';
 import { errors } from '../../core/errors';
 import { plainLog } from '../../core/log/log';

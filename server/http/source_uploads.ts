@@ -29,7 +29,7 @@ import { isDiskFull } from '../../drivers/source/failure';
 
 /** How long a sender may be silent. */
 const SILENCE_MS = 30_000;
-/** What is left of a body that was refused is read for so long, so that the answer reaches its sender. */
+/** After a rejection, the rest of the body is read for this long, so that the response reaches the client. */
 const LINGER_MS = 2_000;
 
 /** Whether a request may take longer than others to send its body. */
@@ -129,7 +129,7 @@ function differentSize(announced: number, found: number): SourceError {
   return new SourceError('refused', `The archive has ${found} bytes, and ${announced} were announced.`);
 }
 
-/** What is wrong with the archive itself; null for what is worth another try. */
+/** The problem of an invalid archive; null for errors that are worth a retry. */
 function refusalOf(error: unknown, { bytes_max }: ClaimedUpload): Problem | null {
   if (error instanceof BodyTooLarge)
     return problem('payload_too_large', `The archive may have at most ${bytes_max} bytes.`, { limit_bytes: bytes_max });

@@ -1,5 +1,5 @@
-// The cookie that binds a login at another provider to the browser that began it. Without it, a link with somebody
-// else's code would log a person in as somebody else.
+// The cookie that binds a login at another provider to the browser that began it. It prevents login CSRF: a link with
+// an attacker's code would otherwise log a person in to the attacker's account.
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../../core/config';
 import { hostCookie, readHostCookie } from '../../core/accounts/host_cookie';

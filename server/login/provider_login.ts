@@ -1,5 +1,5 @@
-// A login at another provider: to it, back from it, and a two-factor code of ours where the provider has asked for no
-// second factor.
+// A login at another provider: the redirect there, the callback, and our two-factor code where the provider has not
+// required a second factor.
 import { LOGIN_PATHS, loginCallbackPath, ownPath } from '../../core/mail/account_paths';
 import type { Context } from '../../core/context';
 import { Problem, problem } from '../../core/errors';
@@ -86,7 +86,7 @@ export async function finishLogin(visit: Visit): Promise<void> {
   goOn(visit, attempt.return_to);
 }
 
-/** GET asks for the two-factor code, POST takes it. */
+/** GET shows the form for the two-factor code, POST verifies the code. */
 export async function finishWithCode(visit: Visit): Promise<void> {
   const { platform, request, ctx, form } = visit;
   const isAnswer = request.method === 'POST';
@@ -125,7 +125,7 @@ function showCodePage(visit: Visit, status: number, id: string, failure: string)
   showPage(visit, status, 'Two-factor code', text, codeForm(id, failure));
 }
 
-/** Begins the session. @param user null: somebody who is invited becomes one */
+/** Begins the session. @param user null: a new user is created from an invitation */
 async function enter(
   ctx: Context,
   setting: LoginProviderSetting,
@@ -144,7 +144,7 @@ async function enter(
   recordActivity(ctx, 'login.linked');
 }
 
-/** The person who asked for it must be the one who is logged in by now. */
+/** Requires that the session that requested the link is still the current one. */
 async function link(
   visit: Visit,
   setting: LoginProviderSetting,

@@ -86,7 +86,7 @@ export function loginFailure({ code, detail }: Problem): string {
   return code === 'validation_failed' ? 'E-mail or password is wrong.' : detail;
 }
 
-/** A wrong password is said on the page that asked for it. */
+/** Shows a wrong password on the login form itself. */
 async function beginOrExplain(visit: Visit): Promise<void> {
   try {
     await beginLogin(visit);

@@ -1,4 +1,4 @@
-// A request for one of the pages for logging in: who asks, and how it is answered.
+// A request for one of the login pages: its caller, and its response.
 import type { Request, Response } from 'express';
 import { LOGIN_PATHS } from '../../core/mail/account_paths';
 import type { Context } from '../../core/context';
@@ -55,7 +55,7 @@ export function goOn({ ctx, response }: Visit, path: string): void {
   response.writeHead(303, { ...ctx.reply.headers, Location: path, 'Cache-Control': 'no-store' }).end();
 }
 
-/** What a person reads of a failure. What is noted of it holds neither code nor token. */
+/** Shows a failure to the person. The log entry holds neither code nor token. */
 export function showFailure({ log }: Platform, response: Response, error: unknown): void {
   const request_id = response.getHeader('X-Request-Id');
   const again = `<p><a href="${LOGIN_PATHS.login}">Log in another way</a></p>`;

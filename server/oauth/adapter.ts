@@ -1,4 +1,4 @@
-// How oidc-provider keeps what it remembers: models/identity/oauth/records.ts.
+// The storage adapter of oidc-provider, over models/identity/oauth/records.ts.
 
 import type { Context } from '../../core/context';
 import { endConnection, extendConnection } from '../../models/identity/oauth/connection';
@@ -13,15 +13,15 @@ import {
 } from '../../models/identity/oauth/records';
 import type { Adapter, AdapterConstructor, AdapterPayload } from './types';
 
-/** Tokens whose value is nowhere but with the client: what is found by it gets it back. */
+/** Tokens whose value is not stored: a lookup by the value puts it into the result. */
 const NEVER_STORED = new Set(['AccessToken', 'RefreshToken', 'AuthorizationCode']);
 
 export interface Surroundings {
   /** The context of the request that is being answered: in a transaction where it gives out tokens. */
   context(): Context;
-  /** Whether the request gives out tokens, so that what it finds is spent. */
+  /** Whether the request issues tokens, so that records it finds are consumed. */
   isSpending(): boolean;
-  /** Refusal of a device that asks too soon. */
+  /** The error for a device that polls too fast. */
   slowDown(): Error;
 }
 

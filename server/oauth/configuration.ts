@@ -1,4 +1,4 @@
-// What oidc-provider is told: which grants, for how long, and that everything else is off.
+// The configuration of oidc-provider: supported grants and lifetimes, every other feature disabled.
 import { generateKeyPairSync } from 'node:crypto';
 import {
   ACCESS_TOKEN_SECONDS,
@@ -65,9 +65,9 @@ export function providerConfiguration(platform: Platform, around: Surroundings, 
       (await isActivePerson(around.context().sql, sub)) ? { accountId: sub, claims: () => ({ sub }) } : undefined,
     interactions: { policy: policy(platform, oidc), url: (_, { uid }) => OAUTH_PATHS.interaction + uid },
     issueRefreshToken: async (_, client) => client.grantTypeAllowed('refresh_token'),
-    // No token is signed: the server needs a key, and nobody ever sees what it signs.
+    // No token is signed: the server needs a key, but its signatures are never used.
     jwks: { keys: [generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })] },
-    // What was agreed to once is asked anew each time: anybody can call themselves a program (RFC 8252 section 8.6).
+    // Consent is requested each time: any program can claim the identity of a public client (RFC 8252 section 8.6).
     loadExistingGrant: async ({ oidc }) => {
       const id = oidc.result?.consent?.grantId;
       return id ? oidc.provider.Grant.find(id) : undefined;
@@ -138,8 +138,8 @@ function features({ config }: Platform, errors: Errors): Configuration['features
 
 /** A scope that does not exist is refused, and so is a request for nothing. */
 function requireKnownScopes(errors: Errors, { oidc }: OauthContext): void {
-  const asked = String(oidc.params?.scope ?? '').split(' ');
-  const unknown = asked.filter((scope) => scope !== 'offline_access' && !isScope(scope));
-  if (unknown.length || !asked.some(isScope))
+  const requested = String(oidc.params?.scope ?? '').split(' ');
+  const unknown = requested.filter((scope) => scope !== 'offline_access' && !isScope(scope));
+  if (unknown.length || !requested.some(isScope))
     throw new errors.InvalidScope(`scope needs one or more of ${Object.keys(scopes).join(', ')}`, unknown.join(' '));
 }

@@ -1,5 +1,4 @@
-// What a person is asked while a program waits: to log in, with the session and the limits of the dashboard, and what
-// the program may do.
+// The login and consent pages while a program waits: login uses the session and the limits of the dashboard.
 import type { Request, Response } from 'express';
 import type { Context, Identity } from '../../core/context';
 import { Problem } from '../../core/errors';
@@ -35,7 +34,7 @@ interface Asking {
   ctx: Context;
   interaction: Interaction;
   client: string;
-  /** Nobody vouches for what the client says of itself. */
+  /** The details of the client are unverified. */
   isSelfRegistered: boolean;
 }
 
@@ -43,7 +42,7 @@ const PROJECTS_MAX = 100;
 const LOGIN = `mutation ($input: LoginInput!) { login(input: $input) { user { id } } }`;
 const LOGOUT = 'mutation { logout }';
 
-/** GET asks, POST takes the answer. */
+/** GET shows the page, POST processes the form. */
 export async function askPerson(
   platform: Platform,
   schema: Core['graphqlSchema'],
@@ -88,7 +87,7 @@ async function findInteraction(
 async function take(asking: Asking, form: Form): Promise<void> {
   const { platform, request, interaction, server, response } = asking;
   const action = textOf(form.action);
-  // A page of somebody else must not log a person in, or agree for them.
+  // A page of another site must not log a person in, or consent for them.
   requireSameOrigin(request, platform.config.baseUrl);
   if (action === 'login') return logIn(asking, form);
   if (action === 'deny') {
@@ -128,12 +127,12 @@ function loginPageOf(asking: Asking, last: typeof NOTHING): ReturnType<typeof lo
   return loginPage(asking, loginForms(asking.platform.config, { ...last, action: '', returnTo }));
 }
 
-/** What the person agreed to becomes a key of theirs, and the program gets what it asked for within that. */
+/** Creates a key from the person's consent; the program gets its requested scopes within it. */
 async function allow(asking: Asking, form: Form): Promise<void> {
   const { ctx, server, request, response, interaction, client } = asking;
-  const asked = askedScopes(interaction);
+  const requested = askedScopes(interaction);
   const chosen = [form.scope].flat().map(textOf);
-  const scopes = asked.filter((scope) => chosen.includes(scope));
+  const scopes = requested.filter((scope) => chosen.includes(scope));
   const projects = textOf(form.all_projects) ? null : [form.project].flat().map(textOf).filter(Boolean);
   if (!scopes.length) return showConsent(asking, 422, 'Choose at least one thing that it may do.');
   if (projects && !projects.length) return showConsent(asking, 422, 'Choose at least one project.');
@@ -151,7 +150,7 @@ async function allow(asking: Asking, form: Form): Promise<void> {
   grant.addOIDCScope('offline_access');
   for (const one of [resource ?? asking.platform.config.baseUrl].flat()) {
     grant.addResourceScope(one, scopes.join(' '));
-    const refused = asked.filter((scope) => !scopes.includes(scope));
+    const refused = requested.filter((scope) => !scopes.includes(scope));
     if (refused.length) grant.rejectResourceScope(one, refused.join(' '));
   }
   await grant.save();
@@ -187,7 +186,7 @@ function hintOf({ interaction }: Asking): string {
   return textOf(interaction.params.login_hint);
 }
 
-/** The program may ask for a login that is newer than its request: one of another session than there was then. */
+/** The program may request a login newer than its request: then the session must differ from the one at that time. */
 function isLoggedIn({ ctx: { identity }, interaction }: Asking): boolean {
   if (!identity) return false;
   const mustBeNew = textOf(interaction.params.prompt).split(' ').includes('login');

@@ -18,7 +18,7 @@ const BEWARE =
 /** Addresses that only contain what the code of a device consists of. */
 const USER_CODE = /^[A-Za-z-]{1,20}$/;
 
-/** What is asked on the way, for the request of a device. */
+/** The pages of the device flow. */
 export function devicePages(): {
   userCodeInputSource(ctx: OauthContext, form: string, out?: unknown, error?: Error): Promise<void>;
   userCodeConfirmSource(
@@ -58,7 +58,7 @@ export function devicePages(): {
   };
 }
 
-/** An error that no client can be told of, since nobody knows whether the client is who it says. */
+/** An error that cannot be redirected to the client, since the client is not authenticated. */
 export function errorPage(ctx: OauthContext, out: { error: string; error_description?: string }): void {
   const reason = `Reason: ${out.error_description ?? out.error}.`;
   const text = `${reason} Go back to the program that sent you here, and begin again.`;
@@ -67,7 +67,7 @@ export function errorPage(ctx: OauthContext, out: { error: string; error_descrip
   ctx.status = status;
 }
 
-/** @param forms all ways to log in @param isSelfRegistered the client is called what it says */
+/** @param forms all ways to log in @param isSelfRegistered the client's name is unverified */
 export function loginPage(
   { client, isSelfRegistered }: Pick<Consent, 'client' | 'isSelfRegistered'>,
   forms: string,
@@ -78,7 +78,7 @@ export function loginPage(
 
 interface Consent {
   client: string;
-  /** The client has registered itself: what it is called is what it says. */
+  /** The client has registered itself, so its name is unverified. */
   isSelfRegistered: boolean;
   /** Where the person is sent afterwards; null for a device. */
   redirect: string | null;

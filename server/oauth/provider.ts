@@ -1,4 +1,4 @@
-// The authorisation server: oidc-provider, loaded when somebody first needs it, since most starts are without.
+// The authorisation server: oidc-provider, loaded at first use, since most runs never need it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../../core/context';
 import { problem } from '../../core/errors';
@@ -20,7 +20,7 @@ export interface AuthorisationServer {
 
 /** What gives tokens out or takes them back does it in one transaction: who is killed in between has done nothing. */
 const SPENDING: string[] = [OAUTH_PATHS.token, OAUTH_PATHS.revoke];
-/** Each authorisation begins with a session of its own: whom it is for says the session of the dashboard. */
+/** Paths at which an authorisation begins, each with a new session: the dashboard's session identifies the user. */
 const BEGINNINGS: string[] = [OAUTH_PATHS.authorize, OAUTH_PATHS.device];
 const NOT_THE_SESSION = /(?:^|;\s*)oauth_session(?:\.sig)?=[^;]*/g;
 const BODY_BYTES_MAX = 56 * 1024;
@@ -43,7 +43,7 @@ export async function openAuthorisationServer(platform: Platform): Promise<Autho
   return {
     provider: asking,
     async answer(request, response) {
-      // Addresses in answers are those of BASE_URL, whatever the request calls this host.
+      // Addresses in responses are those of BASE_URL, whatever the Host of the request.
       request.headers.host = host;
       request.headers['x-forwarded-proto'] = protocol.slice(0, -1);
       delete request.headers['x-forwarded-host'];
@@ -90,8 +90,8 @@ interface Lane {
 }
 
 /**
- * A provider of its own for what gives tokens. Its adapter is not told by which request it is asked, so these are
- * answered one after the other, each in its transaction: a few milliseconds.
+ * A separate provider for token requests. Its adapter does not get the request that a call belongs to, so these are
+ * serialized, each in a transaction: a few milliseconds.
  */
 function openLane(platform: Platform, oidc: OidcModule): Lane {
   let current: Context | undefined;
@@ -139,7 +139,7 @@ async function inTransaction(
   held.send();
 }
 
-/** Keeps back what is written to a response until it may be sent. */
+/** Buffers a response until it may be sent. */
 function holdAnswer(response: ServerResponse): { send(): void; drop(): void } {
   const { end } = response;
   let last: Parameters<typeof end> | null = null;
@@ -159,7 +159,7 @@ function holdAnswer(response: ServerResponse): { send(): void; drop(): void } {
   };
 }
 
-/** Reads the body before the turn of the request comes, so that a slow client keeps nobody waiting. */
+/** Reads the body before the turn of the request comes, so that a slow client does not block others. */
 async function holdBody(request: IncomingMessage): Promise<void> {
   const body = await readRawBody(request, BODY_BYTES_MAX);
   Object.defineProperty(request, 'readable', { value: true });
@@ -203,8 +203,8 @@ async function load({ log }: Platform): Promise<OidcModule> {
   // It says that it is not made for Node 20; the tests run with it.
   console.warn = (...words: unknown[]) => log.debug({ words: words.map(String) }, 'oidc-provider');
   try {
-    // The provider follows each request with an AsyncLocalStorage. Before Node 24 the first one in use makes every
-    // promise of the process dearer, by a tenth in tests; nothing that we configure asks for it.
+    // The provider tracks each request with an AsyncLocalStorage. Before Node 24 the first one in use makes every
+    // promise of the process slower, by a tenth in tests; no enabled feature needs it.
     const { default: store } = await import('oidc-provider/lib/helpers/als.js' as string);
     Object.assign(store, { run: (_: unknown, work: () => unknown) => work(), getStore: () => undefined });
     const { default: internalsOf } = await import('oidc-provider/lib/helpers/weak_cache.js' as string);
@@ -216,5 +216,5 @@ async function load({ log }: Platform): Promise<OidcModule> {
 }
 
 function missing(): never {
-  throw new Error('the authorisation server was asked outside of a request');
+  throw new Error('the authorisation server was used outside of a request');
 }

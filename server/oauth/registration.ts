@@ -8,15 +8,15 @@ import { requestContext } from '../platform/context';
 import type { Platform } from '../platform/platform';
 import { readRawBody, refuseRequest } from '../http/raw_request';
 
-/** Answers with what is kept of the request, which may be less than the program has asked for (section 3.2.1). */
+/** Responds with the stored registration, which may be less than the program requested (section 3.2.1). */
 export async function registerClient(platform: Platform, request: Request, response: Response): Promise<void> {
   const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
   try {
-    const asked = await readRegistration(request);
-    const client = await registerOauthClient(ctx, asked);
+    const registration = await readRegistration(request);
+    const client = await registerOauthClient(ctx, registration);
     platform.log.info({ client: client.client_id, name: client.client_name }, 'a program has registered itself');
     const constant = { response_types: ['code'], token_endpoint_auth_method: 'none' };
-    send(response, 201, { ...client, grant_types: asked.grant_types, ...constant, client_id_issued_at: now() });
+    send(response, 201, { ...client, grant_types: registration.grant_types, ...constant, client_id_issued_at: now() });
   } catch (error) {
     if (error instanceof RegistrationError) return sendError(response, 400, error.code, error.message);
     if (!(error instanceof Problem) || error.status >= 500)

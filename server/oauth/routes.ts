@@ -54,7 +54,7 @@ export function oauthRoutes(platform: Platform, schema: () => Core['graphqlSchem
   return router;
 }
 
-/** Guesses are counted like those of keys: what was refused, by the address. */
+/** Guesses are limited as for API keys: rejected requests count per address. */
 async function answer(
   platform: Platform,
   opened: () => ReturnType<typeof openAuthorisationServer>,

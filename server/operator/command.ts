@@ -1,4 +1,5 @@
-// What a command is. The files of this folder each export those of one noun; main.ts finds and runs them.
+// The structure of a command. The files of this folder each export the commands of one noun; main.ts finds and runs
+// them.
 
 export interface Option {
   /** Shown in the help; null for a flag without a value. */

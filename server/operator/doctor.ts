@@ -226,12 +226,12 @@ async function backupStore(config: Config): Promise<Finding> {
 
 async function resolver({ dnsResolvers }: Config): Promise<Finding> {
   const check = 'DNS resolver';
-  const asked = dnsResolvers.length ? dnsResolvers.join(', ') : 'of the system';
+  const servers = dnsResolvers.length ? dnsResolvers.join(', ') : 'of the system';
   try {
     await dnsQuestions({ resolvers: [...dnsResolvers] }).a(NAME_ASKED);
-    return { check, status: 'ok', detail: `answers (${asked})` };
+    return { check, status: 'ok', detail: `answers (${servers})` };
   } catch {
-    return { check, status: 'warning', detail: `no answer (${asked}): custom domains cannot be verified` };
+    return { check, status: 'warning', detail: `no answer (${servers}): custom domains cannot be verified` };
   }
 }
 

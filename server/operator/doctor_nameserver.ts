@@ -1,4 +1,4 @@
-// Whether DNS zones are answered, or can be. The API goes on without it, so what is wrong is a warning.
+// Whether DNS zones can be served. The API works without a name server, so a problem is only a warning.
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 import type { Config } from '../../core/config';

@@ -1,4 +1,4 @@
-// Whether projects can have networks of their own, tried as the start does, in a place of its own.
+// Whether projects can have isolated networks, tried as at the start, in a temporary directory.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

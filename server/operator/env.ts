@@ -49,7 +49,7 @@ export const commands: Command[] = [
   },
 ];
 
-/** Those of the file, then those of the command line. @throws UsageError, which shows no value */
+/** Variables of the file, then of the command line. @throws UsageError, which shows no value */
 function variablesOf(input: Input): VariableSetting[] {
   const given = input.more.map((text, index) => {
     const at = text.indexOf('=');

@@ -14,7 +14,7 @@ const ESCAPES: Record<string, string> = { n: '\n', r: '\r', t: '\t', '"': '"', '
 export function parseEnvFile(text: string): { key: string; value: string }[] {
   const lines = text.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n');
   const variables: { key: string; value: string }[] = [];
-  // What was understood leaves its line breaks behind, so that lines keep their numbers.
+  // A parsed assignment is replaced by its line breaks, so that lines keep their numbers.
   const left = lines.replace(ASSIGNMENT, (all: string, key: string, value: string) => {
     variables.push({ key, value: unquoted(value) });
     return all.replace(/[^\n]/g, '');
