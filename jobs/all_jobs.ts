@@ -1,4 +1,4 @@
-// The folder is the registry: every file that exports `job` is a kind that the loop works on, with what it declares.
+// The folder is the registry: every file that exports `job` adds a kind to the loop, with its declarations.
 import { createRequire } from 'node:module';
 import { registeredFiles } from '../core/folder_registry';
 import type { Sql } from '../core/context';
@@ -45,7 +45,7 @@ type KindDrivers = Omit<
   | 'facts'
 >;
 
-/** The drivers of all kinds that have some of their own on a host. */
+/** Opens the drivers of all kinds that declare host drivers (`openDrivers`). */
 export async function openKindDrivers(host: HostParts, jobs: readonly Job[] = allJobs()): Promise<KindDrivers> {
   const opened: Partial<HostDrivers> = {};
   for (const job of jobs) Object.assign(opened, await job.openDrivers?.(host));

@@ -11,10 +11,10 @@ export interface ClaimTable<Row> {
   claim(limit: number): Promise<Row[]>;
   /** Gives its work to `track`. */
   start(rows: Row[], track: (work: Promise<void>) => void): void;
-  /** Until the next claim, after one of so many rows. `poll`: no more are due; waits for `pollMs` or a notification. */
+  /** Pause in ms after a claim of `claimed` rows. `poll`: no more are due; waits for `pollMs` or a notification. */
   pauseAfter(claimed: number): 'poll' | number;
   pollMs: number;
-  /** Of a claim; it is tried again in a second. */
+  /** Called when a claim fails; it is retried after a second. */
   failed(error: unknown): void;
 }
 

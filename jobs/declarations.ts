@@ -19,11 +19,11 @@ export interface HostParts {
 export interface Leftovers {
   /** As logs and reports name it. */
   kind: string;
-  /** Ids of all that there are, in batches. The list is older than the rows: what was begun meanwhile has its row. */
+  /** Ids of all existing objects, in batches. Listed before rows are read, so objects created meanwhile have rows. */
   list(drivers: Drivers, ctx: DriverContext): AsyncIterable<Leftover[]>;
-  /** Those of the ids whose row is gone; one in tear-down still has its row. */
+  /** The subset of ids without a row; an object in tear-down still has its row. */
   withoutRow(sql: Sql, ids: readonly string[]): Promise<string[]>;
-  /** Absent: they are reported to the operator and never touched. */
+  /** Absent: leftovers are reported to the operator and never removed. */
   remove?(id: string, drivers: HostDrivers, ctx: DriverContext): Promise<void>;
 }
 

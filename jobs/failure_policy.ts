@@ -47,7 +47,7 @@ function mayFail(job: Job, { row }: Claim): boolean {
   return row.status === 'failed' || job.states.predecessors('failed').includes(row.status as string);
 }
 
-// Messages of drivers are made for users; those of other errors may tell of our insides.
+// Messages of DriverErrors are written for users; messages of other errors may expose internals.
 function reasonFor(known: DriverError | null, job: Job, when: 'at_once' | 'in_time'): string {
   const text = toSentence(known?.message ?? 'The platform met an internal error.');
   if (when === 'at_once') return text;

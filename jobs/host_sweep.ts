@@ -23,7 +23,7 @@ export async function sweepHost(
       swept += 1;
     }
   };
-  // The list is older than the rows: what was begun meanwhile has its row already.
+  // The list is older than the rows: units that were started meanwhile have their row already.
   const units = await unitsWithoutOwner(sql, unitOwners(), await host.runtime.list());
   await each('unit', units, (id) => host.runtime.destroy(id, ctx));
   const drivers = { host } as Drivers;

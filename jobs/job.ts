@@ -50,13 +50,13 @@ export interface HostDrivers {
   ingress: IngressDriver;
   /** Engines of databases that this host has. */
   databases: ReadonlyMap<EngineId, EngineDriver>;
-  /** GitHub, GitLab, Bitbucket and Gitea, with what is written there. */
+  /** Clients of GitHub, GitLab, Bitbucket and Gitea, with write access. */
   gitProviders: GitProviders;
-  /** What listens for endpoints that have a port of their own. */
+  /** Drivers of database endpoints with a separate port. */
   endpoints: EndpointDrivers;
-  /** What answers for DNS zones; null where DNS_PORT is 0. */
+  /** The authoritative name server of DNS zones; null where DNS_PORT is 0. */
   nameserver: NameserverDriver | null;
-  /** What caches for CDN zones. */
+  /** The cache of CDN zones. */
   cdn: CdnDriver;
   /** To what users name. */
   outbound: Outbound;
@@ -107,7 +107,7 @@ export interface Job<Row extends LoopRow = LoopRow> {
   host?: true;
   /** Its moves are no events in the activity of the project: there are too many of them. */
   quiet?: true;
-  /** Others move it too, and tell it where they do: of a step, only the move that it decided is an event. */
+  /** Other code changes the status too and records its own events: of a step, only the change it made is an event. */
   movedElsewhere?: true;
   /** States of the kind. Without them, or without `failed` among them, a row is tried for ever. */
   states?: StateMachine;
@@ -125,7 +125,7 @@ export interface Job<Row extends LoopRow = LoopRow> {
   leftovers?: readonly Leftovers[];
   /** Logs that the host copies, as many as there are rows with one. */
   logs?(sql: Sql, drivers: HostDrivers): Promise<LogSource[]>;
-  /** Adds the drivers of the kind to those of the host, when the host begins to work. */
+  /** Opens the drivers that the kind adds to the host, when the host starts. */
   openDrivers?(host: HostParts): Partial<HostDrivers> | Promise<Partial<HostDrivers>>;
   /** Runs once before the first claim. */
   prepare?(sql: Session): Promise<void>;
@@ -147,12 +147,12 @@ export function requireHost(ctx: JobContext): HostDrivers {
   return ctx.drivers.host;
 }
 
-/** As desired. `nextMs`: when to look again without being asked; null = when the row is changed. */
+/** The desired state is reached. `nextMs`: delay until the next periodic step; null: not before the row is changed. */
 export function settled(columns: Values = {}, nextMs: number | null = null): Outcome {
   return { kind: 'settled', columns, nextMs };
 }
 
-/** On the way: the next step comes after `nextMs`. The deadline runs on. */
+/** In progress: the next step comes after `nextMs`. The deadline runs on. */
 export function progressing(nextMs: number, columns: Values = {}): Outcome {
   return { kind: 'progressing', columns, nextMs };
 }

@@ -14,7 +14,7 @@ import { DEADLINE_MS } from './failure_policy';
 export type { Job, JobContext, LoopParts, LoopRow, Outcome } from './job';
 
 export interface Loop {
-  /** Lets running steps finish for a while, gives back what it holds, and ends. */
+  /** Waits a while for running steps, releases the leases, and stops. */
   stop(): Promise<void>;
   /** Seconds since the longest waiting row became due; 0 when none waits. */
   lagSeconds(): Promise<number>;

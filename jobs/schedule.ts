@@ -1,5 +1,5 @@
-// Periodic work as rows with a due time: what is to be cleared away, and the look for orphans. One worker at a time
-// does a task, whichever comes first.
+// Periodic tasks as rows with a due time: cleanup, and the search for orphans. Each task runs in one worker at a time:
+// the first that claims it.
 import { expireBackups, scheduleBackups } from '../models/databases/database_backup/work';
 import { sweepIncidents } from '../models/observers/notification/delivery';
 import { remindOfIncidents } from '../models/observers/observer/incident_moves';
@@ -114,7 +114,7 @@ async function watchAllRegions({ sql, config, log }: JobContext): Promise<{ more
   return { more: false, report: { changed: await sql.transaction((session) => watchRegions(session, watch)) } };
 }
 
-/** What is left of rows that are gone, and holds data: it is reported, never touched. An operator decides. */
+/** Reports leftovers of deleted rows that hold data. They are never removed: the operator decides. */
 async function findOrphans(ctx: JobContext): Promise<{ more: boolean; report: Values }> {
   const orphans: Values[] = [];
   for (const { list, withoutRow } of allLeftovers().filter(({ remove }) => !remove)) {

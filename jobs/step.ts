@@ -166,7 +166,7 @@ async function write(parts: LoopParts, step: Step, back: WriteBack, log: Log): P
   return written.changed ? 0 : back.nextMs;
 }
 
-/** Writes back and, where that moves the row to another status, tells it in the activity log of its project. */
+/** Writes the row back and records a change of status in the activity log of the project. */
 async function settleAndRecord(
   session: Session,
   { claim }: Step,

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostDrivers } from './job';
 
-/** What a unit printed without end is not worth a longer wait: it holds up what comes next. */
+/** Limit for units with endless output: waiting for all of it would delay the next step. */
 const WITHIN_MS = 15_000;
 
-/** Resolves when all that the unit has written is in the log, or after a while. False where lines were left. */
+/** Resolves when all output of the unit is in the log, or after WITHIN_MS. False if lines were left. */
 export async function shipLastLines({ shipper }: Pick<HostDrivers, 'shipper'>, unitId: string): Promise<boolean> {
   const late = new AbortController();
   const end = shipper.shipRemaining(unitId).then(() => true);
@@ -14,7 +14,7 @@ export async function shipLastLines({ shipper }: Pick<HostDrivers, 'shipper'>, u
     return await Promise.race([end, over]);
   } finally {
     late.abort();
-    // Where nobody waits any more, nobody hears its error.
+    // No caller awaits `end` any more: its rejection must not be unhandled.
     end.catch(() => {});
   }
 }

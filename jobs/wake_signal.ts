@@ -1,4 +1,4 @@
-// A wait that can be cut short. A ring while nobody waits is remembered.
+// An interruptible wait. A signal that arrives while there is no waiter is remembered.
 
 export interface WakeSignal {
   notify(): void;

@@ -1,5 +1,5 @@
-// Applications: their instances are brought to what is wanted, and their status follows from them. Woken by whatever
-// changes an instance, a process type or a deployment.
+// Applications: reconciles the instances, and derives the status of the application from them. Woken by every change of
+// an instance, a process type or a deployment.
 import path from 'node:path';
 import { Application } from '../../models/applications/application';
 import { releaseAllLeases } from '../../db/lease';
@@ -31,7 +31,7 @@ interface ApplicationRow extends LoopRow {
 /** Of which nothing is to run. */
 const AT_REST = new Set<string>(['new', 'deploying', 'stopping', 'stopped']);
 const MOVING = new Set<string>(Application.states.transitional);
-/** Changes are told; these are in case nobody heard them. */
+/** Changes wake the job; these intervals cover lost notifications. */
 const RECHECK_MS = 60_000;
 const MOVING_MS = 5_000;
 const GOING_MS = 1_000;

@@ -1,5 +1,5 @@
-// Instances: started, asked for their health, started again after an end, drained and stopped. What runs is found again
-// by its handle, or by its id, after a crash of the control plane.
+// Instances: started, health-checked, restarted after an exit, drained and stopped. After a crash of the control plane,
+// running units are found by their handle or id.
 import { findLaunch, wakeAllInstances } from '../../models/applications/instance_work';
 import { Instance } from '../../models/applications/instance';
 import { releaseAllLeases } from '../../db/lease';
@@ -23,7 +23,7 @@ export const job: Job<InstanceRow> = {
     row.status === 'stopping' || row.deleted_at ? stopInstance(row, ctx) : ensureRunning(row, ctx),
 };
 
-/** What happened while nobody looked, or the process that did had died, is found soon. */
+/** Wakes all instances, so that exits during a downtime of the control plane are noticed soon. */
 async function prepare(sql: Session): Promise<void> {
   await releaseAllLeases(sql, Instance.table);
   await wakeAllInstances(sql);

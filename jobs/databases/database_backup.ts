@@ -42,7 +42,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
     return progressing(0, { status: 'running', started_at: now(), engine_version: database.engine_version });
   const desired = await desiredServer(database, { ...ctx, record: rejectRecord });
   const { size_bytes, manifest } = await requireEngineDriver(ctx, database.engine).backup(desired, row.id, ctx);
-  // What it can be restored to has changed.
+  // The restore window has changed.
   await wakeDatabase(ctx.sql, database.id);
   return settled({
     driver: database.engine,

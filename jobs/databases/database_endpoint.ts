@@ -1,5 +1,5 @@
-// Endpoints. One at the port of a server is there with it: the job of the server says so. What has a port of its own
-// needs something that listens there: a pooler, or what spreads connections over replicas.
+// Database endpoints. An endpoint at the server's port is ready when the server is; the server's job marks it. An
+// endpoint with a separate port needs a listener: a pooler, or a load balancer over replicas.
 import type { Desired, DriverContext } from '../../core/driver';
 import type { EndpointDriver, ObservedListener, ListenerSpec } from '../../drivers/endpoint';
 import type { Session } from '../../db/control_database';
@@ -67,7 +67,7 @@ async function reconcileEndpoint(row: EndpointRow, ctx: JobContext): Promise<Out
   if (!(await hasOwnPort(ctx.sql, row.id))) return useServerPort(row, ctx);
   if (!row.pool_mode) return ensureListener(row, spread, await desiredSpread(row, ctx), ctx);
   const spec = await desiredPool(row, ctx);
-  // What is there stays as it is until the server answers.
+  // Without a response of the server, the existing listener stays unchanged.
   return spec ? ensureListener(row, pool, spec, ctx) : settled({}, jittered(WAIT_MS));
 }
 
@@ -95,7 +95,7 @@ async function ensureListener<S extends ListenerSpec>(
   );
 }
 
-/** At the port of a server: what listened at one of its own goes. */
+/** The endpoint uses the server's port: removes listeners on a separate port. */
 async function useServerPort(row: EndpointRow, ctx: JobContext): Promise<Outcome> {
   if (row.driver) await removeListeners(row, ctx);
   if (row.status !== 'active') await wakeServers(row, ctx);

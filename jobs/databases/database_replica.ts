@@ -1,4 +1,4 @@
-// Replicas: servers that follow that of a database, until they go or become databases of their own.
+// Replicas: servers that replicate a primary, until they are removed or promoted to separate databases.
 import { DriverError, isUpToDate, type Desired, type Observation } from '../../core/driver';
 import type { EngineDriver, ObservedServer, ServerSpec } from '../../drivers/database';
 import { findDatabase } from '../../models/databases/database_backup/work';
@@ -188,7 +188,7 @@ async function pauseAfterExit(
   );
 }
 
-/** The server of one that was promoted is that of another database by now: it stays. */
+/** The server of a promoted replica is kept: it now belongs to another database. */
 async function tearDown(row: ReplicaRow, primary: DatabaseRow, ctx: JobContext): Promise<Outcome> {
   if (row.status !== 'promoting') await requireEngineDriver(ctx, primary.engine).forget(row.server_id, ctx);
   await releasePort(ctx.sql, row.id);

@@ -38,7 +38,7 @@ async function reconcile(row: AutoDeployRow, ctx: JobContext): Promise<Outcome> 
   try {
     const check = source.type === 'image' ? checkTag : checkHead;
     const { nextMs = pollMs, ...columns } = await check(row, application, source, ctx);
-    // What was said of the newest head stays as long as it is the newest.
+    // The reason recorded for the newest head is kept until there is a newer one.
     const cleared = (row.failures > 0 || row.awaited_sha !== null) && { status_reason: null };
     return settled({ ...cleared, ...columns, last_checked_at, failures: 0 }, jittered(nextMs));
   } catch (error) {
@@ -92,7 +92,7 @@ function skipReason(sha: string): string {
   return `Commit ${sha.slice(0, 10)} was not deployed: its message says so.`;
 }
 
-/** Whether the push changes a path that counts. A push whose paths can't be told, as after a force push, does. */
+/** Whether the push changes a watched path. True if the changed paths can't be determined, as after a force push. */
 async function touchesWatchedPaths(row: AutoDeployRow, from: string, head: Head, ctx: JobContext): Promise<boolean> {
   if (!row.paths.length) return true;
   const { source } = requireHost(ctx);

@@ -8,7 +8,7 @@ import type { JobContext } from '../job';
 
 export type Gate =
   | { open: true }
-  /** Asked again after `nextMs`; until then nothing else is deployed. */
+  /** Evaluated again after `nextMs`; until then nothing else is deployed. */
   | { open: false; wait: true; since: string; reason: string; nextMs: number }
   /** This head is never deployed. */
   | { open: false; wait: false; reason: string };

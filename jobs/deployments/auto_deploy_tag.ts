@@ -40,7 +40,7 @@ export async function checkTag(
   return { status_reason: null };
 }
 
-/** A registry that does not answer is asked again at the pace of a repository. */
+/** An unreachable registry is polled again with the back-off of an unreachable repository. */
 function asImageError(error: unknown): never {
   if (error instanceof DriverError) throw new ImageError('missing', error.message);
   throw error;

@@ -1,6 +1,6 @@
 // Deployments: a version of the source is built, released, and put into service beside the one before, which serves
-// until the new one is healthy. Each step is short, or ends early when nobody wants it any more; the row and the units
-// of the runtime say where it stands after a crash.
+// until the new one is healthy. Each step is short, or stops early when the deployment is canceled; after a crash, the
+// row and the units of the runtime show the progress.
 import { toSentence } from '../../core/sentence';
 import { BuildError } from '../../drivers/builder';
 import { DriverError } from '../../core/driver';
@@ -17,7 +17,7 @@ import { DeploymentFailure, appendDeploymentLog, type DeploymentRow } from './de
 import { failed, progressing, settled, type Job, type JobContext, type Outcome } from '../job';
 
 const MINUTE_MS = 60_000;
-/** Those that wait are woken when others end; this is in case nobody was. */
+/** Queued deployments are woken when others end; this interval covers lost notifications. */
 const WAIT_MS = 15_000;
 const CLEAR_AWAY_MS = 1_000;
 
@@ -67,7 +67,7 @@ async function failOnError(
   }
 }
 
-/** Why it can't go on, for users; null for what is worth another try, or is a mistake of ours. */
+/** Why the deployment can't go on, for users; null for retryable errors and for bugs of the platform. */
 function failureReason(error: unknown): string | null {
   if (error instanceof DeploymentFailure || error instanceof BuildError || error instanceof SourceError)
     return error.message;

@@ -72,7 +72,7 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const { columns, refusal } = await serve(driver, { ...row, ...first }, ctx);
   const before = { ...row, ...first, ...columns };
   const dueInMs = Date.parse(before.last_checked_at ?? '') + intervalMsOf(driver, before, refusal) - Date.now();
-  // A change of a record is served at once; the parent is asked behind it.
+  // A changed record is served at once; the parent zone is queried afterwards.
   if (dueInMs > 0) return settled({ ...first, ...columns }, dueInMs);
   const found = await check(row, ctx);
   const after = { ...before, ...found };
@@ -110,7 +110,7 @@ async function serve(driver: NameserverDriver, row: ZoneRow, ctx: JobContext): P
     await driver.remove(desired, before, ctx);
     return { columns: { driver: driver.name, status_reason: reason }, refusal };
   }
-  // Another claim on its way out, or a zone that somebody else keeps there.
+  // The zone of another claim that is being removed, or one that was created outside the platform.
   if (before.state === 'foreign') throw new DriverError('transient', 'The name server has another zone of this name.');
   if (row.driver === null) await ctx.record({ driver: driver.name });
   const { ref } = await driver.ensure(desired, before, ctx);
@@ -143,7 +143,7 @@ async function desiredZone(row: ZoneRow, ctx: JobContext): Promise<Desired<ZoneS
   return { id: row.id, spec: { name, serial, default_ttl, soa, name_servers, records, keys } };
 }
 
-/** Asks the parent, and takes over what it says. Without an answer everything stays as it is. */
+/** Queries the parent zone and adopts its answer. Without an answer nothing changes. */
 async function check(row: ZoneRow, ctx: JobContext): Promise<Values> {
   const answer = await ctx.probes.zone.delegation(row.name);
   const now = new Date();
@@ -185,7 +185,7 @@ function intervalMsOf(driver: NameserverDriver, row: ZoneRow, refusal: Refusal |
   return driver.isExternal ? Math.min(intervalMs, DRIFT_MS) : intervalMs;
 }
 
-/** Owners of a fresh zone wait for it, and so does whoever is not answered, so their parents are asked often. */
+/** Parents of new and of contested zones are queried often: their owners are waiting. */
 function checkIntervalMs(
   { status, created_at, elsewhere_since, dnssec_status }: ZoneRow,
   refusal: Refusal | null,

@@ -139,7 +139,7 @@ async function obtain(
   return valid;
 }
 
-/** Shows the owner of the domain what is wrong; the error says when to try again. */
+/** Shows the failure to the owner of the domain; `retryAfterMs` of the returned error is the back-off. */
 async function showRefusal(row: CertificateRow, error: unknown, ctx: JobContext): Promise<unknown> {
   if (!(error instanceof DriverError) || ctx.signal.aborted) return error;
   await saveCertificateStatus(ctx.sql, row, certificateStatusOf(row, error.message));

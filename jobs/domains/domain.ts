@@ -21,7 +21,7 @@ async function tearDown(row: DomainRow, ctx: JobContext): Promise<Outcome> {
 async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
   const ingress = ingressOf(ctx.config, row);
   const zone = await ctx.sql.transaction((sql) => ensureDomainRecords(sql, row, ingress));
-  // Where the platform itself answers for the name, there is nobody to ask.
+  // If the platform is authoritative for the name, no lookup is needed.
   const found = zone?.isServed ? null : await probeDns(ctx.probes.dns, row, ingress);
   if (!found && !zone?.isServed) ctx.log.warn('the DNS gave no answer about a custom domain');
   const now = new Date();

@@ -29,7 +29,7 @@ async function tearDown(row: DomainRow, ctx: JobContext): Promise<Outcome> {
 async function check(row: DomainRow, ctx: JobContext): Promise<Outcome> {
   const mail = mailHostOf(ctx.config);
   const zone = await ctx.sql.transaction((sql) => ensureEmailRecords(sql, row, mail));
-  // Where the platform itself answers for the names, there is nobody to ask.
+  // If the platform is authoritative for the names, no lookup is needed.
   const found = zone?.isServed ? null : await lookUpEmailRecords(ctx.probes.dns, row);
   const findings = withEmailZone(found, zone, row, mail);
   if (!findings) ctx.log.warn('the DNS gave no answer about a sending domain');

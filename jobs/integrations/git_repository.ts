@@ -1,5 +1,5 @@
-// Repositories of integrations that applications use: the webhook at the provider, the present name, and, where no
-// webhook tells of them, the pull requests that are open.
+// Repositories of integrations that applications use: the webhook at the provider, the current name, and the open pull
+// requests if no webhook reports them.
 import {
   GitProviderError,
   type GitProviderClient,
@@ -55,14 +55,14 @@ async function reconcile(row: RepositoryRow, ctx: JobContext): Promise<Outcome> 
   }
 }
 
-interface Asked {
+interface ProviderState {
   found: GitRepository;
   hook: HookColumns;
-  /** Those that are open, or the newest of them; null where nobody wants previews. */
+  /** Open pull requests, at most the newest; null if previews are off. */
   pulls: GitPullRequest[] | null;
 }
 
-function askProvider(row: RepositoryRow, users: readonly RepositoryUser[], ctx: JobContext): Promise<Asked> {
+function askProvider(row: RepositoryRow, users: readonly RepositoryUser[], ctx: JobContext): Promise<ProviderState> {
   return asProvider(row, ctx, async (client) => {
     const found = await client.repository(row.repository_id);
     const hook = await ensureHook(row, found.full_name, client, ctx);

@@ -1,4 +1,4 @@
-// Access keys: told to an engine that keeps keys of its own, and their end in time.
+// Access keys: registered with engines that store keys themselves, and removed when they expire.
 import { driverContext, DriverError, type Desired } from '../../core/driver';
 import type { AccessKeyDriver, AccessKeySpec } from '../../engines/object_storage/object_storage';
 import { wakeRows } from '../../db/loop_rows';
@@ -83,7 +83,7 @@ async function tearDown(row: KeyRow, ctx: JobContext): Promise<Outcome> {
   return gone;
 }
 
-/** Engines with keys of their own keep grants in the policies of buckets. */
+/** Engines that store keys themselves keep grants in bucket policies. */
 async function wakeBuckets({ project_id }: KeyRow, ctx: JobContext): Promise<void> {
   await wakeRows(ctx.sql, { table: 'buckets', where: 'project_id = $1 and deleted_at is null', values: [project_id] });
 }

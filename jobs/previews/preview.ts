@@ -1,5 +1,5 @@
-// Previews: stacks of their own beside their application. Their status follows their deployments; they end by
-// themselves when their time has come.
+// Previews: separate stacks beside their application. Their status follows their deployments; they are removed when
+// they expire.
 import { recordEvent } from '../../models/projects/activity';
 import { Preview } from '../../models/previews/preview';
 import { pollPreview } from '../../models/previews/preview/poll';
@@ -54,7 +54,7 @@ function expire(row: PreviewRow, ctx: JobContext): Promise<boolean> {
 /** Statuses in which a push to the branch redeploys the preview. */
 const FOLLOWING = new Set<Preview['status']>(['running', 'failed']);
 
-/** Whether a push was found and queued. A remote that gives no answer is asked again after the next poll. */
+/** Whether a push was found and queued. An unreachable remote is retried at the next poll. */
 async function followBranch(row: PreviewRow, ctx: JobContext): Promise<boolean> {
   const queued = await pollPreview(ctx, row.id, 0.8 * ctx.config.gitPollSeconds * 1000);
   if (queued) ctx.log.info('a push redeploys a preview');

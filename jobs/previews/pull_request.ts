@@ -1,5 +1,5 @@
-// Pull requests and their previews: opened, pushed to, closed and merged as the provider has it now, and what became of
-// it reported there. A pull request from a fork gets no preview by itself: somebody of the project has to create it.
+// Pull requests and their previews: follows the state at the provider (opened, pushed, closed, merged) and reports the
+// preview there. A pull request from a fork gets no automatic preview: a member of the project has to create it.
 import { Problem } from '../../core/errors';
 import {
   GitProviderError,

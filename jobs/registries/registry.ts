@@ -88,7 +88,7 @@ async function tearDown(row: RegistryRow, ctx: JobContext): Promise<Outcome> {
   return digests.length ? progressing(0) : gone;
 }
 
-/** The name stays taken while tokens for it are good: whoever gets it next must not get what others push. */
+/** The name stays reserved while tokens for it are valid: a new owner must not receive pushes of the previous one. */
 async function tearDownMirrored(mirror: RegistryMirror, row: RegistryRow, ctx: JobContext): Promise<Outcome | null> {
   const within = driverContext(REMOVE_MS, ctx.signal);
   const held = await heldManifests(ctx.sql, row.id);

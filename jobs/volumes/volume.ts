@@ -69,7 +69,7 @@ async function tearDown(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   return gone;
 }
 
-/** @param waiting what is still to come, see `Ensured` */
+/** @param waiting the pending change, see `Ensured` */
 function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObserved, waiting: string | null): Outcome {
   const columns: Values = {
     driver: driver.name,

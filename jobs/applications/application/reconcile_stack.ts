@@ -1,4 +1,4 @@
-// Brings the instances of an application, or of a preview, to what is desired.
+// Reconciles the instances of an application or of a preview.
 import type { Sql } from '../../../core/context';
 import { loadRoutes } from '../../../models/applications/route';
 import {
@@ -12,9 +12,9 @@ import { type JobContext, requireHost } from '../../job';
 import { planStack } from './stack_plan';
 
 /**
- * Both of one moment (models/applications/stack.ts): what was read before a version went into service would end its
- * instances.
- * @returns whether nothing was to be done
+ * `wants` and `present` must come from one snapshot (models/applications/stack.ts): a plan that was read before a
+ * version went into service would stop its instances.
+ * @returns true if nothing had to be changed
  */
 export async function reconcileStack(
   place: StackKey,
@@ -40,8 +40,8 @@ export async function publishRoutes(applicationId: string, ctx: JobContext): Pro
 }
 
 /**
- * Leads requests to what a transaction sees and nobody else yet. The answer is to be called after its end, and then
- * leadElsewhere.
+ * Routes requests by the state that only the running transaction sees. Call the returned function after the transaction
+ * has ended, then leadElsewhere.
  */
 export async function publishRoutesBeforeCommit(applicationId: string, ctx: JobContext, sql: Sql): Promise<() => void> {
   const { ingress } = requireHost(ctx);

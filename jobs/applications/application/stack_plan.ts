@@ -9,7 +9,7 @@ interface StackPlan {
 }
 
 export function planStack(wants: readonly DesiredProcess[], present: readonly PresentInstance[]): StackPlan {
-  // Those of a deployment that is not active yet belong to it.
+  // Candidate instances belong to a deployment that is not active yet.
   const alive = present.filter(({ status, candidate }) => status !== 'stopping' && !candidate);
   const plan: StackPlan = { start: [], retire: [] };
   for (const want of wants) {

@@ -10,7 +10,7 @@ import { lastOutputOf } from './last_output';
 import { appendInstanceLog, restartStop, type InstanceRow } from './row';
 
 interface ExitCause {
-  /** Sentences for users. @param output what it printed last, '' where that is nothing */
+  /** Sentences for users. @param output the last output of the program, '' if there is none */
   reason(output: string): string;
   /** It was not the app that ended: it is to be stopped. */
   fault?: 'health';

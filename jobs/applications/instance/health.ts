@@ -19,7 +19,7 @@ interface HealthTarget {
 /**
  * Probes the port on the loopback interface, within the time-out of the check.
  * @param host name that a request carries
- * @returns null when it is healthy, else what it did: `answered GET /health with status 500`
+ * @returns null when healthy, else the failure as a predicate: `answered GET /health with status 500`
  */
 export function probeHealth(
   check: Check,

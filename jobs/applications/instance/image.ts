@@ -16,7 +16,7 @@ export function unitImageOf({ image }: { image?: ImageSettings | null }, command
 
 type PortSettings = Pick<ReleaseSettings, 'image' | 'chosen_port'>;
 
-/** EXPOSE, or `http.port` of the settings, where it counts: for the process type `web`. null: nobody says a port. */
+/** The port of EXPOSE or of the setting `http.port`, which count for the process type `web` only. null: none is set. */
 export function exposedPortOf(
   { process_type }: Pick<InstanceRow, 'process_type'>,
   { image, chosen_port }: PortSettings,
@@ -26,9 +26,9 @@ export function exposedPortOf(
 
 /** Where an exposed port does not count: what to do about it. */
 export function sharedPortAdvice(exposed: number, { image }: PortSettings): string {
-  const wish = image ? `The image exposes ${exposed}` : `\`http.port\` is ${exposed}`;
+  const cause = image ? `The image exposes ${exposed}` : `\`http.port\` is ${exposed}`;
   return (
-    `${wish}, but on this host applications share a network: the program must listen on the port that the PORT ` +
+    `${cause}, but on this host applications share a network: the program must listen on the port that the PORT ` +
     'variable names.'
   );
 }

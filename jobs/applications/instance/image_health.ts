@@ -9,9 +9,9 @@ const LATE_MS = 60_000;
 const READ_EVERY_SECONDS_MAX = 10;
 
 interface ImageHealth {
-  /** What it did, for people; null: healthy. */
+  /** Failure reason for users; null: healthy. */
   failure: string | null;
-  /** It has failed as often as the image allows. */
+  /** The check has failed as often as the image allows. */
   isOver: boolean;
 }
 

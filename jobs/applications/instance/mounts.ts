@@ -10,7 +10,7 @@ export async function requireMounts(sql: Sql, applicationId: string): Promise<Un
   const volumes = await attachedVolumes(sql, applicationId);
   return Promise.all(
     volumes.map(async ({ name, mount_path, path }) => {
-      // The directory is inside of what is mounted: it is there only while the volume is.
+      // The directory lies inside the mounted file system, so it exists only while the volume is mounted.
       const ready = path !== null && (await stat(path).catch(() => null))?.isDirectory();
       if (!ready) throw new DriverError('transient', `The volume ${name} is not ready.`);
       return { source: path, target: mount_path };

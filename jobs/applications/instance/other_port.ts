@@ -1,5 +1,5 @@
-// An instance that does not listen on its port: what its owner is told, and whether the port that it has instead is
-// taken (docs/decisions/0175).
+// An instance that does not listen on its assigned port: the message for its owner, and whether the platform uses the
+// port on which it listens instead (docs/decisions/0175).
 import type { Handle, Listener } from '../../../drivers/runtime';
 import { saveFoundPort, type Launch } from '../../../models/applications/instance_work';
 import { appendLogLines } from '../../../models/applications/log_line';
@@ -19,7 +19,7 @@ export interface HealthFault {
   after(seconds: number): string;
 }
 
-/** @param listeners of the instance, as it is reached */
+/** @param listeners listening sockets of the instance that are reachable from outside its unit */
 export function portFault(row: InstanceRow, launch: Launch, listeners: Listener[], ctx: JobContext): HealthFault {
   const { exposesPorts } = requireHost(ctx).runtime;
   const chosen = exposedPortOf(row, launch.settings);
@@ -58,14 +58,14 @@ function describeListeners(listeners: Listener[]): string {
     .join(', ');
 }
 
-// A network of its own leads to 127.0.0.1.
+// In an isolated network, forwarded connections also reach listeners on 127.0.0.1.
 function portAdvice(listeners: Listener[], row: InstanceRow, exposesPorts: boolean): string {
   const reachable = listeners.filter((one) => isOpen(one) || one.address.startsWith('127.'));
   const ports = [...new Set(reachable.map(({ port }) => port))];
   if (ports.length === 0) return 'Use the PORT variable, and listen on 0.0.0.0.';
   if (!exposesPorts || ports.includes(row.port ?? 0)) return 'Use the PORT variable.';
-  const wish = ports.length === 1 ? ports[0] : 'the one that serves';
-  return `Use the PORT variable, or set \`http.port\` to ${wish}.`;
+  const suggestion = ports.length === 1 ? ports[0] : 'the one that serves';
+  return `Use the PORT variable, or set \`http.port\` to ${suggestion}.`;
 }
 
 /** A program that listens at the loopback interface does not mean to be reached by others. */
@@ -84,8 +84,8 @@ function adviceOn(exposed: number, isOwn: boolean, settings: Launch['settings'])
 const ALONE_MS = 10_000;
 
 /**
- * Starts the instance again in a network of its own, in which its port is its own: as with `http.port`. null where that
- * is not to be done (yet). A program that listens on another port at each start is not followed.
+ * Restarts the instance in an isolated network where it can have this port, as with `http.port`. null where the
+ * instance is not moved, or not yet. A program that listens on a different port at each start is not followed.
  */
 export async function moveToOtherPort(
   row: InstanceRow,

@@ -38,7 +38,7 @@ export function stopSignalOf({ image }: Launch['settings']): NodeJS.Signals {
   return (image?.stop_signal ?? 'SIGTERM') as NodeJS.Signals;
 }
 
-/** Takes requests, so its health can be asked for. */
+/** The process type that receives requests, and so the only one with network health checks. */
 export const WEB = 'web';
 
 /** A line of the platform in the log of the application. */
@@ -53,7 +53,7 @@ export function appendInstanceLog(
   return appendLogLines(ctx.sql, [{ ...place, source: 'system', level, message: `${process_type}: ${message}` }]);
 }
 
-/** Whether its health is asked for over the network. */
+/** Whether the instance has a network health check. */
 export function hasHealthCheck(row: InstanceRow, { settings }: Launch): boolean {
   return row.process_type === WEB && settings.health_check.type !== 'none';
 }

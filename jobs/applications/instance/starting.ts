@@ -29,7 +29,7 @@ const PORT_ATTEMPTS = 5;
 const PROCESSES_MAX = 512;
 const OUTPUT_BYTES = 16 * 2 ** 20;
 const UNIQUE = '23505';
-/** Another port first may be that of a debugger or of metrics. */
+/** A different port that opens before this time may belong to a debugger or a metrics endpoint. */
 const EARLY_MS = 3_000;
 
 /** There is no unit: the next one is started when its time has come. */
@@ -45,7 +45,7 @@ export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobCo
   } catch (error) {
     if (!(error instanceof DriverError)) throw error;
     if (error.reason === 'transient') {
-      // It is tried again soon; until then people see what it waits for.
+      // Retried soon; until then the reason is shown to users.
       if (!ctx.signal.aborted) await ctx.record({ status_reason: error.message });
       throw error;
     }
@@ -94,7 +94,7 @@ async function healthFault(
   const target = { location: runtime.locationOf(handle.unit_id), port };
   const failure = await probeHealth(launch.settings.health_check, target, launch.hostname, ctx.signal);
   const listeners = await runtime.listeners(handle);
-  // Whatever answers there is somebody else: any program of the host can take a port that another one is about to take.
+  // The response comes from a foreign program: any program of the host can bind a port before the instance does.
   const foreign = failure === null && listeners !== null && !listeners.some((one) => one.port === port);
   if (failure === null && !foreign) return null;
   if (failure !== CONNECTION_REFUSED && !foreign)
@@ -131,7 +131,7 @@ async function becomeRunning(row: InstanceRow, launch: Launch, ctx: JobContext):
   );
 }
 
-/** A new one for each start: what was left of the last one may still hold its port. */
+/** Chooses a new port for each start: leftover processes of the previous start may still hold theirs. */
 async function choosePort(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<number> {
   for (let turn = 1; ; turn += 1) {
     const port = await requireHost(ctx).runtime.freePort(await takenPorts(ctx.sql), launch.project_id);
@@ -150,8 +150,8 @@ async function specOf(row: InstanceRow, launch: Launch, port: number, ctx: JobCo
   const trust = await databaseTrust(row.application_id, ctx);
   const image = unitImageOf(launch.settings, command);
   const health_check = imageHealthCheckOf(row, launch.settings);
-  const wish = exposedPortOf(row, launch.settings) ?? (row.process_type === WEB ? launch.found_port : null);
-  const exposed = requireHost(ctx).runtime.exposesPorts ? wish : null;
+  const ownPort = exposedPortOf(row, launch.settings) ?? (row.process_type === WEB ? launch.found_port : null);
+  const exposed = requireHost(ctx).runtime.exposesPorts ? ownPort : null;
   return {
     id: row.id,
     kind: 'service',

@@ -1,5 +1,5 @@
-// stopping: no new requests, those that are open end, then the unit gets its signal. It may take minutes, so it goes on
-// beside the steps: what is going on is known here only to do it once; after a crash it begins again.
+// stopping: no new requests; open requests are drained; then the unit gets its signal. This may take minutes, so it
+// runs beside the steps. `stopsUnderWay` only prevents a second run; after a crash the stop starts again.
 import { driverContext } from '../../../core/driver';
 import type { Handle } from '../../../drivers/runtime';
 import { findLaunch } from '../../../models/applications/instance_work';
@@ -10,7 +10,7 @@ import { appendInstanceLog, stopSignalOf, WEB, type InstanceRow } from './row';
 
 const stopsUnderWay = new Set<string>();
 
-/** The end of the stop wakes the row; this is in case that fails. */
+/** The end of the stop wakes the row; polling covers a failed wake-up. */
 const POLL_MS = 2_000;
 const KILL_MS = 30_000;
 const DEFAULT_GRACE_SECONDS = 10;

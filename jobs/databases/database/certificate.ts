@@ -20,7 +20,7 @@ interface Certified {
 
 const PURPOSE = 'databases';
 
-/** The authority of all databases, made by whoever asks first. */
+/** The certificate authority of all databases, created at the first use. */
 export function databaseAuthority({
   sql,
   secrets,

@@ -25,7 +25,7 @@ export async function openEngines({
   makePassableDirectory(directory);
   const engines: EngineDriver[] = [];
   const store = openBackupStore(config);
-  // Where instances have disks of their own, so have servers.
+  // Where the runtime gives instances separate disks, database servers get them too.
   const disks = (await runtime.fingerprint(driverContext(TRIAL_MS))).facts.disk_limit === 'hard';
   if (postgresql.length) engines.push(openPostgresql({ runtime, directory, found: postgresql, store, disks }));
   for (const engine of ['redis', 'valkey'] as const)

@@ -1,4 +1,4 @@
-// Ends of servers that should run: told once, and each one makes the next start wait longer.
+// Unexpected exits of database servers: each is reported once, and lengthens the back-off before the next start.
 import { appendDatabaseLines, type DatabaseLineInput } from '../../../models/applications/log_line';
 import { appendExit, restartDelayMs } from '../../applications/instance/backoff';
 import { progressing, type JobContext, type Outcome } from '../../job';

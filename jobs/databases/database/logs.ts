@@ -1,4 +1,4 @@
-// The logs of database servers, those of replicas among them.
+// The logs of database servers, including replicas.
 import type { Sql } from '../../../core/context';
 import { levelOf } from '../../../core/log/log_line';
 import type { EngineId } from '../../../drivers/database';

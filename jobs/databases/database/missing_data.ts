@@ -14,7 +14,7 @@ export const MISSING_DATA =
 /** Of a database whose data are gone, what there is to do: nothing. null where they are there, or never were. */
 export async function reportMissingData(row: DatabaseRow, ctx: JobContext): Promise<Outcome | null> {
   if (!(await isDataMissing(row, ctx))) return null;
-  // Not available yet: nobody has anything in it.
+  // The database was never available, so it holds no user data.
   if (row.status === 'provisioning') throw new DriverError('conflict', MISSING_DATA);
   if (!row.observed?.data_missing) {
     const line = { project_id: row.project_id, database_id: row.id, replica_id: null, source: 'server' } as const;

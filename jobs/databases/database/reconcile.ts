@@ -79,7 +79,7 @@ async function settleServer(
   engine: EngineDriver,
   ctx: JobContext,
 ): Promise<Outcome> {
-  // Before anybody is told that a password holds.
+  // Poolers must know a new password before it is reported as valid.
   if (row.observed?.generation !== row.generation) await refreshPools(row.id, ctx);
   const { storage_used_bytes, full } = seen;
   const observed = {
@@ -113,7 +113,7 @@ async function settleServer(
   );
 }
 
-/** What the server has now: users with their passwords, and who may connect. */
+/** Records the users, passwords and access rules that the server has applied. */
 function recordApplied(
   row: DatabaseRow,
   { users, endpoints }: DesiredServer,

@@ -38,9 +38,9 @@ export interface ServerProgress extends ExitHistory {
   stopped_for?: number;
   /** Names what its data have become by a restore or an upgrade; absent = what they were from the beginning. */
   data?: string;
-  /** Its first data are in place: those of the origin, or of the replica that it was. */
+  /** The initial data are in place: restored from the origin, or kept from the time as a replica. */
   begun?: boolean;
-  /** Of the row, when all of it was last brought to the server. */
+  /** Generation of the row that was last fully applied to the server. */
   generation?: number;
   /** Its directory is gone; no backup is made or expires meanwhile (models/databases/database_backup/work.ts). */
   data_missing?: boolean;
@@ -49,7 +49,7 @@ export interface ServerProgress extends ExitHistory {
   sample?: MetricsSample;
 }
 
-/** What was counted when it was last measured. */
+/** Counters at the last measurement. */
 export interface MetricsSample {
   /** RFC 3339. */
   at: string;
@@ -59,11 +59,11 @@ export interface MetricsSample {
   write_operations: number | null;
 }
 
-/** Ends that nobody asked for. */
+/** Unexpected exits of the server. */
 export interface ExitHistory {
   /** RFC 3339. */
   exits?: string[];
-  /** The last one is known, and the server not yet started again. */
+  /** The last exit is recorded, and the server has not been restarted yet. */
   down?: boolean;
 }
 

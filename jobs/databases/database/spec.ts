@@ -14,7 +14,7 @@ import type { JobContext } from '../../job';
 import { ensureCertificate } from './certificate';
 import { serverSizeOf, type DatabaseRow } from './row';
 
-/** What a server should be, with the rows that it was made of: these are told when the server has it. */
+/** The desired server, with the rows that it was built from: they are marked as applied once the server matches. */
 export interface DesiredServer extends Desired<ServerSpec> {
   users: DesiredUser[];
   endpoints: DirectEndpoint[];

@@ -37,11 +37,11 @@ export async function databaseTrust(
 interface TrustFiles {
   /** The authority of databases alone. */
   authority: string;
-  /** The authorities of the system, and that of databases. */
+  /** The system's certificate authorities and the authority of databases. */
   bundle: string;
 }
 
-/** Written where they differ: the authority lives as long as the installation, those of the system are updated. */
+/** Writes files that differ: the database authority never changes, but the system's authorities are updated. */
 export async function writeTrustFiles(directory: string, certificate: string): Promise<TrustFiles> {
   const authority = path.join(directory, 'databases.pem');
   const bundle = path.join(directory, 'bundle.pem');
@@ -53,10 +53,10 @@ export async function writeTrustFiles(directory: string, certificate: string): P
 
 /**
  * NODE_EXTRA_CA_CERTS adds to the authorities that Node knows; SSL_CERT_FILE (OpenSSL, and with it Python, Ruby, Go)
- * and PGSSLROOTCERT (libpq) replace those of the system. With a root certificate, libpq verifies where the address says
- * `sslmode=require` (PostgreSQL, "SSL Support" of libpq). PGSSLMODE is for clients that drop the parameters of the
- * address. A pooler has no channel binding. Clients of MariaDB read none of these: what is written in code names
- * DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's own configuration.
+ * and PGSSLROOTCERT (libpq) replace the system's authorities. With a root certificate, libpq verifies the server even
+ * under `sslmode=require` (PostgreSQL, "SSL Support" of libpq). PGSSLMODE is for clients that drop the parameters of
+ * the address. A pooler has no channel binding. Clients of MariaDB read none of these: their code has to use
+ * DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's default configuration.
  */
 export function trustVariables(
   databases: AttachedDatabase[],

@@ -57,7 +57,7 @@ function listenerOf(
   return { port, network, running, allowed_sources: row.access === 'public' ? row.allowed_sources : [] };
 }
 
-// Users are those of the primary: a replica hears of them a moment later.
+// Users are read from the primary: replication delivers them to replicas with a short delay.
 async function pooledServer(
   database: DatabaseRow,
   behind: DatabaseRow | ReplicaBehind,

@@ -1,8 +1,8 @@
-// Two jobs bring an endpoint to what is desired: its own, and that of its database, which does not say that a password
-// holds before the pooler has it. One at a time, each with what it reads in its turn.
+// Two jobs reconcile an endpoint: its own job, and the job of its database, which reports a new password as valid only
+// after the pooler has it. They run one at a time, and each reads the rows while it holds the lock.
 const queues = new Map<string, Promise<unknown>>();
 
-/** Runs `work` when all that was given before it for this endpoint has ended. */
+/** Runs `work` after all earlier work for this endpoint has ended. */
 export async function withEndpointLock<T>(endpointId: string, work: () => Promise<T>): Promise<T> {
   const before = queues.get(endpointId) ?? Promise.resolve();
   const own = before.then(work, work);

@@ -7,8 +7,8 @@ import { requireHost, type JobContext } from '../../job';
 import type { DeploymentRow } from './row';
 
 /**
- * Credentials for the registries of the project, and those of the variable DOCKER_AUTH_CONFIG. What others have written
- * in a fork gets none.
+ * Credentials for the registries of the project and from the variable DOCKER_AUTH_CONFIG. Code from a fork, which
+ * strangers wrote, gets none.
  */
 export async function dockerfileVariables(
   row: DeploymentRow,

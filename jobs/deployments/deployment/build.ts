@@ -31,11 +31,11 @@ import { takeBuiltImage } from './built_image';
 import { requireCommands } from './commands';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
-/** The end of a unit is told by its watch; this is in case nobody heard it. */
+/** The watch reports the exit of a unit; polling covers lost notifications. */
 const POLL_MS = 500;
-/** A repository that can't be reached is asked again about a minute long. */
+/** Retries of an unreachable repository: about one minute. */
 const ATTEMPTS_MAX = 8;
-/** A build that forks for ever meets this. */
+/** Limit against fork bombs. */
 const PROCESSES_MAX = 1024;
 
 export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
@@ -83,7 +83,7 @@ async function makeCache(cache: string): Promise<void> {
   });
 }
 
-/** Columns that tell what was fetched. */
+/** @returns columns that identify the fetched source */
 async function fetchFiles(row: DeploymentRow, ctx: JobContext): Promise<object> {
   const { source } = requireHost(ctx);
   const { type, template } = row.source;
@@ -158,7 +158,7 @@ async function ensureTools(row: DeploymentRow, plan: StoredPlan, ctx: JobContext
   await withLimitedRetries(row, () => abortWhenCanceled(row, ctx, (inner) => builder.ensureTools(plan, inner)));
 }
 
-/** What the npm registry did not answer is asked again, but not until the end of the deployment. */
+/** Retries when the npm registry is unreachable, but not until the deadline of the deployment. */
 async function withLimitedRetries<T>(row: DeploymentRow, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -230,7 +230,7 @@ function buildLimits(row: DeploymentRow, ctx: JobContext): UnitLimits {
   };
 }
 
-/** Whatever stands before the host is nobody's business. */
+/** The user info of a URL may hold credentials, which must not appear in logs. */
 function withoutUser(address: string): string {
   return address.replace(/^([a-z+]+:\/\/)[^/@]*@/i, '$1');
 }

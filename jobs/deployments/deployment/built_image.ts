@@ -21,7 +21,7 @@ import {
   type StoredPlan,
 } from './row';
 
-/** Once the unit of the build is gone: nobody writes in its cache any more. May be repeated after a crash. */
+/** Runs after the build unit is removed, so nothing writes to its cache any more. Can be repeated after a crash. */
 export async function takeBuiltImage(row: DeploymentRow, built: StoredPlan, ctx: JobContext): Promise<Outcome> {
   const planning = await findPlanning(ctx.sql, row.application_id);
   if (!planning) throw new DriverError('transient', 'The application was deleted.');
@@ -43,7 +43,7 @@ export async function takeBuiltImage(row: DeploymentRow, built: StoredPlan, ctx:
   }
 }
 
-/** Before the release: what is in the registry is what ran, or was about to. Previews may be of strangers. */
+/** Runs before the release: the registry holds only images that ran or were about to. Previews may be by strangers. */
 async function pushBuiltImage(
   row: DeploymentRow,
   layout: string,

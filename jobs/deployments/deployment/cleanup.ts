@@ -1,4 +1,4 @@
-// The end of a deployment, good or bad: nothing of it stays that nobody needs.
+// Cleanup after a deployment, successful or failed: removes everything that is no longer needed.
 import path from 'node:path';
 import { instancesOfDeployment, wakeStackAndQueue } from '../../../models/deployments/deployment_work';
 import { pruneReleases } from '../../../models/deployments/release';
@@ -57,7 +57,7 @@ async function retireInstancesOfDeployment(row: DeploymentRow, ctx: JobContext):
   return left.length > 0;
 }
 
-// Those of a rollback are another's.
+// The files of a rollback belong to another deployment.
 async function removeFiles(row: DeploymentRow, ctx: JobContext): Promise<void> {
   if (row.artifact_id !== row.id) return;
   for (const id of await unusedArtifacts(ctx.sql, [row.id]))

@@ -39,7 +39,7 @@ import { requireHealthy, warnOfWaiting } from './unhealthy';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
 const POLL_MS = 500;
-/** Instances tell when they have changed; this is in case nobody heard it. */
+/** Changes of instances wake the deployment; this interval covers lost notifications. */
 const RECHECK_MS = 1_000;
 
 export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
@@ -163,6 +163,6 @@ async function activateRelease(row: DeploymentRow, releaseId: string, ctx: JobCo
   await appendDeploymentLog(row, ctx, 'deploy', `Deployment ${row.number} is active.`);
   await wakeStackAndQueue(ctx.sql, row);
   ctx.log.info({ application: row.application_id }, 'deployed');
-  // Once more, to let go of what is too much.
+  // One more step, to prune old releases and artifacts.
   return settled({ observed: null }, 0);
 }

@@ -1,5 +1,5 @@
-// An image as the source: it is pulled when the deployment begins, and what was found is what runs, also after the tag
-// has moved on.
+// An image as the source: it is pulled when the deployment begins, and the pulled digest is deployed even if the tag
+// moves meanwhile.
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { commandLineOf, type PulledImage } from '../../../core/protocols/image_settings';
@@ -24,7 +24,7 @@ import {
 import { requireCommands } from './commands';
 import { imageAccess } from './image_access';
 
-/** A registry that does not answer is asked again about a minute long. */
+/** Retries of an unreachable registry: about one minute. */
 const ATTEMPTS_MAX = 8;
 
 export async function pullSource(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {

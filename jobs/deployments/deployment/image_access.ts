@@ -8,7 +8,7 @@ import type { Planning } from '../../../models/deployments/deployment_plan';
 import { registryOfImage } from '../../../models/registries/registry/of_image';
 import { type JobContext, requireHost } from '../../job';
 
-/** The registry of this installation gives images to applications of the same project, and those of presets to all. */
+/** Images in this installation's registry are open to applications of the same project, images of presets to all. */
 export async function imageAccess(
   { project_id, preview_id }: { project_id: string; preview_id: string | null },
   reference: string,

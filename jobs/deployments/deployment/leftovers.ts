@@ -29,7 +29,7 @@ export const mirrorLeftovers: Leftovers = {
   remove: (id, { source }, ctx) => source.removeMirror(id, ctx),
 };
 
-/** What is left of archives that were not received to their end is too old for whoever would send it. */
+/** Partial uploads of this age are removed: no client resumes them any more. */
 const OLD_PART_MS = 60 * 60_000;
 
 export const uploadLeftovers: Leftovers = {

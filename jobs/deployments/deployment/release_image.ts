@@ -1,5 +1,5 @@
-// The image of a release in the registry of the platform, where the operator wants one with every deployment
-// (RELEASE_IMAGES): made before anything of the version runs, so that what is in it is what was built.
+// The image of a release in the registry of the platform, if RELEASE_IMAGES enables it for every deployment: created
+// before any code of the version runs, so that it contains exactly the result of the build.
 import path from 'node:path';
 import { DriverError } from '../../../core/driver';
 import type { PublishedImage, ReleaseImageDriver, ReleasePlace } from '../../../drivers/release_image';
@@ -27,7 +27,7 @@ import {
 } from './row';
 
 const ALL_IMAGES = 'all';
-/** A registry that does not answer is asked again about a minute long. */
+/** Retries of an unreachable registry: about one minute. */
 const ATTEMPTS_MAX = 8;
 
 /** Whether the release has no image yet and gets one. Its settings may have become another release meanwhile. */
@@ -136,7 +136,7 @@ export async function pruneReleaseImages(applicationId: string, ctx: JobContext)
     });
 }
 
-/** Images whose release is gone, also of applications that are. Which there are is told by rows of the registry. */
+/** Images whose release or application was deleted. Existing images are listed from the registry's database rows. */
 export const imageLeftovers: Leftovers = {
   kind: 'release image',
   list: ({ host }) => allAtOnce(Promise.resolve(host?.registry ? [ALL_IMAGES] : [])),

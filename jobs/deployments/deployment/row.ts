@@ -44,7 +44,7 @@ export interface Progress {
   fetched?: boolean;
   /** The programs of the plan are on this host. */
   equipped?: boolean;
-  /** What was told of instances that are not healthy yet. */
+  /** The last logged warning about instances that are not healthy yet. */
   warning?: string;
   built?: boolean;
   /** The release whose image is in the registry of the platform. */
@@ -64,8 +64,8 @@ export function artifactDirectory(row: Pick<DeploymentRow, 'id' | 'artifact_id'>
 }
 
 /**
- * Previews have one of their own: what they leave in it must not get into what the application runs. Each pull request
- * has its own, since the code may be a stranger's.
+ * Previews have a separate build cache: files that they leave there must not get into the application. Each pull
+ * request has its own cache, since its code may be a stranger's.
  */
 export function cacheDirectory(
   row: Pick<DeploymentRow, 'application_id' | 'preview_id' | 'branch'>,
@@ -85,7 +85,7 @@ export function taskUnitId(row: DeploymentRow, step: 'build' | 'release'): strin
   return `${row.id}.${step}`;
 }
 
-/** Programs of the tenant may still write in it: the cache of an application is that of all its builds. */
+/** Programs of the tenant may still write in the directory: all builds of an application share one cache. */
 export function removeDirectory(directory: string): Promise<void> {
   return removeTree(directory);
 }

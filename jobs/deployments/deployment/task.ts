@@ -20,9 +20,9 @@ import {
 export interface Task {
   step: 'build' | 'release';
   spec(): Promise<Omit<UnitSpec, 'id' | 'kind'>>;
-  /** What it printed may hold their values. */
+  /** Variables of the task; their values are redacted from its output. */
   variables(): Promise<Record<string, string>>;
-  /** Finds in what it printed what failed, and why. */
+  /** Finds the failed step and its cause in the output of the task. */
   failure(hide: Hide): FailureReader;
 }
 

@@ -28,7 +28,7 @@ export async function requireHealthy(
   );
 }
 
-/** Tells once what an instance that is not healthy yet could do about it: it may have a minute to go. */
+/** Logs once how to fix an instance that is not healthy yet: its health check may have a minute left. */
 export async function warnOfWaiting(
   row: DeploymentRow,
   candidates: PresentInstance[],

@@ -1,4 +1,4 @@
-// What a pull request is told of its preview: a status of its commit, and one comment that is changed.
+// Reports a preview at its pull request: a commit status, and one comment that is updated.
 import {
   GitProviderError,
   STATUS_PREFIX,
@@ -19,7 +19,7 @@ interface Report {
   comment: string;
 }
 
-/** Columns that say what was reported. Nothing is sent where it was said already. @throws GitProviderError */
+/** @returns columns with the reported values; values reported before are not sent again. @throws GitProviderError */
 export async function reportPreview(
   row: PullRequestRow,
   place: PullRequestContext,
@@ -47,7 +47,7 @@ async function writeComment(
   try {
     return await client.writeComment(of, row.number, row.comment_id, text);
   } catch (error) {
-    // Somebody has deleted it.
+    // A user has deleted the comment.
     if (row.comment_id === null || !(error instanceof GitProviderError) || error.failure !== 'not_found') throw error;
     return client.writeComment(of, row.number, null, text);
   }
@@ -78,7 +78,7 @@ function reportOf(
   const context = `${STATUS_PREFIX}${name}/preview`;
   const title = `**Preview of ${name}**`;
   if (!preview) {
-    // Nobody is told of a preview that there never was, unless there is a reason.
+    // A preview that never existed is not reported, unless there is a remark about it.
     if (row.commit_sha === null || (remark === null && row.comment === null)) return null;
     const text = remark ?? 'The preview was removed.';
     const state = remark === null ? 'success' : 'pending';
