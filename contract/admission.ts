@@ -18,8 +18,8 @@ export type Arguments = Record<string, unknown>;
 export type Prepare = (args: Arguments, ctx: Context) => Promise<unknown>;
 
 /**
- * Waits, after the commit and for a bounded time, until the loop has done what a mutation asked for
- * (docs/decisions/rules.md §2). It changes nothing of the answer. A resolver file exports `confirm: { rotateX: hook }`.
+ * Waits, after the commit and for a bounded time, until the loop has applied a mutation (docs/decisions/rules.md §2).
+ * It does not change the response. A resolver file exports `confirm: { rotateX: hook }`.
  */
 export type Confirm = (args: Arguments, ctx: Context) => Promise<void>;
 
@@ -54,8 +54,9 @@ export async function admit(
 }
 
 /**
- * The check that the caller of an admitted call may still make it: what lasts asks it again and again, since keys,
- * sessions, members and accounts end meanwhile. It renews the context's identity and project.
+ * Checks that the caller of an admitted call is still authorised. Long-lived calls (subscriptions, waits) run it
+ * repeatedly, since keys, sessions, memberships and accounts can end meanwhile. It renews the context's identity and
+ * project.
  */
 export function readmission(ctx: Context, { field }: RootOperation): () => Promise<void> {
   const projectId = ctx.project?.id;
@@ -66,7 +67,8 @@ export function readmission(ctx: Context, { field }: RootOperation): () => Promi
  * Runs an admitted operation: a query at once, a mutation between its hooks and in one transaction, which a dry run
  * rolls back.
  * @param run replays, or finds the resource and checks If-Match, references, state, uniqueness and quotas
- * @param replay the answer of a request that is repeated, null for a new one: asked before `prepare`, which may act
+ * @param replay the stored response of a repeated request, null for a new one. Runs before `prepare`, which may have
+ * side effects
  */
 export async function execute<Result>(
   ctx: Context,
@@ -85,7 +87,7 @@ export async function execute<Result>(
   return result;
 }
 
-/** What the arguments of GraphQL say of the project. A page of many projects need not name that of each field. */
+/** Project and resource named by GraphQL arguments. Queries across many projects need not name a project per field. */
 export function projectPlaceOf({ projectArgument }: RootField, args: Arguments): ProjectPlace {
   const projectId = projectArgument ? (args[projectArgument] as string | undefined) : undefined;
   return { projectId, resourceId: typeof args.id === 'string' ? args.id : undefined };

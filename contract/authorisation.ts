@@ -1,4 +1,4 @@
-// The authorisation matrix: who may call an operation, derived from the same marks of the SDL that guard.ts enforces.
+// The authorisation matrix: the callers allowed per operation, derived from the SDL directives that guard.ts enforces.
 import { isClosedToViewers } from './guard';
 import type { OperationTable, RootField } from './operations';
 

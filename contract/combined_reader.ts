@@ -9,13 +9,13 @@ export interface CombinedPart {
   reader: LiveReader;
   args: Record<string, unknown>;
   ctx: Context;
-  /** Name of the time of a row. */
+  /** Name of the row's time field. */
   time: string;
-  /** GraphQL type of a row, which tells what a row of the stream is. */
+  /** GraphQL type of a row, to distinguish the rows of a combined stream. */
   type: string;
 }
 
-/** Between the positions of the parts. None of them contains it. */
+/** Separates the positions of the parts. No position contains it. */
 const SEPARATOR = '&';
 
 /** A reader of all parts. Arguments and context are theirs. */

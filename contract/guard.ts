@@ -73,7 +73,7 @@ async function requireSession(ctx: Context, field: RootField): Promise<void> {
   await requireBudget(ctx, identity, field.budget);
 }
 
-/** Takes points of the account's budget and shows what is left. @throws account_suspended, rate_limited */
+/** Charges the account's rate-limit budget and sets the RateLimit headers. @throws account_suspended, rate_limited */
 export async function requireBudget(ctx: Context, identity: Identity, budget: Budget, points = 1): Promise<void> {
   if (identity.account_status === 'suspended') throw problem('account_suspended');
   const answer = await ctx.limiter.take(identity.account_id, budget, points);

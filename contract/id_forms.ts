@@ -40,7 +40,7 @@ export function idFormOfType(schema: GraphQLSchema, type: GraphQLObjectType): Id
   return prefix ? { pattern: `^${prefix}_[0-9a-hjkmnp-tv-z]{26}$`, example: text } : null;
 }
 
-/** `user_id` of an attachment of a database is that of a user of the database: relatives come before strangers. */
+/** Prefix of a related kind: `user_id` of a database attachment means a DatabaseUser, not a User of the platform. */
 function familyOf(owner: string): string {
   return /^[A-Z][a-z]+/.exec(kindOfType(owner))?.[0] ?? '';
 }

@@ -5,7 +5,7 @@ import type { Operation } from './operations';
 
 export interface Reader {
   operation: Operation;
-  /** The last parameter of its path is the id of the answered record; else its parameters are those of the request. */
+  /** true: the last path parameter is the id of the returned record. false: all parameters come from the request. */
   byNewId: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Inputs that become a command or code (`@runs`): whoever sends one needs the scope `deploy` beside that of the
-// operation, since it runs as the application does (docs/decisions/rules.md §39).
+// Inputs that become a command or code (`@runs`): they require the scope `deploy` in addition to the operation's scope,
+// since they run with the rights of the application (docs/decisions/rules.md §39).
 import { getDirective } from '@graphql-tools/utils';
 import { getNamedType, isInputObjectType, type GraphQLInputObjectType, type GraphQLSchema } from 'graphql';
 import type { Identity } from '../core/context';
@@ -18,7 +18,7 @@ export function readRunningInputs(schema: GraphQLSchema, type: GraphQLInputObjec
   });
 }
 
-/** @throws insufficient_scope where the input holds what is run, and the key may not deploy */
+/** @throws insufficient_scope if the input contains a command or code and the key lacks the scope `deploy` */
 export function requireRunningInputs({ scopes }: Identity, paths: readonly InputPath[], input: unknown): void {
   if (scopes === null || scopes.includes('deploy')) return;
   const path = paths.find((one) => isGiven(one, input));
@@ -29,7 +29,7 @@ export function requireRunningInputs({ scopes }: Identity, paths: readonly Input
   });
 }
 
-// `null` and `false` take back what was run.
+// `null` and `false` unset a command, so they need no scope.
 function isGiven(path: InputPath, input: unknown): boolean {
   let value = input;
   for (const name of path) value = (value as Record<string, unknown> | null | undefined)?.[name];

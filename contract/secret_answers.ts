@@ -15,7 +15,7 @@ interface SecretField {
   mark: SecretMark;
 }
 
-/** Secrets in the answers of a type. Relations are left out: they name a scope of their own. */
+/** Secret fields in responses of a type. Relations are left out: they declare a separate scope. */
 export function secretsOf(schema: GraphQLSchema, type: GraphQLNamedType, seen = new Set<string>()): SecretField[] {
   if (!isObjectType(type) || seen.has(type.name)) return [];
   seen.add(type.name);

@@ -1,4 +1,4 @@
-// @spec as an object, and the checks that it asks of one value.
+// The directive @spec as an object, and its checks of a single value.
 import { getDirective } from '@graphql-tools/utils';
 import type { GraphQLArgument, GraphQLField, GraphQLInputField, GraphQLNamedType, GraphQLSchema } from 'graphql';
 import type { FieldError } from '../core/errors';
@@ -36,7 +36,7 @@ export function specOf(
 
 export type Report = (code: FieldError['code'], detail: string) => void;
 
-/** A check of one value: reports what is wrong and returns the value in its normal form. */
+/** A check of one value: reports errors and returns the normalised value. */
 export type Check = (value: unknown, report: Report) => unknown;
 
 /** Bounds of a number. A page size above the largest is taken as the largest (docs/contract/resources.md §0.3). */

@@ -177,13 +177,13 @@ function argumentsOf({ argumentDescriptions }: Combination, parts: (Renaming & F
   return args;
 }
 
-/** Those of the arguments that are of one list, by its names. */
+/** The arguments of one list, under the names that the list uses. */
 function givenTo({ config, renamed }: Renaming, given: Record<string, unknown>): Record<string, unknown> {
   const own = Object.keys(config.args ?? {}).map((name) => [name, given[renamed[name] ?? name]]);
   return Object.fromEntries(own.filter(([, value]) => value !== undefined));
 }
 
-/** The caller as it was let in to one list. */
+/** A caller that has been admitted to one list. */
 interface Follower {
   ctx: Context;
   args: Record<string, unknown>;

@@ -20,8 +20,8 @@ export interface TableInfo {
 export interface Session extends Sql {
   readonly tables: Map<string, TableInfo>;
   /**
-   * Sends a statement that nobody needs an answer of, without waiting for it: should it fail, the transaction does, at
-   * its end.
+   * Sends a statement whose result is not needed, without waiting for it. If it fails, so does the transaction, at its
+   * end.
    * @throws Error outside of a transaction
    */
   send(statement: Statement, values: readonly unknown[]): void;
@@ -29,7 +29,7 @@ export interface Session extends Sql {
 }
 
 export interface ControlDatabase extends Session {
-  /** For migrations, on connections of its own. */
+  /** For migrations, on separate connections. */
   readonly knex: Knex;
   close(): Promise<void>;
 }

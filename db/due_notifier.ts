@@ -11,7 +11,7 @@ const NOTIFY = named(`select pg_notify('due', due) from unnest($1::text[]) due`)
 const PAUSE_MS = 20;
 
 export interface DueNotifier {
-  /** Sends a notification soon, together with those of the meantime. */
+  /** Sends a notification soon, batched with others of the interval. */
   notify(table: string): void;
 }
 

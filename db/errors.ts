@@ -12,7 +12,7 @@ const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT',
 /**
  * A database error as the problem that a client may see.
  * Constraints are named `<table>__<error code>[__<field>]`, so a lost race answers like the check that it slipped past.
- * Anything unknown is returned as it is (an internal error, logged, never shown).
+ * Unknown errors are returned unchanged (internal errors, logged, never shown).
  */
 export function translate(error: unknown): unknown {
   if (error instanceof Problem || !types.isNativeError(error)) return error;

@@ -20,13 +20,13 @@ export interface LoopRow {
   deleted_at: string | null;
 }
 
-/** The right to work on a row. It ends when somebody else has claimed the row: then `fence` is another. */
+/** The exclusive right to work on a row. A later claim invalidates it by raising `fence`. */
 export interface Lease {
   readonly table: string;
   readonly id: string;
   readonly owner: string;
   readonly fence: number;
-  /** Of the row as it was claimed. A write of the API raises it. */
+  /** Generation of the row when it was claimed. Writes of the API raise it. */
   readonly generation: number;
 }
 
@@ -62,7 +62,7 @@ export interface WriteBack {
 const DUE = 'next_at <= now() and (lease_until is null or lease_until < now())';
 const HELD = 'id = $1 and lease_owner = $2 and fence = $3';
 
-/** Those of the tables that have a row which is due and free. */
+/** The subset of tables with a row that is due and not leased. */
 export async function dueTables(sql: Session, tables: readonly string[]): Promise<string[]> {
   const parts = tables.map((table) => `select '${table}' as name where exists (select 1 from ${table} where ${DUE})`);
   return (await sql.query<{ name: string }>(named(parts.join(' union all ')), [])).map(({ name }) => name);
@@ -123,10 +123,10 @@ export async function recordColumns(sql: Session, lease: Lease, columns: Values)
 }
 
 /**
- * Ends a step: writes what was found and gives the row back. A row that was changed meanwhile keeps its status and is
- * due at once; a status is written only where the kind's states allow the move.
- * @returns null when the row was no longer held and nothing was written, else whether it was changed meanwhile and its
- * status now
+ * Ends a step: writes its results and releases the lease. A row that was changed meanwhile keeps its status and is due
+ * at once; a status is written only if the kind's state machine allows the transition.
+ * @returns null when the lease was lost and nothing was written, else whether the row was changed meanwhile and its
+ * current status
  */
 export async function settleRow(
   sql: Session,
@@ -151,15 +151,15 @@ export async function settleRow(
   return row ?? null;
 }
 
-/** Gives the row back as it was: it is due at once for anybody. */
+/** Releases the lease without other changes: the row is due at once for every worker. */
 export async function releaseRow(sql: Session, lease: Lease): Promise<void> {
   const text = `update ${lease.table} set lease_owner = null, lease_until = null where ${HELD}`;
   await sql.query(named(text), [lease.id, lease.owner, lease.fence]);
 }
 
 /**
- * Gives back every row of a table that only one process works on, for when that process begins: whoever holds one died.
- * Should it live on, its writes are void.
+ * Releases all leases of a table that a single process works on, at the start of that process: their holders have died.
+ * If one is still alive, its writes are void.
  */
 export async function releaseAllLeases(sql: Pick<Session, 'query'>, table: string): Promise<void> {
   await sql.query(

@@ -2,12 +2,12 @@
 // (db/write.ts, due by its default), and the loop itself (db/lease.ts).
 //
 //                 next_at   generation   attempts, deadline_at   columns
-// makeRowsDue     now       stays        stay                    none: somebody wants the row to be looked at
+// makeRowsDue     now       stays        stay                    none: the row is to be reconciled
 // wakeRows        now       + 1          start anew              none: something that the row depends on has changed
-// changeRows      now       + 1          start anew              desired fields, or a status that asks for work
+// changeRows      now       + 1          start anew              desired fields, or a status that needs work
 // tearDownRows    now       + 1          start anew              deleted_at
 //
-// A new generation voids the status that a running step is about to write, and the row is looked at again after the
+// A new generation voids the status that a running step is about to write, and the row is reconciled again after the
 // step.
 import type { Sql } from '../core/context';
 import { named } from './statement';
@@ -30,7 +30,7 @@ export function makeRowsDue(sql: Sql, rows: LoopRows): Promise<string[]> {
   return write(sql, rows, 'next_at = now()');
 }
 
-/** The same within a while, at random times: after a start there may be thousands. What is due before stays so. */
+/** Makes rows due at random times within `withinMs`: after a start there may be thousands. Earlier due times stay. */
 export function spreadRows(sql: Sql, rows: LoopRows, withinMs: number): Promise<string[]> {
   return write(sql, rows, `next_at = least(next_at, now() + random() * ${withinMs} * interval '1 ms')`);
 }
@@ -41,15 +41,15 @@ export function wakeRows(sql: Sql, rows: LoopRows): Promise<string[]> {
 }
 
 /**
- * Writes desired fields, or a status that asks for work. `set` says whether that is a new version or a new observed
- * generation: `NEW_VERSION` for what a request changes, `observed_generation = observed_generation + 1` for what shows.
+ * Writes desired fields, or a status that needs work. `set` also raises a counter: `NEW_VERSION` for changes by a
+ * request, `observed_generation = observed_generation + 1` for visible changes of the observed state.
  * @returns ids
  */
 export function changeRows(sql: Sql, { set, ...rows }: LoopRows & { set: string }): Promise<string[]> {
   return write(sql, rows, `${set}, ${NEW_GENERATION}`);
 }
 
-/** Takes rows out of all reads; their jobs tear them down. Those in tear-down stay as they are. @returns ids */
+/** Marks rows as deleted, so reads skip them; their jobs tear them down. Skips rows in tear-down. @returns ids */
 export function tearDownRows(sql: Sql, { table, where, values }: LoopRows): Promise<string[]> {
   const present = { table, where: `(${where}) and deleted_at is null`, values };
   return write(sql, present, `deleted_at = now(), ${NEW_GENERATION}`);
@@ -60,7 +60,7 @@ export function newGenerationOf(table: string): string {
   return NEW_GENERATION.replace('= generation', `= ${table}.generation`);
 }
 
-/** Columns that db/write.ts sets beside those of a request. */
+/** Columns that db/write.ts sets in addition to the columns of a request. */
 export function newGeneration(raw: (text: string) => unknown): Record<string, unknown> {
   const terms = NEW_GENERATION.split(', ').map((term) => term.split(' = ') as [string, string]);
   return Object.fromEntries(terms.map(([column, term]) => [column, raw(term)]));

@@ -83,9 +83,9 @@ function namesIn(directory: string): string[] {
   return [...new Set(names)].sort();
 }
 
-async function completed(ask: () => Promise<string[]>): Promise<string[]> {
+async function completed(query: () => Promise<string[]>): Promise<string[]> {
   try {
-    return await ask();
+    return await query();
   } catch (error) {
     if ((error as { code?: string }).code === NO_TABLE) return [];
     throw error;
@@ -103,7 +103,7 @@ async function freeDeadLock(knex: Knex, directory: string): Promise<void> {
   if (locked) await knex.migrate.forceFreeMigrationsLock({ migrationSource: source(directory) });
 }
 
-/** Asks again and again: a long wait in one statement would run into the pool's statement time-out. */
+/** Polls for the advisory lock: a long wait in one statement would exceed the pool's statement time-out. */
 async function lock(knex: Knex, connection: unknown): Promise<void> {
   for (;;) {
     const { rows } = await knex

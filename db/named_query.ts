@@ -1,5 +1,5 @@
-// Named statements on one connection. pg would ask for the description of the columns again each time, and make a copy
-// of the question and an empty row of that description: a tenth of a single read (docs/decisions/0025).
+// Named statements on one connection. pg would request the column description for each query, and copy the query and
+// build an empty row from the description: a tenth of the cost of a single read (docs/decisions/0025).
 import pg from 'pg';
 import type { Statement } from '../core/context';
 
@@ -21,7 +21,7 @@ interface Known {
    * (0A000).
    */
   shapes: Map<string, Shape>;
-  /** The same connection, which asks for no description. */
+  /** The same connection, but without Describe messages. */
   quiet: Connection;
 }
 
@@ -118,8 +118,8 @@ class NamedQuery extends PgQuery {
   }
 
   /**
-   * Behind a pooler one connection may be several, and one of them younger than a migration. The next question asks
-   * again.
+   * Behind a pooler, one connection may be several, and one of them newer than a migration. The next query requests the
+   * description again.
    */
   private unknown(): Error {
     this.known?.shapes.delete(this.name);
@@ -127,7 +127,7 @@ class NamedQuery extends PgQuery {
   }
 }
 
-/** Asks at once; answers come in the order of the questions. @throws Error as pg, with the stack of the caller */
+/** Sends the query at once; results arrive in the order of queries. @throws Error as pg, with the caller's stack */
 export function queryNamed(
   client: pg.ClientBase,
   statement: Statement,

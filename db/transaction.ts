@@ -1,7 +1,7 @@
-// One transaction on one connection of the pool. Statements are pipelined: what nobody waits for goes out behind the
-// last one, so a transaction costs the waits of its questions only, not one more for its begin and each of its entries,
-// and what is sent at once goes out in one packet.
-// PostgreSQL works them off one after the other, and refuses all after one that failed.
+// One transaction on one connection of the pool. Statements are pipelined: those whose result is not awaited are sent
+// right behind the previous one. A transaction thus costs the round trips of its queries only, not one more for BEGIN
+// and each INSERT, and statements sent at the same time share one packet.
+// PostgreSQL executes them in order, and rejects all that follow a failed one.
 import type pg from 'pg';
 import type { Statement } from '../core/context';
 import type { Session, TableInfo } from './control_database';
@@ -16,13 +16,13 @@ const ABORTED = '25P02';
 interface Parts {
   pool: pg.Pool;
   tables: Map<string, TableInfo>;
-  /** Told after the commit. */
+  /** Notified after the commit. */
   due: DueNotifier;
 }
 
 /**
- * Commits what `run` resolves from, rolls back what it rejects from.
- * @throws what `run` throws; the first failure of what was sent; Error where `run` went on after a failed statement
+ * Commits if `run` resolves, rolls back if it rejects.
+ * @throws errors of `run`; the first failure of a sent statement; Error if `run` continued after a failed statement
  */
 export async function transact<T>({ pool, tables, due }: Parts, run: (session: Session) => Promise<T>): Promise<T> {
   const client = await pool.connect();

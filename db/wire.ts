@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type pg from 'pg';
 
 /**
- * What is sent on the connection until the end of this turn of the event loop goes out in one packet.
+ * Sends all messages of this turn of the event loop in one packet.
  * `connection` is not in the types of pg; it is what pg itself corks for the parts of one query.
  */
 export function writeTogether(client: pg.PoolClient): void {

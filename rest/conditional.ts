@@ -57,7 +57,7 @@ export function graphqlTypes(accept: string | undefined): GraphqlTypes {
 }
 
 function preferredType(accept: string, types: string[]): string | null {
-  // The types are without parameters (RFC 8259 section 11), and clients that ask for a charset mean them all the same.
+  // The types have no parameters (RFC 8259 section 11), so a charset in Accept is ignored.
   const named = accept.replace(/;(?!\s*q=)[^,;]*/gi, '');
   return new Negotiator({ headers: { accept: named } }).mediaType(types) ?? null;
 }

@@ -21,9 +21,9 @@ export interface EventStream {
   end(text: string): void;
 }
 
-/** Proxies close what is silent for long, often after 30 seconds. */
+/** Proxies close idle connections, often after 30 seconds. */
 const HEARTBEAT_MS = 12_000;
-/** How old the last check of the caller's access may be when more is sent, or waits to be. */
+/** Maximum age of the last access check of the caller when events are sent or queued. */
 const ACCESS_CHECK_MS = 5_000;
 const LAST_WRITE_MS = 3_000;
 const openStreams = new Map<string, number>();

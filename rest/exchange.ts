@@ -23,7 +23,7 @@ export interface RestParts {
   transitional: Transitional;
   /** Readers of the lists that can be followed. */
   live: Map<string, LiveReader>;
-  /** A fresh context; nobody is known yet. */
+  /** A fresh context, before authentication. */
   context(request: IncomingMessage, requestId: string): Context;
   /**
    * The identity of an Authorization header. @throws token_missing, token_invalid, token_expired, rate_limited (failed
@@ -52,7 +52,7 @@ export interface RestEntry {
   identity: Identity | null;
   project: ProjectAccess | null;
   code: ErrorCode | null;
-  /** What was thrown, where it was not a problem: for the log only. */
+  /** The thrown error if it was not a Problem: for the log only. */
   cause: unknown;
 }
 

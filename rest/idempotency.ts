@@ -5,7 +5,7 @@ import type { Context } from '../core/context';
 import { problem } from '../core/errors';
 import type { Operation } from '../contract/operations';
 
-/** What was answered, kept sealed for a day. */
+/** The stored response, kept encrypted for a day. */
 export interface RestResponse {
   status: number;
   body: string;

@@ -49,7 +49,7 @@ function tagOf({ name, description, extension }: Group): Tag {
   return extension ? { name, description, 'x-extension': extension } : { name, description };
 }
 
-/** The document as it is served. */
+/** The document in both served formats. */
 export function renderOpenapi(document: OpenApiDocument): { json: string; yaml: string } {
   return { json: JSON.stringify(document), yaml: toYaml(document) };
 }

@@ -1,5 +1,5 @@
-// Runs an admitted REST operation, in its transaction, once per Idempotency-Key, and makes the response of what it
-// answered.
+// Runs an admitted REST operation, in its transaction, once per Idempotency-Key, and builds the response from its
+// result.
 import { execute, type RootOperation } from '../contract/admission';
 import type { Operation } from '../contract/operations';
 import { readerParams, type Reader } from '../contract/readers';

@@ -1,6 +1,6 @@
 // `Prefer: wait=N` (RFC 7240 section 4.3): the answer of an operation that starts work is held back until the resource
-// has settled, or N seconds are over. It is then what a GET would answer at that moment. The work has begun by then:
-// where the database does not answer, what was read last is the answer when the time is over.
+// has settled, or N seconds are over. It then equals the response of a GET at that moment. The work has begun by then:
+// if the database does not respond, the last state that was read is returned when the time is over.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readmission, type RootOperation } from '../contract/admission';
 import type { Operation } from '../contract/operations';
@@ -21,7 +21,7 @@ export type Transitional = ReadonlyMap<string, readonly string[]>;
 const FIRST_POLL_MS = 100;
 const LAST_POLL_MS = 500;
 
-/** Where the client prefers to wait, the answer as it is once the resource has settled or the time is over. */
+/** If the client prefers to wait, the response once the resource has settled or the time is over. */
 export async function waitIfPreferred(
   exchange: Exchange,
   { operation, params }: Match,
@@ -109,7 +109,7 @@ async function readAgain(
   }
 }
 
-// What the caller asked for is done, so they get the answer of when they still might ask.
+// The operation has succeeded, so a caller whose access ends meanwhile gets the last response it was entitled to.
 async function isStillAdmitted(ctx: Context): Promise<boolean | 'unknown'> {
   try {
     await ctx.readmit?.();

@@ -4,12 +4,12 @@ import { Problem, problem, toDocument } from '../core/errors';
 import { RESOURCE_METADATA_PATH } from '../core/accounts/oauth';
 import { sendText } from './send_text';
 
-/** What was thrown, as a problem; anything that isn't one is an internal error whose cause only the log sees. */
+/** Converts a thrown error to a problem; other errors become internal errors, whose cause is only logged. */
 export function asProblem(error: unknown): Problem {
   return error instanceof Problem ? error : problem('internal_error');
 }
 
-/** What a 401 says of how to get a token (RFC 9110 section 11.6.1, RFC 9728 section 5.1); nothing for others. */
+/** The challenge of a 401 (RFC 9110 section 11.6.1, RFC 9728 section 5.1); no header for other statuses. */
 export function challengeOf(failure: Problem, baseUrl: string): { 'WWW-Authenticate'?: string } {
   if (failure.status !== 401) return {};
   const own = failure.headers['WWW-Authenticate'] ?? 'Bearer realm="platform"';

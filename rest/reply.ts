@@ -30,7 +30,7 @@ export function sendResponse({ request, response, ctx }: Exchange, operation: Op
   sendText(response, answer.status, headers, answer.body, request.method === 'HEAD');
 }
 
-/** Sends the OpenAPI document or a page of the console, where the path is that of one. */
+/** Sends the OpenAPI document or a page of the console. @returns false if the path is neither */
 export function sendDocument({ parts, request, response, ctx }: Exchange, path: string): boolean {
   const found = parts.document(path, request);
   if (!found) return false;
@@ -60,7 +60,7 @@ export function sendOptions({ request, response, ctx }: Exchange, router: Router
   return true;
 }
 
-/** Sends what was thrown as a problem document. */
+/** Sends a thrown error as a problem document. */
 export function sendProblem(exchange: Exchange, error: unknown): void {
   const { parts, request, response, ctx } = exchange;
   const failure = asProblem(error);

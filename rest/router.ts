@@ -31,7 +31,7 @@ export function buildRouter(operations: Operation[]): Router {
     const found = router.find(method as HTTPMethod, path);
     if (!found) return null;
     const operation = found.store as Operation;
-    // A path of its own is not an id: PATCH /v2/databases/engines is 405, not the change of a database.
+    // A literal path is not an id: PATCH /v2/databases/engines is 405, not an update of a database.
     if (operation.params.length && fixed.has(path)) return null;
     return { operation, params: found.params as Record<string, string> };
   };

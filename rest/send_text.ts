@@ -7,9 +7,9 @@ export const NOSNIFF = { 'X-Content-Type-Options': 'nosniff' } as const;
 const COPIED_BYTES_MAX = 4 << 10;
 
 /**
- * Writes status, headers with the length, and the text; HEAD gets no text. What is ready in one turn of the event loop
- * goes out at its end: each write between two requests would wake a reader on this machine (a proxy, a load balancer)
- * that has begun to wait, which is half of what a refusal costs.
+ * Writes status, headers with the length, and the text; HEAD gets no text. Responses of one turn of the event loop are
+ * flushed together at its end: a write between two requests would wake a waiting reader on this machine (a proxy, a
+ * load balancer), which is half of the cost of a rejected request.
  */
 export function sendText(
   response: ServerResponse,

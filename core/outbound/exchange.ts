@@ -1,4 +1,4 @@
-// One HTTP request over a connection of its own. No agent, no cookies, no redirects: who wants them asks again.
+// One HTTP request over a dedicated connection. No agent, no cookies; redirects are followed in follow_redirects.ts.
 import { request as requestHttp, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Outbound } from '../outbound';
@@ -11,7 +11,7 @@ export interface Exchange {
   headers: readonly { name: string; value: string }[];
   body?: Buffer;
   verifyTls: boolean;
-  /** Of the answer: what is beyond is not read. */
+  /** Limit of the response body; bytes beyond it are not read. */
   bodyBytesMax: number;
 }
 
@@ -25,17 +25,17 @@ export interface Answered {
 /** @throws OutboundError; the reason of the signal */
 export async function exchange(
   outbound: Outbound,
-  asked: Exchange,
+  target: Exchange,
   trace: Trace,
   signal: AbortSignal,
 ): Promise<Answered> {
-  const { response, close } = await openExchange(outbound, asked, trace, signal);
+  const { response, close } = await openExchange(outbound, target, trace, signal);
   try {
     trace.phase = 'body';
     return {
       status: response.statusCode ?? 0,
       headers: response.headers,
-      body: await abortable(signal, read(response, asked.bodyBytesMax)),
+      body: await abortable(signal, read(response, target.bodyBytesMax)),
     };
   } finally {
     close();
@@ -51,11 +51,11 @@ export interface OpenAnswer {
 /** @throws OutboundError; the reason of the signal */
 export async function openExchange(
   outbound: Outbound,
-  asked: Omit<Exchange, 'bodyBytesMax'>,
+  target: Omit<Exchange, 'bodyBytesMax'>,
   trace: Trace,
   signal: AbortSignal,
 ): Promise<OpenAnswer> {
-  const { url, verifyTls: verify } = asked;
+  const { url, verifyTls: verify } = target;
   const isTls = url.protocol === 'https:';
   const host = url.hostname;
   const socket = await openSocket(outbound, { host, port: Number(url.port) || (isTls ? 443 : 80) }, trace, signal);
@@ -67,7 +67,7 @@ export async function openExchange(
   signal.addEventListener('abort', destroy, { once: true });
   try {
     const used = isTls ? await secure(outbound, socket, { host, verify }, trace, signal) : socket;
-    return { response: await timed(trace, 'first_byte_ms', () => abortable(signal, send(used, asked))), close };
+    return { response: await timed(trace, 'first_byte_ms', () => abortable(signal, send(used, target))), close };
   } catch (error) {
     close();
     throw error;

@@ -1,5 +1,5 @@
-// Redirects of requests that the platform makes itself: each hop is a request of its own, which its sender judges and
-// connects like the first.
+// Redirects of requests that the platform makes itself: each hop is a separate request, which the caller validates and
+// sends like the first.
 
 /** One request on the way. */
 export interface Hop<Headers> {
@@ -12,7 +12,7 @@ export interface HopResponse<Answer> {
   answer: Answer;
   status: number;
   location: string | undefined;
-  /** Ends the connection of an answer whose body nobody reads. */
+  /** Closes the connection of a response whose body is not read. */
   close?(): void;
 }
 
@@ -28,7 +28,7 @@ export interface RedirectPolicy<Headers, Answer> {
   writes: 'rewritten' | 'kept' | 'refused';
   /** Whether a redirect may lead there. */
   allows(to: URL, from: URL): boolean;
-  /** Headers that may go to another origin. What was left out on the way does not come back. */
+  /** Headers that may be sent to another origin. A header dropped at one hop stays dropped at later hops. */
   headersElsewhere(headers: Headers): Headers;
   /** The error of a redirect that is not followed. */
   refusal(why: RedirectRefusal, answer: Answer, from: URL): Error;

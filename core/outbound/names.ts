@@ -42,9 +42,9 @@ function reserved(name: string): string[] | null {
   return name === 'invalid' || name.endsWith('.invalid') ? [] : null;
 }
 
-async function answers(ask: () => Promise<string[]>): Promise<string[]> {
+async function answers(query: () => Promise<string[]>): Promise<string[]> {
   try {
-    return await ask();
+    return await query();
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
     if (NO_SUCH_NAME.has(code)) return [];

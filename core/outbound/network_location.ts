@@ -20,7 +20,7 @@ interface ConnectionListener {
 interface Attempt {
   port: number;
   onread: OnReadOpts | undefined;
-  /** What is waited for. */
+  /** The socket that is connecting. */
   socket: Socket | null;
   isOver: boolean;
   succeed(socket: Socket): void;

@@ -46,7 +46,7 @@ function connect(host: string, port: number, signal: AbortSignal): Promise<Socke
     socket.once('error', reject);
     socket.once('connect', () => {
       socket.off('error', reject);
-      // Whoever uses the socket hears of its end by what fails.
+      // Users of the socket notice a later error by their failing reads and writes.
       socket.on('error', () => undefined);
       resolve(socket);
     });
@@ -112,7 +112,7 @@ function certificateError(code: string, name: string, expires: Date | null): str
   return `The certificate is not trusted (${code}).`;
 }
 
-/** @throws the reason of the signal, as soon as it is aborted */
+/** Settles like `work`, but rejects as soon as the signal is aborted. @throws the reason of the signal */
 export function abortable<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = (): void => reject(signal.reason as Error);

@@ -1,13 +1,13 @@
-// What is known of an attempt to reach somebody, while it runs and when it has failed.
+// The trace of an outgoing request: the phase it has reached and its timings, also after a failure.
 import type { CheckTimings } from '../protocols/checks';
 
 export type Phase = 'dns' | 'connect' | 'tls' | 'first_byte' | 'body';
 
-/** Why nothing came of it: a sentence for users. */
+/** Failure of an outgoing request; the message is a sentence for users. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError';
 
-  /** @param unreachable nothing of the other side was heard: the fault may be on ours */
+  /** @param unreachable no packet of the remote side arrived: the cause may be our own network */
   constructor(
     readonly phase: Phase,
     message: string,
@@ -17,7 +17,7 @@ export class OutboundError extends Error {
   }
 }
 
-/** What is known of an attempt while it runs, and of one that failed. */
+/** Phase, timings and certificate expiry of an attempt that runs or has failed. */
 export interface Trace {
   phase: Phase;
   timings: CheckTimings;
@@ -32,7 +32,7 @@ export function newTrace(): Trace {
   };
 }
 
-/** Runs a part of the attempt and adds its time. */
+/** Runs one phase of the attempt and adds its duration to the timings. */
 export async function timed<T>(trace: Trace, part: keyof CheckTimings, work: () => Promise<T>): Promise<T> {
   trace.phase = part.replace(/_ms$/, '') as Phase;
   const startedAt = performance.now();
@@ -54,7 +54,7 @@ const WHILE: Record<Phase, string> = {
   body: 'before the answer was complete',
 };
 
-/** The error of an attempt whose time is over. */
+/** The error of an attempt that has timed out. */
 export function timeoutError({ phase }: Trace, seconds: number): OutboundError {
   const unreachable = phase === 'dns' || phase === 'connect';
   return new OutboundError(phase, `The time of ${seconds} s was over ${WHILE[phase]}.`, unreachable);

@@ -6,9 +6,9 @@ import type { Socket } from 'node:net';
 export type Handlers = Record<string, (...args: never[]) => unknown>;
 
 export interface Channel {
-  /** Calls without an answer. Lost where the other side has gone. */
+  /** Calls without a response. Lost if the other side is gone. */
   send(name: string, ...args: unknown[]): void;
-  /** @throws Error of the other side, or where it has gone; `code` is that of the other side */
+  /** @throws Error of the other side, with its `code`; Error if the other side is gone */
   call<T = unknown>(name: string, ...args: unknown[]): Promise<T>;
   /** Resolves when the other side has gone. */
   readonly closed: Promise<void>;
@@ -101,10 +101,10 @@ function openChannel(wire: Wire, handlers: Handlers): Channel {
 function receive(frame: Frame, handlers: Handlers, waiting: Map<number, Waiting>, write: (frame: Frame) => void): void {
   if ('answer' in frame) {
     const { answer, value, error } = frame;
-    const asked = waiting.get(answer);
+    const call = waiting.get(answer);
     waiting.delete(answer);
-    if (error) asked?.reject(Object.assign(new Error(error.message), { code: error.code }));
-    else asked?.resolve(value);
+    if (error) call?.reject(Object.assign(new Error(error.message), { code: error.code }));
+    else call?.resolve(value);
     return;
   }
   const { name, args, id } = frame;

@@ -1,17 +1,17 @@
-// Processes that end with the one that started them: how soon one that ended is started again, and how one is stopped.
+// Child processes that end with their parent: the back-off before a restart, and how a child is stopped.
 import type { ChildProcess } from 'node:child_process';
 
 export interface RestartPolicy {
-  /** One that lives longer was no failure of its start. */
+  /** A child that lives longer did not fail at its start, which resets the back-off. */
   shortLifeMs: number;
-  /** By the short lives that came one after the other. */
+  /** Pause before a restart, by the number of consecutive short lives. */
   pausesMs: readonly number[];
-  /** After them. */
+  /** Policy after the last pause. */
   then: 'last pause again' | 'give up';
 }
 
 /**
- * @param shortLives in its place before it @param livedMs null for one that ended in order
+ * @param shortLives consecutive short lives before this one @param livedMs null for an orderly exit
  * @returns `pauseMs`: null to give up
  */
 export function nextRestart(
@@ -24,16 +24,16 @@ export function nextRestart(
   return { shortLives: next, pauseMs };
 }
 
-/** Resolves when the child has ended. `ask` asks it to; after `withinMs` it is killed. */
+/** Resolves when the child has exited. `requestStop` starts a graceful stop; after `withinMs` the child is killed. */
 export async function stopChild(
   child: ChildProcess,
-  ask: (child: ChildProcess) => void,
+  requestStop: (child: ChildProcess) => void,
   withinMs: number,
 ): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = new Promise((resolve) => child.once('exit', resolve));
   const timer = setTimeout(() => child.kill('SIGKILL'), withinMs);
-  ask(child);
+  requestStop(child);
   await exited;
   clearTimeout(timer);
 }

@@ -1,5 +1,5 @@
-// Programs that outlive the control plane that started them. They write a log of their own, and the next control plane
-// finds them by a socket or a note (process_note.ts).
+// Programs that outlive the control plane that started them. Each writes a separate log, and the next control plane
+// finds it by a socket or a note (process_note.ts).
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,12 +10,12 @@ export interface DetachedProgram {
   cwd: string;
   /** All of it: nothing is inherited, since our own environment has secrets. */
   env: NodeJS.ProcessEnv;
-  /** What it prints, readable by this user alone. */
+  /** Output of the program, readable by this user alone. */
   log: { file: string; mode: 'append' | 'replace' };
 }
 
 const POLL_MS = 10;
-/** It may have ended because another control plane has just started one, which answers in a moment. */
+/** The program may have exited because another control plane has just started one, which responds in a moment. */
 const ENDED_GRACE_MS = 500;
 const TAIL_CHARACTERS = 1_000;
 

@@ -14,13 +14,13 @@ export interface ProcessNote {
   others: string[];
 }
 
-/** null for what is no note, as of a process that was killed while it wrote. */
+/** null for an incomplete note, as left by a process that was killed while it wrote. */
 export function parseProcessNote(text: string): ProcessNote | null {
   const [pid = '', start = '', boot = '', ...others] = text.trim().split(' ');
   return /^\d+$/.test(pid) ? { pid: Number(pid), start, boot, others } : null;
 }
 
-/** The process of a note, as long as it runs; null where it has ended or never was. */
+/** The process of a note while it runs; null if it has exited or never existed. */
 export function readRunningProcess(file: string): ProcessNote | null {
   const note = parseProcessNote(readText(file));
   return note !== null && isRunningSince(note) ? note : null;

@@ -1,5 +1,5 @@
 // The processes of the host: /proc where there is one (proc_pid_stat(5)), else what `ps` says. Synchronous on purpose:
-// reading /proc waits for no disk, and costs a fifth of what it would cost in promises.
+// reading /proc waits for no disk, and promises would cost five times as much.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 
@@ -7,7 +7,7 @@ export interface Proc {
   pid: number;
   parent: number;
   group: number;
-  /** 0 where the host doesn't tell. */
+  /** Session id; 0 where the host doesn't report it. */
   session: number;
   /**
    * Makes a process id unique as long as the host is up. Clock ticks since its boot, or what `ps` calls lstart with _

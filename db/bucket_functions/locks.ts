@@ -1,7 +1,7 @@
-// SQL functions of object lock, for migrations/0045_object_locks.ts. The clock is that of the database.
+// SQL functions of object lock, for migrations/0045_object_locks.ts. They use the database's clock.
 
 export const LOCKS = [
-  // Whether a version must stay. `bypass`: the caller may pass over governance, and asks for it.
+  // Whether a version must be kept. `bypass`: the request bypasses governance mode, and the caller may do so.
   `create function is_bucket_object_locked(o bucket_objects, bypass boolean) returns boolean stable language sql as $$
     select coalesce(o.legal_hold, false) or coalesce(o.retain_until > now()
       and not (o.retain_mode = 'governance' and bypass), false) $$`,
@@ -30,7 +30,7 @@ export const LOCKS = [
       update bucket_objects set legal_hold = hold where id = of_object and bucket_id = of_bucket;
       if not found then perform refuse_bucket_write('NoSuchVersion'); end if;
     end $$`,
-  // Whatever statement comes along: nobody shortens compliance, and nobody removes what it or a hold keeps.
+  // For every statement: a compliance retention cannot be shortened, and locked or held versions cannot be deleted.
   `create function guard_bucket_object_lock() returns trigger language plpgsql as $$
     begin
       if tg_op = 'DELETE' then perform refuse_bucket_write('ObjectLocked'); end if;

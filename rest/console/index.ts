@@ -51,13 +51,13 @@ const PAGE_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 };
 
-// The address of an asset holds a digest of all of them, so it never changes what it means.
+// The URL of an asset contains a digest of all assets, so its content never changes.
 const ASSET_HEADERS = { 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' };
 
 /**
- * Pages and assets below /v2/docs by path, compressed for those who take it; null for any other path. All are in
- * memory.
- * @param document the OpenAPI document, asked for when somebody opens the reference
+ * Pages and assets below /v2/docs by path, compressed for clients that accept it; null for any other path. All are kept
+ * in memory.
+ * @param document builds the OpenAPI document, at the first request for the reference
  */
 export function consolePages(document: () => OpenApiDocument): (path: string, encodings: string) => Page | null {
   const { base, files } = assets();
@@ -85,7 +85,7 @@ function compress({ type, body, headers }: Page): Page {
   return { type, body: gzipSync(body), headers: { ...headers, 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' } };
 }
 
-/** GraphiQL, for GET /graphql of a browser. Its assets are among those of consolePages(). */
+/** GraphiQL, for GET /graphql of a browser. consolePages() serves its assets. */
 export function graphiqlPage(): Page {
   return htmlPage('graphiql_page.html', assets().base);
 }

@@ -1,5 +1,5 @@
-// The reference of all operations at /v2/docs, written on the server from the OpenAPI document: it is read at once, and
-// without a script. What is executed in the browser comes when somebody presses "Try it" (browser/docs.js).
+// The reference of all operations at /v2/docs, rendered on the server from the OpenAPI document: it shows at once and
+// needs no script. The code to run requests is loaded when the user presses "Try it" (browser/docs.js).
 import type { OpenApiDocument, OperationObject, Parameter, Ref, Response, Schema } from '../openapi/document';
 import { escapeHtml } from '../../core/protocols/html';
 import { inline, markdown } from './html';
@@ -96,7 +96,7 @@ function row(name: string, type: string, required: boolean, description = '', sc
 
 const DEPTH_MAX = 3;
 
-/** The fields of an object, those of objects inside it with dotted names. */
+/** The fields of an object; fields of nested objects have dotted names. */
 function schemaTable(document: OpenApiDocument, schema: Schema): string {
   const rows = fieldRows(document, schema, '', 0);
   return rows.length ? table(rows) : `<p>${typeOf(document, schema)}</p>`;

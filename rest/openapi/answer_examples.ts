@@ -7,7 +7,7 @@ import { innermost, isListOf, leafExample } from './examples';
 import { exampleIn } from './scalar_schemas';
 import { shownFields, type Node } from './schemas';
 
-/** Of ids that may be those of several kinds: the field beside them says of which. */
+/** Prefixes of ids that can belong to several kinds: a sibling field names the kind. */
 const KIND_PREFIXES: Record<string, string> = { volume: 'vol', domain: 'dom', application: 'app' };
 
 /** Opaque to clients. */

@@ -1,5 +1,5 @@
-// `x-codeSamples`: each operation as it is called with curl, JavaScript and Python. They read the address, the key and
-// the project from the environment, so that a sample can be pasted as it is and holds no secret.
+// `x-codeSamples`: how to call each operation with curl, JavaScript and Python. Samples read the address, the key and
+// the project from the environment, so that they can be pasted unchanged and contain no secret.
 import type { Operation } from '../../contract/operations';
 import { usesProjectHeader } from './error_codes';
 import type { CodeSample, Parameter, Ref, RequestBody } from './document';

@@ -1,5 +1,5 @@
 // Examples: of @spec where it gives one, else of the default, the id, the format, the type.
-// A body's example holds what a client would send: what is required, and optional fields that have their own example.
+// A request body's example has the fields that a client would send: required ones, and optional ones with an example.
 import {
   getNullableType,
   isEnumType,
@@ -90,7 +90,7 @@ function derive(builder: DocumentBuilder, owner: string, node: Node): unknown {
     : example;
 }
 
-// "text" helps nobody who reads an answer; a body that needs the field must show something.
+// In responses the placeholder "text" is useless; the example of a request body must contain required fields.
 function isRequiredInput(node: Node): boolean {
   return isNonNullType(node.type) && !('args' in node);
 }

@@ -10,7 +10,7 @@ export function idSchema(builder: DocumentBuilder, owner: string, field: string)
   return schemaOf(idFormOf(builder.schema, owner, field));
 }
 
-/** The schema of a path parameter: that of the id which operations at that path answer with. */
+/** The schema of a path parameter: the schema of the id in responses of operations at that path. */
 export function pathIdSchema(builder: DocumentBuilder, operation: Operation, name: string): SchemaWithExample | null {
   const item = pathPattern(operation.path.slice(0, operation.path.indexOf(`{${name}}`) + name.length + 2));
   for (const other of builder.table.operations) {

@@ -6,7 +6,7 @@ import type { Link } from './document';
 
 const VERBS: Record<string, string> = { GET: 'Reads', PATCH: 'Updates', PUT: 'Replaces', DELETE: 'Deletes' };
 
-/** The links of a 201, undefined where the new resource has no path of its own. */
+/** The links of a 201 response, undefined if the new resource has no item path. */
 export function linksOf(builder: DocumentBuilder, operation: Operation): Record<string, Link> | undefined {
   const path = itemPath(builder, operation);
   if (!path || operation.method !== 'POST') return undefined;

@@ -93,7 +93,7 @@ export function leafBounds(spec: Spec): Schema {
   return withoutUndefined(bounds);
 }
 
-/** The bounds of a list, without those of its entries. */
+/** The bounds of a list, not of its entries. */
 export function listBounds(spec: Spec): Schema {
   return withoutUndefined({ minItems: spec.minItems, maxItems: spec.maxItems, uniqueItems: spec.unique });
 }

@@ -1,5 +1,5 @@
 // YAML 1.2 of a JSON value, in block style. A general library takes half of a second for our document, at every start,
-// to offer what it does not need: anchors, comments, styles. What this writes is read back by one in the tests.
+// for features that it does not need: anchors, comments, styles. Tests parse this output with such a library.
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined };
 
 // Read as text by every version of YAML: no sign, no ending, no word that means something else.

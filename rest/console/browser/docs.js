@@ -1,5 +1,5 @@
-// The reference is there without a script. This adds: key and project, kept in this browser; a filter; links that open
-// what they lead to; and Swagger UI for the one operation that somebody wants to try.
+// The reference works without this script. It adds: key and project, stored in this browser; a filter; links that open
+// their target; and Swagger UI for the operation that the user tries out.
 'use strict';
 
 const STORE = 'platform-api-console';

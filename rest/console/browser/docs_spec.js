@@ -1,4 +1,4 @@
-// The console's own copy of the document: what is entered once is not asked for at every operation.
+// The console's copy of the document: omits the parameters that the user enters once for all operations.
 'use strict';
 
 /** @param project id entered in the bar, or '' */

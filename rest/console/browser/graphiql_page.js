@@ -1,4 +1,4 @@
-// Key and project are those of the console at /v2/docs until the headers editor names others.
+// Key and project are taken from the console at /v2/docs unless the headers editor overrides them.
 'use strict';
 
 const QUERY = `# Key and project go into the Headers editor below.
@@ -34,7 +34,7 @@ function knownHeaders() {
   };
 }
 
-// A header that is empty in the editor is that of the console. Without a key the schema can still be read.
+// A header that is empty in the editor takes the console's value. Without a key the schema can still be read.
 function withKnownHeaders(url, options) {
   const filled = Object.entries(options.headers).filter(([, value]) => !/^(?:Bearer)?\s*$/i.test(value));
   return fetch(url, { ...options, headers: { ...knownHeaders(), ...Object.fromEntries(filled) } });
