@@ -36,7 +36,7 @@ interface RootNetworkOptions {
   /** CIDR of IPv4 addresses, of which each network has four. */
   block: string;
   openings: Openings;
-  /** Only to see whether it can be done: nothing of the host is changed for good. */
+  /** A trial of the host's features: leaves no permanent change on the host. */
   isTrial?: boolean;
   checkRulesEveryMs?: number;
 }
@@ -55,9 +55,9 @@ interface Root extends RootNetworkOptions {
 
 const ADDRESSES_EACH = 4;
 const SLOT = 'slot';
-/** Of a network of one unit: the name of that of its project. */
+/** Note of a unit's network: the name of its project's network. */
 const WITHIN = 'within';
-/** Ports below 1024 are as good as others where nobody else listens. */
+/** Unprivileged programs may bind ports below 1024: the namespace has no other listeners. */
 const ALL_PORTS = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start';
 const CLOSE_MS = 10_000;
 
@@ -170,7 +170,7 @@ async function contentsOf(root: RootNetworkOptions): ReturnType<HostTableOptions
   return { peers: await peersOf(root), forwards };
 }
 
-/** Networks of units, and those of their projects. */
+/** Pairs of a unit's network and its project's network. */
 async function peersOf(root: RootNetworkOptions): Promise<Peer[]> {
   const names = await listNetworkDirectories(root.directory);
   const peers = await Promise.all(
@@ -220,7 +220,7 @@ async function remove(root: Root, name: string, ctx: DriverContext): Promise<voi
   await run('sh', ['-c', REMOVE, 'remove', namespaceOf(root.tag, name), link], ctx);
   await removeNetworkDirectory(directory);
   if (slot !== null) root.slots?.delete(Number(slot));
-  // The next network of this address may not do what it could.
+  // A later network with the same address must not inherit its permissions.
   if (within !== null) await root.table.removePeer(peer, ctx);
 }
 

@@ -27,7 +27,7 @@ import { openServiceSockets } from './host_ports';
 interface UserNetworkOptions {
   directory: string;
   openings: Openings;
-  /** A process that runs in the network of this name; null: none does, or nobody knows. */
+  /** Pid of a process in the network of this name; null if there is none, or if it cannot be determined. */
   memberOf(name: string): Promise<number | null>;
 }
 

@@ -1,6 +1,6 @@
-// Ports of the host that the kernel leads into networks of root (docs/decisions/0155). Two maps of the table of the
-// host: `published` has those of 127.0.0.1, `forwarded` those of public endpoints, which have two chains each:
-// to_<port> translates a new connection, and from_<port> says of each packet whether its sources are still allowed.
+// Ports of the host that the kernel forwards into networks made by root (docs/decisions/0155). The nftables table of
+// the host has two maps: `published` holds ports of 127.0.0.1, `forwarded` ports of public endpoints, which have two
+// chains each: to_<port> translates (DNAT) a new connection, from_<port> checks each packet against allowed sources.
 import { REFUSED, chain, setOf } from './rule_text';
 
 /** `to`: address of the network. */
@@ -9,7 +9,7 @@ export interface ForwardRule {
   to: string;
   /** CIDRs of IPv4. */
   sources: readonly string[];
-  /** Of the host; null: all but those of the loopback interface. */
+  /** Addresses of the host; null: all except those of the loopback interface. */
   addresses: readonly string[] | null;
 }
 
@@ -68,7 +68,7 @@ export function forwardObjects(
   ];
 }
 
-/** For the chain of what is forwarded. What leaves networks may be translated by others. */
+/** Rules for the forward chain. Connections out of networks may be translated by other programs. */
 export function forwardFilter(interfaces: string): string[] {
   return [
     `oifname "${interfaces}" ct direction original ct status dnat goto ${ENDPOINT_PACKETS}`,
@@ -92,7 +92,7 @@ export function withForward(table: string, one: ForwardRule): string {
   ].join('\n');
 }
 
-/** What is open ends with its next packet. Repeatable. */
+/** Open connections are cut at their next packet. Repeatable. */
 export function withoutForward(table: string, port: number): string {
   const refusals = REFUSED.map((rule) => `add rule inet ${table} from_${port} ${rule}`);
   return [...emptied(table, port), ...refusals, ''].join('\n');

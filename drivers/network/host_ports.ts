@@ -37,7 +37,7 @@ async function listen(socket: string, port: number, clients: Set<Socket>): Promi
     client.on('error', () => service.destroy());
     client.on('close', () => (clients.delete(client), service.destroy()));
   });
-  // A server that closes removes the name that it has bound: not that of a successor.
+  // A closing server removes the socket path that it has bound, which must not be its successor's.
   const draft = `${socket}.${process.pid}`;
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(draft, resolve));
   await rename(draft, socket);

@@ -1,4 +1,4 @@
-// Routes of this host, as the kernel tells them.
+// Routes of this host, read from the kernel.
 import { readFileSync } from 'node:fs';
 
 interface HostRoute {
@@ -8,7 +8,7 @@ interface HostRoute {
   mask: number;
 }
 
-/** Of IPv4; none where the kernel does not tell. */
+/** IPv4 routes; empty where the kernel does not expose them. */
 export function hostRoutes(): HostRoute[] {
   try {
     return parseRoutes(readFileSync('/proc/net/route', 'utf8'));

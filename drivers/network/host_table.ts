@@ -1,6 +1,6 @@
 // The rules of the host for networks made by root: one table of nft(8) for each installation. It is loaded as a whole
-// at the start, and where another program has removed it; what a unit with a network of its own may reach is one
-// element of a set in it, which comes and goes alone.
+// at the start, and again if another program has removed it. The permissions of a unit in an isolated network are one
+// element of a set in the table, which is added and removed separately.
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -31,12 +31,12 @@ export interface HostTable {
   /** Loads the rules again where they are gone. */
   ensure(ctx: DriverContext): Promise<void>;
   addPeer(peer: Peer, ctx: DriverContext): Promise<void>;
-  /** Of a network that the disk knows no more; null: nobody knows which it was. */
+  /** Removes the peer of a network whose directory is gone; null: the peer is unknown. */
   removePeer(peer: Peer | null, ctx: DriverContext): Promise<void>;
-  /** Adds what the disk knows by now, in place of what the port was. */
+  /** Replaces the forward of the port. Its note must be on the disk already. */
   addForward(forward: ForwardRule, ctx: DriverContext): Promise<void>;
   removeForward(port: number, ctx: DriverContext): Promise<void>;
-  /** These and no others. They are not on the disk. */
+  /** Replaces all published ports. They are not stored on the disk. */
   publish(published: PublishedAddresses, ctx: DriverContext): Promise<void>;
   /** Looks no longer. The rules stay. */
   close(): void;
@@ -97,7 +97,7 @@ export function namespacePrefixOf(tag: string): string {
 async function load(options: HostTableOptions, published: PublishedAddresses, ctx: DriverContext): Promise<void> {
   const { tag, directory, block, openings, isTrial } = options;
   const uplinks = isTrial ? [] : uplinksOf(hostRoutes());
-  // A host that forwards by itself goes on doing so; else nobody but its networks has something of it.
+  // A host that already forwards keeps doing so; otherwise forwarding is limited to the networks of the installation.
   const closed = (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim() === '0' ? uplinks : [];
   const names = { table: tableOf(tag), interfaces: `${linkPrefixOf(tag)}*`, block, closed, owner: ownerNow() };
   // An argument of a program has at most 128 KiB.

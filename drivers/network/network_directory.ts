@@ -1,5 +1,5 @@
-// What is known of the networks of an installation: <directory>/<name>/ for each. It is there before anything of the
-// network is, and goes last, so that a network of a killed process is found.
+// The notes of an installation's networks: <directory>/<name>/ for each. The directory is created before all other
+// parts of the network and removed last, so that networks of a killed process are found.
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { mkdir, readFile, readdir, rm } from 'node:fs/promises';

@@ -60,11 +60,11 @@ export function networkFailure(error: unknown): string {
     .trim();
 }
 
-/** What the resolvers of this host are for a network of its own. */
+/** The resolvers of this host as an isolated network reaches them. */
 export async function resolverOpenings(): Promise<Pick<Openings, 'resolvers' | 'loopbackResolver'>> {
   const own = await nameserversIn('/etc/resolv.conf');
   const isLocal = own.some((address) => address.startsWith('127.'));
-  // Where systemd-resolved is asked, this file names those that it asks.
+  // If the host uses systemd-resolved, this file lists its upstream resolvers.
   const upstream = isLocal ? await nameserversIn('/run/systemd/resolve/resolv.conf') : [];
   const resolvers = [...own, ...upstream].filter((address) => !address.startsWith('127.'));
   return { resolvers, loopbackResolver: isLocal ? (resolvers[0] ?? null) : null };

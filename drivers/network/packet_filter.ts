@@ -13,7 +13,7 @@ interface Chain {
 
 const OWN_TABLE = /^platform_[0-9a-f]{6}$/;
 
-/** Which chain drops what it does not know, of what is forwarded or comes in; null: none, as far as nft(8) tells. */
+/** The forward or input chain that drops packets by default; null: none that nft(8) lists. */
 export async function closedChain(ctx: DriverContext): Promise<string | null> {
   const chains = await run('nft', ['-j', 'list', 'chains'], ctx).catch(() => '{"nftables":[]}');
   const older = await run('iptables-legacy', ['-S'], ctx).catch(() => '');

@@ -37,7 +37,7 @@ setInterval(() => {
   for (const [port, one] of ports) void listen(port, one);
 }, LOOK_MS);
 
-/** The note `process` names this one. Whoever finds one there ends. */
+/** Writes the note `process` that names this process. A process that finds an existing note exits. */
 function takePlace() {
   const stat = fs.readFileSync('/proc/self/stat', 'utf8');
   const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];

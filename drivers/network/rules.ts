@@ -14,9 +14,9 @@ import { REFUSED, chain, portsBetween, replaced, setOf } from './rule_text';
 const TABLE = 'platform';
 
 /**
- * Drops what a network opens too fast, and what it opens beside too much that is open (docs/decisions/0156): the kernel
- * keeps the connections of the whole host in one table, many for two minutes after their last packet. Clients of TCP
- * and DNS try again.
+ * Drops new connections of a network above a rate, and above a number of open ones (docs/decisions/0156): the kernel
+ * keeps the connections of the whole host in one table, many for two minutes after their last packet. TCP and DNS
+ * clients retry.
  */
 const NOT_TOO_MANY = [
   'update @opened { ip saddr limit rate over 200/second burst 4000 packets } drop',
@@ -47,22 +47,22 @@ export interface Openings {
   loopbackResolver: string | null;
   /** Ports of servers of the platform on this host that are for tenants too: in a network they are at 127.0.0.1. */
   services: readonly number[];
-  /** First and last port of databases, which units with a network of their own reach in that of their project. */
+  /** First and last database port; units in isolated networks reach databases in the network of their project. */
   databases: readonly [number, number];
   /** Addresses or CIDRs that are reached although they are not public. */
   allowed: readonly string[];
 }
 
 /**
- * `interfaces`: those of an installation, as a pattern. `closed`: interfaces that forward only because of the networks,
- * so nothing else that comes in by them is forwarded, unless some other program of the host translates it.
+ * `interfaces`: pattern of the installation's interfaces. `closed`: interfaces that forward only because of the
+ * networks, so other incoming packets are not forwarded, unless another program of the host translates (DNAT) them.
  */
 export interface HostNames {
   table: string;
   interfaces: string;
   block: string;
   closed: readonly string[];
-  /** Name of a chain that nothing jumps to, and which says who has loaded them. */
+  /** Name of an unused chain that identifies the process which loaded the rules. */
   owner: string;
 }
 
@@ -74,8 +74,8 @@ export interface HostContents {
 }
 
 /**
- * Of the host: from the interfaces of an installation to the world, and not to the host, to others or to what is not
- * public.
+ * Rules of the host: networks of an installation reach public addresses, but not the host, other networks or private
+ * addresses.
  */
 export function hostRules(
   { table, interfaces, block, closed, owner }: HostNames,
@@ -115,7 +115,7 @@ export function hostRules(
   ]);
 }
 
-/** What networks may ask of the host. */
+/** Traffic from networks to the host itself: DNS and the configured services. */
 function hostChain(interfaces: string, block: string, openings: Openings): string {
   const services = setOf(openings.services);
   return chain('to_host', 'type filter hook input priority filter; policy accept;', [
@@ -130,7 +130,7 @@ function hostChain(interfaces: string, block: string, openings: Openings): strin
   ]);
 }
 
-// What is meant for a network that is gone would leave by the default route. Blocks of installations may overlap.
+// Packets to a removed network would leave by the default route. Blocks of installations may overlap.
 function keptOnHost(block: string): string {
   const rule = `ip daddr ${block} oifname != "lo" oifname != "pl*" goto refused`;
   return chain('from_host', 'type filter hook output priority filter; policy accept;', [rule]);
@@ -153,8 +153,8 @@ function closingLines(links: readonly string[]): string[] {
 }
 
 /**
- * Of a network that the host reaches by `inside`: its ports are those of the loopback interface. It reaches the host by
- * `host`.
+ * Rules inside a network: connections to its address `inside` are translated to the loopback interface. It reaches the
+ * host at `host`.
  */
 export function entranceRules({ host, inside }: { host: string; inside: string }, openings: Openings): string {
   return replaced('inet', TABLE, [
@@ -173,8 +173,8 @@ export function entranceRules({ host, inside }: { host: string; inside: string }
 }
 
 /**
- * Of a network of one unit: nothing but its port is reached from outside, and databases are those of the network whose
- * address is `project`. Its own port is always its own, whatever else has the number elsewhere.
+ * Rules inside a unit's network: only its port is reachable from outside, and database ports lead to the network at
+ * `project`. The unit's own port takes precedence over database and service ports with the same number.
  */
 export function memberRules(
   ends: { host: string; inside: string; project: string },

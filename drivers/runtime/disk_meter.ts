@@ -1,5 +1,5 @@
-// What a unit without a disk of its own takes from the file systems of the host. It is measured from time to time, and
-// at once when they have lost so much that the unit may be beyond its limit: to ask them for their free space is cheap.
+// Disk usage of a unit without a separate disk. It is measured periodically, and at once when the free space of the
+// host's file systems has dropped so much that the unit may exceed its limit: statfs is cheap.
 import { statfsSync, statSync, type StatsFs } from 'node:fs';
 import { CommandFailed, run } from '../../core/process/command';
 import { driverContext } from '../../core/driver';
@@ -8,7 +8,7 @@ import { FILES_PER_MB } from '../runtime';
 export interface DiskMeter {
   /**
    * Whether the unit is beyond its limit. Measures only where that is due.
-   * @param whileStill runs a measurement that somebody may be writing against, with the unit held still
+   * @param whileStill runs a measurement with the unit paused, so that the unit does not write meanwhile
    */
   isBeyondLimit(whileStill: (measure: () => Promise<boolean>) => Promise<boolean>): Promise<boolean>;
 }
@@ -71,7 +71,7 @@ function gaugesFor(diskMb: number, now: StatsFs[]): Gauge[] {
     du: { args: ['-sx', '--inodes'], unit: 1 },
     onSuspicionOnly: true,
   };
-  // What is there at the start is not known yet.
+  // The usage at the start is unknown.
   return [bytes, files].map((one) => ({ ...one, left: one.limit / 2, freeThen: one.freeOf(now) }));
 }
 
@@ -82,7 +82,7 @@ async function measureAll(gauges: Gauge[], directories: string[], before: StatsF
     const taken = used * gauge.du.unit;
     if (taken > gauge.limit) return true;
     gauge.left = Math.max(gauge.limit - taken, gauge.limit * LEAST_LEFT);
-    // What was written during the measurement may not be in it.
+    // Data written during the measurement may be missing in it.
     gauge.freeThen = gauge.freeOf(before);
   }
   return false;

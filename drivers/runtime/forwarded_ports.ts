@@ -1,4 +1,4 @@
-// Ports of units in networks of their own that the kernel leads to, where the networks have a driver that can.
+// Ports of units in isolated networks to which the kernel forwards, if the network driver supports it.
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverContext } from '../../core/driver';
 import type { ForwardedPort, PortForwards } from '../network';
@@ -30,7 +30,7 @@ export async function isForwarded(units: UnitForwards, unitId: string, port: Por
   return isDeepStrictEqual(await units.driver.find(unitId), await intoNetwork(units, unitId, port));
 }
 
-/** null: not in a network of its own, or not to be forwarded. */
+/** null: the unit is not in an isolated network, or has no forwarded port. */
 async function intoNetwork(
   { directory }: UnitForwards,
   unitId: string,

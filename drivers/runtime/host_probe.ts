@@ -32,7 +32,7 @@ export interface RuntimeHost {
   runsImages: boolean;
   /** Whether a unit can use a range of user ids (user_ranges.ts). */
   mapsRanges: boolean;
-  /** Whether a unit can have a disk of its own, whose limit is hard. */
+  /** Whether a unit can have a separate disk with a hard size limit. */
   hardDisks: boolean;
   fallocate: string | null;
   /** nice and ionice with their arguments. */
@@ -40,12 +40,11 @@ export interface RuntimeHost {
   groups: Group | null;
   users: 'one_each' | 'shared' | 'own';
   /**
-   * What bounds the processes of a unit where there are no control groups: a count of its own (`unit`), the count of
-   * its
-   * user, several times as many (`user`), or nothing but the monitor, which ends it when it sees it (`monitor`).
+   * What limits the processes of a unit without control groups: a limit per unit (`unit`), a several times higher limit
+   * per user (`user`), or only the monitor, which kills the unit when it notices an excess (`monitor`).
    */
   processLimit: 'unit' | 'user' | 'monitor';
-  /** A command in front of units that gives each a count of its own; null where bubblewrap does, or nothing does. */
+  /** Command prefix that gives each unit a separate process count; null: bubblewrap does, or the host can't. */
   userNamespace: string[] | null;
   /** The user for a tenant; null = our own. */
   userOf: (tenant: number) => User | null;
@@ -68,7 +67,7 @@ export interface ProbeOptions {
   programs?: string;
 }
 
-// Not `nobody`, whom the embedded database and others run as, unless there is no other.
+// Not the user `nobody`, which the embedded database and others use, unless there is no alternative.
 const fallbackUser: User = { uid: 65533, gid: 65533 };
 const nobody: User = { uid: 65534, gid: 65534 };
 const NO_BUBBLEWRAP =
@@ -83,7 +82,7 @@ export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
     isRoot,
     ...{ bubblewrap: null, unshare: null, seccomp: false, runsImages: false, mapsRanges: false },
     setpriv: linux ? findProgram('setpriv') : null,
-    // Before the trials that follow, which do not expect that one of before left something mounted.
+    // First, since the trials below expect that no earlier trial left a mount behind.
     hardDisks: isRoot && linux && disks !== 'soft' && (await canLimitDisks(directory)),
     fallocate: linux ? findProgram('fallocate') : null,
     lowPriority: await lowPriority(),
@@ -204,9 +203,9 @@ async function tryInSandbox(
   }
 }
 
-// RLIMIT_NPROC counts by user and user namespace since Linux 5.14: in a namespace of its own a unit has its own count,
-// which namespaces that it makes itself cannot leave. We alone have more tasks than 6: where the limit counts them,
-// the first fork fails; where it counts nothing, all of them succeed.
+// RLIMIT_NPROC counts per user and user namespace since Linux 5.14: in a separate namespace a unit has a separate
+// count, which nested namespaces cannot escape. The platform alone has more than 6 tasks: if the limit counts them, the
+// first fork fails; if it counts nothing, all forks succeed.
 const COUNTS_ALONE = `ulimit -u 6 2>/dev/null || ulimit -p 6 || exit 1
 (echo one; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2 >/dev/null & done; echo all) 2>/dev/null || :`;
 

@@ -6,7 +6,7 @@ import type { Unit } from './run_directory';
 import { processesOfUnit } from './units/unit_processes';
 import { findListeners } from './usage';
 
-/** @param directory of the run directories. A host that does not tell who listens counts as one where the unit does. */
+/** True where the host does not show which process listens. @param directory parent of the run directories */
 export async function isUnitListening(directory: string, unitId: string, port: number): Promise<boolean> {
   const runDirectory = runDirectoryOf(directory, unitId);
   const [unit, handle] = [await readUnit(runDirectory), readHandle(runDirectory, unitId)];
@@ -15,7 +15,7 @@ export async function isUnitListening(directory: string, unitId: string, port: n
   return ports === null || ports.includes(port);
 }
 
-/** TCP ports on which its processes listen, as they are reached; null where the host does not tell. */
+/** TCP ports of the unit's listeners, as reached from outside; null where the host does not show them. */
 export async function portsOfUnit(unit: Unit, handle: Handle): Promise<number[] | null> {
   const listeners = await listenersOfUnit(unit, handle);
   return listeners && [...new Set(listeners.map(({ port }) => port))];

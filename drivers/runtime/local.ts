@@ -44,13 +44,13 @@ export interface LocalRuntimeOptions {
   /** First and last port for instances. */
   ports: readonly [number, number];
   sandbox: 'auto' | 'bubblewrap' | 'none';
-  /** As root, a unit runs as the user of this number plus that of its tenant. */
+  /** As root, a unit runs with this user id plus the number of its tenant. */
   tenantUidBase: number;
   /** Directories that all units may read, seen at the same path. */
   readable?: readonly string[];
-  /** poll: makes no control groups where it could. */
+  /** poll: uses no control groups even if the host supports them. */
   limits?: 'auto' | 'poll';
-  /** soft: gives units no disks of their own where it could. */
+  /** soft: gives units no separate disks even if the host supports them. */
   disks?: 'auto' | 'soft';
   /** Directory for copies of programs that users of tenants cannot reach where they are; absent: none are made. */
   programs?: string;
@@ -58,8 +58,8 @@ export interface LocalRuntimeOptions {
   measureServicesEveryMs?: number;
   log?: (message: string, error: unknown) => void;
   /**
-   * Absent: there have never been any. `isolated`: units that start now get one of their own; where it is `wanted`,
-   * only with bubblewrap.
+   * Absent: this installation never had isolated networks. `isolated`: whether units started from now on get one;
+   * `wanted`: only with bubblewrap.
    */
   networks?: { driver: NetworkDriver; isolated: 'required' | 'wanted' | 'no' };
 }
@@ -80,7 +80,7 @@ interface Runtime {
 export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<RuntimeDriver> {
   const { directory } = options;
   await mkdir(directory, { recursive: true });
-  // Tenants may enter what is theirs, but not list the directory.
+  // Tenants may enter their own subdirectories, but not list the directory.
   await chmod(directory, 0o711);
   const runtime = await runtimeOf(options);
   await runtime.networks?.sweep();
@@ -171,13 +171,13 @@ function begin(runtime: Runtime, spec: UnitSpec): Promise<Handle> {
     networks && isIsolated && spec.network ? enter(networks, spec, spec.network, startIn) : startIn(null)
   ).finally(() => runtime.starting.delete(spec.id));
   runtime.starting.set(spec.id, work);
-  // Also where nobody waits any more.
+  // Monitors the unit even if the caller no longer awaits the start.
   work.then((handle) => monitorUnit(runtime, handle)).catch(() => undefined);
   if (networks && spec.published_port) return work.finally(() => networks.publish());
   return work;
 }
 
-/** A network of its own stands within that of its project. */
+/** A unit's isolated network is connected to the network of its project. */
 function enter(
   networks: UnitNetworks,
   { id, exposed }: UnitSpec,

@@ -1,7 +1,7 @@
 // What a unit printed: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
 // that nothing is lost when the control plane is away. A position is an offset in each, behind the name of the
-// run: a unit that is started again under its id begins a log of its own. To discard a part, its blocks are punched out
-// of the file (fallocate(2)): offsets stay as they are, and no writer notices. Within one chunk stdout comes before
+// run: a unit that is restarted under its id begins a new log. To discard a part, its blocks are punched out
+// of the file (fallocate(2)): offsets stay valid, and writers do not notice. Within one chunk stdout comes before
 // stderr: the files know no times. A reader that polls every second merges them as they arrived, to the second.
 import { statSync } from 'node:fs';
 import { open, truncate } from 'node:fs/promises';
@@ -38,11 +38,11 @@ export async function readLines(
   const run = runIdOf(runDirectory);
   if (run === null) return emptyChunk(position);
   const known = parsePosition(position, run);
-  // The common case, asked twice a second of every unit: nothing new.
+  // The common case, checked twice a second for every unit: nothing new.
   const sizes = sizesOf(runDirectory);
   if (sizes.stdout === known.stdout && sizes.stderr === known.stderr)
     return { lines: [], position: formatPosition(run, known), more: false };
-  // Before the reading: whatever is printed after this is read the next time.
+  // Checked before the read: output printed after this check is read the next time.
   const ended = await hasEnded();
   const from = latest(latest(known, trimmedOf(runDirectory)), tailOffsets(sizes, await readableBytes(runDirectory)));
   const parts = await Promise.all(
@@ -59,8 +59,8 @@ export async function readLines(
   };
 }
 
-// A program can make its own file as large as it likes without writing anything (ftruncate). What it gets its log read
-// for is bounded all the same: the oldest lines go, as they do where it prints too much.
+// A program can make its log file arbitrarily large without writing data (ftruncate). The amount that is read is
+// bounded all the same: the oldest lines are dropped, as for a program that prints too much.
 function tailOffsets(sizes: Offsets, bytes: number): Offsets {
   return { stdout: Math.max(0, sizes.stdout - bytes), stderr: Math.max(0, sizes.stderr - bytes) };
 }
@@ -76,7 +76,7 @@ function emptyChunk(position: string | null): LogChunk {
   return { lines: [], position: position ?? '', more: false };
 }
 
-/** Discards what is before the position, once that is worth a process. */
+/** Discards the log before the position, once the freed space justifies a process. */
 export async function trimBefore(runDirectory: string, position: string, fallocate: string | null): Promise<void> {
   const run = runIdOf(runDirectory);
   if (run !== null) await discardBefore(runDirectory, parsePosition(position, run), fallocate, worthwhileBytes);
@@ -157,8 +157,8 @@ function wholeCharacters(bytes: Buffer): number {
   return bytes.length;
 }
 
-// A carriage return inside is a line of its own: a progress bar is many lines, but nothing is lost. NUL is no text for
-// databases; a log file that was cut short by its program is full of them.
+// A carriage return inside a line starts a new line: a progress bar becomes many lines, but nothing is lost. Databases
+// reject NUL in text; a log file that was truncated by its program is full of them.
 function cleanLines(bytes: Buffer): string[] {
   return bytes.toString('utf8').replaceAll('\0', '').replace(/\r+$/, '').split(/\r+/);
 }
@@ -177,7 +177,7 @@ async function discardBefore(
   });
   const due = streams.filter((stream) => upTo[stream] - before[stream] > atLeast);
   if (due.length === 0) return;
-  // The note first: nobody reads the zeros that stay in the place of the lines.
+  // The note is written first, so that the zeros which replace the lines are never read.
   const noted = { ...before, ...Object.fromEntries(due.map((stream) => [stream, upTo[stream]])) };
   await replaceFile(path.join(runDirectory, 'trimmed'), JSON.stringify(noted));
   for (const stream of due)
@@ -195,7 +195,7 @@ async function punchHole(file: string, upTo: number, size: number, fallocate: st
       driverContext(punchWithinMs),
     );
   } catch {
-    // File systems without holes: cut the file when all of it was read. What is printed in this instant is lost.
+    // File systems without holes: truncate the file when all of it was read. Output of this instant is lost.
     if (upTo >= size) await truncate(file, 0);
   }
 }

@@ -35,7 +35,7 @@ interface Watched {
   handle: Handle;
   runDirectory: string;
   began: number;
-  /** Of a unit without a disk of its own. */
+  /** Disk usage of a unit without a separate disk. */
   meter: DiskMeter | null;
   diskDue: number;
   /** When its memory may be measured again. */
@@ -58,11 +58,11 @@ const watchDisksEveryMs = 2_000;
 const FULL_BELOW_BYTES = 2 ** 20;
 /** Of a disk that was full: the next time is news again. */
 const AMPLE = 0.05;
-/** After the memory of a unit was measured, so many times as long not: many processes with many pages take a while. */
+/** The pause after a memory measurement, in multiples of its duration: many processes with many pages take a while. */
 const MEMORY_REST = 10;
 const NOT_ENFORCED = 'A limit of a unit could not be enforced.';
 
-/** Begins to check. What ended while nobody checked is reported at the first check. */
+/** Starts the monitor. Units that exited while no monitor ran are reported at the first check. */
 export function startMonitor(options: MonitorOptions): Monitor {
   const watched = new Map<string, Watched>();
   const listeners = new Set<(unitId: string) => void>();

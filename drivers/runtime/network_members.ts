@@ -8,10 +8,10 @@ import { entriesOf, isRunning, readHandle, readUnit, runDirectoryOf, type Unit }
 import type { Proc } from '../../core/process/processes';
 import { processesOfUnit } from './units/unit_processes';
 
-/** Where the kernel tells of the network of the unit. */
+/** The directory below /proc with the network tables of the unit. */
 export function networkTables(unit: Unit, handle: Handle, processes: Proc[]): string {
   if (unit.network === undefined) return '/proc/net';
-  // The sandbox, and not what runs in it: a tenant can put programs of its own into further namespaces.
+  // The process of the sandbox, not one inside it: a tenant can move its programs to further namespaces.
   const sandbox = processes.find(({ parent }) => parent === handle.pid);
   return sandbox === undefined ? '/proc/none' : `/proc/${sandbox.pid}/net`;
 }
@@ -27,7 +27,7 @@ export async function networksInUse(directory: string): Promise<Set<string>> {
   return names;
 }
 
-/** How many services run, by whether their network is that of the host. Access proxies have no other. */
+/** Numbers of running services on the host network and in isolated networks. Access proxies always use the host's. */
 export async function unitsByNetwork(directory: string): Promise<{ onHost: number; inNetworks: number }> {
   const count = { onHost: 0, inNetworks: 0 };
   for (const { entry, leftOver } of await entriesOf(directory)) {
@@ -40,7 +40,7 @@ export async function unitsByNetwork(directory: string): Promise<{ onHost: numbe
   return count;
 }
 
-/** Ports of units in networks of their own that the host is led to. */
+/** Ports of units in isolated networks that are published on the host. */
 export async function portsToPublish(directory: string): Promise<PortLocations> {
   const ports = new Map<number, NetworkLocation>();
   for (const { entry, leftOver } of await entriesOf(directory)) {

@@ -1,4 +1,4 @@
-// Whether a host that could give projects networks of their own should do so by itself.
+// Whether a host that supports isolated networks of projects should enable them by default.
 import { hostRoutes, overlappingRoute } from '../network/host_routes';
 import { driverContext } from '../../core/driver';
 import { hasWayOut } from '../network/open';

@@ -1,10 +1,10 @@
 // The run directory of a unit: <directory>/<unit id>/ with all that a new control plane must know of it. It is filled
-// under a temporary name and renamed when whole; it is renamed away before it is taken apart.
-//   unit.json  what it is, without command and variables (they may be secrets)
+// under a temporary name and renamed when complete; it is renamed away before it is removed.
+//   unit.json  description of the unit, without command and variables (they may be secrets)
 //   handle     process id, start time and boot id of the shim; written by the shim itself, once (O_EXCL)
 //   exit       exit code and number of kills for memory; written by the shim at the end, by rename
 //   killed     why we killed it       stopping  SIGTERM was sent at the time of this file
-//   out, err   what it printed        trimmed   how much of that was discarded
+//   out, err   its output             trimmed   how much of the output was discarded
 //   files/     copy of a service      tmp/, etc/  its /tmp; its passwd and group
 //   disk/      its disk, where it has one (disk.ext4): files and tmp are links into it
 import { randomBytes } from 'node:crypto';
@@ -28,11 +28,11 @@ export interface Unit {
   limits: UnitLimits;
   group: Group | null;
   /**
-   * The network of its own that it runs in; absent: that of the host, as of all older units. `port`: led to from the
+   * The isolated network of the unit; absent: the network of the host, as for all older units. `port`: published on the
    * host.
    */
   network?: { name: string; location: NetworkLocation; port?: number };
-  /** `network` is the unit's own. `within`: the name of that of its project. */
+  /** `network` belongs to the unit alone. `within`: name of the project's network. */
   exposed?: { port: number; reached_at: number; within: string };
 }
 
@@ -124,8 +124,8 @@ function outcome(code: number): { code: number | null; signal: string | null } {
   return signal === undefined ? { code: Number.isNaN(code) ? null : code, signal: null } : { code: null, signal };
 }
 
-// The kernel may have killed one process of many, long ago: a unit that ended well, or because it was told to, did not
-// die of it.
+// The kernel may have killed one of many processes long ago: that is not the cause if the unit exited with success or
+// after SIGTERM.
 function byMemory(kills: number, end: { code: number | null; signal: string | null }): Killed | null {
   return kills > 0 && end.code !== 0 && end.signal !== 'SIGTERM' ? 'memory' : null;
 }

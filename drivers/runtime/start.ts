@@ -61,7 +61,7 @@ async function requireRange(host: RuntimeHost, { image, user_range, tenant }: Un
   return range;
 }
 
-// A start of the host leaves a disk that may be damaged: what was on it is made anew.
+// A reboot of the host can leave a damaged disk, so its contents are created anew.
 async function preparedUnit(directory: string, unitId: string): Promise<Unit | null> {
   const runDirectory = runDirectoryOf(directory, unitId);
   const unit = await readUnit(runDirectory);
@@ -127,7 +127,7 @@ async function prepare(
 
 function unitOf(host: RuntimeHost, runDirectory: string, spec: UnitSpec, network: EnteredNetwork | null): Unit {
   const files = hasCopy(spec) ? path.join(runDirectory, 'files') : spec.directory;
-  // Volumes have limits of their own.
+  // Volumes have separate limits.
   const caches =
     spec.kind === 'task'
       ? spec.mounts.filter(({ source, target }) => source === target).map(({ source }) => source)
@@ -154,13 +154,13 @@ function networkOf(
     : { network: { name, location, ...(port && { port }) } };
 }
 
-/** A task works in the files themselves, but nobody writes in the root of an image. */
+/** A task works in the original files, except in the root of an image, which is never written. */
 function hasCopy({ kind, image }: UnitSpec): boolean {
   return kind === 'service' || image !== undefined;
 }
 
-// The tenant owns its /tmp, and what it prints to, so that /dev/stdout can be opened anew; the directory around them
-// stays ours.
+// The tenant owns its /tmp and its output files, so that /dev/stdout can be reopened; the directory around them stays
+// the platform's.
 async function createRunFiles(draft: string, user: User | null, disk: string): Promise<void> {
   await mkdir(path.join(disk, 'tmp'), { mode: 0o700 });
   await mkdir(path.join(draft, 'etc'));
@@ -174,8 +174,8 @@ async function createRunFiles(draft: string, user: User | null, disk: string): P
 }
 
 /**
- * An image with users of its own: all of them use its /tmp, and its first program owns what it prints to, as in
- * containers. Only the host looks after who may enter the directory around them.
+ * For an image with several users: all of them use its /tmp, and its first program owns the output files, as in
+ * containers. The mode of the directory around them keeps other users of the host out.
  */
 async function shareRunFiles(draft: string, disk: string, { image }: UnitSpec, range: UserRange): Promise<void> {
   await chmod(path.join(disk, 'tmp'), 0o1777);
@@ -184,10 +184,10 @@ async function shareRunFiles(draft: string, disk: string, { image }: UnitSpec, r
   await chmod(draft, 0o700);
 }
 
-// A program of the tenant may write in what is copied: the release command of a rollback, or, without a sandbox, an
-// instance. A link that it puts in the place of a directory meanwhile must lead cp to nothing that the tenant may not
-// read anyway: so cp runs as its user, and in a sandbox where there is one. In an image with users of its own nobody
-// writes, and only root may read and make files of all of them.
+// A program of the tenant may write to the source of the copy: the release command of a rollback, or, without a
+// sandbox, an instance. If it replaces a directory by a link meanwhile, cp must not read files that the tenant may not
+// read: so cp runs as the tenant's user, in a sandbox if there is one. An image with several users is never written to,
+// and only root may read and create files of all its users.
 async function copyFiles(
   host: RuntimeHost,
   draft: string,

@@ -80,7 +80,7 @@ function isHome(directory: string): boolean {
   );
 }
 
-/** null for a user whom the host has no name for, without HOME. */
+/** null for a user without a name on the host and without HOME. */
 function ownHome(): string | null {
   try {
     return os.homedir();

@@ -13,8 +13,8 @@ import type { Proc } from '../../core/process/processes';
 import type { Unit } from './run_directory';
 
 /**
- * By the counters of the control group, else by the processes that are there. Units share the network of the host:
- * nobody counts theirs.
+ * By the counters of the control group, else by the running processes. Network traffic is not measured: units may share
+ * the network of the host.
  */
 export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<number, Proc>): Promise<UnitUsage> {
   const counted = unit.group && (await groupUsage(unit.group));
@@ -25,9 +25,9 @@ export async function unitUsage(unit: Unit, handle: Handle, all: () => Map<numbe
 }
 
 /**
- * Where the processes listen over TCP, by ascending ports; null where the host doesn't tell: no /proc, or a container
- * without the right to look (CAP_SYS_PTRACE).
- * @param net where the kernel tells of their network
+ * TCP listeners of the processes, by ascending ports; null where the host does not show them: no /proc, or a container
+ * without CAP_SYS_PTRACE.
+ * @param net directory with the network tables of the processes
  */
 export async function findListeners(pids: number[], net = '/proc/net'): Promise<Listener[] | null> {
   const [listeners, ...sockets] = await Promise.all([listenersIn(net), ...pids.map(socketsOf)]);
@@ -69,7 +69,7 @@ async function isFreeOnHost(port: number): Promise<boolean> {
 function isFree(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
-    // A host without IPv6 has nobody listening there.
+    // On a host without IPv6 no program listens on an IPv6 address.
     server.once('error', (error: NodeJS.ErrnoException) =>
       resolve(error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT'),
     );

@@ -1,9 +1,9 @@
-// What is started for a unit, from the outside to the inside:
+// The processes started for a unit, from the outside to the inside:
 //   sh (the shim)   our user, outside of the sandbox and of the control group; writes `handle` and `exit`, and stays
 //   sh              where the unit uses several user ids: makes the user namespace that has them (user_ranges.ts)
-//   nsenter         the network of the project, where it has one of its own
+//   nsenter         enters the isolated network, if there is one
 //   bwrap           the sandbox, where there is one; dies with the shim and takes all inside along
-//   setpriv         as root: the user of the tenant, or that of the image within its range, without any capability
+//   setpriv         as root: switches to the tenant's user, or the image's user within its range, without capabilities
 //   sh              reads the variables, which no process above may see: LD_PRELOAD and its like would act on them
 //   bwrap           of an image: makes its files the root (image_sandbox.ts)
 //   the command
@@ -62,7 +62,7 @@ const FILTER_INSIDE = '/run/seccomp';
 // Not $(</dev/fd/3): reopening the file would need permissions on it, which the tenant lacks.
 const scriptRunner = 'eval "$(cat <&3)"';
 
-/** What is made for a unit before it starts. */
+/** Resources that are prepared before a unit starts. */
 export interface Surroundings {
   network: EnteredNetwork | null;
   range: UserRange | null;
@@ -238,8 +238,8 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// A file without a name, in memory where the host has such a place: nobody finds it, and whoever started the shim may
-// be killed at any moment without leaving a half of it behind.
+// An unlinked file, in memory if the host has such a directory: no other process can open it, and if this process is
+// killed at any moment, no partial file is left behind.
 function unlinkedFile(runDirectory: string, text: string): number {
   const directory = temporaryDirectory() ?? mkdtempSync(path.join(runDirectory, '.variables-'));
   try {

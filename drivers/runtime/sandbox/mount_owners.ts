@@ -1,7 +1,7 @@
-// Whom the files of a volume belong to. An instance whose image has a range of user ids (user_ranges.ts) writes files
-// of several users, any other one files of the user of the tenant. A note beside the files says which it was last.
-// Where that changes, by another image, by another application or by an update of the platform, the files are given to
-// the same users as the new instance sees them.
+// Ownership of the files of a volume. An instance whose image has a range of user ids (user_ranges.ts) writes files of
+// several users, any other instance only files of the tenant's user. A note beside the files records the last owners.
+// When they change, because of another image, another application or an update of the platform, the files are chowned,
+// so that the new instance sees the same users.
 import type { Stats } from 'node:fs';
 import { chmod, chown, lstat, readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -29,7 +29,7 @@ export async function ownMounts(
     if (stats === null) throw new DriverError('transient', 'The files of a volume are not available yet.');
     if (!stats.isDirectory()) throw new DriverError('invalid', 'The files of a volume are not a directory.');
     if (user === null) continue;
-    // In the cache of a build there are files of a range of its own.
+    // The cache of a build holds files of a separate range.
     if (mount.source !== mount.target) await ownMount(host, runDirectory, mount, { spec, user, range });
     else if (stats.uid !== user.uid) await chown(mount.source, user.uid, user.gid);
   }
@@ -75,7 +75,7 @@ async function ownNew({ source, target }: Mount, spec: UnitSpec, range: UserRang
   await chmod(source, hidden === null ? 0o755 : hidden.mode & 0o3777);
 }
 
-/** Nobody writes in the root of an image. */
+/** The directory at `target` in the root of an image, which no process writes to; null if there is none. */
 async function directoryInside(root: string, target: string): Promise<Stats | null> {
   try {
     const found = await lstat(path.join(root, ...(await resolveInside(root, target.split('/')))));

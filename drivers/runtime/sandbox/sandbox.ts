@@ -1,6 +1,6 @@
-// What a unit sees of the host. With bubblewrap: the system and the languages read-only, its own files at /app, a /tmp
-// of its own, its mounts; no other unit, no data of the platform, no home of anyone; the network of the host. Without
-// bubblewrap it sees what its user may read.
+// The view of a unit on the host. With bubblewrap: the system and the languages read-only, the unit's files at /app, a
+// private /tmp, its mounts; no other unit, no data of the platform, no home directories; the network of the host.
+// Without bubblewrap it sees all that its user may read.
 import { lstatSync, readlinkSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { DriverError } from '../../../core/driver';
@@ -9,7 +9,7 @@ import type { RuntimeHost, User } from '../host_probe';
 export interface Inside {
   /** Run directory. */
   runDirectory: string;
-  /** Host path of what is seen at /app. */
+  /** Host path that is mounted at /app. */
   files: string;
   mounts: { source: string; target: string }[];
   readable?: string[];
@@ -79,7 +79,7 @@ export function dropTo(host: RuntimeHost, { uid, gid, groups = [] }: User): stri
 
 /** /etc/passwd and /etc/group of a sandbox. */
 export function accountFiles(user: User | null): { passwd: string; group: string } {
-  // Ours need not have a name on this host: that of a container often has none.
+  // The platform's user need not have a name: in a container it often has none.
   const { uid, gid } = user ?? { uid: process.getuid!(), gid: process.getgid!() };
   return {
     passwd: [
@@ -173,7 +173,7 @@ while [ "$n" -gt 0 ]; do mkdir -p -- "$2" && mount --bind -- "$1" "$2" || exit 1
 exec "$@"
 `;
 
-// mount(8) by root in a mount namespace of its own, which goes with the last process in it.
+// mount(8) by root in a private mount namespace, which disappears with the last process in it.
 function inOwnMounts(host: RuntimeHost, mounts: Inside['mounts']): string[] {
   if (host.unshare === null)
     throw new DriverError('unsupported', 'This host cannot show a volume at its mount path. Install bubblewrap.');

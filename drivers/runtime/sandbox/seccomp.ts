@@ -1,6 +1,6 @@
 // Filters of seccomp(2): which system calls the kernel refuses to a unit. Programs of classic BPF over struct
-// seccomp_data (number of the call, architecture, six arguments), as bubblewrap reads them from `--seccomp`. What is
-// refused is close to what container engines refuse: calls that need privileges, or that reach beyond the unit.
+// seccomp_data (number of the call, architecture, six arguments), as bubblewrap reads them from `--seccomp`. Refused
+// are about the same calls as by container engines: those that need privileges, or that reach beyond the unit.
 import os from 'node:os';
 
 /** Where bubblewrap finds the filter of a unit. */
@@ -28,7 +28,7 @@ const X32_CALLS = 0x40000000;
 const FAMILIES = [1, 2, 10, 16];
 /** ioctl(2): they put input into a terminal. */
 const TERMINAL_REQUESTS = [0x5412, 0x541c];
-/** PTRACE_ATTACH and PTRACE_SEIZE: a program may be traced that asks for it, as one that a debugger starts does. */
+/** PTRACE_ATTACH and PTRACE_SEIZE. PTRACE_TRACEME stays allowed: programs that a debugger starts use it. */
 const ATTACHING = [16, 0x4206];
 
 interface Machine {
@@ -80,7 +80,7 @@ const refused = [
   ...['pidfd_getfd', 'process_vm_readv', 'process_vm_writev', 'quotactl', 'quotactl_fd', 'reboot'],
   ...['request_key', 'swapoff', 'swapon', 'syslog', 'uselib', 'userfaultfd'],
 ];
-/** Programs that find them missing use what was there before them. */
+/** Fail with ENOSYS: programs then fall back to older calls. */
 const missing = ['io_uring_setup', 'io_uring_enter', 'io_uring_register'];
 const namespaces = [
   ...['fsconfig', 'fsmount', 'fsopen', 'fspick', 'mount', 'mount_setattr', 'move_mount', 'open_tree'],

@@ -28,7 +28,7 @@ interface UserIdOptions {
 
 interface UserIds {
   base: number;
-  /** Directory of an installation that has had the same ids since before there were claims; null: nobody has. */
+  /** Directory of an installation that has used the same ids since before claims existed; null: there is none. */
   sharedWith: string | null;
 }
 
@@ -94,7 +94,7 @@ function ownerOf(claims: Map<number, string>, base: number): string | undefined 
   return [...claims].find(([other]) => Math.abs(other - base) < RANGE)?.[1];
 }
 
-/** A name of a socket without a file: nobody else can have it, and it goes with the process. */
+/** Locks by an abstract socket name: only one process can bind it, and the kernel releases it with the process. */
 async function lockClaims(): Promise<Server> {
   for (const end = Date.now() + LOCK_WITHIN_MS; ; await sleep(20)) {
     const lock = createServer();

@@ -1,5 +1,5 @@
-// Ranges of user ids for programs that need more than one user: builds of Dockerfiles, and images. A directory in which
-// files of such users lie has a range of its own as long as it is there, which nothing else on the host has.
+// Ranges of user ids for programs that need more than one user: builds of Dockerfiles, and images. A directory with
+// files of such users has an exclusive range on the host for as long as it exists.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { hostIds, LAST_ID, type UserRange } from '../../image/owners';
@@ -57,7 +57,7 @@ function delegatedIds(file: string): [first: number, last: number][] {
   });
 }
 
-/** As whom an image of a range is started: its user is one of the host's. */
+/** The host user under which an image with a range is started. */
 export function userOfImage(range: UserRange, { user }: UnitImage): User {
   const groups = (user.groups ?? []).map((gid) => hostIds(range, { uid: 0, gid }).gid);
   return { ...hostIds(range, user), groups };
@@ -67,7 +67,7 @@ export function userOfImage(range: UserRange, { user }: UnitImage): User {
  * Put before the command of a unit by root: opens RANGE_FD. Only who has made a user namespace may enter it without
  * rights, so the user of the unit makes it, and only root may say which ids it has: 0, root inside, is the user of
  * the tenant, the others are the range; in one write(2), for which the printf of a shell may take several. The process
- * that holds it open meanwhile ends by itself where nobody ends it.
+ * that holds it open meanwhile exits by itself if it is not killed.
  */
 export function openRange(host: RuntimeHost, { root, first }: UserRange, owner: User = root): string[] {
   const map = (own: number) => `'0 ${own} 1\\n1 ${first} ${STEP - 1}\\n'`;

@@ -1,5 +1,5 @@
-// The disk of a unit: its copy and its /tmp lie in a file system of the size that it may use, where the host can have
-// one. Else what it writes is measured (monitor.ts).
+// The disk of a unit: its copy and its /tmp lie in a file system of its disk size, if the host supports that. Otherwise
+// its disk usage is measured (monitor.ts).
 import { symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { DriverError, unboundedContext } from '../../../core/driver';

@@ -10,8 +10,8 @@ export function residentBytes(members: Proc[]): number {
 
 /**
  * Bytes; of a page that several processes have, each has its part: Pss of /proc/PID/smaps_rollup (proc(5), Linux 4.14).
- * What one process has counts whole, whatever it shares with those of other units. Where the kernel does not tell, it
- * is as in `residentBytes`. The kernel visits each page: not for every second.
+ * Memory of a single process counts fully, even if it is shared with other units. Without smaps_rollup, it is measured
+ * as in `residentBytes`. The kernel visits each page, so this is too expensive for every second.
  */
 export async function unitMemory(members: Proc[]): Promise<number> {
   if (process.platform !== 'linux' || members.length < 2) return residentBytes(members);

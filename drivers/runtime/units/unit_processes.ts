@@ -1,4 +1,4 @@
-// Which processes belong to a unit, and how they end.
+// Finds the processes of a unit, and stops them.
 import { utimes, writeFile } from 'node:fs/promises';
 import { statSync } from 'node:fs';
 import path from 'node:path';
@@ -24,7 +24,7 @@ const killWithinMs = 20_000;
 /** All processes of the unit but its shim. */
 export function processesOfUnit(unit: Unit, handle: Handle, all = allProcesses()): Proc[] {
   const found = new Set(unit.group === null ? [] : processesIn(unit.group));
-  // Only while the shim lives is its id nobody else's.
+  // The pid of the shim can be reused once the shim has exited.
   if (isRunning(handle)) {
     for (const { pid } of descendants(all, handle.pid)) found.add(pid);
     for (const one of all.values()) if (one.session === handle.pid || one.group === handle.pid) found.add(one.pid);
@@ -34,8 +34,8 @@ export function processesOfUnit(unit: Unit, handle: Handle, all = allProcesses()
 }
 
 /**
- * The signal to the innermost programs, then SIGKILL to all when the grace time is over. The grace time goes on through
- * repeated calls, also of another control plane. @throws DriverError transient when the context ends before the unit
+ * Sends the signal to the innermost programs, then SIGKILL to all when the grace time is over. Repeated calls, also by
+ * another control plane, continue the grace time. @throws DriverError transient when the context ends before the unit
  */
 export async function stopUnit(
   runDirectory: string,
@@ -124,10 +124,10 @@ async function stoppingSince(runDirectory: string, unit: Unit, handle: Handle, o
   return now.getTime();
 }
 
-function signalInnermost(unit: Unit, handle: Handle, { keys: told, signal }: Signalled): void {
+function signalInnermost(unit: Unit, handle: Handle, { keys: signalled, signal }: Signalled): void {
   for (const one of innermostProcesses(unit, handle)) {
-    if (told.has(keyOf(one))) continue;
-    told.add(keyOf(one));
+    if (signalled.has(keyOf(one))) continue;
+    signalled.add(keyOf(one));
     signalProcess(one.pid, signal);
   }
 }
@@ -157,8 +157,8 @@ const wrappers = new Set([
   'corepack',
 ]);
 
-// bwrap and shells pass no signals on, npm would pass it on a second time. Behind them is the program that is meant;
-// its own children (workers of a cluster) are its own business.
+// bwrap and shells do not forward signals, npm would forward them a second time. The actual program is behind them; it
+// handles its own children (workers of a cluster).
 function innermostProcesses(unit: Unit, handle: Handle): Proc[] {
   if (!isRunning(handle)) return [];
   const all = allProcesses();
