@@ -1,7 +1,7 @@
 // The user of an image. Inside of its sandbox a program has the user and group id that the image names; outside it is
 // the user of the application, who owns all files of it, and `root` becomes an ordinary user: it could do nothing that
 // root can, and programs that find themselves root would try to. Where the host has a range of user ids for the image,
-// root is root of the image, and every user is one of its own.
+// programs see the real root of the image, and each of its users has a separate id on the host.
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ImageSettings } from '../../core/protocols/image_settings';

@@ -65,7 +65,7 @@ function directoryOf(value: unknown): string {
   return `/${parts.join('/')}`;
 }
 
-/** `{"8080/tcp": {}}`. null: none, or several, of which nobody says which one is for visitors. */
+/** `{"8080/tcp": {}}`. null: no port, or several, of which none is marked as the HTTP port. */
 function exposedPortOf(value: unknown): number | null {
   const ports = Object.keys(objectOf(value)).flatMap((key) => /^(\d{1,5})(?:\/tcp)?$/i.exec(key)?.[1] ?? []);
   const [port = 0] = ports.map(Number);

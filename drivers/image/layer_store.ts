@@ -21,7 +21,7 @@ export interface StoredLayer {
 
 const STAGING = '.new-';
 
-/** null where the layer is not here, or where its files belong to others than those of `range`. */
+/** null if the layer is not in the store, or if its files were unpacked for another user-id range than `range`. */
 export async function findLayer(store: string, digest: string, range: UserRange | null): Promise<StoredLayer | null> {
   const directory = path.join(store, nameOf(digest));
   const text = await readFile(path.join(directory, 'layer.json'), 'utf8').catch(() => null);
@@ -40,8 +40,8 @@ interface PackedLayer {
 }
 
 /**
- * Unpacks a layer. @param range whom its files belong to
- * @throws ImageError where the content is another one, or no layer
+ * Unpacks a layer. @param range owners of its files
+ * @throws ImageError if the content does not match the digest, or is no layer
  */
 export async function addLayer(store: string, layer: PackedLayer, room: Room, range: UserRange | null): Promise<void> {
   const { digest } = layer;
@@ -112,7 +112,7 @@ function nameOf(digest: string): string {
   return digest.replace(':', '-');
 }
 
-/** A full disk is said as one; everything else stays what it is. */
+/** Reports a full disk as a DriverError; rethrows all other errors. */
 async function asDriverErrorsOfDisk<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,6 +1,6 @@
 // An image in a directory on the disk, as `dir:` of containers-transports(5) leaves it: `manifest.json`, and a file for
-// each digest. It is read as one of a registry is. Programs of a tenant wrote it: only plain files in a plain directory
-// are read, and what is read is verified by its digest.
+// each digest. It is read like an image of a registry. Programs of a tenant wrote it: only regular files in a regular
+// directory are read, and their contents are verified by digest.
 import { createReadStream } from 'node:fs';
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -44,7 +44,7 @@ export function parseImageManifest(
   return { digest, config: descriptorOf(json.config), layers };
 }
 
-/** @throws ImageError where the content is not that of the digest */
+/** @throws ImageError if the content does not match the digest */
 function digestFor(content: Buffer, wanted: string): string {
   const algorithm = /^(sha256|sha512):/.exec(wanted)?.[1] ?? 'sha256';
   const digest = `${algorithm}:${createHash(algorithm).update(content).digest('hex')}`;
@@ -52,10 +52,10 @@ function digestFor(content: Buffer, wanted: string): string {
   return digest;
 }
 
-/** Names of processors as Go has them, by those of Node.js. */
+/** Go's names of processor architectures, by Node.js's names. */
 const ARCHITECTURES: Record<string, string> = { x64: 'amd64', ia32: '386', arm64: 'arm64', arm: 'arm' };
 
-/** The first one for this host, as the order of an index says what is preferred. */
+/** The first manifest for this host: an index is ordered by preference. */
 function chooseManifest(value: unknown): string {
   const architecture = ARCHITECTURES[process.arch] ?? process.arch;
   const all = listOf(value).map((entry) => ({ ...descriptorOf(entry), platform: platformOf(entry) }));

@@ -10,17 +10,17 @@ export interface UserRange {
 
 /** The last id that an image can have. */
 export const LAST_ID = 65_535;
-/** Whom the kernel shows where an id has no equivalent. */
+/** The overflow id, which the kernel shows for unmapped ids. */
 const NOBODY = 65_534;
 
-/** Ids on the host of a user and a group of an image. What is beyond LAST_ID belongs to nobody. */
+/** Host ids of a user and a group of an image. Ids above LAST_ID map to the overflow id. */
 export function hostIds({ root, first }: UserRange, { uid, gid }: { uid: number; gid: number }): UserRange['root'] {
   const idOf = (id: number, ofRoot: number): number =>
     id === 0 ? ofRoot : first + (id > 0 && id <= LAST_ID ? id : NOBODY) - 1;
   return { uid: idOf(uid, root.uid), gid: idOf(gid, root.gid) };
 }
 
-/** Names a range in what is kept with files of its owners. */
+/** Identifies a range in records that are stored beside files of its users. */
 export function rangeName({ root, first }: UserRange): string {
   return `${root.uid}+${first}`;
 }

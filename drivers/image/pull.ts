@@ -63,7 +63,7 @@ async function pull(client: RegistryClient, request: PullRequest, ctx: DriverCon
     );
     await completeRoot(staging, config.settings.working_directory, range);
     const user = await settleUser(staging, config.user, range);
-    // Files of several users are seen by nobody but the runtime.
+    // Files of several users are accessible to the runtime only.
     if (range !== null) await chmod(staging, 0o700);
     await rename(staging, directory);
     const settings = { ...config.settings, user, ...(range && { first_user_id: range.first }) };

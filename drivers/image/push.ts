@@ -1,12 +1,12 @@
-// Puts an image that a build has left in a directory (layout.ts) into the registry of this installation. The registry
-// verifies what it gets by digest; layers that it has are not sent.
+// Pushes an image that a build has left in a directory (layout.ts) to the registry of this installation. The registry
+// verifies uploads by digest; layers that it already has are not sent.
 import type { DriverContext } from '../../core/driver';
 import type { PushRequest } from '../image';
 import { openLayoutClient } from './layout';
 import { broken, parseImageManifest } from './manifest';
 import { openRepository } from './repository';
 
-/** What the layout has it is asked for without a tag. */
+/** A layout holds one image and ignores the tag, but its client requires one. */
 const ANY = 'latest';
 
 /** May be repeated. @throws ImageError, DriverError transient */

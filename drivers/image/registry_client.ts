@@ -1,5 +1,5 @@
-// A client of the OCI Distribution API: manifests and blobs, with the token that the registry asks for. Every address,
-// also that of a token server or of a redirect, is checked as an outgoing request is.
+// A client of the OCI Distribution API: manifests and blobs, with token authentication. Every address, including token
+// servers and redirects, is checked as for all outgoing requests.
 import type { IncomingMessage } from 'node:http';
 import type { ImageReference } from '../../core/protocols/image_reference';
 import { DriverError, type DriverContext } from '../../core/driver';
@@ -19,7 +19,7 @@ interface BlobAnswer {
 export interface RegistryClient {
   /** @param reference a tag or a digest */
   manifest(reference: string, ctx: DriverContext): Promise<{ content: Buffer; mediaType: string }>;
-  /** The content from `offset` on; the registry may answer with all of it, which `from` tells. */
+  /** The content from `offset` on. A registry may ignore the range and send all: `from` is the actual offset. */
   blob(digest: string, offset: number, ctx: DriverContext): Promise<BlobAnswer>;
 }
 
@@ -107,14 +107,14 @@ function follow(
   const first = { url, method: 'GET', headers: { ...headers, ...own, 'User-Agent': 'platform-api' } };
   return followRedirects(first, REDIRECTS, async (hop) => {
     const list = Object.entries(hop.headers).map(([name, value]) => ({ name, value }));
-    const asked = { ...hop, headers: list, verifyTls: access.local === null };
-    const answer = await asTransient(hop.url.host, () => openExchange(outbound, asked, newTrace(), ctx.signal));
+    const target = { ...hop, headers: list, verifyTls: access.local === null };
+    const answer = await asTransient(hop.url.host, () => openExchange(outbound, target, newTrace(), ctx.signal));
     const { statusCode: status = 0, headers: got } = answer.response;
     return { answer, status, location: got.location, close: answer.close };
   });
 }
 
-/** The header to come back with; null where the registry names no way that is known. */
+/** The Authorization header for the retry; null if the registry supports no known authentication scheme. */
 async function authorize(session: Session, challenge: string, ctx: DriverContext): Promise<string | null> {
   const { credentials } = session.access;
   const basic =

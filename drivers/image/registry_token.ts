@@ -1,8 +1,8 @@
-// The challenge of a registry and what is asked of its token server
+// The challenge of a registry and the request to its token server
 // (distribution.github.io/distribution/spec/auth/token).
 import { ImageError } from '../image';
 
-/** Where a token is asked for; null where the challenge names no address that can be used. */
+/** The URL that issues a token; null if the challenge has no valid realm. */
 export function requestToken(challenge: string, scope: string, base: URL): URL | null {
   const parameters = new Map(
     [...challenge.matchAll(/([a-z_]+)="([^"]*)"/gi)].map(([, name = '', value = '']) => [name.toLowerCase(), value]),

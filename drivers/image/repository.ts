@@ -45,7 +45,7 @@ export function openRepository(name: string, access: { url: string; token: strin
       url.search = new URLSearchParams({ mount: digest, from }).toString();
       const answer = await call('POST', url, ctx);
       if (answer.status === 201) return true;
-      // An upload has begun instead: nobody goes on with it.
+      // The registry could not mount the blob and has started an upload instead, which is cancelled.
       const begun = new URL(required(answer, 202).headers.location ?? '', access.url);
       await call('DELETE', begun, ctx);
       return false;
@@ -87,7 +87,7 @@ async function send(
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       request.once('response', resolve).once('error', reject);
     });
-    // An answer may come before all is sent, and a refusal of the connection is seen by whoever waits for it.
+    // A response may arrive before the body is sent completely. Connection errors reject `answered`.
     const sent = pipeline(body, request).catch((error: unknown) => error);
     const response = await Promise.race([answered, failureOf(body)]);
     let text = '';
@@ -102,12 +102,12 @@ async function send(
   }
 }
 
-/** What is read for the request may fail before the registry has an answer. */
+/** Rejects when the source of the request body fails, which can happen before the registry responds. */
 function failureOf(body: Readable): Promise<never> {
   return new Promise((_, reject) => void body.once('error', reject));
 }
 
-/** Distribution leads to its store for what is there. @throws as `required`, for what is neither there nor absent */
+/** Distribution redirects to its storage for existing blobs. @throws as `required`, for other errors than 404 */
 function isThere(answer: Answer): boolean {
   if ([302, 307, 308].includes(answer.status)) return true;
   return answer.status !== 404 && required(answer, 200).status === 200;

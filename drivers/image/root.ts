@@ -1,5 +1,5 @@
-// The root of an image: its layers, one over the other. Files are hard links to those of the layers, so that releases
-// that share layers share their space; nobody writes in a root or in a layer afterwards.
+// The root of an image: its layers, applied in order. Files are hard links to the layers' files, so that releases with
+// common layers share disk space; roots and layers are never modified afterwards.
 import {
   chmod,
   copyFile,
@@ -20,7 +20,7 @@ import { giveTo, ROOT, type UserRange } from './owners';
 import { openSafeTree, partsOf, type SafeTree } from './safe_tree';
 
 /**
- * Puts the layers together, the lowest first, in a new directory. @param range whom their files belong to
+ * Applies the layers, the lowest first, in a new directory. @param range owners of their files
  * @throws ImageError
  */
 export async function buildRoot(
@@ -32,7 +32,7 @@ export async function buildRoot(
   await giveTo(range, directory, ROOT);
   const permissions = new Map<string, { mode: number; owner: [uid: number, gid: number] }>();
   for (const layer of layers) {
-    // What is known of directories does not outlive a layer: the next one may put something else in their place.
+    // The tree caches known directories, but the next layer may replace a directory: so each layer gets a new tree.
     const tree = openSafeTree(directory, range);
     await applyWhiteouts(tree, layer);
     await linkFiles(tree, layer.files, []);
@@ -126,7 +126,7 @@ export async function completeRoot(
   await tree.directory(await resolveInside(directory, partsOf(workingDirectory)));
 }
 
-/** A file of its own with this text: what is there may be shared with a layer. */
+/** Replaces a file by a new one with this text: the existing file may be hard-linked to a layer. */
 export async function replaceText(tree: SafeTree, name: string, text: string): Promise<void> {
   const parts = partsOf(name);
   const at = await tree.place(parts);

@@ -1,5 +1,5 @@
-// A tree of files that somebody else names. No path leads out of it, and no link in it is ever followed: what stands in
-// the way of a directory is replaced by one.
+// A file tree with untrusted path names. No path leads out of it, and no link in it is ever followed: anything in the
+// place of a needed directory is replaced by a directory.
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { broken } from './manifest';
@@ -21,19 +21,19 @@ export function partsOf(name: string): string[] {
 
 export interface SafeTree {
   readonly root: string;
-  /** Whom its files belong to; null: all of them to one user. */
+  /** Owners of its files; null: all files belong to one user. */
   readonly range: UserRange | null;
-  /** Where the parts are on the host, once all directories above are there. */
+  /** The host path of the parts; creates all parent directories. */
   place(parts: readonly string[]): Promise<string>;
-  /** A directory at the parts: the one that is there, or a new one in the place of something else. */
+  /** The directory at the parts; created if missing, also in place of anything else. */
   directory(parts: readonly string[]): Promise<string>;
-  /** Removes what is at the parts. Does not pass through links. */
+  /** Removes the entry at the parts. Does not follow links. */
   remove(parts: readonly string[]): Promise<void>;
-  /** The path of what is at the parts, where all above are directories; null else. */
+  /** The host path of the entry at the parts if all parents are directories; null otherwise. */
   find(parts: readonly string[]): Promise<string | null>;
 }
 
-/** @param range directories that it makes belong to root of the image */
+/** @param range new directories belong to the image's root user */
 export function openSafeTree(root: string, range: UserRange | null): SafeTree {
   const known = new Set<string>(['']);
   const makeDirectory = async (name: string): Promise<void> => {

@@ -1,7 +1,6 @@
-// Unpacks one layer into a directory of its own (image-spec, layer.md). Files keep their permissions, and their owners
-// where the host has a range of user ids for them; devices, pipes, capabilities and set-user-id bits of files are left
-// out. What the layer takes away from lower ones (whiteouts) and hard links to
-// their files are noted, since the lower ones are not here.
+// Unpacks one layer into a separate directory (image-spec, layer.md). Files keep their permissions, and their owners if
+// the host has a range of user ids for them; devices, pipes, capabilities and set-user-id bits of files are left out.
+// Whiteouts, and hard links to files of lower layers, are only recorded, since the lower layers are not here.
 import { constants } from 'node:fs';
 import { chmod, link, lstat, open, symlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
@@ -38,7 +37,7 @@ const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
 const SYMLINK_BYTES_MAX = 4095;
 
-/** @throws ImageError for what is no layer, or for one that has no room */
+/** @throws ImageError if the archive is no layer, or exceeds `room` */
 export async function unpackLayer(
   tar: Readable,
   directory: string,

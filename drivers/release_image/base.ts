@@ -83,7 +83,7 @@ async function takeOver(parts: ReleaseImageParts, ctx: DriverContext): Promise<B
   }));
   const content = imageManifest({ ...manifest.config, mediaType: CONFIG_TYPE }, layers);
   const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
-  // A tag of its own: what is without one is taken for garbage.
+  // Tagged, since untagged manifests are garbage-collected.
   await target.putManifest(digest.replace(':', '-'), MANIFEST_TYPE, content, ctx);
   return { digest, layers, accounts, ...platformOf(config), env: texts(objectOf(config.config).Env) };
 }
@@ -105,13 +105,13 @@ function platformOf({ architecture, os }: Record<string, unknown>): { architectu
   throw new ImageError('broken', 'It is not an image for Linux.');
 }
 
-/** Layers of Docker's schema are the same archives as those of OCI under another name. */
+/** Docker layers are the same archives as OCI layers, with other media types. */
 function ociTypeOf(mediaType: string): string {
   const [, kind] = /tar(?:[.+](gzip|zstd))?$/.exec(mediaType) ?? [];
   return kind === 'gzip' ? LAYER_TYPE : `application/vnd.oci.image.layer.v1.tar${kind ? `+${kind}` : ''}`;
 }
 
-/** Those of the two files that the layer has. */
+/** Reads passwd and group, as far as the layer contains them. */
 async function readAccounts(file: string, mediaType: string): Promise<Partial<BaseImage['accounts']>> {
   const found: Partial<BaseImage['accounts']> = {};
   const { stream, ended } = decompress(createReadStream(file, { highWaterMark: 256 * 1024 }), mediaType);

@@ -1,5 +1,5 @@
-// Images that there are already: what an application runs from a registry, or a Dockerfile was built into. They go into
-// the registry of the platform as they are, with the digest that they have.
+// Existing images: an application's image from a registry, or the result of a Dockerfile. They are copied unchanged to
+// the registry of the platform, with the same digest.
 import type { DriverContext } from '../../core/driver';
 import { parseImageReference } from '../../core/protocols/image_reference';
 import { ImageError } from '../image';

@@ -1,6 +1,6 @@
-// Files of a directory as entries of a layer, in the order of their bytes. No symbolic link is followed, also none that
-// a program of the tenant puts in the place of a directory meanwhile: each directory is opened once, and what is in it
-// is reached through that descriptor.
+// Files of a directory as entries of a layer, in byte order of their names. No symbolic link is followed, even if a
+// program of the tenant replaces a directory by a link meanwhile: each directory is opened once, and its entries are
+// reached through that descriptor.
 import { constants, type Stats } from 'node:fs';
 import { chmod, lstat, open, readdir, readlink, type FileHandle } from 'node:fs/promises';
 import os from 'node:os';
@@ -82,7 +82,7 @@ async function* entriesOfDirectory(
   name: Buffer,
   inside: Buffer,
 ): AsyncGenerator<TarEntry> {
-  // Only root looks into a directory as it is; others need its bits as long as they do.
+  // Only root can read every directory; other users need the permission bits while they read it.
   const isOpen = process.getuid?.() === 0 || (found.mode & READABLE) === READABLE;
   if (!isOpen) await chmod(source, found.mode | READABLE).catch(changed);
   const handle = await openReadable(source, found, O_DIRECTORY);
@@ -169,7 +169,7 @@ async function* read(source: Buffer, found: Stats): AsyncGenerator<Buffer> {
   }
 }
 
-/** Files of mode 0000 belong to the release too; only root reads them as they are. */
+/** Files of mode 0000 belong to the release too; only root can read them without a change of mode. */
 async function openReadable(source: Buffer, { mode }: Stats, flags: number): Promise<FileHandle> {
   const opening = (): Promise<FileHandle> => open(source, O_RDONLY | O_NOFOLLOW | flags);
   try {

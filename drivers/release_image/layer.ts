@@ -9,7 +9,7 @@ import { tarEnd, tarHeader, tarPadding, type TarEntry } from './tar_entry';
 
 export interface Layer {
   mediaType: string;
-  /** Of its content as it is stored. */
+  /** Digest of the stored (compressed) content. */
   digest: string;
   size: number;
   /** Digest of the archive without compression, as configurations name layers. */

@@ -1,4 +1,4 @@
-// What the parts of a publish share: the registry of the platform, and a directory for what is on its way there.
+// Shared by the steps of a publish: the registry of the platform, and a staging directory for uploads.
 import { createReadStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,13 +11,13 @@ import type { Tool } from '../toolchain';
 import type { Layer } from './layer';
 
 export interface ReleaseImageParts {
-  /** For what is on its way, and for what was found of the base and of the programs. */
+  /** Staging directory for uploads, and cache of facts about the base and the programs. */
   directory: string;
   /** Name of the registry of the platform. */
   registry: string;
   /** An address of the registry, with a token for these rights. @throws DriverError transient where it is not there */
   access(rights: readonly RegistryAccess[]): { url: string; token: string };
-  /** The image that all others stand on. */
+  /** The base image of all release images. */
   base: { reference: string; access(): Promise<ImageAccess> };
   /** Where programs of builds are kept on this host. */
   toolchains: { directory: string; ensure(tools: readonly Tool[], ctx: DriverContext): Promise<void> };
@@ -26,7 +26,7 @@ export interface ReleaseImageParts {
   unchecked: Outbound;
 }
 
-/** Repositories of the platform itself, beside those of the applications. No id of an application is such a word. */
+/** Repositories of the platform, beside the applications' repositories. No application id equals these names. */
 export const BASE_REPOSITORY = 'base';
 export const TOOLS_REPOSITORY = 'tools';
 

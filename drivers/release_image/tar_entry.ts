@@ -9,7 +9,7 @@ export interface TarEntry {
   mode: number;
   /** User and group. */
   owner: number;
-  /** Of a symbolic link what it says, of a hard link the name of an earlier entry. */
+  /** Target of a symbolic link; of a hard link the name of an earlier entry. */
   target?: Buffer;
   /** Bytes of `content`. */
   size: number;
@@ -25,7 +25,7 @@ const FLAGS: Record<TarType, string> = { file: '0', link: '1', symlink: '2', dir
 /** Two blocks of zeros end an archive. */
 export const tarEnd = Buffer.alloc(2 * BLOCK);
 
-/** The header of an entry, after that of its extended attributes where it needs some. */
+/** The header of an entry, preceded by a pax header if the entry needs extended attributes. */
 export function tarHeader(entry: TarEntry): Buffer {
   const name = entry.type === 'directory' ? Buffer.concat([entry.name, Buffer.from('/')]) : entry.name;
   const target = entry.target ?? Buffer.alloc(0);
@@ -42,7 +42,7 @@ export function tarHeader(entry: TarEntry): Buffer {
   return Buffer.concat([block({ ...head, flag: 'x' }), body, tarPadding(body.length), own]);
 }
 
-/** What follows content of so many bytes. */
+/** Zero bytes that pad content of `size` bytes to a full block. */
 export function tarPadding(size: number): Buffer {
   return Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
 }

@@ -12,7 +12,7 @@ import { repositoryOf, TOOLS_REPOSITORY, uploadLayer, withStagedFile, type Relea
 
 /** Where programs are in images. */
 export const TOOLS_DIRECTORY = '/platform/tools';
-/** Programs belong to root, which is nobody in the sandbox of an instance. */
+/** Programs belong to root, which appears as the user nobody in the sandbox of an instance. */
 const ROOT = 0;
 const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
 /** image-spec, manifest.md, "Guidance for an Empty Descriptor". */

@@ -1,12 +1,12 @@
-// Connections on their way from the first process to one that serves. Node's round robin keeps one at a time for each
-// of them until it is taken or sent back. Where neither comes, the client would wait as long as the first process
+// Connections handed over from the primary process to a web process. Node's round robin keeps one at a time for each
+// web process until it is accepted or sent back. If neither happens, the client would wait as long as the primary
 // lives.
 import type { Worker } from 'node:cluster';
 
 /**
- * Closes the connection that was handed over last when the process ends, and whenever the answer is called: for a
- * process that stops, since what it sends back after the last one has closed the port goes nowhere. What was taken is
- * not touched: the process has it by a descriptor of its own.
+ * Closes the connection that was handed over last when the process exits, and whenever the returned function is called:
+ * when a process stops, connections that it sends back are lost once the last process has closed the port. Accepted
+ * connections are not affected: the process has its own descriptor for them.
  */
 export function watchHandover({ process: child }: Worker): () => void {
   let handed: { close?(): void } | undefined;

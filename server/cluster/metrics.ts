@@ -1,4 +1,4 @@
-// Metrics of several processes as those of one.
+// Merges the metrics of several processes.
 import { AggregatorRegistry, type Registry } from 'prom-client';
 
 /** As prom-client writes them for others: values, and how they are summed up. */
@@ -6,11 +6,11 @@ export type MetricList = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 interface MetricSum {
   /**
-   * Keeps what a process that has ended had counted when it was last asked: Prometheus takes a counter that falls for
-   * one begun anew.
+   * Keeps the last reported counters of a process that has exited: Prometheus takes a decreasing counter for a counter
+   * reset.
    */
   keep(last: MetricList): void;
-  /** Of the processes that run, and what was kept. */
+  /** The sum of the running processes and of the kept counters. */
   of(running: MetricList[]): Registry;
 }
 

@@ -1,8 +1,8 @@
 // WEB_CONCURRENCY above 1: this process does what must be done once, and as many others serve the API on one port.
 //
-// node:cluster shares the port: this process accepts connections and hands them on in turn. That is the fair way among
-// those of Node 20. Where processes accept from one socket themselves, the first to wake takes a whole burst;
-// SO_REUSEPORT needs a newer version, and loses what waits in the queue of a process that dies.
+// node:cluster shares the port: this process accepts connections and hands them on in turn. Of the ways that Node 20
+// offers, this is the fair one. If processes accept from one socket themselves, the first to wake takes a whole burst;
+// SO_REUSEPORT needs a newer version, and loses connections that wait in the queue of a process that dies.
 import { withPort } from '../../core/config';
 import {
   addWebProcesses,
@@ -23,7 +23,7 @@ import type { Running } from '../program';
 import { closable, openWorker, type BeforeListening, type Opened, type Service } from '../service';
 
 /**
- * Starts to serve on an open platform, in processes of its own. Fails later where they end again and again.
+ * Starts to serve on an open platform, in separate processes. Fails later if they exit again and again.
  * @throws StartupError for a taken port, or too few connections to PostgreSQL
  */
 export function startCluster(

@@ -31,8 +31,8 @@ const first = openProcessChannel(process, handlers as Handlers);
 run().catch((error: Error) => {
   if (!(error instanceof StartupError)) process.stderr.write(`platform-api: ${error.stack}\n`);
   // One line for the operator.
-  const told = first.call('failed', error.message.split('\n')[0]).catch(() => undefined);
-  void told.then(() => process.exit(1));
+  const reported = first.call('failed', error.message.split('\n')[0]).catch(() => undefined);
+  void reported.then(() => process.exit(1));
 });
 
 async function run(): Promise<void> {

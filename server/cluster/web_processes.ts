@@ -24,7 +24,7 @@ interface WebProcesses {
 interface WebProcessesOptions {
   webConcurrency: number;
   shutdownGraceSeconds: number;
-  /** Environment variables that differ from those of this process. */
+  /** Environment variables that override the environment of this process. */
   settings: Record<string, string>;
   log: Logger;
   /** The last metrics of a process that has ended. */
@@ -52,7 +52,7 @@ interface WebProcess {
   /** Why it can't start. */
   reason: string | null;
   metrics: MetricList;
-  /** Closes the connection that is on its way to it. */
+  /** Closes the connection that is being handed over to the process. */
   closeHanded(): void;
 }
 

@@ -12,7 +12,7 @@ const BESIDE_POOL_OF_HOST = 4;
 /** For the operator's command, a dump, and the check of a start. */
 const SPARE = 10;
 const POOL_MIN = 2;
-/** PostgreSQL's own default, and what it keeps of it for superusers. */
+/** PostgreSQL's defaults of max_connections and superuser_reserved_connections. */
 const MAX_CONNECTIONS = 100;
 const RESERVED = 3;
 

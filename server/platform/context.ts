@@ -11,7 +11,7 @@ import type { Platform } from './platform';
 const NOTIFY = named(`select pg_notify('forget', $1)`);
 const RETRY_PAUSE_MS = 50;
 
-/** The context of one HTTP request before anybody is known. */
+/** The context of one HTTP request, before authentication. */
 export function requestContext(platform: Platform, request: IncomingMessage, requestId: string): Context {
   const header = request.headers['x-svc-project'];
   return makeContext(platform, {
@@ -28,8 +28,8 @@ type Origin = Pick<Context, 'request_id' | 'address' | 'user_agent' | 'project_h
 type Verbs = Pick<Context, 'currentIdentity' | 'access' | 'projectOf' | 'transact' | 'forget' | 'attempt' | 'catalogs'>;
 
 /**
- * A context over the pool; `transact` derives those of transactions. Made for every request: one literal, nothing
- * spread.
+ * A context over the pool; `transact` derives the contexts of transactions. Created for every request, so one object
+ * literal without spreads, for speed.
  */
 export function makeContext(platform: Platform, origin: Origin): Context {
   const { currentIdentity, access, projectOf, transact, forget, attempt, catalogs } = verbsOf(platform);
@@ -106,7 +106,7 @@ function verbsOf(platform: Platform): Verbs {
   return made;
 }
 
-/** Runs in a transaction of its own, once more where PostgreSQL ended it for a deadlock; forgets after the commit. */
+/** Runs in a new transaction, retried once after a deadlock; invalidates caches after the commit. */
 async function transact<T>(platform: Platform, ctx: Context, run: (inner: Context) => Promise<T>): Promise<T> {
   try {
     return await attempt(platform, ctx, run);

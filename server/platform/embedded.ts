@@ -25,13 +25,13 @@ export interface EmbeddedOptions {
   dataDir: string;
   /** Further arguments for a server that this call starts, such as `-c`, `fsync=off`. */
   flags?: string[];
-  /** As root: the user that runs the server. Default: PLATFORM_POSTGRES_USER, else nobody. */
+  /** As root: the user that runs the server. Default: PLATFORM_POSTGRES_USER, else the user `nobody`. */
   user?: string;
   /** The folder of postgres and initdb. Default: PG_BIN, else the npm package, else a server of this machine. */
   binaries?: string;
   /**
    * Given, this process supervises the server while it holds it: one that has ended is started again, at the same
-   * address. Told of each restart, and why where there could be none; it is tried again then.
+   * address. Called after each restart, and with the error after a failed one, which is retried.
    */
   restarted?: (error: Error | null) => void;
 }
@@ -187,8 +187,8 @@ async function attach(cluster: Cluster): Promise<Attached | undefined> {
   if (lock === undefined) return stopOrphan(server);
   let attached = false;
   try {
-    // The pipe is asked again after the connection: the supervisor may have begun to stop the server just before our
-    // hold.
+    // The pipe is checked again after the connection: the supervisor may have begun to stop the server just before this
+    // process opened the pipe.
     attached =
       (await acceptsConnections(connectionUrlOf(server, cluster.password), cluster)) && isSupervised(cluster.fifo);
   } finally {

@@ -37,7 +37,7 @@ export interface Identities {
   current(identity: Identity): Promise<Identity>;
   access(identity: Identity, projectId: string): Promise<ProjectAccess | null>;
   forget(what: Forget): void;
-  /** Writes what is still to be noted. */
+  /** Flushes pending writes. */
   close(): Promise<void>;
 }
 

@@ -29,7 +29,7 @@ export interface Platform {
   config: Config;
   log: Logger;
   database: ControlDatabase;
-  /** Address of the database, for connections of their own (LISTEN). */
+  /** Address of the database, for separate connections (LISTEN). */
   databaseUrl: string;
   secrets: SecretBox;
   cursors: CursorCodec;
@@ -39,16 +39,16 @@ export interface Platform {
   attempts: Attempts;
   probes: Probes;
   notifications: NotificationHub;
-  /** Aborted when the process stops: nobody waits any longer. */
+  /** Aborted when the process stops, which ends all waits. */
   closing: AbortController;
   /** The catalog of AI models, with the changes of the operator. */
   aiModels: readonly AiModelRow[];
-  /** Those of the operator too. */
+  /** All presets, including the operator's. */
   presets: readonly PresetDefinition[];
   facts(): Promise<HostFacts>;
   /** The part of the facts that a start waits for. */
   engines(): Promise<EngineFacts>;
-  /** Age in seconds of the oldest work that is due and that nobody has taken. */
+  /** Age in seconds of the oldest due work that no worker has claimed. */
   workerLag(): Promise<number>;
   close(): Promise<void>;
 }
@@ -186,7 +186,7 @@ async function requireUpToDate(database: ControlDatabase): Promise<void> {
     );
 }
 
-/** On connections of its own, since a migration may take longer than any request. */
+/** On separate connections, since a migration may take longer than any request. */
 async function migrateDatabase(url: string): Promise<void> {
   const database = openControlDatabase(url, { poolSize: 1, name: 'platform-api migrations', answerMs: 0 });
   try {

@@ -1,4 +1,5 @@
-// What a request may ask the outside world (docs/decisions/rules.md §2): read-only, and over after a few seconds.
+// External requests allowed within an API request (docs/decisions/rules.md §2): read-only, with a time-out of a few
+// seconds.
 import { isPublicAddress } from '../../core/protocols/addresses';
 import type { Config } from '../../core/config';
 import type { BranchesResult, Probes, SourceMiss, SourceResult } from '../../core/context';
@@ -18,7 +19,7 @@ import { openSource } from '../../drivers/source/git';
 import { openSourceUploads } from '../../drivers/source/upload_files';
 import { zoneProbes } from './zone_probes';
 
-/** Opens nothing yet: the folder for sources is made when a repository is first asked. */
+/** Opens drivers lazily: the directory for sources is created at the first query of a repository. */
 export function openProbes(config: Config): Probes {
   let driver: Promise<SourceDriver> | null = null;
   const source = (): Promise<SourceDriver> =>

@@ -7,7 +7,7 @@ import { recordRefusals, type Refusals } from '../../models/projects/activity';
 
 export interface RefusalCounter {
   count(identity: Identity, project: Refusals['project'], code: string): void;
-  /** Writes what is still open. */
+  /** Flushes pending counts. */
   close(): Promise<void>;
 }
 

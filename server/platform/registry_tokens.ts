@@ -1,5 +1,5 @@
-// The token server of the container registry: short ES256 tokens for robot accounts and API keys. A token says which
-// rights were asked for; whether its subject still has them is looked up at every request to the embedded registry.
+// The token server of the container registry: short-lived ES256 tokens for robot accounts and API keys. A token lists
+// the requested rights; whether its subject still has them is checked at every request to the embedded registry.
 import {
   createHash,
   createPrivateKey,
@@ -68,7 +68,7 @@ export interface RegistryTokenOptions {
   /** Host of the registry, which tokens are for. */
   service: string;
   lifetimeSeconds: number;
-  /** A registry that holds so many bytes gets no tokens for a push; null: the server refuses what is too much. */
+  /** Registries of this size in bytes get no tokens for a push; null: the server enforces the limit. */
   sizeMax: number | null;
 }
 
@@ -143,7 +143,7 @@ function pullAll(registry: string): RegistryAccess {
   return { type: 'repository', name: `${registry}/*`, actions: ['pull'] };
 }
 
-/** Of a login of the platform, whose access is to `acme/*` or one repository: the right to pull what was asked for. */
+/** For a login of the platform, with access to `acme/*` or one repository: the right to pull requested repositories. */
 function accessWithin(access: readonly RegistryAccess[], wanted: readonly string[]): RegistryAccess[] {
   return wanted.flatMap((scope) => {
     const [, name = ''] = /^repository:([^:]+):[a-z,*]+$/.exec(scope) ?? [];
@@ -197,7 +197,7 @@ async function findSubject(
   return identity?.id ?? null;
 }
 
-/** Of the scopes that were asked for, what the subject may have. Other kinds than repositories are passed over. */
+/** The part of the requested scopes that the subject is entitled to. Resource types except `repository` are ignored. */
 async function grantedAccess(
   { sql, content, sizeMax }: { sql: Sql; content: RegistryContent; sizeMax: number | null },
   subject: string,
@@ -205,11 +205,11 @@ async function grantedAccess(
 ): Promise<RegistryAccess[]> {
   const granted: RegistryAccess[] = [];
   for (const scope of wanted) {
-    const [, name = '', asked = ''] = /^repository:([^:]+):([a-z,*]+)$/.exec(scope) ?? [];
+    const [, name = '', requested = ''] = /^repository:([^:]+):([a-z,*]+)$/.exec(scope) ?? [];
     const registry = name.includes('/') ? await content.find(name.slice(0, name.indexOf('/'))) : null;
     if (!registry) continue;
     const rights = await rightsOf(sql, subject, registry);
-    const list = asked.split(',').flatMap((action) => (action === '*' ? ACTIONS : [action]));
+    const list = requested.split(',').flatMap((action) => (action === '*' ? ACTIONS : [action]));
     const isFull = sizeMax !== null && registry.size_bytes >= sizeMax;
     const actions = rights.filter((right) => list.includes(right) && !(isFull && right === 'push'));
     granted.push({ type: 'repository', name, actions });

@@ -2,7 +2,7 @@
 
 export interface UseRecorder {
   add(id: string): void;
-  /** Writes what is still to be noted. */
+  /** Flushes pending writes. */
   close(): Promise<void>;
 }
 

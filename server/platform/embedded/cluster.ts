@@ -13,7 +13,7 @@ export interface Cluster {
   bin: string;
   engine: EngineUser;
   data: string;
-  /** A named pipe. Whoever needs the server holds its writing end (supervisor.ts). */
+  /** A named pipe. Processes that need the server hold its writing end (supervisor.ts). */
   fifo: string;
   log: string;
   password: string;
@@ -22,7 +22,7 @@ export interface Cluster {
 
 const LEFTOVER_MS = 300_000;
 
-/** The folder, the password, the pipe and the data of the server below `dataDir`, made as far as they are missing. */
+/** Creates the folder, the password, the pipe and the data of the server below `dataDir`, unless they exist. */
 export async function prepareCluster(dataDir: string, engine: EngineUser, chosen?: string): Promise<Cluster> {
   const home = prepareDirectory(dataDir, engine);
   sweep(home);
@@ -93,7 +93,7 @@ function requireSameOwner({ data, engine }: Cluster): void {
   );
 }
 
-/** Written aside and linked, so that nobody ever reads half of it. */
+/** The password is written to a temporary file and hard-linked, so that no process reads a partial one. */
 function readPassword(home: string, file: string): string {
   if (!fs.existsSync(file)) {
     const aside = fs.mkdtempSync(path.join(home, 'init-'));

@@ -20,7 +20,7 @@ export function engineUser(name: string): EngineUser {
   if (uid !== 0) return { name: `uid ${uid}`, uid, spawn: { cwd: '/', env: environment() } };
   const named = idOf(name, '-u');
   if (named === 0) throw new StartupError('PLATFORM_POSTGRES_USER must not be root: PostgreSQL refuses to run as root');
-  // `| 0`: macOS prints its nobody (-2) unsigned, and spawn takes a signed number.
+  // `| 0`: macOS prints the id of its user nobody (-2) unsigned, and spawn takes a signed number.
   return { name, uid: named, spawn: { cwd: '/', env: environment(), uid: named | 0, gid: idOf(name, '-g') | 0 } };
 }
 

@@ -1,8 +1,7 @@
 // One server for all processes that need it, stopped when the last of them is gone, even by kill -9.
 //
 // Each process holds the writing end of a named pipe. A small shell, the supervisor, runs the server and reads from the
-// pipe: the kernel closes the ends of dead processes, so the end of the file means that nobody needs the server any
-// more.
+// pipe: the kernel closes the ends of dead processes, so end-of-file means that no process needs the server any more.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -62,7 +61,7 @@ export function startEmbeddedServer(cluster: Cluster, { port, sockets }: ServerA
     ...settings,
     ...flags,
   ];
-  // A session of its own: Ctrl-C reaches the platform alone, which stops in its order.
+  // A new session: Ctrl-C only reaches the platform, which then shuts down in order.
   const supervisor = spawn('/bin/sh', ['-c', SUPERVISOR, 'sh', ...server], {
     ...cluster.engine.spawn,
     detached: true,
@@ -142,8 +141,8 @@ export interface Postmaster extends ServerAddress {
 }
 
 /**
- * The running server of this data directory according to postmaster.pid, whoever started it. A file left by a dead
- * server does not count.
+ * The running server of this data directory according to postmaster.pid, no matter which process started it. A file
+ * left by a dead server does not count.
  */
 export function readPostmaster(data: string): Postmaster | undefined {
   const lines = readLines(path.join(data, 'postmaster.pid'));
