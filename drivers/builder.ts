@@ -73,8 +73,8 @@ export interface BuildDriver {
   runTimeTools(plan: BuildPlan, commands: readonly string[], facts: HostFacts): Tool[];
   /**
    * What a unit runs: a POSIX shell script that prints `-----> name` before each step and ends at the first failure,
-   * and its variables beside those of the plan: `env` are ours (HOME, caches), `defaults` give way to those of the
-   * user.
+   * and its variables in addition to the plan's: `env` belongs to the platform (HOME, caches), `defaults` are
+   * overridden by variables of the user.
    */
   task(
     plan: BuildPlan,

@@ -36,11 +36,11 @@ export interface ServerSpec extends HostedServerSpec {
   admin_password: string;
   /** Desired users, the default one first; other users made by the platform are removed. */
   users: ServerUser[];
-  /** PEM; TLS is required for every connection except those of the platform itself. */
+  /** PEM; TLS is required for every connection except the platform's own. */
   tls: { certificate: string; key: string };
   /**
-   * Makes the server a read-only replica of this server on the same host. `password`: of its administrator; `size`: of
-   * that server.
+   * Makes the server a read-only replica of this server on the same host. `password`: of the primary's administrator;
+   * `size`: of the primary.
    */
   replica_of: { server_id: string; port: number; password: string; size?: ServerSpec['size'] } | null;
   /** Ids of the replicas of this server: resources kept for other ids are released. Absent: unknown. */

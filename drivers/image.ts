@@ -1,5 +1,5 @@
-// Where images come from: a registry that speaks the OCI Distribution API. What is pulled becomes a directory that the
-// runtime gives to units as their root.
+// Images, pulled from a registry with the OCI Distribution API. A pulled image becomes a directory that the runtime
+// uses as the root of units.
 import type { PulledImage } from '../core/protocols/image_settings';
 import type { DriverContext } from '../core/driver';
 import type { UserRange } from './image/owners';
@@ -9,7 +9,7 @@ export type { PulledImage, UserRange };
 /** How the registry of an image is reached. */
 export interface ImageAccess {
   credentials: { username: string; password: string } | null;
-  /** The registry of this installation, which is asked directly: no address is checked, the token is ours. */
+  /** The registry of this installation, which is accessed directly: no address check, and a token of the platform. */
   local: { url: string; token: string } | null;
 }
 
@@ -20,7 +20,7 @@ export interface PullRequest {
   layers: string;
   /** The root that is made. It must not be there. */
   directory: string;
-  /** Whom the files of the image belong to; null: the runtime gives all of them to one user. */
+  /** Owners of the image's files; null: the runtime chowns all of them to one user. */
   range: UserRange | null;
   /** Called with lines for the log of the deployment. */
   tell(line: string): Promise<void>;

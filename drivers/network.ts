@@ -1,5 +1,5 @@
-// The networks that units run in: that of the host, or one of its own for each project, in which 127.0.0.1 is the
-// project's alone. Who is outside of a network reaches its ports by its location.
+// The networks that units run in: the network of the host, or an isolated one per project with a private 127.0.0.1.
+// From outside of a network, its ports are reached by its location.
 import type { DriverContext, Fingerprint } from '../core/driver';
 import type { NetworkLocation } from '../core/outbound/network_location';
 
@@ -7,64 +7,64 @@ export interface EnteredNetwork {
   location: NetworkLocation;
   /** Runs the command that follows in the network. */
   command: string[];
-  /** Options that a bubblewrap in it needs. */
+  /** Options for bubblewrap inside the network. */
   sandboxOptions: string[];
 }
 
 export interface NetworkMember {
-  /** Name of the network of the project, which is there. */
+  /** Name of the project's network, which must exist. */
   within: string;
-  /** The program listens at `port`; who is outside reaches it at `reached_at`. */
+  /** The program listens at `port`; from outside it is reached at `reached_at`. */
   port: number;
   reached_at: number;
 }
 
-/** Where each port of the host leads to. */
+/** Destination network of each published port of the host. */
 export type PortLocations = ReadonlyMap<number, NetworkLocation>;
 
-/** A port of a network that is reached at the same port of the host. */
+/** A port of a network, forwarded from the same port of the host. */
 export interface ForwardedPort {
   network: string;
   port: number;
-  /** CIDRs of IPv4. Who is none of them any more is disconnected with the next packet. */
+  /** Allowed IPv4 CIDRs. Clients that are no longer allowed are cut off at their next packet. */
   sources: readonly string[];
-  /** Of the host, IPv4; null: all but those of the loopback interface. */
+  /** IPv4 addresses of the host; null: all except loopback addresses. */
   addresses: readonly string[] | null;
 }
 
-/** Ports of the host that the kernel leads into networks, without a program between. */
+/** Ports of the host that the kernel forwards into networks, without a proxy program. */
 export interface PortForwards {
-  /** What is forwarded for a unit. */
+  /** The forwarded port of a unit; null if it has none. */
   find(unitId: string): Promise<ForwardedPort | null>;
-  /** Repeatable. null: nothing. @throws DriverError */
+  /** Sets the forwarded port of a unit. Repeatable. null removes it. @throws DriverError */
   set(unitId: string, port: ForwardedPort | null, ctx: DriverContext): Promise<void>;
-  /** At 127.0.0.1 for programs of the host: these ports and no others. @throws DriverError */
+  /** Replaces all ports published at 127.0.0.1 for programs of the host. @throws DriverError */
   publish(ports: PortLocations, ctx: DriverContext): Promise<void>;
 }
 
 export interface NetworkDriver {
   readonly name: 'root' | 'user';
-  /** In the names of all that the installation has on the host. */
+  /** Identifies the installation in the names of its resources on the host. */
   readonly tag: string;
-  /** Of what is known of the networks. */
+  /** Parent directory of the networks' notes. */
   readonly directory: string;
   /** facts: network (root | user), way_out. */
   fingerprint(): Fingerprint;
-  /** The network of this name, made where it is missing or broken. Repeatable after a crash. @throws DriverError */
+  /** Creates the network of this name if it is missing or broken. Repeatable after a crash. @throws DriverError */
   ensure(name: string, ctx: DriverContext): Promise<EnteredNetwork>;
   /**
-   * A network of one unit, from which the databases of the network of its project are reached at 127.0.0.1. Absent:
-   * this driver has none.
+   * Creates a network for one unit, which reaches the databases of its project's network at 127.0.0.1. Absent: not
+   * supported by this driver.
    */
   ensureMember?(name: string, member: NetworkMember, ctx: DriverContext): Promise<EnteredNetwork>;
-  /** Absent: programs lead ports of the host into networks of this driver. */
+  /** Absent: ports of the host are forwarded by proxy programs. */
   readonly forwards?: PortForwards;
-  /** Where it is; null where there is none. */
+  /** The location of the network; null if it does not exist. */
   find(name: string): NetworkLocation | null;
   /** Absent is success. @throws DriverError */
   remove(name: string, ctx: DriverContext): Promise<void>;
-  /** Names of all networks of this installation, whole or not. */
+  /** Names of all networks of this installation, complete or not. */
   list(): Promise<string[]>;
-  /** Where no network is left, nothing of the installation stays on the host. */
+  /** Stops the driver. If no network is left, removes all resources of the installation from the host. */
   close(): Promise<void>;
 }

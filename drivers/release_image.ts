@@ -1,5 +1,5 @@
-// Releases as images of the platform's own registry, for whoever runs them elsewhere: the files of a release on a base,
-// with the programs that they were built with. A cluster pulls them with a token of one repository.
+// Releases as images in the platform's registry, to run them elsewhere: the files of a release on a base image, with
+// the programs that they were built with. A cluster pulls them with a token for one repository.
 import { DriverError, type DriverContext } from '../core/driver';
 import type { ImageAccess } from './image';
 import type { Tool } from './toolchain';
@@ -10,12 +10,12 @@ export interface ReleasePlace {
   repository: string;
   /** Keeps the image from the garbage collection of the registry. */
   tag: string;
-  /** Called with the digest before the registry has the image: a crash leaves none that nobody knows. */
+  /** Called with the digest before the image is pushed, so that a crash leaves no unrecorded image. */
   announce(image: PublishedImage): Promise<void>;
 }
 
 export interface PublishRequest extends ReleasePlace {
-  /** The files, which nobody changes meanwhile. */
+  /** Directory of the files, which must not change meanwhile. */
   directory: string;
   /** Below `directory`, where commands start. */
   root_directory: string;
@@ -47,7 +47,7 @@ export interface ReleaseImageDriver {
    * and what the registry has is not sent. @throws ReleaseImageError, DriverError transient
    */
   publish(request: PublishRequest, ctx: DriverContext): Promise<PublishedImage>;
-  /** Puts an image into the registry as it is. @throws ReleaseImageError, DriverError transient */
+  /** Copies an image unchanged to the registry. @throws ReleaseImageError, DriverError transient */
   copy(request: CopyRequest, ctx: DriverContext): Promise<PublishedImage>;
   /** Absent is success. @throws DriverError transient */
   remove(image: PublishedImage, ctx: DriverContext): Promise<void>;

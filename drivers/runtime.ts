@@ -16,7 +16,7 @@ export interface UnitSpec {
   /** Run by `sh -c` in `directory`, after `.platform/profile` where a build has left one. */
   command: string;
   /**
-   * Host path of the files. A service gets a copy of its own, which goes with it; a task works in the directory itself.
+   * Host path of the files. A service gets a private copy, removed with the unit; a task works in the directory itself.
    */
   directory: string;
   /** Below `directory`, where the command starts; '.' is the directory itself. */
@@ -26,20 +26,19 @@ export interface UnitSpec {
    * path.
    */
   mounts: { source: string; target: string }[];
-  /** Directories of the host that the unit may read, seen at the same path: programs that lie outside of the system. */
+  /** Directories of the host that the unit may read, at the same path: programs outside of the system directories. */
   readable?: string[];
   /**
-   * All variables that the unit sees, apart from PATH, HOME, LANG and TMPDIR, which the runtime gives where they are
+   * All variables of the unit's environment, except that the runtime sets PATH, HOME, LANG and TMPDIR if they are
    * absent.
    */
   env: Record<string, string>;
   /**
-   * Number of the tenant: units of one application share a user of the operating system, where the host has users to
-   * give.
+   * Number of the tenant: units of one application share a user of the operating system, if the host can assign users.
    */
   tenant: number;
   limits: UnitLimits;
-  /** It makes a sandbox within its own, as a build of an image does: it may make namespaces, and mount in them. */
+  /** The unit creates nested sandboxes, as image builds do: it may create namespaces, and mount in them. */
   nested?: boolean;
   /**
    * Directory with files of several users, whose range of user ids the unit gets, where the host has ranges
@@ -48,44 +47,43 @@ export interface UnitSpec {
    */
   user_range?: string;
   /**
-   * Name of the network that the unit shares with others of its project, where units have networks of their own;
-   * absent: that of the host.
+   * Name of the isolated network that the unit shares with others of its project; absent: the network of the host.
    */
   network?: string;
   /**
-   * The unit gets a network of its own, from which that of the project is reached: the program listens at `port`
-   * whatever other units listen at, and is reached at `reached_at`. Only where the runtime `exposesPorts`.
+   * The unit gets an isolated network, connected to its project's: the program listens at `port`, which other units may
+   * use too, and is reached at `reached_at`. Only if the runtime `exposesPorts`.
    */
   exposed?: { port: number; reached_at: number };
-  /** In a network of its own: the port on which it listens, which is led to from 127.0.0.1 of the host too. */
+  /** In an isolated network: the port on which the unit listens; also forwarded from 127.0.0.1 of the host. */
   published_port?: number;
-  /** The unit runs in the root of an image, which `directory` is; a task gets a copy of its own too. */
+  /** The unit runs in an image whose root is `directory`; tasks get a private copy too. */
   image?: UnitImage;
 }
 
 export interface UnitImage {
-  /** Executed as it is. null: `command`, by the shell of the image. */
+  /** Executed without a shell. null: `command` is run by the shell of the image. */
   command: string[] | null;
-  /** Variables of the image; those of the unit win. */
+  /** Variables of the image; overridden by the unit's `env`. */
   env: Record<string, string>;
   working_directory: string;
-  /** As whom the program finds itself; for the host it is the user of the tenant. */
+  /** The user that the program sees; on the host it runs as the user of the tenant. */
   user: { uid: number; gid: number; home: string; groups?: number[] };
-  /** Of the range of user ids that its files have; absent: they all belong to the user of the tenant. */
+  /** First id of the range of user ids of its files; absent: all files belong to the user of the tenant. */
   first_user_id?: number;
   /** Runs beside the command, see `health`. */
   health_check?: ImageHealthCheck;
 }
 
-/** What the last HEALTHCHECK of a unit found. */
+/** Result of the last HEALTHCHECK of a unit. */
 export interface HealthReport {
-  /** 0: healthy; 137: it took too long. */
+  /** Exit code. 0: healthy; 137: timed out. */
   code: number;
-  /** Failures in a row that count: not those of the time after the start. */
+  /** Consecutive failures; failures in the start period do not count. */
   misses: number;
-  /** Of a check that failed: the end of its output, on one line. */
+  /** The end of the output of a failed check, on one line. */
   output: string;
-  /** Since then. */
+  /** Time since the check. */
   age_ms: number;
 }
 
@@ -94,12 +92,12 @@ export const FILES_PER_MB = 128;
 
 export interface UnitLimits {
   memory_mb: number;
-  /** Cores, e.g. 0.5. Builds may take what is free, at low priority: null. */
+  /** Cores, e.g. 0.5. null: no limit, for builds, which run at low priority. */
   cpus: number | null;
   processes: number;
   /** A task is killed after this time; null for services. */
   time_ms: number | null;
-  /** A task that prints more is killed; of a service the oldest lines go. */
+  /** A task with more output is killed; of a service the oldest lines are discarded. */
   output_bytes: number;
   /**
    * A unit whose files grow beyond this is killed, and one with more than FILES_PER_MB files for each megabyte; null =
@@ -113,7 +111,7 @@ export interface UnitLimits {
 export interface Handle {
   unit_id: string;
   pid: number;
-  /** Field 22 of /proc/pid/stat, or what the system has of the kind. */
+  /** Field 22 of /proc/pid/stat, or its equivalent on other systems. */
   start_time: string;
 }
 
@@ -122,13 +120,13 @@ export type Killed = 'memory' | 'time' | 'output' | 'disk';
 
 export type UnitState =
   | { state: 'running' }
-  /** `code` null: ended by `signal`. `killed`: the runtime did it, for that limit. */
+  /** `code` null: ended by `signal`. `killed`: the exceeded limit for which the runtime killed the unit. */
   | { state: 'exited'; code: number | null; signal: string | null; killed: Killed | null; at: string }
   /** No trace of it: never started, or destroyed. */
   | { state: 'gone' };
 
 export interface UnitUsage {
-  /** CPU time since its start, all its processes together. */
+  /** CPU time of all processes of the unit since its start. */
   cpu_seconds: number;
   memory_bytes: number;
   /** Since its start; null where the host does not count per unit. */
@@ -185,19 +183,19 @@ export interface RuntimeDriver {
    * success.
    */
   stop(handle: Handle, options: StopOptions, ctx: DriverContext): Promise<void>;
-  /** Kills what is left and removes run directory, copies and control groups of the id. Absent is success. */
+  /** Kills remaining processes and removes run directory, copies and control groups of the id. Absent is success. */
   destroy(unitId: string, ctx: DriverContext): Promise<void>;
 
-  /** Those of the handles that run. */
+  /** Usage by unit id, for the handles whose unit is running. */
   usage(handles: readonly Handle[]): Promise<Map<string, UnitUsage>>;
   /**
-   * TCP ports on which processes of the unit listen, as others reach them: what answers on another one is somebody
-   * else. null where the host doesn't tell.
+   * TCP ports of the unit's listeners, as reached from outside: a response on any other port comes from a foreign
+   * program. null where the host does not show them.
    */
   listening(handle: Handle): Promise<number[] | null>;
   /** The same with the addresses at which they listen. */
   listeners(handle: Handle): Promise<Listener[] | null>;
-  /** What the health check of an image found last; null where it has none, or none has ended yet. */
+  /** Last result of the image's health check; null if the image has none, or no check has finished yet. */
   health(handle: Handle): Promise<HealthReport | null>;
   /**
    * Lines after `position`, null = from the beginning. At most 256 KiB at a time. A unit that is gone has none. A
@@ -212,20 +210,20 @@ export interface RuntimeDriver {
    * where none is left
    */
   freePort(taken: ReadonlySet<number>, network?: string): Promise<number>;
-  /** Whether units can have networks of their own within that of their project. */
+  /** Whether units can have isolated networks within their project's network. */
   readonly exposesPorts: boolean;
-  /** Where the ports of a unit are reached, by its id; of one that is not there: on the host. */
+  /** Where the ports of a unit are reached, by its id; for an unknown unit: on the host. */
   locationOf(unitId: string): NetworkLocation;
   /**
-   * Has the kernel lead connections of `sources` to the port of a unit in a network of its own, where it can; null: no
-   * longer. Repeatable. @throws DriverError
+   * Makes the kernel forward connections of `sources` to the port of a unit in an isolated network, if it can; null
+   * stops forwarding. Repeatable. @throws DriverError
    */
   forwardPort(unitId: string, port: PortToForward | null, ctx: DriverContext): Promise<void>;
   /** Whether `forwardPort` would change nothing. */
   isForwarded(unitId: string, port: PortToForward | null): Promise<boolean>;
   /**
-   * Whether a server could have the port: on the host, and where units have networks of their own, in that of the
-   * name and at 127.0.0.1 of the host.
+   * Whether a server could bind the port: on the host, and, with isolated networks, in the network of that name and at
+   * 127.0.0.1 of the host.
    */
   isPortFree(port: number, network?: string): Promise<boolean>;
   /**
@@ -235,8 +233,8 @@ export interface RuntimeDriver {
   userRange(directory: string, tenant: number): Promise<UserRange | null>;
   /** Ids of all units on this host, for the sweep of orphans and for the shipper of logs. */
   list(): Promise<string[]>;
-  /** Calls back within about a second after a unit has ended, whoever started it. Returns how to stop watching. */
+  /** Calls back within about a second after any unit has exited. @returns a function that stops watching */
   watch(ended: (unitId: string) => void): () => void;
-  /** Ends the watching. Units run on. */
+  /** Ends all watching. Units keep running. */
   close(): Promise<void>;
 }

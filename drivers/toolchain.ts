@@ -22,7 +22,7 @@ export interface PublishedVersion {
 export interface RegistrySettings {
   /** Lines of configuration files in the HOME of a build, by name; files of the project take precedence. */
   files: Record<string, string[]>;
-  /** Proxies, including that of Go modules, the Python package index, and certificate authorities of the operator. */
+  /** Proxies (also for Go modules), the Python package index, and certificate authorities of the operator. */
   env: Record<string, string>;
 }
 

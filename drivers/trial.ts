@@ -1,4 +1,4 @@
-// Temporary directories for trials of host features. Those of killed processes are removed by the next trial.
+// Temporary directories for trials of host features. The next trial removes directories of killed processes.
 import { mkdtempSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { isPidTaken } from '../core/process/processes';
