@@ -25,7 +25,7 @@ export async function rehearse<Result>(ctx: Context, run: (inner: Context) => Pr
   try {
     return await ctx.transact(async (inner) => {
       const result = await run(inner);
-      // What a commit would have checked; also the end of all that was sent and not waited for.
+      // Checks the deferred constraints, as a commit would; also waits for all statements that were sent before.
       await inner.sql.query(CHECK_CONSTRAINTS, []);
       throw new Rehearsed(result);
     });

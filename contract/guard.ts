@@ -5,7 +5,7 @@ import { problem } from '../core/errors';
 import { revealsSecrets } from '../core/accounts/scopes';
 import type { RootField } from './operations';
 
-/** What a call says of its project, beside the header. */
+/** How a call identifies its project, besides the header. */
 export interface ProjectPlace {
   /** Value of the field's project argument (path on REST), if it has one and it was sent. */
   projectId: string | undefined;

@@ -1,4 +1,4 @@
-// The form of ids that a field or an argument holds, learned from the example of the kind's own `id` field.
+// The form of ids in a field or an argument, derived from the example of the kind's `id` field.
 import { getNamedType, GraphQLString, isObjectType, type GraphQLObjectType, type GraphQLSchema } from 'graphql';
 import { kindOfType } from './input_types';
 import { specOf } from './spec';
@@ -11,7 +11,7 @@ export interface IdForm {
 
 const ID = /^([a-z]+)_[0-9a-hjkmnp-tv-z]{26}$/;
 
-/** Of a field `id`, `<kind>_id` or `<kind>_ids` of a type; null where the kind has no id of this form. */
+/** The form of a field `id`, `<kind>_id` or `<kind>_ids` of a type; null if the kind has no id of this form. */
 export function idFormOf(schema: GraphQLSchema, owner: string, field: string): IdForm | null {
   if (field === 'id') return ofKind(schema, owner);
   const type = schema.getType(owner);
@@ -31,7 +31,7 @@ export function ownerOfArgument(schema: GraphQLSchema, rootField: string, argume
   return idFormOf(schema, '', argument) ? rootField.replace(/^[a-z]+/, '') : '';
 }
 
-/** Of the rows of a type. */
+/** The form of the ids of a type's rows. */
 export function idFormOfType(schema: GraphQLSchema, type: GraphQLObjectType): IdForm | null {
   const { id } = type.getFields();
   const example = id && specOf(schema, id).example;

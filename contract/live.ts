@@ -12,7 +12,7 @@ export interface LiveEvent {
   data: object;
 }
 
-/** What one reading found. */
+/** The result of one read. */
 export interface LiveBatch {
   events: LiveEvent[];
   /** The position before the first event. */
@@ -51,7 +51,7 @@ export interface FollowOptions {
 /** At most: a waiter polls every two seconds, since notifications may be lost. */
 const WAIT_MS = 5_000;
 
-/** What a list is, filters apart: its root field and what its path names. Filters may change between two streams. */
+/** Identifies a list by its root field and path arguments, without filters, which may change between two streams. */
 export function listIdentity({ name, definition }: RootField, args: Record<string, unknown>): string {
   const required = definition.args.filter(isRequiredArgument).map((argument) => [argument.name, args[argument.name]]);
   return hashFilters({ ...Object.fromEntries(required), list: name });
@@ -82,7 +82,7 @@ async function* follow(
   let seen = 0;
   while (!signal.aborted) {
     await ctx.readmit?.();
-    // What an earlier reading has found may be changed now.
+    // Rows cached by an earlier read may have changed.
     ctx.loaders.clear();
     const { events, to } = await reader.read(args, ctx, position);
     position = to;

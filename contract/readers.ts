@@ -12,7 +12,7 @@ export interface Reader {
 /** The GraphQL type of the answer. */
 export const answerTypeOf = (operation: Operation): string => String(getNullableType(operation.field.definition.type));
 
-/** By operation id; operations that answer with nothing that can be read again have no entry. */
+/** Readers by operation id; operations whose response is not a readable resource have no entry. */
 export function readersOf(operations: Operation[]): ReadonlyMap<string, Reader> {
   const byType = new Map<string, Operation[]>();
   for (const operation of operations) {

@@ -28,7 +28,7 @@ export interface Combination {
   event: string;
   /** Argument that names the project. */
   project: string;
-  /** Of arguments whose description in the list does not fit. */
+  /** Overrides of argument descriptions that do not fit a subscription. */
   argumentDescriptions: Record<string, string>;
   parts: {
     list: string;

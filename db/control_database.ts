@@ -63,7 +63,7 @@ export function openControlDatabase(
       `-c timezone=UTC -c plan_cache_mode=force_generic_plan -c statement_timeout=${limits.statementTimeoutMs} -c ` +
       `idle_in_transaction_session_timeout=${limits.idleTransactionTimeoutMs}`,
   };
-  // What a transaction sends without waiting goes out at once (db/transaction.ts).
+  // Pipelined: statements that a transaction does not await are sent at once (db/transaction.ts).
   const pool = new pg.Pool({ ...connection, pipeline: true, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
   // A connection that is lost fails the queries on it, which say it better.
   pool.on('error', () => undefined);

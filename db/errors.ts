@@ -1,4 +1,4 @@
-// What a client sees of the errors of PostgreSQL and of the network before it.
+// Translates errors of PostgreSQL, and of the connection to it, to the problems that clients see.
 import { types } from 'node:util';
 import { errors, problem, Problem, type ErrorCode } from '../core/errors';
 
@@ -51,7 +51,7 @@ function constraintProblem(constraint: string): Problem | null {
   return problem(code as ErrorCode, undefined, field ? { field } : {});
 }
 
-/** Of pg and its pool, which have no codes for these. */
+/** Messages of time-outs in pg and its pool, which have no error codes. */
 const TIMEOUT_TEXTS = new RegExp(
   'Connection terminated|timeout exceeded|timeout expired|Query read timeout|' +
     'Client has encountered a connection error|connection ended|not queryable',

@@ -6,7 +6,7 @@ import { LOOP_ONLY } from './columns';
 import type { Session } from './control_database';
 import { named } from './statement';
 
-/** What every row of the loop has; kinds have more. `status` is missing where the kind has no states. */
+/** Common columns of the loop's rows; kinds have more. `status` is missing if the kind has no states. */
 export interface LoopRow {
   id: string;
   status?: string;
@@ -46,7 +46,7 @@ interface ClaimOptions {
 }
 
 /**
- * How a step ended: `done` = as desired, `going` = another step follows, `failed` = to be tried again, `gave_up` = not.
+ * Outcome of a step: `done` = as desired, `going` = another step follows, `failed` = to be retried, `gave_up` = final.
  */
 type Ending = 'done' | 'going' | 'failed' | 'gave_up';
 

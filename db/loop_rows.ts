@@ -25,7 +25,7 @@ const NEW_GENERATION = 'generation = generation + 1, next_at = now(), attempts =
 /** For changeRows, where a request changes fields that its ETag stands for. */
 export const NEW_VERSION = 'version = version + 1, updated_at = greatest(now(), updated_at)';
 
-/** The loop of any process looks at the rows soon. A step that is at work on one is not disturbed. @returns ids */
+/** Makes the rows due for the loop of any process. Running steps are not disturbed. @returns ids */
 export function makeRowsDue(sql: Sql, rows: LoopRows): Promise<string[]> {
   return write(sql, rows, 'next_at = now()');
 }

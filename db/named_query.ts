@@ -3,22 +3,22 @@
 import pg from 'pg';
 import type { Statement } from '../core/context';
 
-/** What the rows of a statement are: how many columns, and the function that makes one of their texts. */
+/** The shape of a statement's rows: the number of columns, and the constructor of a row from its texts. */
 interface Shape {
   columns: number;
   Row: new (texts: readonly (string | null)[]) => object;
 }
 
-/** What of pg's connection is used here; it is in none of its types. */
+/** The used part of pg's connection, which is missing in its types. */
 interface Connection {
   describe(part: object): void;
 }
 
-/** Of one connection. */
+/** State of one connection. */
 interface Known {
   /**
-   * By the name of the statement. They can't change: PostgreSQL refuses a statement whose result got other columns
-   * (0A000).
+   * Shapes by statement name. They can't change: PostgreSQL rejects a prepared statement whose result columns have
+   * changed (0A000).
    */
   shapes: Map<string, Shape>;
   /** The same connection, but without Describe messages. */
@@ -40,7 +40,7 @@ function known(connection: Connection): Known {
 
 type Parse = (text: string) => unknown;
 
-/** Of all connections, by kind, names and types: a few for each table. */
+/** Shapes shared by all connections, by kind, names and types: a few for each table. */
 const shapes = new Map<unknown, Map<string, Shape>>();
 
 function shapeOf(kind: Statement['makes'], fields: readonly pg.FieldDef[]): Shape {

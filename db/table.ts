@@ -1,4 +1,4 @@
-// What statements know of a table: its columns, and which of them are read.
+// Metadata of a table for statements: its columns, and which of them are read.
 import type { Context } from '../core/context';
 import { LOOP_ONLY } from './columns';
 import type { Session, TableInfo } from './control_database';

@@ -31,12 +31,12 @@ export interface PublishRequest extends ReleasePlace {
 /** An image that there is already: in a registry, or in the directory where a build of a Dockerfile left it. */
 export interface CopyRequest extends ReleasePlace {
   from: { reference: string; access: ImageAccess } | { layout: string };
-  /** Of its manifest. */
+  /** Digest of the manifest. */
   digest: string;
 }
 
 export interface PublishedImage {
-  /** With the registry: `apps/app_…`. */
+  /** Including the name of the registry: `apps/app_…`. */
   repository: string;
   digest: string;
 }

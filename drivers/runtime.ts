@@ -1,5 +1,5 @@
-// What runs programs: instances of process types (services), builds and release commands (tasks). A unit outlives the
-// control plane: it is found again by its id, its process id and the start time of that process.
+// The runtime, which runs instances of process types (services), builds and release commands (tasks) as units. A unit
+// outlives the control plane: it is found again by its id, its process id and the start time of that process.
 import type { ImageHealthCheck } from '../core/protocols/image_settings';
 import type { DriverContext, Fingerprint } from '../core/driver';
 import type { UserRange } from './image/owners';
@@ -129,7 +129,7 @@ export interface UnitUsage {
   /** CPU time of all processes of the unit since its start. */
   cpu_seconds: number;
   memory_bytes: number;
-  /** Since its start; null where the host does not count per unit. */
+  /** Network traffic since the start of the unit; null where the host does not count per unit. */
   network: { received_bytes: number; sent_bytes: number } | null;
 }
 
@@ -193,7 +193,7 @@ export interface RuntimeDriver {
    * program. null where the host does not show them.
    */
   listening(handle: Handle): Promise<number[] | null>;
-  /** The same with the addresses at which they listen. */
+  /** Like `listening`, with the addresses of the listeners. */
   listeners(handle: Handle): Promise<Listener[] | null>;
   /** Last result of the image's health check; null if the image has none, or no check has finished yet. */
   health(handle: Handle): Promise<HealthReport | null>;

@@ -29,7 +29,7 @@ export async function allLogs(sql: Sql, drivers: HostDrivers, jobs: readonly Job
   return (await Promise.all(jobs.map((job) => job.logs?.(sql, drivers) ?? []))).flat();
 }
 
-/** What kinds add to the drivers of a host; the others are the host's own. */
+/** Host drivers that are opened by kinds; the host opens the others itself. */
 type KindDrivers = Omit<
   HostDrivers,
   | 'source'

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WakeSignal } from './wake_signal';
 
 export interface ClaimTable<Row> {
-  /** Before the first claim; again where it has failed. */
+  /** Runs before the first claim; retried if it fails. */
   prepare?(): Promise<void>;
-  /** How many may be claimed now. */
+  /** Number of rows that may be claimed now. */
   room(): number;
   claim(limit: number): Promise<Row[]>;
   /** Gives its work to `track`. */

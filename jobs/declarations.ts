@@ -1,5 +1,5 @@
-// What a driven kind declares of itself on its job, beside the steps: the registry collects it, so that nothing else in
-// the platform has to know the kind.
+// Declarations of a kind on its job, besides the steps: the registry collects them, so that no other part of the
+// platform has to know the kind.
 import type { Config } from '../core/config';
 import type { Sql } from '../core/context';
 import type { EngineFacts, HostFacts } from '../core/catalog/host_facts';
@@ -7,7 +7,7 @@ import type { DriverContext } from '../core/driver';
 import type { LogChunk, RuntimeDriver } from '../drivers/runtime';
 import type { Drivers, HostDrivers } from './job';
 
-/** What a host gives to the drivers of a kind. */
+/** Parts of a host that the drivers of a kind can use. */
 export interface HostParts {
   config: Config;
   runtime: RuntimeDriver;
@@ -17,7 +17,7 @@ export interface HostParts {
 
 /** Things of a kind on the host, beside its units, that may outlive the row: after a crash, or a restored database. */
 export interface Leftovers {
-  /** As logs and reports name it. */
+  /** Name of the kind in logs and reports. */
   kind: string;
   /** Ids of all existing objects, in batches. Listed before rows are read, so objects created meanwhile have rows. */
   list(drivers: Drivers, ctx: DriverContext): AsyncIterable<Leftover[]>;
@@ -35,10 +35,10 @@ export interface Leftover {
 
 /** A log that a host copies: where it is read, and where its lines go. */
 export interface LogSource {
-  /** Of the position: the id of the unit whose log it is, or `<id>.log` for one that outlives its unit. */
+  /** Key of the position: the id of the log's unit, or `<id>.log` for a log that outlives its unit. */
   key: string;
   read(position: string | null): Promise<LogChunk>;
-  /** In one transaction with the position. */
+  /** Writes the lines, in one transaction with the position. */
   append(sql: Sql, lines: readonly string[]): Promise<void>;
 }
 

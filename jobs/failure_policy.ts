@@ -1,4 +1,4 @@
-// What follows from the end of a step: the failure policy of docs/decisions/rules.md §3.
+// Consequences of a step's outcome: the failure policy of docs/decisions/rules.md §3.
 import { toSentence } from '../core/sentence';
 import { DriverError, type DriverErrorReason } from '../core/driver';
 import type { Claim, WriteBack } from '../db/lease';
@@ -6,7 +6,7 @@ import type { Job, Outcome } from './job';
 
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 60_000;
-/** The same values would fail again. */
+/** Errors that are not retried: the same values would fail again. */
 const FINAL: ReadonlySet<DriverErrorReason> = new Set(['invalid', 'unsupported', 'conflict']);
 
 export const DEADLINE_MS = 600_000;

@@ -1,5 +1,5 @@
-// What a host has of rows that are gone: after a restored database, or a crash at the worst moment. Units and files are
-// ours by their place and their id, so they are removed. Kinds say what they leave (jobs/declarations.ts).
+// Removes leftovers of deleted rows from a host, as after a restored database or a crash at the worst moment. Units and
+// files are known to belong to the platform by path and id. Kinds declare their leftovers (jobs/declarations.ts).
 import type { Logger } from '../core/log/log';
 import type { ControlDatabase } from '../db/control_database';
 import type { DriverContext } from '../core/driver';

@@ -1,5 +1,5 @@
-// What a job is: it brings one kind's rows from the desired to the observed state. Every file of this folder that
-// exports `job` is one. A job is called at any time and any number of times, also after a crash in the middle of it.
+// A job reconciles the rows of one kind: it moves the observed state to the desired one. Every file of this folder that
+// exports `job` is one. A job may be called at any time and any number of times, also after a crash within it.
 import type { Config } from '../core/config';
 import type { Probes, Sql } from '../core/context';
 import type { Logger } from '../core/log/log';
@@ -40,7 +40,7 @@ export interface Drivers {
   certificates?: CertificateDriver;
 }
 
-/** What builds and runs applications. One process at a time has it: the one that has the ingress of INGRESS_PORT. */
+/** Drivers that build and run applications. One process at a time has them: the one with the ingress (INGRESS_PORT). */
 export interface HostDrivers {
   source: SourceDriver;
   /** Archives that were uploaded as sources. */
@@ -58,11 +58,11 @@ export interface HostDrivers {
   nameserver: NameserverDriver | null;
   /** The cache of CDN zones. */
   cdn: CdnDriver;
-  /** To what users name. */
+  /** Outgoing requests to addresses that users configure. */
   outbound: Outbound;
-  /** What keeps container images; null where REGISTRY_PORT is 0 or its port is taken. */
+  /** The container registry; null where REGISTRY_PORT is 0 or its port is taken. */
   registry: RegistryDriver | null;
-  /** What pulls the images that applications run. */
+  /** Pulls the images that applications run. */
   images: ImageDriver;
   /** Images of releases, in the registry of the platform of this name. */
   openReleaseImages(registry: string): ReleaseImageDriver;
@@ -75,7 +75,7 @@ export interface HostDrivers {
   facts(): Promise<HostFacts>;
 }
 
-/** What the loop is given by the process that it runs in. */
+/** Parts that the process gives to its loop. */
 export interface LoopParts {
   database: ControlDatabase;
   config: Config;
@@ -109,7 +109,7 @@ export interface Job<Row extends LoopRow = LoopRow> {
   quiet?: true;
   /** Other code changes the status too and records its own events: of a step, only the change it made is an event. */
   movedElsewhere?: true;
-  /** States of the kind. Without them, or without `failed` among them, a row is tried for ever. */
+  /** State machine of the kind. Without it, or without the state `failed`, a row is retried for ever. */
   states?: StateMachine;
   /** How long transient failures are retried before the row is `failed`. Default 10 minutes. */
   deadlineMs?: number;
@@ -121,7 +121,7 @@ export interface Job<Row extends LoopRow = LoopRow> {
    * Units of the runtime that rows of the kind own: an end of one makes its row due, and one without a row is removed.
    */
   units?: Omit<UnitOwner, 'table'>;
-  /** What else a row may leave on the host. */
+  /** Further leftovers of a row on the host. */
   leftovers?: readonly Leftovers[];
   /** Logs that the host copies, as many as there are rows with one. */
   logs?(sql: Sql, drivers: HostDrivers): Promise<LogSource[]>;
@@ -131,7 +131,7 @@ export interface Job<Row extends LoopRow = LoopRow> {
   prepare?(sql: Session): Promise<void>;
   /**
    * One step. Errors: a DriverError is handled by its reason (docs/decisions/rules.md §3), its message is shown to
-   * users as status_reason; any other error is a mistake of ours, logged and tried again.
+   * users as status_reason; any other error is a bug of the platform, logged and retried.
    */
   reconcile(row: Row, ctx: JobContext): Promise<Outcome>;
 }
@@ -157,7 +157,7 @@ export function progressing(nextMs: number, columns: Values = {}): Outcome {
   return { kind: 'progressing', columns, nextMs };
 }
 
-/** Not possible, and not to be tried again before the row is changed. `reason` is a sentence for users. */
+/** Permanent failure, not retried before the row is changed. `reason` is a sentence for users. */
 export function failed(reason: string, columns: Values = {}, nextMs: number | null = null): Outcome {
   return { kind: 'failed', reason, columns: { status: 'failed', status_reason: reason, ...columns }, nextMs };
 }

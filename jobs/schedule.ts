@@ -70,7 +70,7 @@ export const job: Job = {
 
 async function reconcile(row: LoopRow, ctx: JobContext): Promise<Outcome> {
   const task = tasks[row.id];
-  // Of another version of the program: its workers know what to do.
+  // A task of another program version, which its own workers run.
   if (!task) return progressing(HOUR_MS);
   const { more, report } = await task.run(ctx);
   return settled(
@@ -108,7 +108,7 @@ function remindAtOnce(sql: Session, batch: number): Promise<number> {
   return sql.transaction((session) => remindOfIncidents(session, batch));
 }
 
-/** Which regions have no verdict, and where checks run late. */
+/** Finds regions without a verdict, and regions with late checks. */
 async function watchAllRegions({ sql, config, log }: JobContext): Promise<{ more: boolean; report: Values }> {
   const watch = { lostSeconds: config.probeLostSeconds, log };
   return { more: false, report: { changed: await sql.transaction((session) => watchRegions(session, watch)) } };

@@ -23,7 +23,7 @@ export interface Step {
 
 export interface StepLimits {
   leaseMs: number;
-  /** What a step leaves of its lease, and how long it may take to end after it was aborted. */
+  /** Part of the lease that a step must not use: the time it may take to end after it was aborted. */
   marginMs: number;
 }
 
@@ -88,7 +88,7 @@ async function attempt(parts: LoopParts, step: Step, limits: StepLimits, log: Lo
   }
 }
 
-// A step that does not heed its signal is left to itself: its slot is needed, and the fence keeps it from writing.
+// A step that ignores its abort signal is abandoned: its slot is needed, and the fence keeps it from writing.
 function hanging(step: Step, { leaseMs, marginMs }: StepLimits): { error: Promise<Error>; clear(): void } {
   let timer: NodeJS.Timeout | undefined;
   const error = new Promise<Error>((resolve) => {

@@ -2,7 +2,7 @@
 
 export interface WakeSignal {
   notify(): void;
-  /** Until the next ring, at most `ms`. */
+  /** Waits for the next signal, at most `ms`. */
   wait(ms: number): Promise<void>;
 }
 

@@ -22,8 +22,8 @@ export function notModified(header: string | undefined, etag: string | undefined
 }
 
 /**
- * JSON, or the other type that the answer can be said to have, whichever the client prefers. @throws not_acceptable
- * where it takes neither
+ * The media type of the response that the client prefers: JSON, or `other`, which fits the same content.
+ * @throws not_acceptable if the client accepts neither
  */
 export function acceptable(accept: string | undefined, other = JSON_TYPE): string {
   if (!accept || accept === '*/*' || accept === JSON_TYPE) return JSON_TYPE;

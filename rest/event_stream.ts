@@ -30,7 +30,7 @@ const openStreams = new Map<string, number>();
 
 /**
  * Streams until the client goes, the process stops, or the caller may no longer read.
- * @throws rate_limited for too many streams; what ended the stream, after it was said
+ * @throws rate_limited for too many streams; the error that ended the stream, after it was sent to the client
  */
 export async function sendEventStream(response: ServerResponse, given: FollowOptions): Promise<void> {
   const { ctx, signal } = given;
@@ -39,7 +39,7 @@ export async function sendEventStream(response: ServerResponse, given: FollowOpt
     // Whatever is wrong with the request shows before the first byte.
     const batches = await startFollowing(given);
     const stream = openEventStream(response, ctx, signal);
-    // As the stream would begin; it has no end that HEAD could wait for.
+    // HEAD gets the headers of the stream, whose end it cannot await.
     if (response.req.method === 'HEAD') return stream.end('');
     await sendEvents(stream, batches).catch((error: unknown) => {
       stream.end(formatEnd(response, ctx, asProblem(error)));
@@ -51,7 +51,7 @@ export async function sendEventStream(response: ServerResponse, given: FollowOpt
   }
 }
 
-/** Why a stream ends when the process does. */
+/** The problem with which streams end when the process stops. */
 export function stopping(): Problem {
   return problem('service_unavailable', 'The server is stopping. Connect again.');
 }

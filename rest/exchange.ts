@@ -1,4 +1,4 @@
-// What the steps of one REST request share. Types only.
+// Types shared by the steps of a REST request.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RootOperation } from '../contract/admission';
 import type { LiveReader } from '../contract/live';

@@ -22,7 +22,7 @@ import type { Operation, OperationTable } from '../contract/operations';
 /** Runs one operation: resolves to the JSON text of the answer, throws what the resolver threw. */
 export interface Handler {
   (ctx: Context, variables: Record<string, unknown>): Promise<string>;
-  /** What the first call does before it runs. @throws Error for a document that does not compile */
+  /** Compiles the operation, otherwise done by its first call. @throws Error for a document that does not compile */
   compile(): Promise<unknown>;
 }
 

@@ -76,7 +76,7 @@ function replayed(known: { fingerprint: string; answer: RestResponse }, fingerpr
   return { ...known.answer, headers: { ...known.answer.headers, 'Idempotent-Replayed': 'true' } };
 }
 
-/** What a key holds for. The project too: on a short path the header selects it, and two may use the same key. */
+/** Scope of a key. Includes the project, which a header selects on short paths: two projects may use the same key. */
 export function scopeOf(ctx: Context, { key, operation, path }: RepeatableRequest): string {
   return digest([ctx.identity?.id, ctx.project?.id, operation.id, path, key]);
 }

@@ -1,4 +1,4 @@
-// What a client sends: the address, the query string, the body. Strict: no coercion, no silent repair.
+// Parses a client's request: path, query string, body. Strict: no coercion, no silent repair.
 import type { IncomingMessage } from 'node:http';
 import { getNullableType, isEnumType, isListType, type GraphQLArgument } from 'graphql';
 import { invalidQuery, problem, type Problem } from '../core/errors';

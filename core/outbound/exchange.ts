@@ -18,7 +18,7 @@ export interface Exchange {
 export interface Answered {
   status: number;
   headers: IncomingHttpHeaders;
-  /** At most bodyBytesMax. */
+  /** The body, at most `bodyBytesMax` bytes. */
   body: Buffer;
 }
 

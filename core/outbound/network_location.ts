@@ -27,7 +27,7 @@ interface Attempt {
   fail(error: Error): void;
 }
 
-/** What a gate answers: the port took the connection, or it did not. */
+/** Responses of a gate: the port has accepted the connection, or not. */
 const TAKEN = '+'.charCodeAt(0);
 const LONGEST_WAIT_MS = 10_000;
 

@@ -41,7 +41,7 @@ export async function timed<T>(trace: Trace, part: keyof CheckTimings, work: () 
   return result;
 }
 
-/** To a tenth of a millisecond. */
+/** Rounds to a tenth of a millisecond. */
 export function milliseconds(ms: number): number {
   return Math.round(ms * 10) / 10;
 }

@@ -19,7 +19,7 @@ type Frame =
   | { name: string; args: unknown[]; id?: number }
   | { answer: number; value?: unknown; error?: { message: string; code?: string } };
 
-/** What frames travel over. */
+/** The transport of frames. */
 interface Wire {
   isOpen(): boolean;
   /** @param lost called where it could not be sent */
@@ -57,7 +57,7 @@ export function openSocketChannel(socket: Socket, handlers: Handlers): Channel {
   );
 }
 
-/** The same to a child that was started with an IPC channel, or, with `process`, to the parent of this process. */
+/** A channel to a child that was started with an IPC channel, or, given `process`, to the parent of this process. */
 export function openProcessChannel(other: ChildProcess | NodeJS.Process, handlers: Handlers): Channel {
   const end = other as ChildProcess;
   return openChannel(

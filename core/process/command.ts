@@ -18,7 +18,7 @@ export class CommandFailed extends DriverError {
   }
 }
 
-/** Of programs of the host. */
+/** Environment of programs of the host. */
 export const commandEnvironment = {
   PATH: `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin`,
   LC_ALL: 'C',

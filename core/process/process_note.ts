@@ -6,9 +6,9 @@ import { isAlive } from './processes';
 
 export interface ProcessNote {
   pid: number;
-  /** As `Proc.start` has it. */
+  /** Start time in the format of `Proc.start`. */
   start: string;
-  /** Of the host, `bootId()`. */
+  /** Boot id of the host, `bootId()`. */
   boot: string;
   /** Further words. */
   others: string[];
@@ -26,7 +26,7 @@ export function readRunningProcess(file: string): ProcessNote | null {
   return note !== null && isRunningSince(note) ? note : null;
 }
 
-/** The same process, on this boot of the host, still runs. */
+/** Whether the noted process still runs: same start time, same boot of the host. */
 export function isRunningSince({ pid, start, boot }: Pick<ProcessNote, 'pid' | 'start' | 'boot'>): boolean {
   return boot === bootId() && isAlive(pid, start);
 }

@@ -74,7 +74,7 @@ export function argumentsOf(pid: number): string[] {
   return read(`/proc/${pid}/cmdline`).split('\0').filter(Boolean);
 }
 
-/** What the process was given as environment at its start, as one text. */
+/** The initial environment of the process, as one text. */
 export function environmentOf(pid: number): string {
   return read(`/proc/${pid}/environ`);
 }
@@ -110,7 +110,7 @@ function statOf(pid: number): Proc | null {
     start: fields[22 - 3] ?? '',
     zombie: fields[0] === 'Z' || fields[0] === 'X',
     name: stat.slice(stat.indexOf('(') + 1, end),
-    // With what ended children had used (16, 17): their time does not get lost.
+    // Includes the time of exited children (16, 17), which would be lost otherwise.
     cpuSeconds: (field(14) + field(15) + field(16) + field(17)) / ticksPerSecond,
     memoryBytes: field(24) * sizeOfPage(),
   };

@@ -1,7 +1,7 @@
 // A SQL function that writes several objects, for migrations/0035_object_batches.ts.
 
 export const BATCHES = [
-  // In their order, each by itself: one that is refused leaves the others. One lock and one commit for all.
+  // In order and independently: a rejected write does not affect the others. One lock and one commit for all.
   `create function put_bucket_objects(of_bucket text, objects jsonb, project_limit bigint)
     returns table (refusal text, object bucket_objects) language plpgsql as $$
     declare

@@ -12,7 +12,7 @@ const DEFAULTS = { interval: 30, timeout: 30, startPeriod: 0, retries: 3 };
 /** Docker waits 5 seconds; a deployment waits for the first success. */
 const START_INTERVAL_SECONDS = 2;
 
-/** @returns null where the image says nothing of its health. @throws ImageError */
+/** @returns null if the image declares no health check. @throws ImageError */
 export function parseHealthCheck(value: unknown, shell: readonly string[]): ImageHealthCheck | 'none' | null {
   if (typeof value !== 'object' || value === null) return null;
   const { Test, Interval, Timeout, StartPeriod, StartInterval, Retries } = value as Record<string, unknown>;
@@ -46,7 +46,7 @@ function stringsIn(test: unknown): string[] {
   throw broken('its HEALTHCHECK is not a list of texts');
 }
 
-/** Of nanoseconds; whole seconds, at least one. null: nothing is said, which 0 means as well. */
+/** Converts nanoseconds to whole seconds, at least one. null: not set; 0 means the same. */
 function secondsOf(value: unknown): number | null {
   if (typeof value !== 'number' || !(value > 0)) return null;
   return Math.min(SECONDS_MAX, Math.max(1, Math.ceil(value / NANOSECONDS)));

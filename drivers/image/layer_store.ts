@@ -33,7 +33,7 @@ export async function findLayer(store: string, digest: string, range: UserRange 
 
 /** A layer in a file, compressed or not. */
 interface PackedLayer {
-  /** Of its content without compression. */
+  /** Digest of the uncompressed content. */
   digest: string;
   file: string;
   mediaType: string;

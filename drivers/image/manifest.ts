@@ -16,7 +16,7 @@ export interface Manifest {
   layers: Descriptor[];
 }
 
-/** What an index has for this host: the digest of a manifest. */
+/** The entry of an index for this host: the digest of a manifest. */
 export interface Index {
   chosen: string;
 }

@@ -32,5 +32,5 @@ export async function giveTo(range: UserRange | null, at: string, ids: { uid: nu
   await lchown(at, uid, gid);
 }
 
-/** What the platform adds to an image belongs to its root. */
+/** Owner of the files that the platform adds to an image. */
 export const ROOT = { uid: 0, gid: 0 };

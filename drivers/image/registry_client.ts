@@ -151,7 +151,7 @@ function failureOf({ reference, access }: Session, status: number): Error {
   return new ImageError('broken', `The registry ${host} answered with status ${status}.`);
 }
 
-/** What did not answer is worth another try; an address that is refused is not. */
+/** Makes network failures retryable (transient); rejected addresses are not retried. */
 async function asTransient<T>(host: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

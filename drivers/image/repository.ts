@@ -21,7 +21,7 @@ export interface Repository {
   hasManifest(reference: string, ctx: DriverContext): Promise<boolean>;
   /** @param reference a tag, or the digest of the content */
   putManifest(reference: string, mediaType: string, content: Buffer, ctx: DriverContext): Promise<void>;
-  /** With all its tags. Absent is success. */
+  /** Removes the manifest with all its tags. Absent is success. */
   removeManifest(digest: string, ctx: DriverContext): Promise<void>;
 }
 

@@ -10,15 +10,15 @@ import { broken } from './manifest';
 import { giveTo, rangeName, type UserRange } from './owners';
 import { openSafeTree, partsOf, type SafeTree } from './safe_tree';
 
-/** What a layer is beside its files. Names are relative to the root, without a slash at the beginning. */
+/** Metadata of a layer. Names are relative to the root, without a leading slash. */
 export interface LayerRecord {
-  /** Of lower layers, these are gone. */
+  /** Paths that the layer deletes from lower layers. */
   whiteouts: string[];
   /** Directories of which the lower layers show nothing. */
   opaque: string[];
   /** Hard links to files of lower layers. */
   links: { name: string; target: string }[];
-  /** Permissions of directories that the layer names; others are there because something lies in them. */
+  /** Permissions of directories that the layer lists; other directories are implied by their contents. */
   directories: Record<string, number>;
   /** Their users and groups, and the range that all files of the layer belong to; absent: to one user. */
   owners?: Record<string, [uid: number, gid: number]>;
@@ -27,7 +27,7 @@ export interface LayerRecord {
   bytes: number;
 }
 
-/** What all layers of an image may have together. */
+/** Remaining numbers of files and bytes for all layers of an image together. */
 export interface Room {
   files: number;
   bytes: number;
@@ -165,7 +165,7 @@ async function makeLink({ tree, record }: State, parts: string[], target: string
   await link(from, at);
 }
 
-/** What tar-stream and zlib say of damaged input is said as a property of the image. */
+/** Reports errors of tar-stream and zlib about damaged input as a defect of the image. */
 function asBroken(error: unknown): unknown {
   const { code = '', message = '' } = error as NodeJS.ErrnoException;
   const isDamage = /^Z_/.test(code) || /tar|Unexpected end of data|premature|Writable stream closed/i.test(message);

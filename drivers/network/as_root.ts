@@ -45,7 +45,7 @@ interface Root extends RootNetworkOptions {
   tag: string;
   table: HostTable;
   forwards: RootForwards;
-  /** Of all networks that have a directory; null: not read yet. */
+  /** Slots of all networks that have a directory; null: not read yet. */
   slots: Set<number> | null;
   /** Names of networks that are whole: made by this process, which starts units in them one after another. */
   whole: Set<string>;
@@ -270,7 +270,7 @@ function namespaceOf(tag: string, name: string): string {
   return `${namespacePrefixOf(tag)}${name}`;
 }
 
-// At most 15 letters.
+// The kernel limits names of interfaces to 15 characters.
 function interfaceOf(tag: string, slot: number): string {
   return `${linkPrefixOf(tag)}${slot < 0 ? '-none' : slot.toString(36)}`;
 }

@@ -36,7 +36,7 @@ interface User extends UserNetworkOptions {
 }
 
 const START_MS = 10_000;
-/** Of a path of a socket, with its end. */
+/** Maximum length of a socket path, including the NUL byte. */
 const SOCKET_PATH_MAX = 107;
 const PASTA = ['--config-net', '--no-map-gw', '-4', '-q', '-t', 'none', '-u', 'none', '-T', 'none', '-U', 'none'];
 
@@ -66,7 +66,7 @@ async function ensure(user: User, name: string, ctx: DriverContext): Promise<Ent
   const location = locationOf(user, name);
   const holder = (await runningHolder(directory, location)) ?? (await startHolder(user, name, ctx));
   if (user.hasWayOut) await ensureWayOut(directory, holder, ctx);
-  // Of a user who need not have a name, as in many containers.
+  // Numeric ids: in many containers the user has no name.
   const [uid, gid] = [process.getuid!(), process.getgid!()];
   return {
     location,

@@ -26,7 +26,7 @@ const PUBLISHED = 'published';
 const FORWARDED = 'forwarded';
 const SOURCES = 'forwarded_sources';
 const OF_ENDPOINTS = 'ct status dnat ct original ip daddr != 127.0.0.0/8';
-/** Chain that filters go to: whether a packet of a public endpoint may go on. */
+/** Chain that decides whether a packet of a public endpoint is accepted; the filters jump to it. */
 const ENDPOINT_PACKETS = 'endpoint_packets';
 
 /** Maps and chains of the table of the host. */
@@ -55,7 +55,7 @@ export function forwardObjects(
     chain('from_loopback', 'type nat hook postrouting priority 100; policy accept;', [
       `ip saddr 127.0.0.0/8 oifname "${interfaces}" masquerade`,
     ]),
-    // Of programs of the host; the interface is not known yet.
+    // Connections of the host's programs; their output interface is not known yet.
     chain('to_endpoints', 'type filter hook output priority filter; policy accept;', [
       `ct direction original ${OF_ENDPOINTS} ip daddr . tcp dport vmap @${SOURCES}`,
     ]),
@@ -98,7 +98,7 @@ export function withoutForward(table: string, port: number): string {
   return [...emptied(table, port), ...refusals, ''].join('\n');
 }
 
-/** These and no others. */
+/** Rules that replace all published ports. */
 export function withPublished(table: string, published: PublishedAddresses): string {
   const elements = setOf([...published].map(elementOf)).map((all) => `add element inet ${table} ${PUBLISHED} ${all}`);
   return [`flush map inet ${table} ${PUBLISHED}`, ...elements, ''].join('\n');

@@ -1,5 +1,6 @@
-// What the host forwards into networks of root for public endpoints: a note for each unit, <networks>/.forwarded/<unit
-// id>, so that the rules can be loaded again. The note is there before the rule, and goes after it.
+// Ports that the host forwards into networks of root for public endpoints: a note for each unit,
+// <networks>/.forwarded/<unit id>, so that the rules can be reloaded. The note is written before the rule is added, and
+// removed after it.
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
@@ -8,11 +9,11 @@ import type { ForwardRule } from './forward_rules';
 import type { HostTable } from './host_table';
 import { readNetworkNote, writeNetworkNote } from './network_directory';
 
-/** Of a network; null: it is not there. */
+/** Address of a network; null: the network does not exist. */
 type AddressOf = (network: string) => string | null;
 
 export interface RootForwards extends PortForwards {
-  /** Those into a network that is gone. */
+  /** Removes all forwards into a network that was removed. */
   removeInto(network: string, ctx: DriverContext): Promise<void>;
 }
 
@@ -51,7 +52,7 @@ function unknown(port: ForwardedPort): string {
   return JSON.stringify({ ...port, sources: [] });
 }
 
-/** What the rules are made of. */
+/** Builds the forward rules from the notes. */
 export async function forwardRules(networks: string, addressOf: AddressOf): Promise<ForwardRule[]> {
   return (await notesIn(directoryIn(networks))).flatMap(([, port]) => ruleOf(port, addressOf) ?? []);
 }

@@ -4,7 +4,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 
-/** Beside the directories of networks; it is none of them. */
+/** Lies beside the directories of networks, but is not a network. */
 const DIRECTORY = '.services';
 
 interface ServiceSockets {

@@ -15,15 +15,15 @@ import { withPeer, withoutPeer, type Peer } from './peer_rules';
 import { hostRules, withoutRules, type HostContents, type Openings } from './rules';
 
 export interface HostTableOptions {
-  /** Of the installation. */
+  /** Tag of the installation. */
   tag: string;
   directory: string;
   block: string;
   openings: Openings;
   isTrial?: boolean;
-  /** As the disk has it. */
+  /** Loads the peers and forwards from the notes on the disk. */
   contents(): Promise<Omit<HostContents, 'published'>>;
-  /** How often it is looked whether another program has removed the rules. Default: ten seconds. */
+  /** Interval of checks whether another program has removed the rules. Default: ten seconds. */
   checkRulesEveryMs?: number;
 }
 
@@ -53,7 +53,7 @@ const CHECK_MS = 5_000;
 export async function openHostTable(options: HostTableOptions, ctx: DriverContext): Promise<HostTable> {
   const table = tableOf(options.tag);
   let published: PublishedAddresses = new Map();
-  // What the disk has is read and loaded before or behind a change of one element, never around it.
+  // A full load from the disk runs before or after the change of an element, never concurrently.
   const inTurn = openQueue();
   const loadAll = (within: DriverContext): Promise<void> => load(options, published, within);
   const ensure = (within: DriverContext): Promise<void> =>
@@ -84,12 +84,12 @@ function tableOf(tag: string): string {
   return `platform_${tag}`;
 }
 
-/** Of interfaces of an installation. */
+/** Prefix of the names of an installation's interfaces. */
 export function linkPrefixOf(tag: string): string {
   return `pl${tag}`;
 }
 
-/** Of network namespaces of an installation. */
+/** Prefix of the names of an installation's network namespaces. */
 export function namespacePrefixOf(tag: string): string {
   return `platform-${tag}-`;
 }
@@ -104,7 +104,7 @@ async function load(options: HostTableOptions, published: PublishedAddresses, ct
   const file = path.join(directory, `.rules.${process.pid}`);
   await writeFile(file, hostRules(names, { ...(await options.contents()), published }, openings), { mode: 0o600 });
   await run('nft', ['-f', file], ctx).finally(() => rm(file, { force: true }));
-  // What comes back from the world is forwarded only where the interface that it comes in by forwards.
+  // Response packets are forwarded only if forwarding is enabled on the interface by which they arrive.
   for (const link of uplinks) await writeFile(`/proc/sys/net/ipv4/conf/${link}/forwarding`, '1');
 }
 
@@ -123,8 +123,8 @@ function pidNamespace(): string {
 }
 
 /**
- * Of installations whose process was killed, and which have no networks: nothing needs their rules, and their next
- * start loads them again.
+ * Removes the rules of installations whose process was killed and which have no networks. Their next start loads the
+ * rules again.
  */
 async function removeAbandoned(own: string, ctx: DriverContext): Promise<void> {
   const chains = await run('nft', ['list', 'chains', 'inet'], ctx).catch(() => '');

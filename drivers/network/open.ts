@@ -1,4 +1,4 @@
-// Which networks this host can have, found out by trial.
+// Chooses the network driver for this host, by trial.
 import { mkdir, readFile } from 'node:fs/promises';
 import { isIPv4, type Socket } from 'node:net';
 import { randomBytes } from 'node:crypto';
@@ -14,7 +14,7 @@ export interface NetworkOptions {
   block: string;
   openings: Openings;
   isTrial?: boolean;
-  /** How often networks of root look whether another program has removed their rules. Default: ten seconds. */
+  /** Interval of checks whether another program has removed the rules of root's networks. Default: ten seconds. */
   checkRulesEveryMs?: number;
   memberOf(name: string): Promise<number | null>;
 }

@@ -1,4 +1,4 @@
-// What other programs have in the packet filter of this host: each of their chains may drop what ours lets pass.
+// Packet-filter rules of other programs on this host: each of their chains may drop packets that ours accept.
 import { readFile } from 'node:fs/promises';
 import { run } from '../../core/process/command';
 import type { DriverContext } from '../../core/driver';
@@ -20,7 +20,7 @@ export async function closedChain(ctx: DriverContext): Promise<string | null> {
   return closedIn(chains) ?? ((await hasOlderTables()) ? closedOlder(older) : null);
 }
 
-/** By their policy. firewalld ends its chains with a rule that rejects. */
+/** Finds a chain that drops by its policy, or by a final reject rule, as in firewalld. */
 export function closedIn(chains: string): string | null {
   const { nftables } = JSON.parse(chains) as { nftables: { chain?: Chain }[] };
   const found = nftables
@@ -33,7 +33,7 @@ export function closedIn(chains: string): string | null {
   return found ? `${found.family} ${found.table} ${found.name}` : null;
 }
 
-/** Of iptables before nftables. */
+/** Finds a closed chain in the output of iptables-legacy. */
 export function closedOlder(rules: string): string | null {
   const [, name] = /^-P (FORWARD|INPUT) DROP$/m.exec(rules) ?? [];
   return name ? `iptables ${name}` : null;

@@ -15,7 +15,7 @@ import { signalProcess } from '../../core/process/processes';
 import { publishedProgram } from './programs';
 
 export interface PublishedPorts {
-  /** These and no others from now on; `desired` is called when it is their turn. Never rejects. */
+  /** Replaces all published ports; calls are queued, and `desired` is called in turn. Never rejects. */
   publish(desired: () => Promise<PortLocations>): Promise<void>;
   /** Whether the port is one of them. */
   has(port: number): boolean;
@@ -30,7 +30,7 @@ interface Publisher {
   forwards: PortForwards | undefined;
   log: Log;
   ports: PortLocations;
-  /** To the program, while it runs. */
+  /** Connection to the program while it runs. */
   control: Socket | null;
   inTurn: InTurn;
   isClosed: boolean;
@@ -139,7 +139,7 @@ async function startProgram(directory: string): Promise<Socket> {
   });
 }
 
-/** Of a program that runs. */
+/** The note of a running program. */
 function noteOf(directory: string): { pid: number; digest: string } | null {
   const note = readRunningProcess(path.join(directory, 'process'));
   return note && { pid: note.pid, digest: note.others[0] ?? '' };

@@ -53,7 +53,7 @@ function takePlace() {
   if (process.exitCode === 3) process.exit();
 }
 
-/** It needs none any more. */
+/** Drops root privileges, which are not needed any more. */
 function dropRights() {
   if (process.getuid?.() !== 0) return;
   process.setgroups?.([]);

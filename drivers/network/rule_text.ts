@@ -1,6 +1,6 @@
-// How rules are written for nft(8).
+// Syntax of rules for nft(8).
 
-/** At once and always: the kernel sends only some of the ICMP messages that it should. */
+/** TCP is rejected by a reset, which always arrives at once: the kernel limits the rate of ICMP errors. */
 export const REFUSED = ['meta l4proto tcp reject with tcp reset', 'reject'];
 
 /** `hook`: type, hook and priority of a chain that the kernel calls; empty: others jump to it. */
@@ -8,13 +8,13 @@ export function chain(name: string, hook: string, rules: readonly string[]): str
   return [`  chain ${name} {`, ...[hook, ...rules].filter(Boolean).map((line) => `    ${line}`), '  }'].join('\n');
 }
 
-/** A whole table: one that is there is replaced at once. */
+/** A complete table; an existing one is replaced atomically. */
 export function replaced(family: string, table: string, objects: readonly string[]): string {
   const name = `table ${family} ${table}`;
   return [`${name} {}`, `delete ${name}`, `${name} {`, ...objects, '}', ''].join('\n');
 }
 
-/** As nft writes a set; none where there are none. */
+/** The nft notation of an anonymous set; empty for no elements. */
 export function setOf(elements: readonly (string | number)[]): string[] {
   return elements.length ? [`{ ${elements.join(', ')} }`] : [];
 }

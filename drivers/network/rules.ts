@@ -1,4 +1,4 @@
-// Rules of nft(8), loaded as whole tables: a table that is there is replaced at once.
+// Rules of nft(8), loaded as complete tables: an existing table is replaced atomically.
 import { isIPv4 } from 'node:net';
 import {
   answerFilter,
@@ -10,7 +10,7 @@ import {
 import { betweenPeers, peerSet, untrackedChain, type Peer } from './peer_rules';
 import { REFUSED, chain, portsBetween, replaced, setOf } from './rule_text';
 
-/** Of the tables within networks. */
+/** Name of the tables within networks. */
 const TABLE = 'platform';
 
 /**
@@ -66,7 +66,7 @@ export interface HostNames {
   owner: string;
 }
 
-/** What comes and goes. */
+/** The variable part of the host's rules. */
 export interface HostContents {
   peers: readonly Peer[];
   forwards: readonly ForwardRule[];
@@ -146,7 +146,7 @@ function closingLines(links: readonly string[]): string[] {
   return [
     'ct state established,related accept',
     'ct status dnat accept',
-    // Of other installations.
+    // Packets to networks of other installations.
     'oifname "pl*" accept',
     `iifname { ${links.map((link) => `"${link}"`).join(', ')} } drop`,
   ];
@@ -203,7 +203,7 @@ export function memberRules(
   ]);
 }
 
-/** Of a network whose way out is a program with the rights of its user. */
+/** Rules of a rootless network, whose outbound traffic passes through a program with the rights of its user. */
 export function outboundRules(openings: Openings): string {
   return replaced('inet', TABLE, [
     chain('way_out', 'type filter hook output priority filter; policy accept;', [
@@ -221,7 +221,7 @@ export function outboundRules(openings: Openings): string {
   ]);
 }
 
-// What leaves the loopback interface of a network gets an address of the network.
+// Packets that leave a network from its loopback address are translated to an address of the network.
 function loopbackChains(lines: string[]): string[] {
   if (!lines.length) return [];
   return [

@@ -19,7 +19,7 @@ import { LAYER_TYPE, type Layer } from './layer';
 import { BASE_REPOSITORY, repositoryOf, uploadLayer, type ReleaseImageParts } from './store';
 
 export interface BaseImage {
-  /** Of its manifest, in the registry of the platform. */
+  /** Digest of its manifest in the registry of the platform. */
   digest: string;
   layers: Layer[];
   architecture: string;
@@ -88,7 +88,7 @@ async function takeOver(parts: ReleaseImageParts, ctx: DriverContext): Promise<B
   return { digest, layers, accounts, ...platformOf(config), env: texts(objectOf(config.config).Env) };
 }
 
-/** Of an image: the same bytes for the same parts. */
+/** The manifest of an image, deterministic: equal inputs give equal bytes. */
 export function imageManifest(config: Descriptor, layers: readonly Layer[]): Buffer {
   const descriptorOf = ({ mediaType, digest, size }: Descriptor): Descriptor => ({ mediaType, digest, size });
   return Buffer.from(

@@ -41,7 +41,7 @@ interface Walk extends TreeOptions {
   room: { files: number; bytes: number };
 }
 
-/** @throws ReleaseImageError where there is too much of it; DriverError transient where files change meanwhile */
+/** @throws ReleaseImageError if the tree is too large; DriverError transient if files change meanwhile */
 export async function* treeEntries(directory: string, options: TreeOptions): AsyncGenerator<TarEntry> {
   const room = { files: limits.imageFilesMax, bytes: limits.imageBytesMax };
   const walk: Walk = { ...options, links: new Map(), room };

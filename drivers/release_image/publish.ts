@@ -1,5 +1,5 @@
 // Makes the image of a release: the layers of the base, one for each program, the files, and how they are started. Each
-// part that the registry has is passed over, so that whatever was killed goes on where it was.
+// part that the registry has is skipped, so that a publish which was killed resumes where it was.
 import { mkdir } from 'node:fs/promises';
 import { rmSync } from 'node:fs';
 import path from 'node:path';
@@ -26,7 +26,7 @@ export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
 const CONFIG_TYPE = 'application/vnd.oci.image.config.v1+json';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** What an earlier process has left on the way is removed. */
+/** Removes staging files of an earlier process. */
 export function openReleaseImages(
   given: Omit<ReleaseImageParts, 'registry'>,
 ): (registry: string) => ReleaseImageDriver {

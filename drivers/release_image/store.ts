@@ -39,7 +39,7 @@ export function repositoryOf(parts: ReleaseImageParts, name: string, also: reado
   return openRepository(`${parts.registry}/${name}`, parts.access(rights));
 }
 
-/** Puts a layer that was written into a file into a repository, unless it is there. */
+/** Uploads a layer from a file to a repository, unless the repository has it. */
 export async function uploadLayer(
   repository: Repository,
   layer: Pick<Layer, 'digest'>,

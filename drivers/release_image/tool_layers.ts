@@ -25,7 +25,7 @@ export function toolName({ name, version }: Tool): string {
   return `${name}-${version}`;
 }
 
-/** What the paths of programs on this host become in an image. */
+/** Maps paths of programs on this host to paths in an image. */
 export function movedTools({ toolchains }: ReleaseImageParts): { from: string; to: string } {
   return { from: toolchains.directory, to: TOOLS_DIRECTORY };
 }

@@ -22,7 +22,7 @@ export interface Group {
 const controllers: readonly Controller[] = ['memory', 'cpu', 'cpuacct', 'pids', 'freezer'];
 const name = 'platform';
 const periodUs = 100_000;
-// What we add ourselves: the sandbox, its first process, a shell.
+// Processes that the platform adds to a unit: the sandbox, its first process, a shell.
 export const ownProcesses = 4;
 
 /** Where units of this host get their groups, null where we may not make any. Proves it by a trial. */
@@ -34,7 +34,7 @@ export async function findGroups(): Promise<Group | null> {
   return null;
 }
 
-/** The group of one unit, whether it is there or not. */
+/** The group of one unit, whether it exists or not. */
 export function groupOf(base: Group, unitId: string): Group {
   const entries = controllers.map(
     (controller) => [controller, path.join(base.directories[controller], unitId)] as const,
@@ -96,7 +96,7 @@ export async function freezeGroup({ version, directories }: Group): Promise<void
   else await setIfThere(directories.freezer, 'cgroup.freeze', '1');
 }
 
-/** Its processes go on. A group that is gone is success. */
+/** Its processes continue. An absent group is success. */
 export async function thawGroup({ version, directories }: Group): Promise<void> {
   if (version === 1) await setIfThere(directories.freezer, 'freezer.state', 'THAWED');
   else await setIfThere(directories.freezer, 'cgroup.freeze', '0');

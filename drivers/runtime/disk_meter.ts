@@ -15,7 +15,7 @@ export interface DiskMeter {
 
 export interface MeterTiming {
   everyMs: number;
-  /** How many times longer than a measurement the pause after it is: regularly, and before one on suspicion. */
+  /** Pause after a measurement, in multiples of its duration: before a regular one, and before one on suspicion. */
   pauses: { regular: number; suspicion: number };
 }
 
@@ -26,16 +26,16 @@ interface Gauge {
   /** Arguments of du(1), and what one of its numbers is. */
   du: { args: string[]; unit: number };
   onSuspicionOnly: boolean;
-  /** What the unit may still take, counted from when the file systems had `freeThen`. */
+  /** Remaining quota of the unit at the time when the file systems had `freeThen`. */
   left: number;
   freeThen: number;
 }
 
 const MEASURE_WITHIN_MS = 120_000;
-/** Of the limit. Below it a unit is not measured again and again for its last bytes, but goes a little beyond. */
+/** Fraction of the limit. A unit near its limit is not measured continuously, but may exceed it by this much. */
 const LEAST_LEFT = 0.05;
 
-/** Of all that is in the directories. @param diskMb the limit in megabytes, and by FILES_PER_MB in files */
+/** Measures all files in the directories. @param diskMb limit in megabytes; FILES_PER_MB gives the limit of files */
 export function openDiskMeter(directories: string[], diskMb: number, { everyMs, pauses }: MeterTiming): DiskMeter {
   const gauges = gaugesFor(diskMb, fileSystemsOf(directories));
   let dueAt = Date.now() + everyMs;

@@ -5,7 +5,7 @@ import type { ForwardedPort, PortForwards } from '../network';
 import type { PortToForward } from '../runtime';
 import { readUnit, runDirectoryOf } from './run_directory';
 
-/** Of the units of a directory. */
+/** Forwards of the units in one directory. */
 export interface UnitForwards {
   directory: string;
   /** undefined: nothing is forwarded. */

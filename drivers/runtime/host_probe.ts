@@ -1,4 +1,4 @@
-// What this host offers to isolate units. Everything is found out by trial: what a container claims is often not so.
+// Isolation features of this host. All are determined by trial: the claims of containers are often wrong.
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -46,7 +46,7 @@ export interface RuntimeHost {
   processLimit: 'unit' | 'user' | 'monitor';
   /** Command prefix that gives each unit a separate process count; null: bubblewrap does, or the host can't. */
   userNamespace: string[] | null;
-  /** The user for a tenant; null = our own. */
+  /** The user for a tenant; null: the platform's user. */
   userOf: (tenant: number) => User | null;
   /** Directories outside of /usr with languages in them, e.g. of a version manager. */
   toolchains: string[];
@@ -173,7 +173,7 @@ async function canFilter(host: RuntimeHost, directory: string): Promise<boolean>
   return filter !== null && (await tryInSandbox(host, directory, script, { filter })) === 'filtered';
 }
 
-/** What a script prints that runs as a unit would. */
+/** Runs a script like a unit. @returns its output */
 async function tryInSandbox(
   host: RuntimeHost,
   directory: string,

@@ -21,7 +21,7 @@ export async function portsOfUnit(unit: Unit, handle: Handle): Promise<number[] 
   return listeners && [...new Set(listeners.map(({ port }) => port))];
 }
 
-/** The same with the addresses at which they listen. */
+/** Like `portsOfUnit`, with the addresses of the listeners. */
 export async function listenersOfUnit(unit: Unit, handle: Handle): Promise<Listener[] | null> {
   const processes = processesOfUnit(unit, handle);
   const listeners = await findListeners(

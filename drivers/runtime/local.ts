@@ -39,7 +39,7 @@ import { openUnitNetworks, type UnitNetworks } from './units/unit_networks';
 import { freePort, isFreeOnLoopback, unitUsage } from './usage';
 
 export interface LocalRuntimeOptions {
-  /** Of the run directories; made where it is missing. */
+  /** Parent of the run directories; created if missing. */
   directory: string;
   /** First and last port for instances. */
   ports: readonly [number, number];
@@ -76,7 +76,7 @@ interface Runtime {
   starting: Map<string, Promise<Handle>>;
 }
 
-/** Finds out what the host can do, and begins to watch the units that are there. */
+/** Probes the features of the host, and starts to monitor existing units. */
 export async function openLocalRuntime(options: LocalRuntimeOptions): Promise<RuntimeDriver> {
   const { directory } = options;
   await mkdir(directory, { recursive: true });

@@ -1,4 +1,4 @@
-// What a unit printed: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
+// Output of a unit: two files that only grow, `out` and `err`, opened for appending by the programs themselves, so
 // that nothing is lost when the control plane is away. A position is an offset in each, behind the name of the
 // run: a unit that is restarted under its id begins a new log. To discard a part, its blocks are punched out
 // of the file (fallocate(2)): offsets stay valid, and writers do not notice. Within one chunk stdout comes before
@@ -65,13 +65,13 @@ function tailOffsets(sizes: Offsets, bytes: number): Offsets {
   return { stdout: Math.max(0, sizes.stdout - bytes), stderr: Math.max(0, sizes.stderr - bytes) };
 }
 
-/** How far behind the end of a file there is something to read. */
+/** How many bytes before the end of a log are readable. */
 async function readableBytes(runDirectory: string): Promise<number> {
   const unit = await readUnit(runDirectory);
   return Math.max(reachBytesMin, 2 * (unit?.limits.output_bytes ?? 0));
 }
 
-/** Of a unit that has no log any more. */
+/** The chunk of a unit whose log was removed. */
 function emptyChunk(position: string | null): LogChunk {
   return { lines: [], position: position ?? '', more: false };
 }
@@ -114,7 +114,7 @@ async function readPart(file: string, from: number, ended: boolean): Promise<Par
   if (handle === null) return { lines: [], next: from, more: false };
   try {
     const size = bytesOf(await handle.stat());
-    // Only the unit itself can have cut its file short; then it begins anew.
+    // Only the unit itself can have truncated its file; reading restarts at the beginning.
     const start = from > size ? 0 : from;
     const buffer = Buffer.alloc(Math.min(chunkBytes, size - start));
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, start);
@@ -126,7 +126,7 @@ async function readPart(file: string, from: number, ended: boolean): Promise<Par
   }
 }
 
-// Whole lines, parts of 16 KiB of longer ones, and at the end of a unit also what has no line end.
+// Complete lines, longer ones in parts of 16 KiB, and after the exit of the unit also an unterminated last line.
 function splitLines(bytes: Buffer, isFinal: boolean): { lines: string[]; used: number } {
   const lines: string[] = [];
   let used = 0;
@@ -237,7 +237,7 @@ function formatPosition(run: string, offsets: Offsets): string {
   return `${run}.${offsets.stdout}.${offsets.stderr}`;
 }
 
-/** Of another run of the unit: the beginning. */
+/** Offsets of a position; the beginning if it belongs to another run of the unit. */
 function parsePosition(position: string | null, run: string): Offsets {
   const [name, stdout, stderr] = (position ?? '').split('.');
   return name === run ? { stdout: Number(stdout), stderr: Number(stderr) } : { stdout: 0, stderr: 0 };

@@ -56,7 +56,7 @@ const measuring: Record<Unit['kind'], MeterTiming> = {
 };
 const watchDisksEveryMs = 2_000;
 const FULL_BELOW_BYTES = 2 ** 20;
-/** Of a disk that was full: the next time is news again. */
+/** Fraction of free space above which a full disk counts as recovered, so that the next overflow is logged again. */
 const AMPLE = 0.05;
 /** The pause after a memory measurement, in multiples of its duration: many processes with many pages take a while. */
 const MEMORY_REST = 10;
@@ -226,8 +226,8 @@ async function watchDisk(one: Watched, disk: string): Promise<void> {
   if (bavail > blocks * AMPLE && ffree > 0) one.isDiskFull = false;
   else if (bavail * bsize < FULL_BELOW_BYTES || ffree === 0) one.isDiskFull = true;
   if (!one.isDiskFull || wasFull) return;
-  const said = `The disk of ${one.unit.limits.disk_mb ?? 0} MB is full. Writes fail until files are deleted.\n`;
-  await appendFile(path.join(one.runDirectory, 'err'), said);
+  const line = `The disk of ${one.unit.limits.disk_mb ?? 0} MB is full. Writes fail until files are deleted.\n`;
+  await appendFile(path.join(one.runDirectory, 'err'), line);
 }
 
 // Where there is no control group.
@@ -243,7 +243,7 @@ function checkProcesses(one: Watched, table: Map<number, Proc>, options: Monitor
   });
 }
 
-// Beside the other work for the unit, which it must not keep from its turn.
+// Runs concurrently to the other work for the unit, which it must not delay.
 async function checkMemory(one: Watched, members: Proc[]): Promise<void> {
   one.memoryDue = Infinity;
   const began = Date.now();
@@ -264,7 +264,7 @@ async function killNow(one: Watched, why: Killed): Promise<void> {
   await killUnit(one.runDirectory, one.unit, one.handle);
 }
 
-// One piece of work at a time for a unit, while the checks go on.
+// Runs one task at a time for a unit, while the checks continue.
 function runInBackground(one: Watched, options: MonitorOptions, work: () => Promise<void>): void {
   if (one.busy) return;
   one.busy = true;

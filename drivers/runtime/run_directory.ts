@@ -23,7 +23,7 @@ export interface Unit {
   id: string;
   kind: UnitSpec['kind'];
   directory: string;
-  /** Of a task: what counts as its files beside `directory`. Older units have none. */
+  /** For a task: directories besides `directory` that count towards its disk usage. Older units have none. */
   caches?: string[];
   limits: UnitLimits;
   group: Group | null;
@@ -71,7 +71,7 @@ export function locationOf(runDirectory: string): NetworkLocation {
   return text === '' ? HOST_NETWORK : ((JSON.parse(text) as Unit).network?.location ?? HOST_NETWORK);
 }
 
-/** Of the shim; null where it was never started, or was killed before its first step. */
+/** The handle of the shim; null if it was never started, or was killed before its first step. */
 export function readHandle(runDirectory: string, unitId: string): Handle | null {
   const note = parseProcessNote(readText(path.join(runDirectory, 'handle')));
   return note && { unit_id: unitId, pid: note.pid, start_time: `${note.start}@${note.boot}` };
@@ -88,7 +88,7 @@ export function isRunning(handle: Handle): boolean {
  * host.
  */
 export async function exitOf(runDirectory: string, handle: Handle): Promise<Exited | null> {
-  // In this order: the record is there before the process ends.
+  // In this order: the record is written before the process exits.
   const running = isRunning(handle);
   const record = await readFile(path.join(runDirectory, 'exit'), 'utf8').catch(() => null);
   if (record === null && running) return null;

@@ -49,7 +49,7 @@ export async function startUnit(
   throw new DriverError('transient', 'The host did not start the processes of the unit in time.');
 }
 
-/** Of an image: the range that its files have. @throws DriverError invalid, transient */
+/** The user-id range of the unit; for an image, that of its files. @throws DriverError invalid, transient */
 async function requireRange(host: RuntimeHost, { image, user_range, tenant }: UnitSpec): Promise<UserRange | null> {
   if (user_range === undefined || (image && image.first_user_id === undefined)) return null;
   const range = await findUserRange(host, user_range, tenant);
@@ -219,7 +219,7 @@ async function copyFiles(
   await chmod(files, range === null ? 0o700 : 0o755);
 }
 
-// The same build would leave the same files: trying again is of no use.
+// Not retried: the same build would leave the same files.
 function requireReadable({ stderr }: CommandFailed, from: string): void {
   if (!/Permission denied/i.test(stderr)) return;
   const [, file = ''] = /'([^']+)'/.exec(stderr) ?? [];
@@ -233,7 +233,7 @@ function requireReadable({ stderr }: CommandFailed, from: string): void {
 
 const sourceInside = '/source';
 
-// Only the first time: later, in a tree that the tenant could write, a link might be waiting for us.
+// Only the first time: later the tenant could have placed a link in the tree.
 async function chownTree(tree: string, user: User | null): Promise<void> {
   if (user === null || (await stat(tree)).uid === user.uid) return;
   await chmod(tree, 0o700);

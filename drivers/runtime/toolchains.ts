@@ -27,7 +27,7 @@ const programs = [
 const versionManagers = /^\.(nvm|fnm|volta|pyenv|asdf|goenv|rbenv|sdkman|bun|deno|nodenv)$/;
 const system = ['/usr', '/bin', '/sbin', '/lib', '/lib64'];
 
-/** What a sandbox must be shown beside /usr. Never a home as a whole, nor anything around `hidden`. */
+/** Directories that a sandbox needs besides /usr. Never a whole home directory, nor a parent of `hidden`. */
 export function toolchains(hidden: string): string[] {
   const found = languagePrograms().flatMap(({ directory, file }) => [
     languageRoot(directory),

@@ -1,4 +1,4 @@
-// What units use, and where they listen.
+// Resource usage and listeners of units.
 import { readFile, readdir, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import os from 'node:os';

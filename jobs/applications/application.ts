@@ -28,7 +28,7 @@ interface ApplicationRow extends LoopRow {
   current_deployment_id: string | null;
 }
 
-/** Of which nothing is to run. */
+/** States of an application in which no instance should run. */
 const AT_REST = new Set<string>(['new', 'deploying', 'stopping', 'stopped']);
 const MOVING = new Set<string>(Application.states.transitional);
 /** Changes wake the job; these intervals cover lost notifications. */

@@ -18,7 +18,7 @@ interface BackupRow extends LoopRow {
 
 const MINUTE_MS = 60_000;
 const WAIT_MS = 2_000;
-/** The database comes to rest by itself. */
+/** The database reaches a stable status by itself. */
 const BUSY = new Set(['provisioning', 'updating', 'upgrading', 'restoring', 'restarting', 'starting']);
 
 export const job: Job<BackupRow> = {
@@ -54,7 +54,7 @@ async function takeBackup(row: BackupRow, ctx: JobContext): Promise<Outcome> {
   });
 }
 
-// What belongs to the database is written by its own job alone.
+// Columns of the database are written by its own job only.
 function rejectRecord(): Promise<void> {
   return Promise.reject(new Error('the row of a database is not written here'));
 }

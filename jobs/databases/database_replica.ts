@@ -65,7 +65,7 @@ async function reconcile(row: ReplicaRow, ctx: JobContext): Promise<Outcome> {
   if (!primary) throw new Error('a replica without its database');
   if (row.deleted_at) return tearDown(row, primary, ctx);
   if (row.status === 'promoting') return settled();
-  // It follows again when its primary is there again: a restore or an upgrade makes other data.
+  // Replication resumes once the primary is available again: a restore or an upgrade replaces its data.
   if (primary.status !== 'available' && primary.status !== 'stopped') return progressing(WAIT_MS);
   return reconcileReplica(row, primary, ctx);
 }

@@ -21,7 +21,7 @@ import { jittered, settled, type Job, type JobContext, type Outcome, requireHost
 
 const NO_SOURCE = 'The source of the application is neither a Git repository nor an image.';
 const BACKOFF_MAX_MS = 600_000;
-/** Until the paths of a push are known, its repository may have to be fetched. */
+/** A step may have to fetch the repository to find the changed paths of a push. */
 const STEP_MS = 300_000;
 
 // No `states`: a repository that is away may come back.

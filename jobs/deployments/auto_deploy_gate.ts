@@ -1,4 +1,4 @@
-// What keeps a push from being deployed: a mark in its message, or checks of its commit that run or have failed.
+// Reasons not to deploy a push: a marker in its commit message, or pending or failed checks of its commit.
 import { GitProviderError } from '../../core/protocols/git_provider';
 import { Problem } from '../../core/errors';
 import type { AutoDeployRow } from '../../models/deployments/auto_deploy';

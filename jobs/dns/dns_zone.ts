@@ -48,7 +48,7 @@ type ZoneRow = LoopRow &
   >;
 
 const OBSERVE_MS = 5_000;
-/** What others change in an engine beside ours is repaired after this time. */
+/** External changes in an engine (drift) are repaired after this time. */
 const DRIFT_MS = 5 * 60_000;
 const RENEW_MS = 3 * 86_400_000;
 const MINUTE_MS = 60_000;
@@ -64,7 +64,7 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   const driver = nameserverOf(ctx);
   if (!driver) return progressing(jittered(HOUR_MS));
   await renewForSecondaries(driver, row, ctx);
-  // Before its first answer: the name may have been delegated here for a zone that is no more.
+  // Checked before the zone is first served: the name may still be delegated here for a removed zone.
   const isNew = row.last_checked_at === null;
   // Claims that were made at the same time did not see each other.
   if (isNew) await wakeClaims(ctx.sql, row);
@@ -76,7 +76,7 @@ async function reconcile(row: ZoneRow, ctx: JobContext): Promise<Outcome> {
   if (dueInMs > 0) return settled({ ...first, ...columns }, dueInMs);
   const found = await check(row, ctx);
   const after = { ...before, ...found };
-  // What the parent says decides who is answered.
+  // The delegation by the parent zone decides which claim is served.
   const served = await serve(driver, after, ctx);
   const nextMs = jittered(intervalMsOf(driver, after, served.refusal));
   return settled({ ...columns, ...found, ...served.columns }, nextMs);
@@ -160,7 +160,7 @@ async function check(row: ZoneRow, ctx: JobContext): Promise<Values> {
   }
   if (row.signing_keys !== null) await checkDnssec(row, findings, ctx, now);
   if (moves) {
-    // Those who are woken read it.
+    // Recorded first, since the rows that are woken read it.
     await ctx.record({ status: verdict.status });
     await wakeClaims(ctx.sql, row);
     await wakeRecordOwners(ctx.sql, row);
@@ -179,7 +179,7 @@ async function checkDnssec(
   if (verdict.keys) await pruneKeys(ctx.sql, row, sealKeys(ctx.secrets, row.id, verdict.keys));
 }
 
-/** Until the next check of the delegation; what others change in an engine beside ours is repaired then too. */
+/** Delay until the next check of the delegation, which also repairs external changes in an engine. */
 function intervalMsOf(driver: NameserverDriver, row: ZoneRow, refusal: Refusal | null): number {
   const intervalMs = checkIntervalMs(row, refusal);
   return driver.isExternal ? Math.min(intervalMs, DRIFT_MS) : intervalMs;

@@ -100,7 +100,7 @@ async function removeChallenges({ id, domain_id }: CertificateRow, ctx: JobConte
   if (domain_id !== null) await ctx.sql.transaction((sql) => removeDnsChallenge(sql, domain_id));
 }
 
-/** Until the name server has the record. @throws DriverError invalid where the platform cannot make it */
+/** Resolves when the name server has the record. @throws DriverError invalid if the platform cannot create it */
 async function publishInZone(
   domain: CertifiedDomain | null,
   name: string,
@@ -159,7 +159,7 @@ function isDue(row: CertificateRow, driver: CertificateDriver): boolean {
   return !row.chain || row.authority !== driver.authority || renewalAt(row) <= Date.now();
 }
 
-/** At two thirds of the lifetime, or 30 days before its end, whichever is later. */
+/** Time of renewal: at two thirds of the lifetime, or 30 days before its end, whichever is later. */
 function renewalAt({ issued_at, expires_at }: Valid): number {
   const [from, to] = [Date.parse(issued_at ?? ''), Date.parse(expires_at ?? '')];
   return to - Math.min((to - from) / 3, RENEW_BEFORE_MS);

@@ -48,7 +48,7 @@ async function reconcile(row: PullRequestRow, ctx: JobContext): Promise<Outcome>
   }
 }
 
-/** Answers the columns to remember. */
+/** @returns the columns to store */
 async function followPull(
   row: PullRequestRow,
   place: PullRequestContext,
@@ -62,8 +62,8 @@ async function followPull(
     : {};
   const remark = pull ? await follow(row, place, pull, ctx) : null;
   const preview = await findPreview(ctx.sql, row);
-  const said = await reportPreview({ ...row, ...seen }, place, preview, remark, client, ctx);
-  return { ...seen, ...said };
+  const reported = await reportPreview({ ...row, ...seen }, place, preview, remark, client, ctx);
+  return { ...seen, ...reported };
 }
 
 /** One that the provider does not know any more is closed. @throws GitProviderError */
@@ -95,7 +95,7 @@ async function follow(
   }
   if (preview) {
     const isNew = pull.commit_sha !== preview.commit_sha;
-    // What a stranger pushes after a look at the code was not looked at.
+    // Later pushes to a fork are not deployed: a stranger could push code that no member has reviewed.
     if (isNew && !pull.from_fork) await redeployPreview(ctx.sql, place, preview, pull);
     return null;
   }

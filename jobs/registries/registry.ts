@@ -23,7 +23,7 @@ import {
 } from '../job';
 
 const COLLECT_EVERY_MS = 15 * 60_000;
-/** Of a server whose notifications may be lost. */
+/** Interval of comparisons with an external server, whose notifications may be lost. */
 const COMPARE_EVERY_MS = 60_000;
 const REMOVE_MS = 20_000;
 

@@ -51,7 +51,7 @@ async function ensureVolume(row: VolumeRow, ctx: JobContext): Promise<Outcome> {
   if (before.state === 'present' && before.upToDate) return settledWith(row, driver, before.observed, null);
   // Its files may come back by themselves, for instance with the disk that they are on.
   if (ctx.gaveUp) return progressing(jittered(MEASURE_MS));
-  // Before anything is made: after a crash it must be known where to look, whatever driver is the default then.
+  // Recorded before the volume is created: after a crash its driver must be known, even if the default has changed.
   if (row.driver === null) await ctx.record({ driver: driver.name });
   const made = await driver.ensure(desired(row), before, ctx);
   if (made.requeueMs !== undefined) return progressing(made.requeueMs, { ref: made.ref });
@@ -79,7 +79,7 @@ function settledWith(row: VolumeRow, driver: VolumeDriver, observed: VolumeObser
     status_reason: waiting,
     enforcement: observed.enforcement,
     over_quota: observed.over_quota,
-    // Not measured in time: the last number stays.
+    // If the measurement timed out, the last value is kept.
     used_bytes: observed.used_bytes ?? undefined,
   };
   return settled(columns, jittered(MEASURE_MS));

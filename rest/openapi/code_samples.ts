@@ -6,7 +6,7 @@ import type { CodeSample, Parameter, Ref, RequestBody } from './document';
 
 interface Call {
   method: string;
-  /** With examples in place of the parameters of the path. */
+  /** The path with example values for its parameters. */
   path: string;
   /** Whether it needs the header with the project. */
   project: boolean;

@@ -47,7 +47,7 @@ export function bodyExample(builder: DocumentBuilder, type: GraphQLInputObjectTy
   return values;
 }
 
-// Of fields where one must be given, the first; of an update without any example, the first that can be derived.
+// If one of several fields is required, fills the first; in an update without examples, the first that can be derived.
 function fillChoices(builder: DocumentBuilder, type: GraphQLInputObjectType, rules: Rule[], values: Values): void {
   for (const rule of rules) {
     const names = rule.exactlyOne ?? (rule.notEmpty ? Object.keys(type.getFields()) : []);

@@ -53,7 +53,7 @@ export function commonHeaders(builder: DocumentBuilder, status: number): Record<
   const headers = { 'X-Request-Id': REQUEST_ID, ...(!beforeAccount && RATE_HEADERS) };
   const retry = status === 429 || status === 503;
   const referred = refer(builder, retry ? { ...headers, 'Retry-After': RETRY_AFTER } : headers);
-  // Of the conflicts only those that end by themselves say when.
+  // Only conflicts that end by themselves have Retry-After.
   return status === 409 ? { ...referred, 'Retry-After': { ...RETRY_AFTER, required: false } } : referred;
 }
 

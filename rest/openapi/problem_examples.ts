@@ -33,7 +33,7 @@ const MEMBERS: Partial<Record<ErrorCode, Record<string, unknown>>> = {
   zone_file_invalid: { line: 12 },
 };
 
-/** By their codes, in the order of the codes. */
+/** References to problem examples by error code, in the order of `codes`. */
 export function problemExamples(builder: DocumentBuilder, codes: readonly ErrorCode[]): Record<string, Ref> {
   const about = {
     base_url: 'https://api.example.com',

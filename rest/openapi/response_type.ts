@@ -1,4 +1,4 @@
-// What operations answer with.
+// Response types of operations.
 import { getNullableType, isListType, isObjectType, type GraphQLObjectType } from 'graphql';
 import type { Operation } from '../../contract/operations';
 

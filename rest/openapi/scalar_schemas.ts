@@ -1,4 +1,4 @@
-// What the format names of @spec and the scalars of the schema are in JSON Schema, each with an example.
+// JSON Schemas of @spec's format names and of the scalars of the schema, each with an example.
 // The patterns describe; core/formats/formats.ts decides. Where input is folded or trimmed first, the pattern takes it
 // unfolded.
 import type { FormatName } from '../../core/formats/formats';

@@ -1,7 +1,7 @@
 // Merges the metrics of several processes.
 import { AggregatorRegistry, type Registry } from 'prom-client';
 
-/** As prom-client writes them for others: values, and how they are summed up. */
+/** Metrics in the JSON form of prom-client: values, and how they are aggregated. */
 export type MetricList = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 interface MetricSum {

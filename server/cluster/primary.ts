@@ -70,7 +70,7 @@ async function open(
   return { config: platform.config, adminPort: admin.port, failed: processes.failed };
 }
 
-/** What differs from the environment of this process: all that it has found out, or started. */
+/** Settings of web processes that override the environment: values that this process has determined or started. */
 function settingsOfWeb({ config, databaseUrl }: Platform, poolSize: number): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,

@@ -9,13 +9,13 @@ import { watchHandover } from './handover';
 import type { MetricList } from './metrics';
 
 interface WebProcesses {
-  /** Of the API. */
+  /** Port of the API. */
   port: number;
   /** Resolves with the reason when one ends again and again. */
   failed: Promise<Error>;
-  /** How many serve. */
+  /** Number of web processes that serve requests. */
   serving(): number;
-  /** Of each that serves; its last ones where it does not answer soon. */
+  /** Metrics of each web process; the last known ones if it does not respond soon. */
   metrics(): Promise<MetricList[]>;
   /** Lets open requests finish, and resolves when all have ended. */
   stop(): Promise<void>;
@@ -59,7 +59,7 @@ interface WebProcess {
 interface State extends WebProcessesOptions {
   phase: 'starting' | 'running' | 'stopping';
   processes: Set<WebProcess>;
-  /** Called when all serve, and when it can't go on. */
+  /** Called when all web processes serve, and when they cannot be kept running. */
   settle(outcome: number | Error): void;
 }
 
@@ -111,7 +111,7 @@ function start(state: State, shortLives: number): void {
   state.processes.add(web);
   worker.on('exit', (code, signal) => handleExit(state, web, code, signal));
   worker.on('error', (error) => {
-    // Of a message to a process that has just died, too: its exit is reported besides.
+    // Also emitted for a message to a process that has just died, whose exit is reported separately.
     if (worker.process.pid === undefined) handleExit(state, web, null, error.message);
   });
 }
@@ -142,7 +142,7 @@ function handleExit(state: State, web: WebProcess, code: number | null, signal: 
 
 async function collectMetrics(state: State, processes: WebProcess[]): Promise<MetricList[]> {
   await Promise.all(processes.map(requestMetrics));
-  // What an ended one counted is kept elsewhere.
+  // The counters of exited processes are kept in metrics.ts.
   return processes.filter((web) => state.processes.has(web)).map((web) => web.metrics);
 }
 

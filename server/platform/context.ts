@@ -70,8 +70,8 @@ export function makeContext(platform: Platform, origin: Origin): Context {
 const verbs = new WeakMap<Platform, Verbs>();
 
 /**
- * What all contexts of a process share. `this`: the GraphQL face derives a context per root field, with a project of
- * its own.
+ * Functions shared by all contexts of a process. They use `this`, since GraphQL derives a context per root field, with
+ * a separate project.
  */
 function verbsOf(platform: Platform): Verbs {
   const known = verbs.get(platform);
@@ -113,7 +113,7 @@ async function transact<T>(platform: Platform, ctx: Context, run: (inner: Contex
   } catch (error) {
     if (!isDeadlock(error)) throw error;
     Object.assign(ctx.reply, { status: null, etag: null });
-    // At once it could take the row again before the other, which waits for it, has woken up.
+    // Without a pause, this transaction could lock the row again before the other one, which waits for it, wakes up.
     await sleep(RETRY_PAUSE_MS);
     return attempt(platform, ctx, run);
   }

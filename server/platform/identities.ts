@@ -31,8 +31,8 @@ export interface Identities {
   /** The session of a cookie's value, null where there is none. */
   ofSession(secret: string): Promise<Identity | null>;
   /**
-   * Who was recognised before, as the database has it by now. Notes no use of a session, which would else never be idle
-   * while a page of it follows a log. @throws token_invalid, token_expired, session_required
+   * The current database state of an identity that was authenticated before. Records no use of a session, which would
+   * otherwise never be idle while a page follows a log. @throws token_invalid, token_expired, session_required
    */
   current(identity: Identity): Promise<Identity>;
   access(identity: Identity, projectId: string): Promise<ProjectAccess | null>;

@@ -1,4 +1,4 @@
-// One connection that listens to NOTIFY and comes back by itself.
+// One connection that listens to NOTIFY and reconnects automatically.
 import { Client } from 'pg';
 import type { Logger } from '../../core/log/log';
 

@@ -6,7 +6,7 @@ export interface NotificationHub extends Notifications {
   publish(channel: string, key: string): void;
 }
 
-/** How often a waiter polls without a notification: one may be lost with its connection. */
+/** Interval at which a waiter polls without a notification, which may be lost with its connection. */
 const POLL_MS = 2_000;
 /** Sequence numbers that are kept; the oldest go. */
 const SEQUENCES_MAX = 10_000;
@@ -14,7 +14,7 @@ const SEQUENCES_MAX = 10_000;
 export function openNotificationHub(): NotificationHub {
   const emitter = new EventEmitter().setMaxListeners(0);
   const sequences = new Map<string, number>();
-  // Of several topics: it rises with each of them.
+  // The sum of several topics' sequences rises with each of them.
   const sum = (names: readonly string[]): number => names.reduce((all, name) => all + (sequences.get(name) ?? 0), 0);
   return {
     publish(channel, key) {

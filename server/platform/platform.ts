@@ -85,7 +85,7 @@ function openEmbeddedDatabase(config: Config, log: Logger): Promise<Engine> {
 }
 
 /**
- * The same beside a process that has opened the database: DATABASE_URL is set, and the schema is up to date.
+ * Opens the platform next to a process that has opened the database: DATABASE_URL is set, and the schema is up to date.
  * @throws StartupError where the program has become newer than the schema
  */
 export function joinPlatform(config: Config & { databaseUrl: string }, log: Logger): Promise<Platform> {

@@ -78,7 +78,7 @@ function bucketObjects(config: Config): Probes['bucketObjects'] {
   };
 }
 
-/** What this installation sends out to addresses of users. */
+/** Outgoing requests of this installation to addresses that users configure. */
 export function outboundOf({ allowPrivateAddresses, dnsResolvers, outboundCaFile }: Config): Outbound {
   return openOutbound({
     isAllowed: allowPrivateAddresses ? () => true : isPublicAddress,

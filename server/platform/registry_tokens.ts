@@ -49,7 +49,7 @@ interface Claims {
 interface KeyPair {
   privateKey: KeyObject;
   publicKey: KeyObject;
-  /** Of tokens, encoded. */
+  /** Encoded header of the tokens. */
   header: string;
 }
 
@@ -224,7 +224,7 @@ async function signingKeys(sql: Sql, secrets: SecretBox): Promise<KeyPair> {
   return { privateKey, publicKey, header: encode({ typ: 'JWT', alg: 'ES256', kid: keyIdOf(publicKey) }) };
 }
 
-/** As Distribution names a key (github.com/docker/libtrust): 240 bits of the hash of its DER form. */
+/** Key id in Distribution's format (github.com/docker/libtrust): 240 bits of the hash of the key's DER form. */
 function keyIdOf(publicKey: KeyObject): string {
   const digest = createHash('sha256')
     .update(publicKey.export({ type: 'spki', format: 'der' }))

@@ -1,4 +1,4 @@
-// Which keys, sessions and robot accounts were used: collected, and written every few seconds.
+// Records the use of keys, sessions and robot accounts: collected in memory, and written every few seconds.
 
 export interface UseRecorder {
   add(id: string): void;

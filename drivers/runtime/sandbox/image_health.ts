@@ -49,7 +49,7 @@ export function healthScript(
   ];
 }
 
-/** What the last check found; null where none has ended yet. */
+/** The result of the last check; null if none has finished yet. */
 export async function readHealth(runDirectory: string): Promise<HealthReport | null> {
   const file = path.join(runDirectory, HEALTH_FILE);
   const handle = await open(file, 'r').catch(() => null);
@@ -58,7 +58,7 @@ export async function readHealth(runDirectory: string): Promise<HealthReport | n
     const { size, mtimeMs } = await handle.stat();
     const start = Math.max(0, size - TAIL_BYTES);
     const { bytesRead, buffer } = await handle.read(Buffer.alloc(size - start), 0, size - start, start);
-    // It is appended to: what a check writes meanwhile is lost, and the next one comes.
+    // Checks append to the file: a result written meanwhile is lost, but the next check writes another one.
     if (size > FILE_BYTES_MAX) await truncate(file, 0);
     return parseReport(buffer.toString('utf8', 0, bytesRead), Date.now() - mtimeMs);
   } finally {

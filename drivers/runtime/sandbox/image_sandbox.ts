@@ -18,8 +18,8 @@ export function outerMounts({ mounts }: UnitSpec): UnitSpec['mounts'] {
 }
 
 /**
- * What root of an image may do in its user namespace: what Docker allows, without what would reach beyond (AUDIT_WRITE,
- * MKNOD, NET_RAW).
+ * Capabilities of an image's root in its user namespace: those of Docker, except the ones that reach beyond the
+ * namespace (AUDIT_WRITE, MKNOD, NET_RAW).
  */
 const CAPABILITIES = [
   ...['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_BIND_SERVICE', 'SETFCAP', 'SETGID', 'SETPCAP'],

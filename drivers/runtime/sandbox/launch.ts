@@ -188,7 +188,7 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
     'unset LC_ALL OLDPWD',
     // `command`: where sh is bash, names like UID are read-only, and the shell would end.
     ...variables.map(([key, value]) => `command export ${key}=${quoted(value)} 2>/dev/null || :`),
-    // What a build has left for all that runs of it: where its programs are (drivers/builder/build_script.ts).
+    // The profile that a build leaves for commands of its release: paths of programs (drivers/builder/build_script.ts).
     '[ ! -r .platform/profile ] || . ./.platform/profile',
     `exec /bin/sh -c ${quoted(spec.command)}`,
     '',
@@ -246,7 +246,7 @@ function unlinkedFile(runDirectory: string, text: string): number {
     const fd = openSync(path.join(directory, 'script'), 'wx+', 0o600);
     rmSync(directory, { recursive: true });
     const bytes = Buffer.from(text);
-    // With a position, so that the reader finds the file at its beginning.
+    // Written at an explicit position, so that the shared file offset stays at the beginning for the reader.
     for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at, bytes.length - at, at);
     return fd;
   } finally {

@@ -57,7 +57,7 @@ async function ownMount(host: RuntimeHost, runDirectory: string, mount: Mount, o
   if (before === rangeName(range)) return;
   const isNew = before === null && (await readdir(mount.source)).length === 0;
   if (isNew) await ownNew(mount, owners.spec, range);
-  // Before there were ranges all files belonged to the user of the image.
+  // Before ranges existed, all files belonged to the user of the image.
   else if (before === null) await giveAll(host, runDirectory, mount, userOf(owners.spec, range));
   else await moveToRange(host, runDirectory, mount, { before, range });
   await replaceFile(note, rangeName(range));

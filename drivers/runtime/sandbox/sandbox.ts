@@ -22,7 +22,7 @@ export interface Inside {
 
 export const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Of all programs of ours around the unit. */
+/** Environment of the platform's programs around the unit. */
 export const cleanEnvironment = { PATH: systemPath, LC_ALL: 'C' };
 
 const etc = [
@@ -98,7 +98,7 @@ function bubblewrapArguments(host: RuntimeHost, inside: Inside): string[] {
     ...systemArguments(inside),
     ...scratchArguments(inside),
     ...['--bind', files, '/app'],
-    // After /tmp, which would cover those that lie below it.
+    // After /tmp, which would hide mounts below it.
     ...[...host.toolchains, ...readable].flatMap((directory) => readOnly(directory)),
     ...mounts.flatMap(({ source, target }) => [...passable(target), '--bind', source, target]),
     ...(inside.shown ?? []).flatMap(({ source, target }) => ['--ro-bind', source, target]),

@@ -19,9 +19,9 @@ const LOCK_WITHIN_MS = 10_000;
 interface UserIdOptions {
   /** The installation: its ids stay the same as long as the directory does. */
   directory: string;
-  /** Of TENANT_UID_BASE; null: the first free range. */
+  /** Value of TENANT_UID_BASE; null: the first free range. */
   base: number | null;
-  /** It has files of tenants from before there were claims. */
+  /** The installation has tenants' files from the time before claims existed. */
   isUsed: boolean;
   claims?: string;
 }

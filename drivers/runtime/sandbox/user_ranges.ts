@@ -11,7 +11,7 @@ import { LAST_TENANT_ID, readClaims, withClaimsLocked } from './user_ids';
 /** File descriptor of the user namespace that has the range, within the unit. */
 export const RANGE_FD = 9;
 const STEP = LAST_ID + 1;
-/** From 2^31 on an id is a negative number for some programs. */
+/** Some programs take ids from 2^31 on for negative numbers. */
 const HIGHEST = 2 ** 31 - STEP;
 /** Claims of the directories of this host: files named after the first id of the range, with the directory. */
 const CLAIMS = '/var/lib/platform-api/user-id-ranges';
@@ -87,7 +87,7 @@ exec "$@"
   return ['/bin/sh', '-c', script, 'platform-range'];
 }
 
-/** What prints 7 where a unit can use the ids of a range. */
+/** A trial whose script prints 7 if units can use the ids of a range. */
 export function rangeTrial(host: RuntimeHost, bubblewrap: string, root: User): { before: string[]; script: string } {
   const inner = `--userns ${RANGE_FD} --cap-add ALL --bind / / --bind /proc /proc --dev /dev`;
   const script = `${bubblewrap} ${inner} -- setpriv --reuid 7 --regid 7 --clear-groups id -u`;

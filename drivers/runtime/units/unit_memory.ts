@@ -1,5 +1,5 @@
-// What processes use together, where no control group counts it. Processes of one program share pages: in sixteen
-// connections of PostgreSQL, its shared buffers and its code are seen sixteen times.
+// Memory usage of several processes together, without a control group. Processes of one program share pages: in sixteen
+// connections of PostgreSQL, its shared buffers and its code would be counted sixteen times.
 import { readFile } from 'node:fs/promises';
 import { processOf, type Proc } from '../../../core/process/processes';
 

@@ -15,7 +15,7 @@ export interface UnitNetworks {
   portCheck(name: string | undefined): ((port: number) => Promise<boolean>) | undefined;
   /** Whether a server of the network could have the port, which it gets on the host too. */
   isFreeForServer(port: number, name: string): Promise<boolean>;
-  /** Leads the host to the ports of the units that are there now. */
+  /** Publishes the ports of the existing units on the host. */
   publish(): Promise<void>;
   /** Removes networks in which no unit is. */
   sweep(): Promise<void>;

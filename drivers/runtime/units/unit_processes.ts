@@ -50,13 +50,13 @@ export async function stopUnit(
   while (isRunning(handle) && Date.now() - since < graceMs) {
     if (ctx.signal.aborted) throw new DriverError('transient', 'The unit is still stopping.');
     await sleep(Math.max(1, Math.min(pollEveryMs, since + graceMs - Date.now())));
-    // A script may go on with its next program.
+    // A script may continue with its next program.
     if ((Date.now() - since) % 500 < pollEveryMs) signalInnermost(unit, handle, once);
   }
   await killUnit(runDirectory, unit, handle);
 }
 
-/** SIGKILL to everything, until nothing is left. Returns when the end is recorded. @throws DriverError transient */
+/** Sends SIGKILL until no process is left. Resolves when the exit is recorded. @throws DriverError transient */
 export async function killUnit(runDirectory: string, unit: Unit, handle: Handle): Promise<void> {
   const begin = Date.now();
   // A process that is just starting its program shows no environment to be known by; a moment later it does.

@@ -31,8 +31,10 @@ export async function reconcileStack(
   return start.length === 0 && retire.length === 0;
 }
 
-// What takes over must have its requests before what goes stops to take them.
-/** Not left to the notification: it comes a moment later. */
+/**
+ * Publishes the routes at once, since new instances must receive requests before old ones stop to accept them: the
+ * notification of the route feed would arrive a moment later.
+ */
 export async function publishRoutes(applicationId: string, ctx: JobContext): Promise<void> {
   const { ingress } = requireHost(ctx);
   const reading = ingress.beginRead();
@@ -41,7 +43,7 @@ export async function publishRoutes(applicationId: string, ctx: JobContext): Pro
 
 /**
  * Routes requests by the state that only the running transaction sees. Call the returned function after the transaction
- * has ended, then leadElsewhere.
+ * has ended, then publishRoutes.
  */
 export async function publishRoutesBeforeCommit(applicationId: string, ctx: JobContext, sql: Sql): Promise<() => void> {
   const { ingress } = requireHost(ctx);

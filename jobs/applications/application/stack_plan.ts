@@ -29,7 +29,7 @@ export function planStack(wants: readonly DesiredProcess[], present: readonly Pr
   return plan;
 }
 
-/** Of those that run. */
+/** Number of running instances. */
 export function countRunning(instances: readonly PresentInstance[]): number {
   return instances.filter(({ status }) => status === 'running').length;
 }

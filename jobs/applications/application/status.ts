@@ -1,4 +1,4 @@
-// What an application and its process types show of their instances.
+// Derives the status of an application and of its process types from their instances.
 import type { Application } from '../../../models/applications/application';
 import { updateProcessStatus, type PresentInstance, type ProcessState } from '../../../models/applications/stack';
 import type { JobContext } from '../../job';
@@ -81,7 +81,7 @@ function statusAfterRestart({ status, processes, present }: ObservedApplication)
   return lost ? { status: 'running', status_reason: crashReason(lost) } : { status };
 }
 
-/** What the process type shows would not do: it goes on being `running` while its instances are replaced. */
+/** The status of the process type is no criterion: it stays `running` while its instances are replaced. */
 function isReplaced({ release_id, instances }: ProcessState, all: readonly PresentInstance[]): boolean {
   const alive = all.filter(({ status }) => status !== 'stopping');
   return alive.length === instances && alive.every((one) => one.release_id === release_id && one.status === 'running');

@@ -4,7 +4,7 @@ import type { ApplicationStack } from '../../../models/applications/stack';
 import { growVolumes, hasVolumesToGrow } from '../../../models/volumes/volume/growth';
 import type { JobContext } from '../../job';
 
-/** A restart goes on after this time, whatever has become of the volume. */
+/** A restart continues after this time, even if the volume has not grown. */
 const WAIT_MAX_MS = 300_000;
 
 /** Whether the instances are to stop, and none to start yet, because a volume of the application grows. */

@@ -1,4 +1,4 @@
-// How long an instance that has ended is left alone before it is started again.
+// The back-off before an instance that has exited is restarted.
 const WINDOW_MS = 600_000;
 const CRASHED_AFTER = 5;
 const FIRST_MS = 1_000;
@@ -9,7 +9,7 @@ export function appendExit(exits: readonly string[], at: Date): string[] {
   return [...exits.filter((exit) => Date.parse(exit) > at.getTime() - WINDOW_MS), at.toISOString()];
 }
 
-/** After five exits within ten minutes: tried again once a minute. */
+/** After five exits within ten minutes, restarts are tried once a minute. */
 export function isCrashed(exits: readonly string[]): boolean {
   return exits.length >= CRASHED_AFTER;
 }

@@ -12,7 +12,7 @@ import { appendInstanceLog, restartStop, type InstanceRow } from './row';
 interface ExitCause {
   /** Sentences for users. @param output the last output of the program, '' if there is none */
   reason(output: string): string;
-  /** It was not the app that ended: it is to be stopped. */
+  /** The app has not exited: it has to be stopped. */
   fault?: 'health';
 }
 
@@ -26,7 +26,7 @@ export async function restartAfterEnd(
   const { runtime } = requireHost(ctx);
   // No new requests from now on; open ones continue until it stops.
   if (fault && row.status === 'running') await ctx.record({ status: 'starting', status_reason: reason('') });
-  // Before it says that it stops.
+  // Read before the app logs its own shutdown.
   const before = fault && (await lastOutputOf(row, launch, ctx));
   if (fault) await runtime.stop(handle, restartStop(launch), ctx);
   if (row.status === 'starting' && launch.own_found_port) await forgetFoundPort(ctx.sql, launch.deployment_id);

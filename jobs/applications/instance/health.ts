@@ -10,7 +10,7 @@ const ANSWERED = 'answered';
 
 type Check = ReleaseSettings['health_check'];
 
-/** Of an instance, in the network that it is in. */
+/** Address of an instance within its network. */
 interface HealthTarget {
   location: NetworkLocation;
   port: number;
@@ -37,7 +37,7 @@ export async function answersHttp(target: HealthTarget, host: string, signal: Ab
   return failure === null || failure.startsWith(ANSWERED);
 }
 
-/** How `probeHealth` says that nothing listens on the port. */
+/** The failure of `probeHealth` if no program listens on the port. */
 export const CONNECTION_REFUSED = 'refused the connection';
 
 function connect({ location, port }: HealthTarget, ms: number, signal: AbortSignal): Promise<string | null> {
@@ -87,7 +87,7 @@ function get(
   });
 }
 
-// As browsers send it: a path may have letters of all languages.
+// Percent-encoded as by browsers: a path may contain letters of all languages.
 function encodePath(path: string): string {
   return path.replace(/[^\x21-\x7e]/gu, encodeURIComponent);
 }

@@ -30,7 +30,7 @@ function failureOf({ timeout_seconds }: ImageHealthCheck, { code, output }: Heal
   return `ended its health check with exit code ${code}${output === '' ? '' : `: ${output}`}`;
 }
 
-/** How long an instance may take until its first success. */
+/** Maximum time of an instance until its first successful check. */
 export function allowedSecondsOf(check: ImageHealthCheck): number {
   const { start_period_seconds: startPeriod, interval_seconds: interval, timeout_seconds, retries } = check;
   return Math.max(startPeriod, interval) + retries * (interval + timeout_seconds);

@@ -1,4 +1,4 @@
-// What an instance printed last that says why it ended, or why it does not become healthy.
+// The last output of an instance, which explains why it exited, or why it does not become healthy.
 import { FAILURE_LINES_MAX, failureExcerpt, valuesHider } from '../../../core/log/failure_excerpt';
 import { findLastOutput } from '../../../models/applications/log_line/last_output';
 import type { Launch } from '../../../models/applications/instance_work';
@@ -6,7 +6,7 @@ import { variablesOfRelease } from '../../../models/deployments/release';
 import type { JobContext } from '../../job';
 import type { InstanceRow } from './row';
 
-/** Of its last start; '' where it printed nothing. Values of its variables are hidden. */
+/** Last output since the last start; '' if there is none. Values of variables are redacted. */
 export async function lastOutputOf(row: InstanceRow, launch: Launch, ctx: JobContext): Promise<string> {
   const { id, application_id, preview_id, started_at } = row;
   const since = started_at ?? undefined;

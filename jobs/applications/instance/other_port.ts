@@ -10,7 +10,7 @@ import { exposedPortOf, sharedPortAdvice } from './image';
 import { restartStop, type InstanceRow } from './row';
 
 export interface HealthFault {
-  /** What the user can mend at once, while the instance still has time. */
+  /** Warning with a fix for the user, while the instance can still become healthy. */
   early?: string;
   /** More time would not help. */
   isOver?: boolean;

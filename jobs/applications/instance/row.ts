@@ -1,4 +1,4 @@
-// What the phases of an instance share.
+// The row of an instance, and functions shared by its phases.
 import type { LogLevel } from '../../../core/log/log_line';
 import type { Handle, StopOptions } from '../../../drivers/runtime';
 import type { Launch } from '../../../models/applications/instance_work';
@@ -27,7 +27,7 @@ export interface InstanceRow extends LoopRow {
 /** An instance that is not healthy gets a short grace period. */
 const GRACE_MS = 5_000;
 
-/** How an instance is stopped that starts again. */
+/** Stop options of an instance that will be restarted. */
 export function restartStop({ settings }: Pick<Launch, 'settings'>): StopOptions {
   const grace_ms = Math.min(GRACE_MS, settings.run.shutdown_grace_seconds * 1000);
   return { grace_ms, signal: stopSignalOf(settings) };

@@ -40,7 +40,7 @@ export async function startInstance(row: InstanceRow, launch: Launch, ctx: JobCo
     const port = await choosePort(row, launch, ctx);
     const spec = await specOf(row, launch, port, ctx);
     const handle = await requireHost(ctx).runtime.start(spec, ctx);
-    // At once: after a crash the unit is also found by its id, but then without its time.
+    // Recorded at once: after a crash the unit is also found by its id, but its start time would be lost.
     await ctx.record({ handle, started_at: new Date().toISOString() });
   } catch (error) {
     if (!(error instanceof DriverError)) throw error;

@@ -14,7 +14,7 @@ import { openPooler } from '../../../drivers/endpoint/pgbouncer';
 
 const TRIAL_MS = 10_000;
 
-/** One driver for each engine that was found. An engine that is installed later is there after the next start. */
+/** One driver for each installed engine. An engine that is installed later is available after the next start. */
 export async function openEngines({
   config,
   runtime,

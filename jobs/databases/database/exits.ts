@@ -11,7 +11,7 @@ interface ServerExit {
   line: Omit<DatabaseLineInput, 'level' | 'message'>;
 }
 
-/** What the job does until the next start; null: it may be started now. */
+/** The outcome while the back-off runs; null: the server may be started now. */
 export async function backoffAfterExit(
   { observed, reason, line }: ServerExit,
   ctx: JobContext,
@@ -23,7 +23,7 @@ export async function backoffAfterExit(
     return progressing(waitMs, { observed: { ...observed, exits, down: true }, status_reason: reason });
   }
   if (waitMs > 0) return progressing(waitMs);
-  // From here on the next end is another one.
+  // The exit is handled: a later exit is a new one.
   await ctx.record({ observed: { ...observed, down: false } });
   return null;
 }

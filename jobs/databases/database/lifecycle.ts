@@ -1,5 +1,5 @@
-// What happens to the data of a database: they come from a backup, from a replica, from a moment before; they are
-// brought to a newer version. What each begins with stands in the row until it is done, so after a crash it goes on.
+// Lifecycle of the data of a database: restored from a backup, from a replica or to a point in time, and upgraded to a
+// newer version. Each operation stays recorded in the row until it is done, so it continues after a crash.
 import { toSentence } from '../../../core/sentence';
 import { DriverError } from '../../../core/driver';
 import { endPromotion, findServer, wakeReplicas } from '../../../models/databases/database/work';

@@ -1,4 +1,4 @@
-// What a server uses, as points of metrics: once a minute, in the step that looks at it anyway.
+// Resource usage of a server as metrics: measured once a minute, in the periodic step of its job.
 import type { EngineDriver, ServerMetrics, ObservedServer, ServerSpec } from '../../../drivers/database';
 import type { Desired } from '../../../core/driver';
 import type { databaseMetrics } from '../../../core/log/metrics';
@@ -56,7 +56,7 @@ function gauges(
   };
 }
 
-/** Since the sample before. Where a counter is lower now, the server was started anew. */
+/** Rates since the previous sample. A decreased counter means that the server was restarted. */
 function rates(before: MetricsSample | undefined, now: ServerMetrics, at: Date): Readings {
   if (!before) return {};
   const seconds = (at.getTime() - Date.parse(before.at)) / 1000;

@@ -11,7 +11,7 @@ export const MISSING_DATA =
   'The data directory of the database is missing on its host. The database does not run, and no backups are taken or ' +
   'expire. Restore a backup, or have the operator bring the directory back.';
 
-/** Of a database whose data are gone, what there is to do: nothing. null where they are there, or never were. */
+/** Outcome for a database whose data are lost: it is only reported. null if the data exist, or never existed. */
 export async function reportMissingData(row: DatabaseRow, ctx: JobContext): Promise<Outcome | null> {
   if (!(await isDataMissing(row, ctx))) return null;
   // The database was never available, so it holds no user data.

@@ -40,7 +40,7 @@ export async function reconcileServer(row: DatabaseRow, ctx: JobContext): Promis
     : progressing(SOON_MS, { driver: row.engine });
 }
 
-/** Before each start: a server that cannot listen would be started for ever. */
+/** Checked before each start: a server whose port is taken would be restarted for ever. */
 async function moveFromTakenPort(
   row: DatabaseRow,
   before: Observation<ObservedServer>,
@@ -51,7 +51,7 @@ async function moveFromTakenPort(
   return leaveTakenPort({ kind: 'database', id: row.id, database_id: row.id }, row, ctx);
 }
 
-/** A backup may be at work on a server that is all right: that is no failure. */
+/** A running backup on a healthy server is no failure. */
 async function ensureServer(
   engine: EngineDriver,
   desired: DesiredServer,

@@ -1,4 +1,4 @@
-// What the jobs of databases share.
+// Row types and functions shared by the jobs of databases.
 import { databasePackageDefinitions } from '../../../core/catalog/catalog_definitions/databases';
 import type { EngineDriver, EngineId, ServerSpec } from '../../../drivers/database';
 import { DriverError } from '../../../core/driver';
@@ -32,7 +32,7 @@ export interface DatabaseRow extends LoopRow {
   observed: ServerProgress | null;
 }
 
-/** What the job remembers of the server. */
+/** Progress of the server, recorded by its job. */
 export interface ServerProgress extends ExitHistory {
   /** Version of the row for which it was stopped, to be restarted. */
   stopped_for?: number;

@@ -1,4 +1,4 @@
-// From the rows of a database to what its server should be.
+// Builds the desired spec of a database server from the rows.
 import type { ServerSpec } from '../../../drivers/database';
 import type { Desired } from '../../../core/driver';
 import { openAdminPassword } from '../../../models/databases/database/credentials';

@@ -1,4 +1,4 @@
-// From the rows of an endpoint to what should listen at its port.
+// Builds the desired listener of an endpoint from the rows.
 import type { PoolSpec, SpreadSpec } from '../../../drivers/endpoint';
 import { DriverError } from '../../../core/driver';
 import { limits } from '../../../core/limits';

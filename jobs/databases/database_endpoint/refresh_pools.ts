@@ -1,10 +1,10 @@
-// What listens before a server follows it: in the step in which the server has become something else.
+// Listeners in front of a database server are updated in the step in which the server has changed.
 import { poolsOf } from '../../../models/databases/database_endpoint/work';
 import { type JobContext, requireHost } from '../../job';
 import { withEndpointLock } from './endpoint_lock';
 import { desiredPool, type EndpointRow } from './desired';
 
-/** Poolers learn the users that the server of the database has by now. What fails here is done by their own job. */
+/** Updates the users of poolers to those of the database server. Failures are retried by the endpoint's job. */
 export async function refreshPools(databaseId: string, ctx: JobContext): Promise<void> {
   const pools = await poolsOf<EndpointRow>(ctx.sql, databaseId);
   await Promise.all(

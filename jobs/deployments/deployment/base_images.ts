@@ -1,4 +1,4 @@
-// What a build of a Dockerfile is given so that it can pull its base images.
+// Registry credentials with which a Dockerfile build pulls its base images.
 import { BASE_IMAGE_AUTH, DISK_MB, INSECURE_REGISTRY } from '../../../drivers/builder/dockerfile/dockerfile_script';
 import { authDocument } from '../../../models/applications/application/image_credentials';
 import { isFromFork } from '../../../models/previews/preview/from_fork';

@@ -40,7 +40,7 @@ const PROCESSES_MAX = 1024;
 
 export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   const isBuilding = row.observed?.equipped && !row.observed.built;
-  // Of a command that takes too long its task says more.
+  // If a running command takes too long, its task reports the time-out with more detail.
   if (!isBuilding) requireTimeLeft(row, ctx);
   if (!row.observed?.fetched || !row.plan) return prepare(row, ctx);
   if (!row.observed.equipped) {
@@ -49,7 +49,7 @@ export async function buildDeployment(row: DeploymentRow, ctx: JobContext): Prom
   }
   if (!row.observed.built && hasBuild(row.plan)) {
     if ((await runDeploymentTask(row, buildTask(row, row.plan, ctx), ctx)) === 'running') return progressing(POLL_MS);
-    // Before the unit goes, which is the only other trace of a finished build.
+    // Recorded before the unit is removed, which is the only other trace of a finished build.
     await ctx.record({ observed: { ...row.observed, built: true } });
     if (row.plan.steps.length) await appendDeploymentLog(row, ctx, 'build', 'The build succeeded.');
   }
@@ -136,7 +136,7 @@ async function unpackUpload(row: DeploymentRow, ctx: JobContext): Promise<object
 async function fetchCommit(row: DeploymentRow, ctx: JobContext): Promise<Commit> {
   const { source } = requireHost(ctx);
   const { branch, commit_sha: commit } = row;
-  // Of a pull request the branch is a full ref.
+  // For a pull request, the branch is a full ref.
   const wanted = branch?.startsWith('refs/') ? { ref: branch, commit } : { branch, commit };
   try {
     const remote = await requireRemote(ctx, row.source);

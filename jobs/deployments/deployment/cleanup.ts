@@ -14,7 +14,7 @@ const STILL_STOPPING_MS = 1_000;
 
 /** active, superseded: older versions let go of their files. */
 export async function pruneOlderVersions(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
-  // Killed while it took them away, the control plane has left a half of them.
+  // The control plane may have been killed while it removed the tasks.
   await removeTask(row, 'build', ctx);
   await removeTask(row, 'release', ctx);
   if (row.status === 'superseded') return settled();
@@ -26,7 +26,7 @@ export async function pruneOlderVersions(row: DeploymentRow, ctx: JobContext): P
   return settled();
 }
 
-/** failed, canceled: its commands and its instances end, its files go. */
+/** Stops the commands and instances of a failed or canceled deployment, and removes its files. */
 export async function cleanUpFailed(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await removeTask(row, 'build', ctx);
   await removeTask(row, 'release', ctx);
@@ -37,7 +37,7 @@ export async function cleanUpFailed(row: DeploymentRow, ctx: JobContext): Promis
   return settled({ finished_at: row.finished_at ?? new Date().toISOString(), observed: null });
 }
 
-/** Its application or preview has gone. */
+/** Removes the deployment of a deleted application or preview. */
 export async function tearDownDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await removeTask(row, 'build', ctx);
   await removeTask(row, 'release', ctx);

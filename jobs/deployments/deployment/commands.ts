@@ -1,4 +1,4 @@
-// What the process types of an application run must be known before anything of a version is started.
+// The commands of an application's process types must be known before any process of a version is started.
 import type { Planning } from '../../../models/deployments/deployment_plan';
 import { DeploymentFailure, type StoredPlan } from './row';
 

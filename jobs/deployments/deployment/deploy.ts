@@ -44,7 +44,7 @@ const RECHECK_MS = 1_000;
 
 export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   const isReleasing = row.observed?.releasing && !row.observed.released;
-  // Of a command that takes too long its task says more.
+  // If a running command takes too long, its task reports the time-out with more detail.
   if (!isReleasing) requireTimeLeft(row, ctx);
   if (row.plan === null && row.source.type === 'image') return pullSource(row, ctx);
   if (row.release_id === null) return progressing(0, { release_id: await makeRelease(row, ctx) });
@@ -139,8 +139,8 @@ async function addMissingInstances(
 }
 
 /**
- * In the first version of an application one instance goes ahead: where its program ignores PORT, the port is found by
- * it (docs/decisions/0175), and until then two could not have it beside each other.
+ * In the first version of an application a single instance starts first: if its program ignores PORT, that instance
+ * reveals the port (docs/decisions/0175); until the port is known, two instances would conflict.
  */
 async function isPioneer(
   row: DeploymentRow,

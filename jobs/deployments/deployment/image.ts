@@ -76,7 +76,7 @@ export async function imageRange(
   return requireHost(ctx).runtime.userRange(directory, tenant);
 }
 
-/** What an image says of how it is run, as a build plan. */
+/** The run settings of an image (command, port, health check), as a build plan. */
 export function imagePlan(image: PulledImage): StoredPlan {
   const command = commandLineOf(image.settings);
   return {
@@ -90,7 +90,7 @@ export function imagePlan(image: PulledImage): StoredPlan {
   };
 }
 
-/** Beside the build cache, which its tenant may write. */
+/** Not inside the build cache, which the tenant can write to. */
 export function layersDirectory(
   row: Pick<DeploymentRow, 'application_id' | 'preview_id' | 'branch'>,
   ctx: JobContext,

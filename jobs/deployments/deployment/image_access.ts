@@ -1,4 +1,4 @@
-// How the registry of an image is reached.
+// Address and credentials of an image's registry.
 import { parseImageReference } from '../../../core/protocols/image_reference';
 import { presetsWith } from '../../../core/catalog/presets';
 import { DriverError } from '../../../core/driver';

@@ -1,4 +1,4 @@
-// What the phases of a deployment share: its row, its places on the host, its words, and how it ends.
+// Shared by the phases of a deployment: its row, its directories on the host, its log messages, and its end.
 import path from 'node:path';
 import type { PulledImage } from '../../../core/protocols/image_settings';
 import type { LogLevel, LogStep } from '../../../core/log/log_line';
@@ -30,7 +30,7 @@ export interface DeploymentRow extends LoopRow {
   release_id: string | null;
   started_at: string | null;
   finished_at: string | null;
-  /** How far it has come within its status. */
+  /** Progress of the deployment within its status. */
   observed: Progress | null;
 }
 
@@ -53,7 +53,7 @@ export interface Progress {
   released?: boolean;
 }
 
-/** The deployment can't go on; the message is the sentence that users read. */
+/** The deployment has failed; the message is a sentence for users. */
 export class DeploymentFailure extends Error {
   override readonly name = 'DeploymentFailure';
 }

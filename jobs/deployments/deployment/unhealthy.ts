@@ -1,4 +1,4 @@
-// What the log of a deployment says of instances that do not come up.
+// Messages in the log of a deployment about instances that do not become healthy.
 import { hasVersionInService } from '../../../models/deployments/deployment_work';
 import { findLastOutput } from '../../../models/applications/log_line/last_output';
 import { appendLogLines } from '../../../models/applications/log_line';

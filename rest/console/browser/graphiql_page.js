@@ -25,7 +25,7 @@ ReactDOM.createRoot(document.getElementById('graphiql')).render(
   }),
 );
 
-// What the console at /v2/docs keeps in this browser, read again for each request: it may have been entered since.
+// Key and project stored by the console at /v2/docs, read again for each request, since they may have changed.
 function knownHeaders() {
   const known = JSON.parse(localStorage.getItem('platform-api-console') || '{}');
   return {

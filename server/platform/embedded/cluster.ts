@@ -75,7 +75,7 @@ function majorsIn(home: string): number[] {
   return majors.filter((major) => !Number.isNaN(major));
 }
 
-/** To start empty beside the data of another version would look like the loss of all rows. */
+/** An empty start next to the data of another major version would look like the loss of all rows. */
 function requireSameMajor(home: string, existing: number[], major: number): void {
   if (!existing.length || existing.includes(major)) return;
   throw new StartupError(
