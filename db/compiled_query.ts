@@ -41,6 +41,6 @@ export function marksOf(columns: readonly string[]): Values {
 }
 
 /** The values of the parameters, in their order. */
-export function parametersOf({ parameters }: CompiledQuery, values: Values): unknown[] {
+export function bindingsOf({ parameters }: CompiledQuery, values: Values): unknown[] {
   return parameters.map((name) => values[name]);
 }

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Model, ModelClass } from 'objection';
 import type { Context } from '../core/context';
 import { problem } from '../core/errors';
-import { compiledQuery, marksOf, parametersOf } from './compiled_query';
+import { compiledQuery, marksOf, bindingsOf } from './compiled_query';
 import type { TableInfo } from './control_database';
 import { newGeneration } from './loop_rows';
 import { columnsOf, tableOf, type Values } from './table';
@@ -17,7 +17,7 @@ export async function insertRow(ctx: Context, model: ModelClass<Model>, values: 
   const query = compiledQuery(`insert ${table} ${columns.join()}`, (builder) =>
     model.query(builder).insert(marksOf(columns)).returning(columnsOf(info).split(', ')),
   );
-  const [row] = await ctx.sql.query<object>(query.statement, parametersOf(query, written));
+  const [row] = await ctx.sql.query<object>(query.statement, bindingsOf(query, written));
   notifyDue(ctx, info, table);
   return row as object;
 }
@@ -39,7 +39,7 @@ export async function updateRow(ctx: Context, model: ModelClass<Model>, id: stri
     const bumped = { ...marksOf(columns), ...raised(builder, info) } as object;
     return model.query(builder).patch(bumped).where({ id: ID }).returning(columnsOf(info).split(', '));
   });
-  const [row] = await ctx.sql.query<object>(query.statement, parametersOf(query, { ...written, [ID]: id }));
+  const [row] = await ctx.sql.query<object>(query.statement, bindingsOf(query, { ...written, [ID]: id }));
   if (!row) throw problem('not_found');
   notifyDue(ctx, info, table);
   return row;

@@ -1,6 +1,6 @@
 // Releases as images in the platform's registry, to run them elsewhere: the files of a release on a base image, with
 // the programs that they were built with. A cluster pulls them with a token for one repository.
-import { DriverError, type DriverContext } from '../core/driver';
+import type { DriverContext } from '../core/driver';
 import type { ImageAccess } from './image';
 import type { Tool } from './toolchain';
 
@@ -51,11 +51,4 @@ export interface ReleaseImageDriver {
   copy(request: CopyRequest, ctx: DriverContext): Promise<PublishedImage>;
   /** Absent is success. @throws DriverError transient */
   remove(image: PublishedImage, ctx: DriverContext): Promise<void>;
-}
-
-/** Why there can be no image of a release. The message is a sentence for users. */
-export class ReleaseImageError extends DriverError {
-  constructor(message: string) {
-    super('invalid', message);
-  }
 }

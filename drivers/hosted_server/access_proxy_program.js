@@ -1,6 +1,7 @@
 // @ts-check
-// The access proxy program (access_proxy.ts), copied into the directory of the server. Its argument is a rules file,
-// which it reloads on changes. Addresses of the host may change: they are listed every ten seconds.
+// The program of an access proxy (access_proxy.ts), which is copied into the directory of the server. Its argument is a
+// file of rules, which it reads again when it changes. Addresses of the host come and go: they are looked for every ten
+// seconds.
 'use strict';
 
 const fs = require('node:fs');
@@ -20,9 +21,9 @@ const YOUNG_MS = 11_000;
 const FREED_MS = 200;
 const ADDRESSES_MS = 10_000;
 const RULES_MS = 500;
-/** Interfaces of project networks. */
+/** Of interfaces that lead into networks of projects. */
 const NETWORK_INTERFACE = /^pl[0-9a-f]{6}/;
-/** CLIENT_SSL, in the second byte of the capability flags. */
+/** CLIENT_SSL, in the second byte of the capabilities. */
 const CLIENT_SSL = 8;
 const SECURE_TRANSPORT_REQUIRED = 3159;
 
@@ -77,7 +78,7 @@ function familyOf(address) {
   return net.isIPv6(address) ? 'ipv6' : 'ipv4';
 }
 
-/** @param {string | undefined} address an IPv4 address may be IPv4-mapped */
+/** @param {string | undefined} address an IPv4 address may be written as one of IPv6 */
 function plain(address) {
   return String(address).replace(/^::ffff:(?=\d+\.)/, '');
 }
@@ -123,7 +124,7 @@ function accept(client) {
   if (isFull && !displace(from)) return void client.destroy();
   clients.set(client, { from, since: Date.now() });
   client.on('close', () => clients.delete(client));
-  // The server takes a moment to notice the end of the displaced connection.
+  // The server needs a moment to see that the other one has gone.
   if (isFull) setTimeout(() => client.destroyed || open(client), FREED_MS);
   else open(client);
 }

@@ -24,7 +24,7 @@ listen();
 for (const port of services) serveHost(port);
 setInterval(endWithDirectory, LOOK_MS);
 
-/** Writes the note `holder` that names this process. A process that finds an existing note exits. */
+/** The note `holder` names this process. Whoever finds one there ends. */
 function takePlace() {
   const own = path.join(directory, `holder.${process.pid}`);
   const stat = fs.readFileSync('/proc/self/stat', 'utf8');

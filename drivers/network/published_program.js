@@ -37,7 +37,7 @@ setInterval(() => {
   for (const [port, one] of ports) void listen(port, one);
 }, LOOK_MS);
 
-/** Writes the note `process` that names this process. A process that finds an existing note exits. */
+/** The note `process` names this one. Whoever finds one there ends. */
 function takePlace() {
   const stat = fs.readFileSync('/proc/self/stat', 'utf8');
   const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
@@ -53,7 +53,7 @@ function takePlace() {
   if (process.exitCode === 3) process.exit();
 }
 
-/** Drops root privileges, which are not needed any more. */
+/** It needs none any more. */
 function dropRights() {
   if (process.getuid?.() !== 0) return;
   process.setgroups?.([]);

@@ -2,11 +2,12 @@
 // elsewhere that is away, or a tag that has moved, changes nothing.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { extract } from 'tar-stream';
 import { parseImageReference, manifestReferenceOf } from '../../core/protocols/image_reference';
 import { DriverError, type DriverContext } from '../../core/driver';
+import { replaceFile } from '../../core/files';
 import { ImageError } from '../image';
 import { objectOf, texts } from '../image/config';
 import { decompress } from '../image/decompress';
@@ -14,7 +15,7 @@ import type { Descriptor } from '../image/manifest';
 import { download, findManifest } from '../image/pull';
 import { openRegistryClient } from '../image/registry_client';
 import { readJson } from '../image/registry_token';
-import { ReleaseImageError } from '../release_image';
+import { ReleaseImageError } from './failure';
 import { LAYER_TYPE, type Layer } from './layer';
 import { BASE_REPOSITORY, repositoryOf, uploadLayer, type ReleaseImageParts } from './store';
 
@@ -46,8 +47,7 @@ export async function ensureBase(parts: ReleaseImageParts, ctx: DriverContext): 
       ? new ReleaseImageError(`The base image ${reference} (\`RELEASE_BASE_IMAGE\`) cannot be used. ${error.message}`)
       : error;
   });
-  await writeFile(`${file}.new`, JSON.stringify(base), { mode: 0o600 });
-  await rename(`${file}.new`, file);
+  await replaceFile(file, JSON.stringify(base));
   return base;
 }
 

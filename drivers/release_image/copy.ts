@@ -6,7 +6,8 @@ import { ImageError } from '../image';
 import { openLayoutClient } from '../image/layout';
 import { parseImageManifest } from '../image/manifest';
 import { openRegistryClient, type RegistryClient } from '../image/registry_client';
-import { ReleaseImageError, type CopyRequest, type PublishedImage } from '../release_image';
+import type { CopyRequest, PublishedImage } from '../release_image';
+import { ReleaseImageError } from './failure';
 import { repositoryOf, type ReleaseImageParts } from './store';
 
 export async function copyImage(

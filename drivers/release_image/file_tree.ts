@@ -6,7 +6,7 @@ import { chmod, lstat, open, readdir, readlink, type FileHandle } from 'node:fs/
 import os from 'node:os';
 import { limits } from '../../core/limits';
 import { DriverError } from '../../core/driver';
-import { ReleaseImageError } from '../release_image';
+import { ReleaseImageError } from './failure';
 import type { TarEntry } from './tar_entry';
 
 export interface TreeOptions {

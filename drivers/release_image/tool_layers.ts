@@ -1,9 +1,10 @@
 // A layer for each version of a program that builds get (drivers/toolchain.ts), shared by all applications: it is made
 // and sent once.
 import { createHash } from 'node:crypto';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
+import { replaceFile } from '../../core/files';
 import type { Tool } from '../toolchain';
 import { imageManifest } from './base';
 import { treeEntries } from './file_tree';
@@ -48,8 +49,7 @@ export async function ensureToolLayer(parts: ReleaseImageParts, tool: Tool, ctx:
     if (!(await repository.hasBlob(empty.digest, ctx))) await repository.upload(empty.digest, [EMPTY], ctx);
     // Holds the layer while no release has it.
     await repository.putManifest(name, MANIFEST_TYPE, imageManifest(empty, [layer]), ctx);
-    await writeFile(`${record}.new`, JSON.stringify(layer), { mode: 0o600 });
-    await rename(`${record}.new`, record);
+    await replaceFile(record, JSON.stringify(layer));
     return layer;
   });
 }

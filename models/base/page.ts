@@ -3,7 +3,7 @@ import type { Model, QueryBuilder } from 'objection';
 import type { Context } from '../../core/context';
 import { hashFilters } from '../../core/cursor';
 import { limits } from '../../core/limits';
-import { compiledQuery, marksOf, parametersOf, type StatementBuilder } from '../../db/compiled_query';
+import { compiledQuery, marksOf, bindingsOf, type StatementBuilder } from '../../db/compiled_query';
 import { listColumnsOf, tableOf, type Values } from '../../db/table';
 import { modelOf, type Resource, type ResourceClass } from './resource';
 
@@ -71,7 +71,7 @@ export async function page<R extends Resource>(
     after_id: after?.id,
     limit: limit + 1,
   };
-  const rows = await ctx.sql.query<R>(query.statement, parametersOf(query, values));
+  const rows = await ctx.sql.query<R>(query.statement, bindingsOf(query, values));
   return envelope(ctx, rows, limit, plan, expect);
 }
 

@@ -5,7 +5,7 @@ import { isId, mintId, timeOfId } from '../../core/ids';
 import { problem } from '../../core/errors';
 import type { StateMachine } from '../../core/states';
 import { meter } from '../projects/billing';
-import { compiledQuery, marksOf, parametersOf, type StatementBuilder } from '../../db/compiled_query';
+import { compiledQuery, marksOf, bindingsOf, type StatementBuilder } from '../../db/compiled_query';
 import { columnsOf, tableOf, type Values } from '../../db/table';
 import { insertRow, updateRow } from '../../db/write';
 import { checkQuotas, requireParentRoom, type ParentLimit, type Quota } from './quota';
@@ -167,7 +167,7 @@ export abstract class Resource extends UntypedModel {
         .delete()
         .where(marksOf(['id'])),
     );
-    await ctx.sql.query(query.statement, parametersOf(query, { id }));
+    await ctx.sql.query(query.statement, bindingsOf(query, { id }));
   }
 
   /**
@@ -234,7 +234,7 @@ async function select<R extends Resource>(
     return lock ? found[lock]() : found;
   };
   const query = compiledQuery(key, build, { makes: kind, quick: !lock });
-  const [row] = await ctx.sql.query<R>(query.statement, parametersOf(query, { project_id: ctx.project?.id, ...fixed }));
+  const [row] = await ctx.sql.query<R>(query.statement, bindingsOf(query, { project_id: ctx.project?.id, ...fixed }));
   return row ?? null;
 }
 
