@@ -51,10 +51,19 @@ const FIND = named(`select a.id, a.project_id, a.settings, a.application_type, d
 const PROCESSES = named(
   'select type, command, application_type from processes where application_id = $1 order by type',
 );
+// The image of an earlier release of the same files serves where its programs start alike: variables, sizes and ports
+// are not in images.
+const COMMANDS = (processes: string): string =>
+  `(select jsonb_object_agg(key, value -> 'command') from jsonb_each(${processes}))`;
 const INSERT =
   named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes,
-    variables, created_at, updated_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`);
+    variables, created_at, updated_at, image)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, (select r.image from releases r
+    where r.deployment_id = $5 and r.image is not null
+      and r.settings -> 'root_directory' = $6::jsonb -> 'root_directory'
+      and r.settings -> 'run' -> 'release_command' is not distinct from $6::jsonb -> 'run' -> 'release_command'
+      and ${COMMANDS('r.processes')} is not distinct from ${COMMANDS('$7::jsonb')}
+    order by r.id desc limit 1))`);
 
 /**
  * Creates a release from the current settings and returns its id. @throws Error where the deployment belongs to another

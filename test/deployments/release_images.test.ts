@@ -130,6 +130,27 @@ run('releases as images', () => {
     }
   });
 
+  it('are those of the next release too, until its programs start in another way', async () => {
+    const application = await service.application(site('restarted'));
+    const image = await imageOf(application, await application.deploy());
+    const restart = async (): Promise<(string | null)[]> => {
+      await eventually('it runs', async () => (await application.get()).status === 'running');
+      await application.post('/restart');
+      const rows = await service.sql('select image from releases where application_id = $1 order by id', [
+        application.id,
+      ]);
+      return rows.map((row) => row.image as string | null).slice(-1);
+    };
+    await service.call('PUT', `/v2/applications/${application.id}/env/COLOUR`, { body: { value: 'red' } });
+    expect(await restart()).toEqual([image]);
+    const [worker] = (await application.get('/processes?type=worker')).data;
+    const changed = await service.call('PATCH', `/v2/applications/${application.id}/processes/${worker.id}`, {
+      body: { command: 'sleep 2000' },
+    });
+    expect(changed.status).toBe(200);
+    expect(await restart()).toEqual([null]);
+  });
+
   it('are read and written by no account of a tenant, nor by a login for another application', async () => {
     const application = await service.application(site('private'));
     const image = await imageOf(application, await application.deploy());
