@@ -1,6 +1,7 @@
 // Proxies by the variables that curl knows: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, in either case.
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { isIP } from 'node:net';
 import * as tls from 'node:tls';
 import { EXIT, Failure } from '../failure';
 
@@ -56,9 +57,10 @@ export function openTunnel(proxy: URL, url: URL): Promise<tls.TLSSocket> {
         const message = `The proxy ${proxy.host} refused the connection to ${target} with status ${statusCode}.`;
         return reject(new Failure(message, EXIT.retry));
       }
-      const secure = tls.connect({ socket, servername: url.hostname, ALPNProtocols: ['http/1.1'] }, () =>
-        resolve(secure),
-      );
+      const host = url.hostname.replace(/^\[|\]$/g, '');
+      // An address is no server name (RFC 6066 section 3); the certificate is checked against `host` then.
+      const name = isIP(host) ? {} : { servername: host };
+      const secure = tls.connect({ socket, host, ...name, ALPNProtocols: ['http/1.1'] }, () => resolve(secure));
       secure.once('error', reject);
     });
     asked.once('error', reject);
