@@ -30,7 +30,16 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function built(template: string): Promise<Built> {
+const builds = new Map<string, Promise<Built>>();
+
+/** Each template is built once: whatever runs of it runs from a copy. */
+function built(template: string): Promise<Built> {
+  const made = builds.get(template) ?? build(template);
+  builds.set(template, made);
+  return made;
+}
+
+async function build(template: string): Promise<Built> {
   const directory = path.join(folder, template);
   await source.exportTemplate(template, directory, driverContext(5_000));
   const made = await workshop.build(directory);

@@ -2,4 +2,4 @@
 export const killsAll = process.env.CONFORMANCE_KILLS === 'all';
 
 /** More kills and more made-up input, of a new seed, than in every run: test/support/runner/selection.ts. */
-export const isHeavyRun = !['every', 'user'].includes(process.env.TEST_TIER ?? 'every');
+export const isHeavyRun = !['every', 'user', 'bare', 'bare_user'].includes(process.env.TEST_TIER ?? 'every');
