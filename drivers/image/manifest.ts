@@ -94,3 +94,8 @@ function descriptorOf(value: unknown): Descriptor {
 export function broken(why: string): ImageError {
   return new ImageError('broken', `The image cannot be used: ${why}.`);
 }
+
+/** `sha256:` and the hash in hex, as registries name content (image-spec, "Digests"). */
+export function contentDigest(content: Buffer): string {
+  return `sha256:${createHash('sha256').update(content).digest('hex')}`;
+}

@@ -13,7 +13,7 @@ import { isInRange, settleUser } from './accounts';
 import { parseConfiguration } from './config';
 import { openLayoutClient } from './layout';
 import { addLayer, fileSize, findLayer, pruneLayers, type StoredLayer } from './layer_store';
-import { broken, parseImageManifest, type Descriptor, type Manifest } from './manifest';
+import { contentDigest, broken, parseImageManifest, type Descriptor, type Manifest } from './manifest';
 import type { UserRange } from './owners';
 import { pushLayout } from './push';
 import { openRegistryClient, type RegistryClient } from './registry_client';
@@ -35,7 +35,7 @@ export function openImages(outbound: Outbound, unchecked: Outbound): ImageDriver
     async resolve(reference, access, ctx) {
       const wanted = manifestReferenceOf(parseImageReference(reference));
       const { content } = await clientOf(reference, access).manifest(wanted, ctx);
-      return `sha256:${createHash('sha256').update(content).digest('hex')}`;
+      return contentDigest(content);
     },
     pull: (request, ctx) => pull(clientOf(request.reference, request.access), request, ctx),
     load: ({ layout, ...request }, ctx) =>
@@ -84,7 +84,7 @@ export async function findManifest(
   let top: string | null = null;
   for (let depth = 0; depth < DEPTH_MAX; depth += 1) {
     const answer = await client.manifest(reference, ctx);
-    top ??= `sha256:${createHash('sha256').update(answer.content).digest('hex')}`;
+    top ??= contentDigest(answer.content);
     const found = parseImageManifest(answer, reference);
     if ('config' in found) return { manifest: found, top };
     reference = found.chosen;

@@ -11,7 +11,7 @@ import { replaceFile } from '../../core/files';
 import { ImageError } from '../image';
 import { objectOf, texts } from '../image/config';
 import { decompress } from '../image/decompress';
-import type { Descriptor } from '../image/manifest';
+import { contentDigest, type Descriptor } from '../image/manifest';
 import { download, findManifest } from '../image/pull';
 import { openRegistryClient } from '../image/registry_client';
 import { readJson } from '../image/registry_token';
@@ -82,7 +82,7 @@ async function takeOver(parts: ReleaseImageParts, ctx: DriverContext): Promise<B
     diffId: diffIds[i] as string,
   }));
   const content = imageManifest({ ...manifest.config, mediaType: CONFIG_TYPE }, layers);
-  const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
+  const digest = contentDigest(content);
   // Tagged, since untagged manifests are garbage-collected.
   await target.putManifest(digest.replace(':', '-'), MANIFEST_TYPE, content, ctx);
   return { digest, layers, accounts, ...platformOf(config), env: texts(objectOf(config.config).Env) };

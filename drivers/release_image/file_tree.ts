@@ -52,7 +52,7 @@ export async function* treeEntries(directory: string, options: TreeOptions): Asy
   }
   const handle = await open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   try {
-    yield* entriesIn(walk, placeOf(handle, Buffer.from(directory)), Buffer.from(options.at), Buffer.alloc(0));
+    yield* entriesIn(walk, descriptorPathOf(handle, Buffer.from(directory)), Buffer.from(options.at), Buffer.alloc(0));
   } finally {
     await handle.close();
   }
@@ -87,7 +87,7 @@ async function* entriesOfDirectory(
   if (!isOpen) await chmod(source, found.mode | READABLE).catch(changed);
   const handle = await openReadable(source, found, O_DIRECTORY);
   try {
-    yield* entriesIn(walk, placeOf(handle, source), name, inside);
+    yield* entriesIn(walk, descriptorPathOf(handle, source), name, inside);
   } finally {
     await handle.close();
     if (!isOpen) await chmod(source, found.mode).catch(() => undefined);
@@ -188,7 +188,7 @@ function changed(): never {
 }
 
 /** Linux leads to what a descriptor is open on, whatever its path has become. */
-function placeOf(handle: FileHandle, path: Buffer): Buffer {
+function descriptorPathOf(handle: FileHandle, path: Buffer): Buffer {
   return os.platform() === 'linux' ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
 }
 

@@ -21,7 +21,8 @@ import {
   withStagedFile,
   type ReleaseImageParts,
 } from './store';
-import { ensureToolLayer, movedTools, contentDigest, toolName, TOOLS_DIRECTORY } from './tool_layers';
+import { contentDigest } from '../image/manifest';
+import { ensureToolLayer, movedTools, toolName, TOOLS_DIRECTORY } from './tool_layers';
 
 export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
 const CONFIG_TYPE = 'application/vnd.oci.image.config.v1+json';

@@ -1,10 +1,10 @@
 // A layer for each version of a program that builds get (drivers/toolchain.ts), shared by all applications: it is made
 // and sent once.
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DriverContext } from '../../core/driver';
 import { replaceFile } from '../../core/files';
+import { contentDigest } from '../image/manifest';
 import type { Tool } from '../toolchain';
 import { imageManifest } from './base';
 import { treeEntries } from './file_tree';
@@ -52,8 +52,4 @@ export async function ensureToolLayer(parts: ReleaseImageParts, tool: Tool, ctx:
     await replaceFile(record, JSON.stringify(layer));
     return layer;
   });
-}
-
-export function contentDigest(content: Buffer): string {
-  return `sha256:${createHash('sha256').update(content).digest('hex')}`;
 }

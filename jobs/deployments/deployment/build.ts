@@ -25,6 +25,7 @@ import {
   abortWhenCanceled,
   type DeploymentRow,
   type StoredPlan,
+  withoutUser,
 } from './row';
 import { dockerfileVariables } from './base_images';
 import { takeBuiltImage } from './built_image';
@@ -228,9 +229,4 @@ function buildLimits(row: DeploymentRow, ctx: JobContext): UnitLimits {
     output_bytes: buildOutputMb * 2 ** 20,
     disk_mb: buildDiskMb,
   };
-}
-
-/** The user info of a URL may hold credentials, which must not appear in logs. */
-function withoutUser(address: string): string {
-  return address.replace(/^([a-z+]+:\/\/)[^/@]*@/i, '$1');
 }

@@ -24,6 +24,7 @@ import {
   DeploymentFailure,
   type DeploymentRow,
   type StoredPlan,
+  withoutUser,
 } from './row';
 
 const ALL_IMAGES = 'all';
@@ -97,11 +98,6 @@ function labelsOf({ source, commit_sha }: DeploymentRow): Record<string, string>
     ...(address !== null && { 'org.opencontainers.image.source': withoutUser(address) }),
     ...(commit_sha !== null && { 'org.opencontainers.image.revision': commit_sha }),
   };
-}
-
-/** Whatever stands before the host may be a password. */
-function withoutUser(address: string): string {
-  return address.replace(/^([a-z+]+:\/\/)[^/@]*@/i, '$1');
 }
 
 async function openImages(ctx: JobContext): Promise<ReleaseImageDriver> {

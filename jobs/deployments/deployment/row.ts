@@ -155,3 +155,8 @@ export async function abortWhenCanceled<T>(
     clearInterval(poll);
   }
 }
+
+/** The user info of a URL may hold credentials, which must not appear in logs or labels. */
+export function withoutUser(address: string): string {
+  return address.replace(/^([a-z+]+:\/\/)[^/@]*@/i, '$1');
+}

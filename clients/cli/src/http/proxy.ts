@@ -43,7 +43,7 @@ export function openTunnel(proxy: URL, url: URL): Promise<tls.TLSSocket> {
   const target = `${url.hostname}:${url.port || 443}`;
   const { request } = proxy.protocol === 'https:' ? https : http;
   return new Promise((resolve, reject) => {
-    const asked = request({
+    const tunnel = request({
       host: proxy.hostname,
       port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
       method: 'CONNECT',
@@ -51,7 +51,7 @@ export function openTunnel(proxy: URL, url: URL): Promise<tls.TLSSocket> {
       headers: { Host: target, ...proxyAuthorization(proxy) },
       agent: false,
     });
-    asked.once('connect', ({ statusCode }, socket) => {
+    tunnel.once('connect', ({ statusCode }, socket) => {
       if (statusCode !== 200) {
         socket.destroy();
         const message = `The proxy ${proxy.host} refused the connection to ${target} with status ${statusCode}.`;
@@ -63,7 +63,7 @@ export function openTunnel(proxy: URL, url: URL): Promise<tls.TLSSocket> {
       const secure = tls.connect({ socket, host, ...name, ALPNProtocols: ['http/1.1'] }, () => resolve(secure));
       secure.once('error', reject);
     });
-    asked.once('error', reject);
-    asked.end();
+    tunnel.once('error', reject);
+    tunnel.end();
   });
 }
