@@ -14,8 +14,8 @@ export interface Authority {
   pem: string;
   /** Writes the root into a file, for OUTBOUND_CA_FILE. */
   write(path: string): string;
-  /** A certificate of these names (or addresses), from and until days from now. */
-  issue(names: readonly string[], days?: { from: number; until: number }): Promise<Leaf>;
+  /** A certificate of these names (or addresses), from and until days from now. @param subject instead of a CN */
+  issue(names: readonly string[], days?: { from: number; until: number }, subject?: string): Promise<Leaf>;
 }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -39,11 +39,11 @@ export async function makeAuthority(): Promise<Authority> {
       writeFileSync(path, root.toString('pem'));
       return path;
     },
-    async issue(names, { from, until } = { from: -1, until: 30 }) {
+    async issue(names, { from, until } = { from: -1, until: 30 }, subject = `CN=${names[0]}`) {
       const own = await newKeys();
       const made = await x509.X509CertificateGenerator.create({
         serialNumber: (serial += 1).toString(16).padStart(4, '0'),
-        subject: `CN=${names[0]}`,
+        subject,
         issuer: root.subject,
         notBefore: new Date(Date.now() + from * DAY_MS),
         notAfter: new Date(Date.now() + until * DAY_MS),

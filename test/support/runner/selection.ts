@@ -27,6 +27,7 @@ export const selections: Record<string, () => readonly string[]> = {
   all: () => testFiles,
   clients: () => inFolder('clients'),
   engines: () => inFolder('engines'),
+  kubernetes: () => inFolder('kubernetes'),
   starters: () => inFolder('starters'),
   suites: () => inFolder('suites'),
 };

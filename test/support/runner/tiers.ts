@@ -42,7 +42,8 @@ export const USER_ROOMS = [
 const files = repositoryFiles();
 const known = new Set(files);
 /** Run by the first user only: engines and programs of others, and what looks at the sources. */
-const isOfOneUser = (file: string): boolean => /^test\/(clients|contract|engines|sources|starters|suites)\//.test(file);
+const OF_ONE_USER = /^test\/(clients|contract|engines|kubernetes|sources|starters|suites)\//;
+const isOfOneUser = (file: string): boolean => OF_ONE_USER.test(file);
 
 /** All test files, but those inside of the starters' applications. */
 export const testFiles: readonly string[] = files.filter(

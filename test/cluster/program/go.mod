@@ -1,0 +1,3 @@
+module platform-api.test/program
+
+go 1.19
