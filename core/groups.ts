@@ -18,6 +18,12 @@ export const groups = [
   { name: 'Environment', operations: 3, description: 'Environment variables of an application.' },
   { name: 'Deployments', operations: 7, description: 'Deployments, rollbacks and auto-deploy.' },
   { name: 'Processes', operations: 6, description: 'Process types of an application and their scaling.' },
+  {
+    name: 'Runs',
+    operations: 0,
+    description: 'One-off commands in the environment of an application.',
+    extension: true,
+  },
   { name: 'Domains', operations: 5, description: 'Custom domains for applications.' },
   {
     name: 'Databases',

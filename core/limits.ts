@@ -23,6 +23,8 @@ export const projectQuotas = {
   shared_repositories: 100,
   registries: 10,
   robot_accounts: 50,
+  /** Unfinished ones. */
+  runs: 50,
 } as const satisfies Record<string, number | null>;
 
 export type QuotaName = keyof typeof projectQuotas;
@@ -132,6 +134,13 @@ export const limits = {
   deploymentsRollbackMax: 10,
   deploymentsKeptMax: 100,
   processesPerApplication: 50,
+  /** Runs of an application that have not finished. */
+  unfinishedRunsPerApplication: 10,
+  runCommandBytesMax: 65_536,
+  runSecondsMax: 24 * 60 * 60,
+  runSecondsDefault: 60 * 60,
+  /** Retention of finished runs. Their lines are kept as long as those of the application. */
+  runsKeptDays: 30,
   sourceUploadsPerApplication: 50,
   /** Validity of an upload URL. */
   sourceUploadSeconds: 60 * 60,

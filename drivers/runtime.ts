@@ -8,17 +8,20 @@ import type { NetworkLocation } from '../core/outbound/network_location';
 
 export interface UnitSpec {
   /**
-   * `ins_…` of an instance, `dep_….build` and `dep_….release` of a deployment. Names the run directory: starting twice
-   * meets the same unit.
+   * `ins_…` of an instance, `run_…` of a run, `dep_….build` and `dep_….release` of a deployment. Names the run
+   * directory: starting twice meets the same unit.
    */
   id: string;
   kind: 'service' | 'task';
   /** Run by `sh -c` in `directory`, after `.platform/profile` where a build has left one. */
   command: string;
   /**
-   * Host path of the files. A service gets a private copy, removed with the unit; a task works in the directory itself.
+   * Host path of the files. A service gets a private copy, removed with the unit; a task works in the directory itself,
+   * unless it has `own_copy`.
    */
   directory: string;
+  /** A task that is a program of the tenant, like a service: with a copy of the files, and with ordinary priority. */
+  own_copy?: true;
   /** Below `directory`, where the command starts; '.' is the directory itself. */
   root_directory: string;
   /**

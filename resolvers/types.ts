@@ -34,6 +34,7 @@ import type { Project as ProjectModel } from '../models/projects/project';
 import type { Registry as RegistryModel } from '../models/registries/registry';
 import type { RegistryImage as RegistryImageModel } from '../models/registries/registry_image';
 import type { RobotAccount as RobotAccountModel } from '../models/registries/robot_account';
+import type { Run as RunModel } from '../models/runs/run';
 import type { SharedRepository as SharedRepositoryModel } from '../models/integrations/shared_repository';
 import type { SourceUpload as SourceUploadModel } from '../models/deployments/source_upload';
 import type { Volume as VolumeModel } from '../models/volumes/volume';
@@ -504,6 +505,15 @@ export type ResolversTypes = {
   RobotPermission: Schema.RobotPermission;
   RobotAccountStatus: Schema.RobotAccountStatus;
   CreateRobotAccountInput: Schema.CreateRobotAccountInput;
+  Run: ResolverTypeWrapper<RunModel>;
+  RunTrigger: ResolverTypeWrapper<Schema.RunTrigger>;
+  RunTriggerType: Schema.RunTriggerType;
+  RunStatus: Schema.RunStatus;
+  RunList: ResolverTypeWrapper<Omit<Schema.RunList, 'data'> & { data: Array<ResolversTypes['Run']> }>;
+  RunLogLine: ResolverTypeWrapper<Schema.RunLogLine>;
+  RunLogLineList: ResolverTypeWrapper<Schema.RunLogLineList>;
+  CreateRunInput: Schema.CreateRunInput;
+  RunVariableInput: Schema.RunVariableInput;
   SharedRepository: ResolverTypeWrapper<SharedRepositoryModel>;
   SharedRepositoryList: ResolverTypeWrapper<Omit<Schema.SharedRepositoryList, 'data'> & { data: Array<ResolversTypes['SharedRepository']> }>;
   DeployKey: ResolverTypeWrapper<Schema.DeployKey>;
@@ -831,6 +841,13 @@ export type ResolversParentTypes = {
   RobotAccount: RobotAccountModel;
   RobotAccountList: Omit<Schema.RobotAccountList, 'data'> & { data: Array<ResolversParentTypes['RobotAccount']> };
   CreateRobotAccountInput: Schema.CreateRobotAccountInput;
+  Run: RunModel;
+  RunTrigger: Schema.RunTrigger;
+  RunList: Omit<Schema.RunList, 'data'> & { data: Array<ResolversParentTypes['Run']> };
+  RunLogLine: Schema.RunLogLine;
+  RunLogLineList: Schema.RunLogLineList;
+  CreateRunInput: Schema.CreateRunInput;
+  RunVariableInput: Schema.RunVariableInput;
   SharedRepository: SharedRepositoryModel;
   SharedRepositoryList: Omit<Schema.SharedRepositoryList, 'data'> & { data: Array<ResolversParentTypes['SharedRepository']> };
   DeployKey: Schema.DeployKey;
@@ -966,6 +983,9 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   listRegistryImages?: Resolver<ResolversTypes['RegistryImageList'], ParentType, ContextType, RequireFields<Schema.QueryListRegistryImagesArgs, 'id' | 'limit'>>;
   listRobotAccounts?: Resolver<ResolversTypes['RobotAccountList'], ParentType, ContextType, RequireFields<Schema.QueryListRobotAccountsArgs, 'limit'>>;
   getRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<Schema.QueryGetRobotAccountArgs, 'id'>>;
+  listRuns?: Resolver<ResolversTypes['RunList'], ParentType, ContextType, RequireFields<Schema.QueryListRunsArgs, 'id' | 'limit'>>;
+  getRun?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.QueryGetRunArgs, 'id' | 'run_id'>>;
+  listRunLogs?: Resolver<ResolversTypes['RunLogLineList'], ParentType, ContextType, RequireFields<Schema.QueryListRunLogsArgs, 'id' | 'run_id' | 'limit' | 'order'>>;
   listSharedRepositories?: Resolver<ResolversTypes['SharedRepositoryList'], ParentType, ContextType, RequireFields<Schema.QueryListSharedRepositoriesArgs, 'limit'>>;
   getSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<Schema.QueryGetSharedRepositoryArgs, 'id'>>;
   listSharedRepositoryBranches?: Resolver<ResolversTypes['GitBranchList'], ParentType, ContextType, RequireFields<Schema.QueryListSharedRepositoryBranchesArgs, 'id' | 'limit'>>;
@@ -1113,6 +1133,8 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   deleteRegistry?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteRegistryArgs, 'id'>>;
   createRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<Schema.MutationCreateRobotAccountArgs, 'input'>>;
   deleteRobotAccount?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteRobotAccountArgs, 'id'>>;
+  createRun?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.MutationCreateRunArgs, 'id' | 'input'>>;
+  cancelRun?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.MutationCancelRunArgs, 'id' | 'run_id'>>;
   createSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<Schema.MutationCreateSharedRepositoryArgs, 'input'>>;
   updateSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<Schema.MutationUpdateSharedRepositoryArgs, 'id' | 'input'>>;
   deleteSharedRepository?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteSharedRepositoryArgs, 'id'>>;
@@ -2722,6 +2744,54 @@ export type RobotAccountListResolvers<ContextType = Context, ParentType extends 
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type RunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Run'] = ResolversParentTypes['Run']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  preview_id?: Resolver<Schema.Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  release_id?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  deployment_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  command?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  process_type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  env?: Resolver<Array<ResolversTypes['String']>, ParentType, ContextType>;
+  application_type?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  tty?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  detached?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['RunStatus'], ParentType, ContextType>;
+  status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  exit_code?: Resolver<Schema.Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  signal?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  trigger?: Resolver<ResolversTypes['RunTrigger'], ParentType, ContextType>;
+  started_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type RunTriggerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunTrigger'] = ResolversParentTypes['RunTrigger']> = {
+  type?: Resolver<ResolversTypes['RunTriggerType'], ParentType, ContextType>;
+  id?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type RunListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunList'] = ResolversParentTypes['RunList']> = {
+  data?: Resolver<Array<ResolversTypes['Run']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type RunLogLineResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunLogLine'] = ResolversParentTypes['RunLogLine']> = {
+  timestamp?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  source?: Resolver<ResolversTypes['LogSource'], ParentType, ContextType>;
+  level?: Resolver<ResolversTypes['LogLevel'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type RunLogLineListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunLogLineList'] = ResolversParentTypes['RunLogLineList']> = {
+  data?: Resolver<Array<ResolversTypes['RunLogLine']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type SharedRepositoryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SharedRepository'] = ResolversParentTypes['SharedRepository']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -3018,6 +3088,11 @@ export type Resolvers<ContextType = Context> = {
   RegistryImageList?: RegistryImageListResolvers<ContextType>;
   RobotAccount?: RobotAccountResolvers<ContextType>;
   RobotAccountList?: RobotAccountListResolvers<ContextType>;
+  Run?: RunResolvers<ContextType>;
+  RunTrigger?: RunTriggerResolvers<ContextType>;
+  RunList?: RunListResolvers<ContextType>;
+  RunLogLine?: RunLogLineResolvers<ContextType>;
+  RunLogLineList?: RunLogLineListResolvers<ContextType>;
   SharedRepository?: SharedRepositoryResolvers<ContextType>;
   SharedRepositoryList?: SharedRepositoryListResolvers<ContextType>;
   DeployKey?: DeployKeyResolvers<ContextType>;

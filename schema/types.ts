@@ -252,6 +252,12 @@ export type Query = {
   listRobotAccounts: RobotAccountList;
   /** Gets a robot account. Its secret is shown only when it is created. */
   getRobotAccount: RobotAccount;
+  /** Lists the runs of an application, newest first. To list the runs of a preview, use `preview_id`. */
+  listRuns: RunList;
+  /** Gets a run of the application or of one of its previews. */
+  getRun: Run;
+  /** Lists the log lines of a run, newest first. */
+  listRunLogs: RunLogLineList;
   /** Lists the shared repositories of a project, its own and those that are shared with it, newest first. */
   listSharedRepositories: SharedRepositoryList;
   /** Gets a shared repository with the public half of its deploy key. */
@@ -1106,6 +1112,37 @@ export type QueryGetRobotAccountArgs = {
 };
 
 
+export type QueryListRunsArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  status?: InputMaybe<RunStatus>;
+  process_type?: InputMaybe<Scalars['String']['input']>;
+  trigger_type?: InputMaybe<RunTriggerType>;
+  preview_id?: InputMaybe<Scalars['ID']['input']>;
+};
+
+
+export type QueryGetRunArgs = {
+  id: Scalars['ID']['input'];
+  run_id: Scalars['ID']['input'];
+};
+
+
+export type QueryListRunLogsArgs = {
+  id: Scalars['ID']['input'];
+  run_id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<LogOrder>;
+  since?: InputMaybe<Scalars['DateTime']['input']>;
+  until?: InputMaybe<Scalars['DateTime']['input']>;
+  search?: InputMaybe<Scalars['String']['input']>;
+  level?: InputMaybe<LogLevel>;
+};
+
+
 export type QueryListSharedRepositoriesArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -1672,6 +1709,19 @@ export type Mutation = {
   createRobotAccount: RobotAccount;
   /** Deletes a robot account. It can neither push nor pull from this moment on. */
   deleteRobotAccount: Scalars['Boolean']['output'];
+  /**
+   * Runs a command once, beside the instances: with the files, environment variables, volumes and network of the release
+   * that is in service, and in a private copy of the files, which is removed afterwards. A stopped application can run
+   * commands too. The run keeps its release if the application is deployed again meanwhile. Fails with `invalid_state` if
+   * the application or the preview has no release in service, and with `quota_exceeded` if ten runs of the application
+   * have not finished.
+   */
+  createRun: Run;
+  /**
+   * Cancels an unfinished run. Its processes get SIGTERM, and SIGKILL after `run.shutdown_grace_seconds` of the
+   * application. The run is `canceled` once they have ended.
+   */
+  cancelRun: Run;
   /**
    * Connects a repository by its address. With a deploy key (the default for ssh), register `deploy_key.public_key` at the
    * host of the repository, then call `verify`.
@@ -3138,6 +3188,28 @@ export type MutationCreateRobotAccountArgs = {
  */
 export type MutationDeleteRobotAccountArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateRunArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateRunInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCancelRunArgs = {
+  id: Scalars['ID']['input'];
+  run_id: Scalars['ID']['input'];
 };
 
 
@@ -7527,6 +7599,136 @@ export type CreateRobotAccountInput = {
   registry_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
   /** When the account stops to work. Defaults to never. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+/** A command that runs once in the environment of an application. Finished runs are kept for 30 days. */
+export type Run = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  /** Id of the preview, or `null` for a run of the application itself. */
+  preview_id?: Maybe<Scalars['ID']['output']>;
+  /** Id of the release that the run uses. */
+  release_id: Scalars['String']['output'];
+  /** Id of the deployment whose files the run uses. */
+  deployment_id: Scalars['ID']['output'];
+  /** Command, executed by the shell. */
+  command: Scalars['String']['output'];
+  /** Process type from which the run takes its default size. */
+  process_type: Scalars['String']['output'];
+  /** Names of the additional environment variables, sorted. */
+  env: Array<Scalars['String']['output']>;
+  /** Size of the run. */
+  application_type: Scalars['String']['output'];
+  /** Time after which the run is ended, in seconds. */
+  timeout_seconds: Scalars['Int']['output'];
+  /** Whether the command has a terminal. */
+  tty: Scalars['Boolean']['output'];
+  /** Whether the command has no standard input. */
+  detached: Scalars['Boolean']['output'];
+  status: RunStatus;
+  /** Why the run failed, timed out or was canceled. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /**
+   * Exit code of the command, or `null` until it has ended. As in shells, a command that was ended by a signal has the
+   * number of the signal plus 128.
+   */
+  exit_code?: Maybe<Scalars['Int']['output']>;
+  /** Signal that ended the command, for example `SIGKILL`, or `null`. */
+  signal?: Maybe<Scalars['String']['output']>;
+  trigger: RunTrigger;
+  /** Time at which the command was started. */
+  started_at?: Maybe<Scalars['DateTime']['output']>;
+  /** Time at which the run ended. */
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The application to which this belongs. */
+  application?: Maybe<Application>;
+};
+
+/** What started a run. */
+export type RunTrigger = {
+  type: RunTriggerType;
+  /** Id of the schedule or the deployment, or `null` for a request to the API. */
+  id?: Maybe<Scalars['String']['output']>;
+};
+
+export type RunTriggerType =
+  /** A request to the API. */
+  | 'api'
+  /** A schedule. */
+  | 'schedule'
+  /** The release command of a deployment. */
+  | 'release';
+
+export type RunStatus =
+  /** The run waits for the host. */
+  | 'queued'
+  /** The files are being prepared. */
+  | 'starting'
+  /** The command is running. */
+  | 'running'
+  /** The command ended with exit code 0. */
+  | 'succeeded'
+  /** The command ended with another exit code, was ended by a signal or a limit, or could not be started. */
+  | 'failed'
+  /** The run was canceled. */
+  | 'canceled'
+  /** The command ran longer than `timeout_seconds` and was ended. */
+  | 'timed_out';
+
+/** A page of runs. */
+export type RunList = {
+  data: Array<Run>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+/** A log line of a run. */
+export type RunLogLine = {
+  timestamp: Scalars['DateTime']['output'];
+  /** `app` for the output of the command, `system` for messages of the platform. */
+  source: LogSource;
+  /** Level that the line states, or `info` if it states none. */
+  level: LogLevel;
+  /** Message, truncated after 16 KiB. */
+  message: Scalars['String']['output'];
+};
+
+/** A page of log lines of a run. */
+export type RunLogLineList = {
+  data: Array<RunLogLine>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CreateRunInput = {
+  /**
+   * Command, executed by the shell in the root directory of the application, at most 65536 bytes of UTF-8. NUL is not
+   * allowed.
+   */
+  command: Scalars['String']['input'];
+  /** Preview in whose environment the command runs. Defaults to the application itself. */
+  preview_id?: InputMaybe<Scalars['ID']['input']>;
+  /**
+   * Process type from which the run takes its default size, and `SVC_PROCESS_TYPE` its value. Defaults to `web`, or to the
+   * first process type of a release without `web`.
+   */
+  process_type?: InputMaybe<Scalars['String']['input']>;
+  /** Size of the run. See /v2/application_types. Defaults to the size of the process type. */
+  application_type?: InputMaybe<Scalars['String']['input']>;
+  /** Time after which the run is ended, in seconds. */
+  timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** Environment variables in addition to those of the release. They take precedence. */
+  env?: InputMaybe<Array<RunVariableInput>>;
+};
+
+export type RunVariableInput = {
+  /** Name of the variable. Names are case-sensitive. `PORT` and names that start with `SVC_` are reserved for the platform. */
+  key: Scalars['String']['input'];
+  /** Value, at most 32768 bytes of UTF-8. It may be empty. It is stored encrypted, and no response contains it. */
+  value: Scalars['String']['input'];
 };
 
 /** A repository that is connected by its address, and that several projects may use. */

@@ -46,6 +46,7 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   // Printable characters of an HTTP header.
   '^[!-~]*$': 'must consist of printable ASCII characters without spaces',
   '^[ -~]*$': 'must consist of printable ASCII characters',
+  '\\S': 'must not be blank',
   '^[^/]+$': 'must not contain a slash',
   '^[^/]': 'must not begin with a slash',
   [CORS_ORIGIN]: 'must be an origin such as https://www.example.com, without a path and with one * at most, or * alone',

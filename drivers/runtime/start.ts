@@ -154,9 +154,9 @@ function networkOf(
     : { network: { name, location, ...(port && { port }) } };
 }
 
-/** A task works in the original files, except in the root of an image, which is never written. */
-function hasCopy({ kind, image }: UnitSpec): boolean {
-  return kind === 'service' || image !== undefined;
+/** A build works in the original files. The root of an image is never written. */
+function hasCopy({ kind, image, own_copy }: UnitSpec): boolean {
+  return kind === 'service' || image !== undefined || own_copy === true;
 }
 
 // The tenant owns its /tmp and its output files, so that /dev/stdout can be reopened; the directory around them stays

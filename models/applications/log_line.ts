@@ -18,6 +18,8 @@ export interface LogLineInput {
   preview_id?: string | null;
   deployment_id?: string | null;
   instance_id?: string | null;
+  /** Of a line of a run: it stands in its log alone, and not in the application's. */
+  run_id?: string | null;
   process_type?: string | null;
   source: LogSource;
   /** Of a line that belongs to a deployment: such lines stand in its log, others in the application's. */
@@ -60,9 +62,9 @@ const NOTIFY = named(`select pg_notify('logs', id) from unnest($1::text[]) as id
 export async function appendLogLines(sql: Sql, lines: readonly LogLineInput[]): Promise<void> {
   await append(
     sql,
-    lines.map((line) => ({
+    lines.map(({ run_id, ...line }) => ({
       ...line,
-      resource_id: line.preview_id ?? line.application_id,
+      resource_id: run_id ?? line.preview_id ?? line.application_id,
       followed: line.application_id,
     })),
   );
@@ -80,7 +82,7 @@ export async function appendDatabaseLines(sql: Sql, lines: readonly DatabaseLine
   );
 }
 
-type Line = Omit<LogLineInput, 'application_id' | 'source'> & {
+type Line = Omit<LogLineInput, 'application_id' | 'run_id' | 'source'> & {
   application_id?: string;
   source: LogSource | DatabaseLogSource;
   /** Whose log it stands in. */

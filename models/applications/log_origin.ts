@@ -6,7 +6,7 @@ import { named } from '../../db/statement';
 /** What all lines of one origin share. */
 export type LogOrigin = Pick<
   LogLineInput,
-  'project_id' | 'application_id' | 'preview_id' | 'deployment_id' | 'instance_id' | 'process_type' | 'step'
+  'project_id' | 'application_id' | 'preview_id' | 'deployment_id' | 'instance_id' | 'run_id' | 'process_type' | 'step'
 >;
 
 const INSTANCES = named(
@@ -16,17 +16,23 @@ const INSTANCES = named(
 const DEPLOYMENTS = named(
   `select id, project_id, application_id, preview_id, id as deployment_id from deployments where id = any($1)`,
 );
+const RUNS = named(
+  `select id, project_id, application_id, preview_id, deployment_id, id as run_id, process_type from runs
+    where id = any($1)`,
+);
 const APPLICATIONS = named(`select id, project_id, id as application_id from applications where id = any($1)`);
 
 type Row = LogOrigin & { id: string };
 
-/** Of units: `ins_…`, `dep_….build`, `dep_….release`. Those whose row is gone are missing. */
+/** Of units: `ins_…`, `run_…`, `dep_….build`, `dep_….release`. Those whose row is gone are missing. */
 export async function originsOfUnits(sql: Sql, unitIds: readonly string[]): Promise<Map<string, LogOrigin>> {
   const instances = unitIds.filter((id) => id.startsWith('ins_'));
   const tasks = unitIds.filter((id) => id.startsWith('dep_'));
   const found = new Map<string, LogOrigin>();
   if (instances.length)
     for (const { id, ...origin } of await sql.query<Row>(INSTANCES, [instances])) found.set(id, origin);
+  const runs = unitIds.filter((id) => id.startsWith('run_'));
+  if (runs.length) for (const { id, ...origin } of await sql.query<Row>(RUNS, [runs])) found.set(id, origin);
   if (!tasks.length) return found;
   const rows = await sql.query<Row>(DEPLOYMENTS, [[...new Set(tasks.map(deploymentOf))]]);
   const deployments = new Map(rows.map(({ id, ...origin }) => [id, origin]));

@@ -9,6 +9,8 @@ import { named } from '../../db/statement';
 export interface Quota {
   resource: string;
   sum?: string;
+  /** SQL condition of the rows that count; without it all that are not in tear-down. */
+  where?: string;
 }
 
 /** How many rows of a kind stand below one parent: `An application may have 20 custom domains.` */
@@ -127,9 +129,10 @@ async function allUsed(
   quotas: readonly Quota[],
 ): Promise<number[]> {
   const alive = tableOf(ctx, kind.table).columns.includes('deleted_at') ? 'and deleted_at is null' : '';
-  const sums = quotas.map(
-    ({ sum }, index) => `${sum ? `coalesce(sum(${sum}), 0)::bigint` : 'count(*)'} as used_${index}`,
-  );
+  const sums = quotas.map(({ sum, where }, index) => {
+    const counted = where ? ` filter (where ${where})` : '';
+    return `${sum ? `coalesce(sum(${sum})${counted}, 0)::bigint` : `count(*)${counted}`} as used_${index}`;
+  });
   const [row] = await ctx.sql.query<Record<string, number>>(
     named(`select ${sums.join(', ')} from ${kind.table} where project_id = $1 ${alive}`),
     [projectId],

@@ -21,6 +21,7 @@ const FORGET = named(`delete from deployments d where d.application_id = $1 and 
   and d.number <= (select number from deployments where application_id = $1 and preview_id is not distinct from $2
     order by number desc offset $3 limit 1)
   and not exists (select 1 from instances i where i.deployment_id = d.id)
+  and not exists (select 1 from runs u where u.deployment_id = d.id and u.status in ('queued', 'starting', 'running'))
   and not exists (select 1 from releases r join processes p on p.release_id = r.id where r.deployment_id = d.id)`);
 
 /** Applies the retention and returns the ids of artifact directories that are no longer needed. */
@@ -39,7 +40,9 @@ export async function keepDeployments(sql: Sql, { application_id, preview_id }: 
 
 const USED = `exists (select 1 from deployments d where d.artifact_id = artifact.id
     and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
-  or exists (select 1 from instances i join deployments d on d.id = i.deployment_id where d.artifact_id = artifact.id)`;
+  or exists (select 1 from instances i join deployments d on d.id = i.deployment_id where d.artifact_id = artifact.id)
+  or exists (select 1 from runs u join deployments d on d.id = u.deployment_id where d.artifact_id = artifact.id
+    and u.status in ('queued', 'starting', 'running'))`;
 const UNUSED = named(`select id from unnest($1::text[]) as artifact (id) where not (${USED})`);
 
 /** Returns the ids of artifact directories that no deployment keeps or runs. */

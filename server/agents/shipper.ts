@@ -204,13 +204,18 @@ async function store(state: State, batch: readonly Copied[]): Promise<void> {
 }
 
 function keptLines(budget: LogBudget, { unit: { origin }, chunk }: Copied, at: Date): LogLineInput[] {
-  // Deployments are counted together: there may be any number of them.
-  const key = origin.step ? `${origin.application_id}.deployments` : (origin.preview_id ?? origin.application_id);
+  const key = budgetKeyOf(origin);
   const lines = chunk.lines
     .filter(({ text }) => budget.take(key, Buffer.byteLength(text)))
     .map(({ text }): LogLineInput => ({ ...origin, at, source: 'app', level: levelOf(text), message: text }));
   const lost = budget.lost(key);
   return lost ? [...lines, { ...origin, at, source: 'system', level: 'warning', message: lossMessage(lost) }] : lines;
+}
+
+/** Deployments are counted together, and so are runs: there may be any number of them. */
+function budgetKeyOf({ application_id, preview_id, run_id, step }: LogOrigin): string {
+  if (step) return `${application_id}.deployments`;
+  return run_id ? `${application_id}.runs` : (preview_id ?? application_id);
 }
 
 async function trim({ runtime, log }: State, unit: Unit): Promise<void> {

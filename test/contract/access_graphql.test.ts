@@ -18,7 +18,9 @@ let world: World;
 
 beforeAll(async () => {
   dns = await startDnsServer();
-  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
+  service = await startService({
+    settings: { ...SAMPLE_SETTINGS, QUOTAS: '{"applications": 200}', DNS_RESOLVERS: dns.address },
+  });
   const other = await service.newProject();
   const stranger = await service.newProject({ stranger: true });
   world = openWorld(service);

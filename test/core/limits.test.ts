@@ -21,6 +21,7 @@ const RESOURCES = [
   'shared_repositories',
   'registries',
   'robot_accounts',
+  'runs',
 ];
 
 test('every resource of the usage answer has a limit', () => {

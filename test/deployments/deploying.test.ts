@@ -21,6 +21,7 @@ describe('the way from nothing to a domain', () => {
         logs,
         settings,
         worker,
+        ran,
         scaled,
         bounds,
         bad,
@@ -32,12 +33,13 @@ describe('the way from nothing to a domain', () => {
         domain,
         cleared,
       ] = outputs;
-      expect(outputs).toHaveLength(17);
+      expect(outputs).toHaveLength(18);
       expect(first).toBe('active\nHello from version 1\n');
       expect(folder).toMatch(/"status":"ready"[^]*\}active\n/);
       expect(logs).toMatch(/Deployment 1 is active\.[^]*"message":"listening on \d+"/);
       expect(settings).toBe('/\nGREETING\nrunning\nGood morning from version 1\n');
       expect(worker).toBe('migrated\nGood morning from version 2\n');
+      expect(ran).toBe('0\nGood morning, migrated\n');
       expect(scaled).toMatch(/^1\n2\n +2 "process_type":"web"\n +1 "process_type":"worker"\n$/);
       expect(bounds).toBe('3\nrunning\n');
       expect(bad).toMatch(/did not listen on PORT \d+ within 10 seconds[^]*\nGood morning from version 2\n$/);

@@ -1868,6 +1868,63 @@ CREATE INDEX robot_accounts_by_last_use ON public.robot_accounts USING btree (pr
 CREATE INDEX robot_accounts_by_last_use_last ON public.robot_accounts USING btree (project_id, last_used_at DESC NULLS LAST, id DESC);
 CREATE UNIQUE INDEX robot_accounts_username ON public.robot_accounts USING btree (username);
 
+create table runs (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  preview_id text collate "C",
+  release_id text collate "C" not null,
+  deployment_id text collate "C" not null,
+  command text not null,
+  process_type text not null,
+  env text[] not null default '{}'::text[],
+  variables text,
+  application_type text not null,
+  timeout_seconds integer not null,
+  tty boolean not null default false,
+  detached boolean not null default true,
+  status text not null default 'queued'::text,
+  status_reason text,
+  exit_code integer,
+  signal text,
+  trigger_type text not null default 'api'::text,
+  trigger_id text collate "C",
+  cancel_requested_at timestamp(3) with time zone,
+  started_at timestamp(3) with time zone,
+  finished_at timestamp(3) with time zone,
+  constraint runs_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint runs_pkey PRIMARY KEY (id),
+  constraint runs_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint runs_status CHECK ((status = ANY (ARRAY['queued'::text, 'starting'::text, 'running'::text, 'succeeded'::text, 'failed'::text, 'canceled'::text, 'timed_out'::text]))),
+  constraint runs_trigger CHECK ((trigger_type = ANY (ARRAY['api'::text, 'schedule'::text, 'release'::text])))
+);
+CREATE INDEX runs_by_id ON public.runs USING btree (application_id, id);
+CREATE INDEX runs_by_preview ON public.runs USING btree (application_id, preview_id, id);
+CREATE INDEX runs_by_process_type ON public.runs USING btree (application_id, process_type, id);
+CREATE INDEX runs_by_status ON public.runs USING btree (application_id, status, id);
+CREATE INDEX runs_by_trigger ON public.runs USING btree (application_id, trigger_type, id);
+CREATE INDEX runs_due ON public.runs USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX runs_finished ON public.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX runs_of_project ON public.runs USING btree (project_id);
+CREATE INDEX runs_of_trigger ON public.runs USING btree (trigger_id) WHERE (trigger_id IS NOT NULL);
+CREATE INDEX runs_unfinished ON public.runs USING btree (deployment_id) WHERE (status = ANY (ARRAY['queued'::text, 'starting'::text, 'running'::text]));
+
 create table schedules (
   id text collate "C" not null,
   driver text,

@@ -5,7 +5,7 @@ import type { Operation } from '../../contract/operations';
 import { allKinds } from '../../models/base/registry';
 import { buildCore } from '../../resolvers';
 import { openapiDocument } from '../../rest/openapi';
-import { deployed, instanceOf, type DeployedApplication } from './deployments/deployed';
+import { deployed, instanceOf, runOf, type DeployedApplication } from './deployments/deployed';
 import { SAMPLE_BRANCHES, sampleBranch, sampleRepository } from './builds/sample_repository';
 import type { Answer, CallOptions, TestService } from './service';
 import { activateCdnZone, childMakers } from './world_children';
@@ -154,15 +154,25 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
   },
   /** Made by the loop, of what is deployed. */
   async instance(world) {
-    const id = await world.id('application');
-    running.set(id, running.get(id) ?? deployed(world.service, id));
-    return instanceOf(world.service, (await running.get(id)) as DeployedApplication, 'web');
+    return instanceOf(world.service, await deployedOnce(world), 'web');
+  },
+  /** As rows: an application may have only a few that have not finished. */
+  async run(world) {
+    return runOf(world.service, await deployedOnce(world));
   },
 };
+
+/** Deployed once, however many rows need it. */
+async function deployedOnce(world: World): Promise<DeployedApplication> {
+  const id = await world.id('application');
+  running.set(id, running.get(id) ?? deployed(world.service, id));
+  return running.get(id) as Promise<DeployedApplication>;
+}
 
 /** Actions that only some states allow, which a new row is not in. */
 const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
   ...databaseReady,
+  createRun: (world, id) => deployed(world.service, id),
   startApplication: (world, id) => deployed(world.service, id, 'stopped'),
   stopApplication: (world, id) => deployed(world.service, id),
   restartApplication: (world, id) => deployed(world.service, id),
@@ -248,7 +258,8 @@ async function ownBody(world: World, type: GraphQLInputObjectType, example: Valu
   for (const [name, value] of Object.entries(example)) {
     const inner = getNullableType(type.getFields()[name]?.type);
     const kind = kindOfReference(name);
-    if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
+    if (value === null) result[name] = null;
+    else if (isInputObjectType(inner)) result[name] = await ownBody(world, inner, value as Values);
     else if (kind) result[name] = name in LISTED ? [await world.other(kind)] : await world.other(kind);
     else if (type.name === 'AddSharedRepositoryProjectInput') result[name] = (await world.service.newProject()).id;
     else if (kind) result[name] = await world.other(kind);

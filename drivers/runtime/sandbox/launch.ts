@@ -160,7 +160,7 @@ function commandOf(
   return [
     ...(range !== null && user !== null ? openRange(host, range, user) : []),
     ...(network?.command ?? []),
-    ...(spec.kind === 'task' ? host.lowPriority : []),
+    ...(spec.kind === 'task' && !spec.own_copy ? host.lowPriority : []),
     program,
     ...(network?.sandboxOptions ?? []),
     ...words,

@@ -5,8 +5,8 @@ import type { DatabaseLogSource, LogLevel, LogSource } from '../../../core/log/l
 /** Whose log it is, found and allowed before. */
 export type LogScope = LogOwner & {
   /**
-   * `resource_id`: lines of the application, preview or database server, without those of deployments. `deployment_id`:
-   * lines of one deployment.
+   * `resource_id`: lines of the application, preview, run or database server, without those of deployments.
+   * `deployment_id`: lines of one deployment.
    */
   column: 'resource_id' | 'deployment_id';
   id: string;

@@ -6,6 +6,7 @@ import { settingsOf } from '../application_settings';
 import { DatabaseReplica } from '../../databases/database_replica';
 import { Deployment } from '../../deployments/deployment';
 import { ManagedDatabase } from '../../databases/database';
+import { Run } from '../../runs/run';
 import type { LogScope } from './conditions';
 
 /**
@@ -35,6 +36,18 @@ export async function deploymentLog(
   return {
     column: 'deployment_id',
     id: deployment.id,
+    application_id: application.id,
+    retention_days: settingsOf(application).log_retention_days,
+  };
+}
+
+/** The log of a run. @throws not_found */
+export async function runLog(ctx: Context, { id, run_id }: { id: string; run_id: string }): Promise<LogScope> {
+  const application = await Application.get(ctx, id);
+  const run = await Run.get(ctx, run_id, { application_id: application.id });
+  return {
+    column: 'resource_id',
+    id: run.id,
     application_id: application.id,
     retention_days: settingsOf(application).log_retention_days,
   };

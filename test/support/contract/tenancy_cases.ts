@@ -18,6 +18,7 @@ export const others: World[] = [];
 export async function writeLines(world: World): Promise<void> {
   const line = { project_id: world.project, application_id: await world.id('application'), source: 'app' as const };
   const built = { ...line, deployment_id: await world.id('deployment'), step: 'build' as const };
+  const ran = { ...line, run_id: await world.id('run') };
   const served = {
     project_id: world.project,
     database_id: await world.id('database'),
@@ -26,7 +27,7 @@ export async function writeLines(world: World): Promise<void> {
   };
   await appendLogLines(
     service.platform.database,
-    [line, line, built, built].map((one) => ({ ...one, message: `printed in ${world.project}` })),
+    [line, line, built, built, ran, ran].map((one) => ({ ...one, message: `printed in ${world.project}` })),
   );
   await appendDatabaseLines(
     service.platform.database,

@@ -84,3 +84,19 @@ export async function instanceOf(
   );
   return id;
 }
+
+/** A run of the release in service that waits for its host. */
+export async function runOf(
+  service: Sql,
+  { id: application, deployment, release }: DeployedApplication,
+): Promise<string> {
+  const id = mintId('run');
+  await service.sql(
+    `insert into runs (id, project_id, application_id, release_id, deployment_id, command, process_type,
+      application_type, timeout_seconds, created_at, updated_at)
+     select $1, project_id, id, $3, $4, 'echo done', 'web', application_type, 3600, now(), now()
+       from applications where id = $2`,
+    [id, application, release, deployment],
+  );
+  return id;
+}

@@ -24,7 +24,7 @@ export async function nothingOrphaned(patient: Patient, withinMs = 60_000): Prom
 }
 
 interface Known {
-  /** Ids of instances and deployments whose units may be there. */
+  /** Ids of instances, runs and deployments whose units may be there. */
   units: Set<string>;
   files: Set<string>;
   applications: Set<string>;
@@ -65,7 +65,8 @@ async function whatIsKnown({ sql }: Patient): Promise<Known> {
     new Set((await sql<{ id: string }>(text)).map(({ id }) => id));
   return {
     units: await ids(
-      `select id from instances union select id from deployments where status in ('building', 'deploying')`,
+      `select id from instances union select id from deployments where status in ('building', 'deploying')
+        union select id from runs where finished_at is null or finished_at > now() - interval '90 seconds'`,
     ),
     files: await ids(
       `select coalesce(artifact_id, id) as id from deployments
@@ -118,7 +119,7 @@ function unitOf(environment: string, applications: ReadonlySet<string>): string 
   const variable = (name: string): string | null =>
     new RegExp(`(?:^|\\0)${name}=([^\\0]*)`).exec(environment)?.[1] ?? null;
   if (!applications.has(variable('SVC_APPLICATION_ID') ?? '')) return null;
-  return variable('SVC_INSTANCE_ID') ?? variable('SVC_DEPLOYMENT_ID');
+  return variable('SVC_INSTANCE_ID') ?? variable('SVC_RUN_ID') ?? variable('SVC_DEPLOYMENT_ID');
 }
 
 /** Of the units of this platform, as its log and its deployments know them. */

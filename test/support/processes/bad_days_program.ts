@@ -14,6 +14,8 @@ import type { CallOptions } from '../service';
 export interface Plant extends Workplace, Patient {
   application(files: GitFiles, settings?: object): Promise<TestApplication>;
   ingressPort: number;
+  databaseUrl: string;
+  dataDir: string;
   /** kill -9, and waits for the end. */
   kill(): Promise<void>;
   /** SIGTERM, and waits for the end. */
@@ -51,6 +53,8 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
   const plant: Plant = {
     git,
     ingressPort,
+    databaseUrl: database.url,
+    dataDir,
     runtimeDir: path.join(dataDir, 'runtime'),
     platform: { config: { ingressPort } },
     sql: async (text, values) => (await sql.query(text, values)).rows,

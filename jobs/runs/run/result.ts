@@ -1,0 +1,47 @@
+// What the end of a unit means for its run.
+import os from 'node:os';
+import { describeEnd } from '../../../core/log/failure_excerpt';
+import { FILES_PER_MB, type Killed, type UnitState } from '../../../drivers/runtime';
+import { sizeOf } from '../../../models/deployments/release';
+import type { RunStatus } from '../../../schema/types';
+import { formatDuration } from '../../deployments/deployment/row';
+import type { JobContext } from '../../job';
+import type { RunRow } from './row';
+
+export interface RunResult {
+  status: RunStatus;
+  status_reason: string | null;
+  /** As shells count it: 128 plus the number of the signal that ended it. */
+  exit_code?: number | null;
+  signal?: string | null;
+}
+
+type Exited = Extract<UnitState, { state: 'exited' }>;
+
+export function resultOf(row: RunRow, { code, signal, killed }: Exited, ctx: JobContext): RunResult {
+  const end = { exit_code: code ?? codeOfSignal(signal), signal };
+  if (row.cancel_requested_at) return { ...end, status: 'canceled', status_reason: row.status_reason ?? null };
+  if (killed !== null)
+    return { ...end, status: killed === 'time' ? 'timed_out' : 'failed', status_reason: limitReason(row, killed, ctx) };
+  if (code === 0) return { ...end, status: 'succeeded', status_reason: null };
+  const hint = code === 127 ? ' A program in the command was not found.' : '';
+  return { ...end, status: 'failed', status_reason: `The command ${describeEnd({ code, signal })}.${hint}` };
+}
+
+function codeOfSignal(signal: string | null): number | null {
+  const number = signal === null ? undefined : os.constants.signals[signal as NodeJS.Signals];
+  return number === undefined ? null : 128 + number;
+}
+
+function limitReason({ application_type, timeout_seconds }: RunRow, killed: Killed, { config }: JobContext): string {
+  const { memory_mb, disk_mb = 0 } = sizeOf(application_type);
+  const causes: Record<Killed, string> = {
+    time: `it ran longer than ${formatDuration(timeout_seconds)}. Set a larger \`timeout_seconds\`.`,
+    memory: `it used more than ${memory_mb} MB of memory. Choose a larger size, or reduce the memory that it uses.`,
+    disk:
+      `its files grew beyond ${disk_mb} MB or ${disk_mb * FILES_PER_MB} files. ` +
+      'Write to a volume, or choose a larger size.',
+    output: `it printed more than ${config.buildOutputMb} MB. Write large output to a file or a bucket.`,
+  };
+  return `The command was ended because ${causes[killed]}`;
+}

@@ -1,0 +1,165 @@
+import type { Context } from '../../core/context';
+import { problem } from '../../core/errors';
+import { mintId, timeOfId } from '../../core/ids';
+import { limits } from '../../core/limits';
+import { defineStates } from '../../core/states';
+import { sessionOf } from '../../db/table';
+import type {
+  CreateRunInput,
+  QueryListRunsArgs,
+  RunStatus,
+  RunTriggerType,
+  RunVariableInput,
+} from '../../schema/types';
+import { Application } from '../applications/application';
+import { requireType } from '../applications/application/plan';
+import { page, type Page } from '../base/page';
+import type { ParentLimit } from '../base/quota';
+import { Resource } from '../base/resource';
+import { isReservedVariable } from '../environment/environment_variable';
+import { Preview } from '../previews/preview';
+import { ownRuns } from './run/of_application';
+import { requireRelease } from './run/release';
+import { sealVariables } from './run/variables';
+
+/** SQL condition: the run has not finished. */
+export const UNFINISHED = `status in ('queued', 'starting', 'running')`;
+
+/** What started a run; `id`: of a schedule or a deployment. */
+export interface RunTrigger {
+  type: RunTriggerType;
+  id: string | null;
+}
+
+const BY_REQUEST: RunTrigger = { type: 'api', id: null };
+
+/** A command that runs once, in the environment that a release has. */
+export class Run extends Resource {
+  static readonly table = 'runs';
+  static readonly kind = 'run';
+  static readonly idPrefix = 'run';
+  static override readonly filters = {
+    status: 'status = ?',
+    process_type: 'process_type = ?',
+    trigger_type: 'trigger_type = ?',
+    preview_id: 'preview_id = ?',
+  };
+  static override readonly quotas = [{ resource: 'runs', where: UNFINISHED }];
+  static override readonly parentLimit: ParentLimit = {
+    column: 'application_id',
+    max: limits.unfinishedRunsPerApplication,
+    resource: 'runs',
+    parent: 'An application',
+    rows: 'unfinished runs',
+    where: UNFINISHED,
+  };
+  static override readonly states = defineStates<RunStatus>({
+    initial: ['queued'],
+    transitional: ['queued', 'starting', 'running'],
+    moves: {
+      queued: ['starting', 'failed', 'canceled'],
+      starting: ['running', 'succeeded', 'failed', 'canceled', 'timed_out'],
+      running: ['succeeded', 'failed', 'canceled', 'timed_out'],
+    },
+  });
+
+  declare application_id: string;
+  declare preview_id: string | null;
+  declare release_id: string;
+  declare deployment_id: string;
+  declare command: string;
+  declare process_type: string;
+  declare env: string[];
+  declare application_type: string;
+  declare timeout_seconds: number;
+  declare tty: boolean;
+  declare detached: boolean;
+  declare status: RunStatus;
+  declare status_reason: string | null;
+  declare exit_code: number | null;
+  declare signal: string | null;
+  declare trigger_type: RunTriggerType;
+  declare trigger_id: string | null;
+  declare started_at: string | null;
+  declare finished_at: string | null;
+
+  /**
+   * One page: of a preview where `preview_id` names one, else of the application itself. @throws not_found,
+   * invalid_cursor
+   */
+  static async list(ctx: Context, { id, ...args }: QueryListRunsArgs): Promise<Page<Run>> {
+    await Application.get(ctx, id);
+    return page(Run, ctx, args, { application_id: id }, args.preview_id == null ? ownRuns(ctx) : undefined);
+  }
+
+  /** A run of the application or of one of its previews. @throws not_found */
+  static async ofApplication(ctx: Context, applicationId: string, id: string): Promise<Run> {
+    await Application.get(ctx, applicationId);
+    return Run.get(ctx, id, { application_id: applicationId });
+  }
+
+  /**
+   * Queues a command for the release in service.
+   * @throws not_found, reference_not_found, capacity_unavailable, env_key_reserved, invalid_state, quota_exceeded
+   */
+  static async create(
+    ctx: Context,
+    applicationId: string,
+    input: CreateRunInput,
+    trigger: RunTrigger = BY_REQUEST,
+  ): Promise<Run> {
+    const application = await Application.ofChild(ctx, applicationId);
+    const preview = await previewOf(ctx, application, input.preview_id ?? null);
+    const variables = input.env ?? [];
+    requireUnreserved(variables);
+    const release = await requireRelease(sessionOf(ctx), application, preview, input.process_type ?? null);
+    const application_type = await requireType(
+      ctx,
+      input.application_type ?? release.application_type,
+      application.region,
+    );
+    const id = mintId(Run.idPrefix);
+    return Run.insert(ctx, {
+      id,
+      created_at: timeOfId(id).toISOString(),
+      application_id: application.id,
+      preview_id: preview?.id ?? null,
+      release_id: release.id,
+      deployment_id: release.deployment_id,
+      command: input.command,
+      process_type: release.process_type,
+      application_type,
+      timeout_seconds: input.timeout_seconds ?? limits.runSecondsDefault,
+      env: variables.map(({ key }) => key).sort(),
+      variables: sealVariables(ctx.secrets, id, variables),
+      trigger_type: trigger.type,
+      trigger_id: trigger.id,
+    });
+  }
+
+  /** Its job stops the processes; a run that has not begun is canceled at once. @throws invalid_state */
+  async cancel(ctx: Context): Promise<this> {
+    this.requireStatus(['queued', 'starting', 'running']);
+    const who = ctx.identity?.user?.name ?? ctx.identity?.name;
+    const now = new Date().toISOString();
+    const asked = { cancel_requested_at: now, status_reason: `Canceled by ${who}.` };
+    return this.status === 'queued'
+      ? this.move(ctx, 'canceled', { ...asked, finished_at: now, variables: null })
+      : this.update(ctx, asked);
+  }
+}
+
+/** @throws reference_not_found for a preview of another application */
+async function previewOf(ctx: Context, application: Application, id: string | null): Promise<Preview | null> {
+  if (id === null) return null;
+  const field = 'preview_id';
+  const preview = await Preview.referenced(ctx, id, field);
+  if (preview.application_id === application.id) return preview;
+  throw problem('reference_not_found', `${field} names no preview of this application.`, { field });
+}
+
+/** @throws env_key_reserved */
+function requireUnreserved(variables: readonly RunVariableInput[]): void {
+  const keys = variables.map(({ key }) => key).filter(isReservedVariable);
+  if (keys.length) throw problem('env_key_reserved', `Reserved for the platform: ${keys.join(', ')}.`, { keys });
+}

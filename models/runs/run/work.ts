@@ -1,0 +1,51 @@
+// What the job of a run reads and writes beside its row.
+import type { Sql } from '../../../core/context';
+import { limits } from '../../../core/limits';
+import type { Session } from '../../../db/control_database';
+import { tearDownRows } from '../../../db/loop_rows';
+import { named } from '../../../db/statement';
+import type { ReleaseSettings } from '../../deployments/release';
+
+/** All that a run is started from. */
+export interface RunLaunch {
+  application_name: string;
+  region: string;
+  tenant: number;
+  /** Of the application or the preview. */
+  hostname: string;
+  commit_sha: string | null;
+  /** Names the directory of its files. */
+  artifact_id: string;
+  settings: ReleaseSettings;
+  /** Of the release; sealed. */
+  variables: string;
+}
+
+const LAUNCH = named(`select a.name as application_name, a.region, a.tenant,
+    coalesce(v.hostname, a.default_hostname) as hostname, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
+    r.settings, r.variables
+  from runs join releases r on r.id = runs.release_id join deployments d on d.id = runs.deployment_id
+    join applications a on a.id = runs.application_id left join previews v on v.id = runs.preview_id
+  where runs.id = $1`);
+
+/** null where the release or its deployment has gone. */
+export async function findRunLaunch(sql: Sql, id: string): Promise<RunLaunch | null> {
+  return (await sql.query<RunLaunch>(LAUNCH, [id]))[0] ?? null;
+}
+
+const ARTIFACT = named('select coalesce(artifact_id, id) as id from deployments where id = $1');
+
+/** The id of the directory of the files that a deployment runs; null where the deployment has gone. */
+export async function artifactOfDeployment(sql: Sql, deploymentId: string): Promise<string | null> {
+  const [row] = await sql.query<{ id: string }>(ARTIFACT, [deploymentId]);
+  return row?.id ?? null;
+}
+
+const OLD = `id in (select id from runs where finished_at < now() - interval '${limits.runsKeptDays} days'
+  and deleted_at is null order by finished_at limit 1000)`;
+
+/** Tears down runs that finished long ago. */
+export async function sweepRuns(sql: Session): Promise<{ rows: number; full: boolean }> {
+  const rows = await tearDownRows(sql, { table: 'runs', where: OLD, values: [] });
+  return { rows: rows.length, full: rows.length === 1_000 };
+}
