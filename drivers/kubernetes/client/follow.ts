@@ -1,0 +1,184 @@
+// The objects of a collection, kept up to date: a list, then watches that go on where the one before ended, for ever.
+import { driverContext } from '../../../core/driver';
+import type { Connection } from './connection';
+import { hasCode, KubernetesError } from './failure';
+import { listObjects } from './list';
+import { backoff, pause } from './pause';
+import type { KubernetesObject, ListScope, ResourceType } from './resource_type';
+import { watchObjects, type WatchEvent } from './watch';
+
+/** Called one after the other. What they throw is given to `failed`, and the following goes on. */
+export interface FollowHandler<T> {
+  /** New, or another than before. */
+  changed?(object: T, before: T | undefined): void;
+  /** The last state that was observed. */
+  removed?(object: T): void;
+  /** The objects are those of the cluster now: after a first list, and after each interruption. */
+  synchronized?(): void;
+  /** The objects may be out of date from now on. Called once for each attempt that fails. */
+  failed?(error: Error): void;
+}
+
+export interface Followed<T> {
+  /** By uid, without `metadata.managedFields`. */
+  readonly objects: ReadonlyMap<string, T>;
+  /** ms since the epoch since when the objects may be out of date; null while a watch is open. */
+  readonly outdatedSince: number | null;
+  /** Resolves once the signal is aborted and nothing is under way. Never rejects. */
+  readonly ended: Promise<void>;
+}
+
+const LIST_MS = 120_000;
+const RETRY_MS_FIRST = 250;
+/** Routes must follow pods within seconds: after an outage nobody waits longer than this. */
+const RETRY_MS_MAX = 5_000;
+/** A watch that ends sooner is tried again like one that failed. */
+const WATCH_MS_MIN = 1_000;
+
+interface State<T> {
+  objects: Map<string, T>;
+  outdatedSince: number | null;
+  /** Null: list first. */
+  resourceVersion: string | null;
+}
+
+export function followObjects<T extends KubernetesObject>(
+  connection: Connection,
+  of: ResourceType<T>,
+  scope: ListScope,
+  handler: FollowHandler<T>,
+  signal: AbortSignal,
+): Followed<T> {
+  const state: State<T> = { objects: new Map(), outdatedSince: Date.now(), resourceVersion: null };
+  const guarded = guard(handler);
+  const ended = followUntilAborted(connection, of, scope, state, guarded, signal);
+  return {
+    objects: state.objects,
+    get outdatedSince() {
+      return state.outdatedSince;
+    },
+    ended,
+  };
+}
+
+async function followUntilAborted<T extends KubernetesObject>(
+  connection: Connection,
+  of: ResourceType<T>,
+  scope: ListScope,
+  state: State<T>,
+  handler: Required<FollowHandler<T>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const retry = backoff(RETRY_MS_FIRST, RETRY_MS_MAX);
+  while (!signal.aborted) {
+    const startedAt = performance.now();
+    try {
+      if (state.resourceVersion === null) await synchronize(connection, of, scope, state, handler, signal);
+      await watchOnce(connection, of, scope, state, handler, signal);
+      state.outdatedSince ??= Date.now();
+      if (performance.now() - startedAt >= WATCH_MS_MIN) {
+        retry.reset();
+        continue;
+      }
+    } catch (error) {
+      if (signal.aborted) break;
+      state.outdatedSince ??= Date.now();
+      if (hasCode(error, 'expired')) state.resourceVersion = null;
+      else handler.failed(error as Error);
+      if (performance.now() - startedAt >= RETRY_MS_MAX) retry.reset();
+    }
+    await pause(retry.next(), signal);
+  }
+  state.outdatedSince ??= Date.now();
+}
+
+/** A list in the place of what was known: what is not in it was removed meanwhile. */
+async function synchronize<T extends KubernetesObject>(
+  connection: Connection,
+  of: ResourceType<T>,
+  scope: ListScope,
+  state: State<T>,
+  handler: Required<FollowHandler<T>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { items, resourceVersion } = await listObjects(connection, of, scope, driverContext(LIST_MS, signal));
+  const listed = new Set(items.map(uidOf));
+  for (const [uid, object] of [...state.objects]) {
+    if (listed.has(uid)) continue;
+    state.objects.delete(uid);
+    handler.removed(object);
+  }
+  for (const object of items) keep(state, object, handler);
+  state.resourceVersion = resourceVersion;
+}
+
+async function watchOnce<T extends KubernetesObject>(
+  connection: Connection,
+  of: ResourceType<T>,
+  scope: ListScope,
+  state: State<T>,
+  handler: Required<FollowHandler<T>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const opened = (): void => {
+    if (state.outdatedSince === null) return;
+    state.outdatedSince = null;
+    handler.synchronized();
+  };
+  const ctx = { signal, deadline: Infinity };
+  for await (const event of watchObjects(connection, of, scope, state.resourceVersion ?? '', ctx, opened))
+    take(state, event, handler);
+}
+
+function take<T extends KubernetesObject>(
+  state: State<T>,
+  event: WatchEvent<T>,
+  handler: Required<FollowHandler<T>>,
+): void {
+  state.resourceVersion = event.resourceVersion;
+  if (event.type === 'bookmark') return;
+  if (event.type !== 'deleted') return keep(state, event.object, handler);
+  if (state.objects.delete(uidOf(event.object))) handler.removed(event.object);
+}
+
+function keep<T extends KubernetesObject>(state: State<T>, object: T, handler: Required<FollowHandler<T>>): void {
+  const uid = uidOf(object);
+  const before = state.objects.get(uid);
+  if (before && before.metadata?.resourceVersion === object.metadata?.resourceVersion) return;
+  // Half of an object, and only of use to its server.
+  delete object.metadata?.managedFields;
+  state.objects.set(uid, object);
+  handler.changed(object, before);
+}
+
+function uidOf({ metadata }: KubernetesObject): string {
+  if (metadata?.uid === undefined)
+    throw new KubernetesError('transient', 'An object of the API server has no uid.', 'malformed');
+  return metadata.uid;
+}
+
+/** A callback that throws must not end the following, nor make it list again. */
+function guard<T>(handler: FollowHandler<T>): Required<FollowHandler<T>> {
+  const failed = (error: Error): void => {
+    try {
+      handler.failed?.(error);
+    } catch {
+      // There is nobody left to tell.
+    }
+  };
+  const guarded =
+    <Args extends unknown[]>(call: ((...args: Args) => void) | undefined) =>
+    (...args: Args): void => {
+      try {
+        call?.(...args);
+      } catch (error) {
+        failed(error as Error);
+      }
+    };
+  return {
+    changed: guarded(handler.changed?.bind(handler)),
+    removed: guarded(handler.removed?.bind(handler)),
+    synchronized: guarded(handler.synchronized?.bind(handler)),
+    failed,
+  };
+}

@@ -1,0 +1,67 @@
+// All objects of a collection, read in pages.
+import type { DriverContext } from '../../../core/driver';
+import type { Connection } from './connection';
+import { hasCode, KubernetesError } from './failure';
+import {
+  collectionPath,
+  collectionSubject,
+  type KubernetesObject,
+  type ListScope,
+  type ResourceType,
+} from './resource_type';
+
+export interface Listed<T> {
+  items: T[];
+  /** Where a watch goes on. */
+  resourceVersion: string;
+}
+
+/** Objects of a page. */
+const PAGE = 500;
+/** A list whose pages expire while it is read begins again: etcd forgets what is older than five minutes. */
+const LISTS_MAX = 3;
+
+/** @throws DriverError `unsupported` where the cluster does not serve this kind of object */
+export async function listObjects<T extends KubernetesObject>(
+  connection: Connection,
+  of: ResourceType<T>,
+  scope: ListScope,
+  ctx: DriverContext,
+  pageSize = PAGE,
+): Promise<Listed<T>> {
+  for (let count = 1; ; count += 1) {
+    try {
+      return await listPages(connection, of, scope, ctx, pageSize);
+    } catch (error) {
+      if (!hasCode(error, 'expired') || count >= LISTS_MAX) throw error;
+    }
+  }
+}
+
+interface Page<T> {
+  items?: T[] | null;
+  metadata?: { continue?: string; resourceVersion?: string };
+}
+
+async function listPages<T extends KubernetesObject>(
+  connection: Connection,
+  of: ResourceType<T>,
+  scope: ListScope,
+  ctx: DriverContext,
+  limit: number,
+): Promise<Listed<T>> {
+  const items: T[] = [];
+  const { labelSelector, fieldSelector } = scope;
+  const common = { method: 'GET', path: collectionPath(of, scope), subject: collectionSubject(of, scope) } as const;
+  for (let position: string | undefined; ;) {
+    const query = { labelSelector, fieldSelector, limit, continue: position };
+    const page = (await connection.send({ ...common, query }, ctx)) as Page<T> | null;
+    const { continue: next, resourceVersion } = page?.metadata ?? {};
+    if (!page || resourceVersion === undefined)
+      throw new KubernetesError('transient', 'The answer of the API server is not a list.', 'malformed');
+    // Items of a list do not say what they are.
+    for (const item of page.items ?? []) items.push({ apiVersion: of.apiVersion, kind: of.kind, ...item });
+    if (!next) return { items, resourceVersion };
+    position = next;
+  }
+}
