@@ -1,6 +1,5 @@
 // kubectl, as a witness that is not ours.
 import { execFile, spawn } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 /** @returns what it printed. @throws Error with its standard error */
@@ -22,22 +21,4 @@ export async function kubectlApply(kubeconfig: string, ...objects: object[]): Pr
   child.stdin.end(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
   if (code !== 0) throw new Error(`kubectl apply failed with ${code}: ${errors}`);
-}
-
-/** Asks until the answer is there. @throws Error with the last error of `ask` */
-export async function waitFor<T>(
-  what: string,
-  ask: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-  withinMs = 60_000,
-): Promise<T> {
-  let last: unknown;
-  for (const end = Date.now() + withinMs; Date.now() < end; await sleep(100)) {
-    try {
-      const found = await ask();
-      if (found !== null && found !== undefined && found !== false) return found;
-    } catch (error) {
-      last = error;
-    }
-  }
-  throw new Error(`waited ${withinMs} ms in vain: ${what}`, { cause: last });
 }

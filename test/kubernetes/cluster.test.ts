@@ -5,8 +5,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { startCluster } from '../cluster/cluster';
 import { PROGRAM_IMAGE } from '../cluster/image';
-import { kubectl, kubectlApply, waitFor } from '../cluster/kubectl';
+import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { describeOnTestCluster } from '../cluster/on_cluster';
+import { waitFor } from '../support/kubernetes/wait_for';
 
 /** Two pods on different nodes; they leave a node soon after it is known to be gone. */
 const web = {

@@ -6,7 +6,7 @@ import type { ClusterAccess } from './access';
 import { openConnection, type ApiRequest, type Connection } from './connection';
 import { hasCode } from './failure';
 import { followObjects, type Followed, type FollowHandler } from './follow';
-import { listObjects, type Listed } from './list';
+import { listResources, type Listed } from './list';
 import { openPodLog, type PodLogOptions } from './pod_log';
 import { openPodStream, type PodStream, type PodStreamOptions } from './pod_stream';
 import {
@@ -126,7 +126,7 @@ export function openKubernetesClient(access: ClusterAccess): KubernetesClient {
     ...objectCalls(connection),
     ...scaleCalls(connection),
     ...removals(connection),
-    list: (of, scope, ctx) => listObjects(connection, of, scope, ctx),
+    list: (of, scope, ctx) => listResources(connection, of, scope, ctx),
     watch: (of, scope, resourceVersion, ctx) => watchObjects(connection, of, scope, resourceVersion, ctx),
     follow: (of, scope, handler, signal) => followObjects(connection, of, scope, handler, signal),
     openPodLog: (pod, options, ctx) => openPodLog(connection, pod, options, ctx),
@@ -240,7 +240,7 @@ function removals(connection: Connection): Pick<KubernetesClient, 'remove' | 're
 async function listEvents(connection: Connection, object: KubernetesObject, ctx: DriverContext): Promise<Event[]> {
   const { namespace, uid } = object.metadata ?? {};
   const scope = { namespace, fieldSelector: `involvedObject.uid=${uid}` };
-  const { items } = await listObjects(connection, resourceTypes.events, scope, ctx);
+  const { items } = await listResources(connection, resourceTypes.events, scope, ctx);
   const timeOf = ({ lastTimestamp, eventTime, metadata }: Event): string =>
     lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '';
   return items.sort((a, b) => timeOf(a).localeCompare(timeOf(b)));

@@ -5,7 +5,7 @@ import type { DriverError } from '../../../core/driver';
 import { type DriverContext } from '../../../core/driver';
 import type { ClusterAccess } from './access';
 import { openCredentials, type RequestCredentials } from './credentials';
-import { hasCode, KubernetesError, refusalOf, retryAfterMsOf, type Subject } from './failure';
+import { hasCode, KubernetesError, kubernetesRefusal, retryAfterMsOf, type Subject } from './failure';
 import { pause } from './pause';
 
 export interface ApiRequest {
@@ -70,7 +70,7 @@ export function openConnection(access: ClusterAccess): Connection {
     );
   return {
     async send(request, ctx) {
-      const text = await readText(await answered('send', request, ctx), ANSWER_BYTES_MAX, ctx.signal);
+      const text = await readAnswerText(await answered('send', request, ctx), ANSWER_BYTES_MAX, ctx.signal);
       return parseAnswer(text);
     },
     open: (request, ctx) => answered('open', request, ctx),
@@ -103,8 +103,8 @@ async function withRetries(
     if (response === null) continue;
     const { statusCode: status = 0, headers } = response;
     if (status >= 200 && status < 300) return response;
-    const body = await readText(response, REFUSAL_BYTES_MAX, ctx.signal).catch(() => '');
-    const refusal = refusalOf(status, body, subject, headers['retry-after']);
+    const body = await readAnswerText(response, REFUSAL_BYTES_MAX, ctx.signal).catch(() => '');
+    const refusal = kubernetesRefusal(status, body, subject, headers['retry-after']);
     if (status === 401 && count === 1) forgetCredentials();
     else if (status === 429 && count < ATTEMPTS_MAX) await pauseAsTold(refusal, count, headers['retry-after'], ctx);
     else throw refusal;
@@ -161,7 +161,7 @@ function perform(
   });
 }
 
-export function addressOf(server: URL, path: string, query: Query = {}): URL {
+function addressOf(server: URL, path: string, query: Query = {}): URL {
   const url = new URL(server);
   url.pathname = url.pathname.replace(/\/$/, '') + path;
   for (const [name, value] of Object.entries(query))
@@ -192,7 +192,11 @@ export function connectionError(error: NodeJS.ErrnoException, ctx: DriverContext
 }
 
 /** The whole body as text. @throws KubernetesError `too_large`, `timeout`, `unreachable` */
-export async function readText(response: IncomingMessage, bytesMax: number, signal: AbortSignal): Promise<string> {
+export async function readAnswerText(
+  response: IncomingMessage,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {

@@ -58,7 +58,12 @@ export interface Subject {
 const TEXT_LENGTH_MAX = 500;
 
 /** @param body JSON of a Status, or whatever a proxy in between wrote */
-export function refusalOf(status: number, body: string, subject: Subject, retryAfter?: string): KubernetesError {
+export function kubernetesRefusal(
+  status: number,
+  body: string,
+  subject: Subject,
+  retryAfter?: string,
+): KubernetesError {
   const answered = parseStatus(body);
   const [reason, code] = classify(status, answered);
   const causes = answered?.details?.causes ?? [];
@@ -112,7 +117,7 @@ const BY_STATUS: Record<number, Class> = {
   504: ['transient', 'timeout'],
 };
 
-const UNREADABLE = /failed to create typed patch object|field not declared in schema|illegal base64 data/;
+const UNREADABLE = /failed to create typed patch object|field not declared in schema|failed to convert new object/;
 
 function classify(status: number, answered: Status | null): Class {
   const message = answered?.message ?? '';

@@ -2,7 +2,7 @@
 import { driverContext } from '../../../core/driver';
 import type { Connection } from './connection';
 import { hasCode, KubernetesError } from './failure';
-import { listObjects } from './list';
+import { listResources } from './list';
 import { backoff, pause } from './pause';
 import type { KubernetesObject, ListScope, ResourceType } from './resource_type';
 import { watchObjects, type WatchEvent } from './watch';
@@ -101,7 +101,7 @@ async function synchronize<T extends KubernetesObject>(
   handler: Required<FollowHandler<T>>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { items, resourceVersion } = await listObjects(connection, of, scope, driverContext(LIST_MS, signal));
+  const { items, resourceVersion } = await listResources(connection, of, scope, driverContext(LIST_MS, signal));
   const listed = new Set(items.map(uidOf));
   for (const [uid, object] of [...state.objects]) {
     if (listed.has(uid)) continue;

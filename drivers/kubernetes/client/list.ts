@@ -22,7 +22,7 @@ const PAGE = 500;
 const LISTS_MAX = 3;
 
 /** @throws DriverError `unsupported` where the cluster does not serve this kind of object */
-export async function listObjects<T extends KubernetesObject>(
+export async function listResources<T extends KubernetesObject>(
   connection: Connection,
   of: ResourceType<T>,
   scope: ListScope,

@@ -6,8 +6,8 @@ import type { Status } from 'kubernetes-types/meta/v1';
 import { WebSocket, type RawData } from 'ws';
 import type { DriverError } from '../../../core/driver';
 import { type DriverContext } from '../../../core/driver';
-import { connectionError, readText, type Connection } from './connection';
-import { hasCode, KubernetesError, refusalOf, shorten } from './failure';
+import { connectionError, readAnswerText, type Connection } from './connection';
+import { hasCode, KubernetesError, kubernetesRefusal, shorten } from './failure';
 import { objectPath, objectSubject, resourceTypes, type ObjectName } from './resource_type';
 
 export interface PodStreamOptions {
@@ -101,8 +101,8 @@ async function connect(
 }
 
 async function refusal(response: IncomingMessage, pod: ObjectName, ctx: DriverContext): Promise<KubernetesError> {
-  const body = await readText(response, REFUSAL_BYTES_MAX, ctx.signal).catch(() => '');
-  return refusalOf(response.statusCode ?? 0, body, objectSubject(resourceTypes.pods, pod));
+  const body = await readAnswerText(response, REFUSAL_BYTES_MAX, ctx.signal).catch(() => '');
+  return kubernetesRefusal(response.statusCode ?? 0, body, objectSubject(resourceTypes.pods, pod));
 }
 
 function handshakeError(error: Error, ctx: DriverContext): DriverError {

@@ -2,7 +2,7 @@
 import type { Status } from 'kubernetes-types/meta/v1';
 import type { DriverContext } from '../../../core/driver';
 import { connectionError, type Connection } from './connection';
-import { KubernetesError, refusalOf } from './failure';
+import { KubernetesError, kubernetesRefusal } from './failure';
 import { linesOf } from './lines';
 import {
   collectionPath,
@@ -72,7 +72,7 @@ function parseEvent<T extends KubernetesObject>(
   subject: ReturnType<typeof collectionSubject>,
 ): WatchEvent<T> {
   const { type, object } = parseJson(text);
-  if (type === 'ERROR') throw refusalOf((object as Status).code ?? 500, JSON.stringify(object), subject);
+  if (type === 'ERROR') throw kubernetesRefusal((object as Status).code ?? 500, JSON.stringify(object), subject);
   const resourceVersion = (object as KubernetesObject | undefined)?.metadata?.resourceVersion;
   if (resourceVersion === undefined) throw malformedEvent();
   if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion };
