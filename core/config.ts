@@ -93,6 +93,10 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     mistakes.push('LOGIN_PASSWORD is off, but no other provider is set: nobody could log in (LOGIN_<NAME>_ISSUER)');
   if (values.releaseImages === 'always' && values.registryPort === 0)
     mistakes.push('RELEASE_IMAGES is always, but there is no registry that keeps them (REGISTRY_PORT is 0)');
+  if (values.workloads === 'kubernetes' && values.registryPort === 0)
+    mistakes.push(
+      'WORKLOADS is kubernetes, but there is no registry that its nodes could pull from (REGISTRY_PORT is 0)',
+    );
   if (mistakes.length) throw new StartupError(mistakes.join('; '));
   return Object.freeze({ ...derive(values as Values), loginProviders });
 }

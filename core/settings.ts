@@ -12,6 +12,7 @@ import { objectStorageSettings } from './settings/object_storage';
 import { outboundSettings } from './settings/outbound';
 import { registrySettings } from './settings/registry';
 import { serviceSettings } from './settings/service';
+import { workloadSettings } from './settings/workloads';
 
 export const settings = {
   ...serviceSettings,
@@ -20,6 +21,7 @@ export const settings = {
   ...cdnSettings,
   ...loginSettings,
   ...hostingSettings,
+  ...workloadSettings,
   ...backupStoreSettings,
   ...mailSettings,
   ...gitSettings,

@@ -36,6 +36,7 @@ type KindDrivers = Omit<
   | 'gitProviders'
   | 'builder'
   | 'runtime'
+  | 'workloads'
   | 'ingress'
   | 'nameserver'
   | 'registry'

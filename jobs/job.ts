@@ -23,6 +23,7 @@ import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { UploadFiles } from '../drivers/source/upload_files';
 import type { VolumeDrivers } from '../drivers/volume';
+import type { WorkloadDriver } from '../drivers/workload';
 import type { Values } from '../db/table';
 import type { ControlDatabase, Session } from '../db/control_database';
 import type { LoopRow } from '../db/lease';
@@ -47,6 +48,8 @@ export interface HostDrivers {
   uploads: UploadFiles;
   builder: BuildDriver;
   runtime: RuntimeDriver;
+  /** The cluster that runs applications; null where this host does. */
+  workloads: WorkloadDriver | null;
   ingress: IngressDriver;
   /** Engines of databases that this host has. */
   databases: ReadonlyMap<EngineId, EngineDriver>;

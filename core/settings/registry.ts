@@ -57,8 +57,8 @@ export const registrySettings = {
   RELEASE_IMAGES: oneOf(['needed', 'always'], {
     default: 'needed',
     description:
-      'When releases are put into the registry as images. needed: where something beyond this host runs them, which ' +
-      'nothing does yet. always: with every deployment, see docs/IMAGES.md.',
+      'When releases are put into the registry as images. needed: where a cluster runs them ' +
+      '(WORKLOADS=kubernetes). always: with every deployment, see docs/IMAGES.md.',
   }),
   RELEASE_BASE_IMAGE: text({
     default: 'docker.io/library/debian:bookworm-slim',

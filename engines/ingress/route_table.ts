@@ -1,5 +1,6 @@
 // Routes by host name. Serving needs map look-ups only: 10,000 hosts cost as much as one.
-import type { Route, Unpin } from './ingress';
+import { HOST_NETWORK } from '../../core/outbound/network_location';
+import type { Route, Target, Unpin } from './ingress';
 import { closeIdle, openUpstream, type Upstream } from './upstream';
 
 /** A route with its upstreams. */
@@ -130,8 +131,7 @@ export function pruneTable(table: RouteTable, now: number): void {
     if (application.open === 0 && application.sites.length === 0) table.applications.delete(id);
   for (const upstream of table.upstreams.values()) {
     closeIdle(upstream, now);
-    if (upstream.references === 0 && upstream.open === 0)
-      table.upstreams.delete(keyOf(upstream.instanceId, upstream.port));
+    if (upstream.references === 0 && upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream));
   }
 }
 
@@ -158,7 +158,7 @@ function grouped(routes: Route[]): Map<string, Route[]> {
 
 function openSite(table: RouteTable, application: ApplicationLoad, route: Route): Site {
   const upstreams = route.targets.map((target) => {
-    const key = keyOf(target.instance_id, target.port);
+    const key = keyOf(target.instance_id, target);
     const upstream = table.upstreams.get(key) ?? openUpstream(target);
     table.upstreams.set(key, upstream);
     upstream.references += 1;
@@ -172,7 +172,7 @@ function release(table: RouteTable, upstream: Upstream): void {
   upstream.references -= 1;
   if (upstream.references > 0) return;
   closeIdle(upstream, Infinity);
-  if (upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream.port));
+  if (upstream.open === 0) table.upstreams.delete(keyOf(upstream.instanceId, upstream));
 }
 
 function addHosts(table: RouteTable, site: Site): void {
@@ -192,6 +192,7 @@ function removeHosts(table: RouteTable, site: Site): void {
   }
 }
 
-function keyOf(instanceId: string, port: number): string {
-  return `${instanceId}:${port}`;
+/** Another place is another upstream: its connections must not lead to whoever has the old address. */
+function keyOf(instanceId: string, { port, location = HOST_NETWORK }: Pick<Target, 'port' | 'location'>): string {
+  return `${instanceId}:${port}@${'address' in location ? location.address : location.gate}`;
 }

@@ -23,6 +23,8 @@ interface EmbeddedRegistryOptions extends RegistryServerOptions {
   directory: string;
   /** `https://registry.example.com`, without a trailing slash: base URL of the token endpoint. */
   url: string;
+  /** For nodes of a cluster, which the public address does not reach; null: they use it too. */
+  nodesUrl: string | null;
   sizeMax: number;
   content: RegistryContent;
   tokens: RegistryTokens;
@@ -30,7 +32,7 @@ interface EmbeddedRegistryOptions extends RegistryServerOptions {
 }
 
 type Parts = Pick<Exchange, 'content' | 'blobs' | 'uploads' | 'sizeMax'> &
-  Pick<EmbeddedRegistryOptions, 'tokens' | 'url' | 'log'>;
+  Pick<EmbeddedRegistryOptions, 'tokens' | 'url' | 'nodesUrl' | 'log'>;
 
 const OLD_UPLOAD_MS = 24 * 3_600_000;
 const HANDLERS: Partial<Record<Route['kind'], Partial<Record<string, Handler>>>> = {
@@ -56,8 +58,8 @@ const HANDLERS: Partial<Record<Route['kind'], Partial<Record<string, Handler>>>>
 export async function openEmbeddedRegistry(options: EmbeddedRegistryOptions): Promise<RegistryDriver> {
   const blobs = openBlobFiles(join(options.directory, 'blobs'));
   const uploads = openUploadFiles(join(options.directory, 'uploads'));
-  const { content, tokens, url, log, sizeMax } = options;
-  const parts: Parts = { content, blobs, uploads, sizeMax, tokens, url, log };
+  const { content, tokens, url, nodesUrl, log, sizeMax } = options;
+  const parts: Parts = { content, blobs, uploads, sizeMax, tokens, url, nodesUrl, log };
   const server = await openRegistryServer(options, (request, response) => void serve(parts, request, response));
   const access = (name: string, actions: readonly RegistryAction[]): { url: string; token: string } => ({
     url: localUrl(options, server.port),
@@ -148,7 +150,7 @@ async function findRegistry({ content }: Parts, { registry }: RepositoryName): P
 
 /** @returns id of the account. @throws UNAUTHORIZED, DENIED */
 async function authorise(
-  { tokens, url }: Parts,
+  { tokens, url, nodesUrl }: Parts,
   request: IncomingMessage,
   name: RepositoryName | null,
   route: Route,
@@ -162,9 +164,9 @@ async function authorise(
   const actions = action === 'push' ? 'pull,push' : action;
   const scope = name && `,scope="repository:${name.registry}/${name.repository}:${actions}"`;
   const insufficient = verdict.isKnown ? ',error="insufficient_scope"' : '';
+  const isNode = nodesUrl !== null && request.headers.host === new URL(nodesUrl).host;
+  const challenge = `Bearer realm="${isNode ? nodesUrl : url}/token",service="${new URL(url).host}"`;
   throw new RegistryError('UNAUTHORIZED', 'A token of the registry is needed.', {
-    headers: {
-      'WWW-Authenticate': `Bearer realm="${url}/token",service="${new URL(url).host}"${scope ?? ''}${insufficient}`,
-    },
+    headers: { 'WWW-Authenticate': `${challenge}${scope ?? ''}${insufficient}` },
   });
 }

@@ -51,10 +51,10 @@ async function reconcileApplication(row: ApplicationRow, ctx: JobContext): Promi
   const stack = await stackOfApplication(ctx.sql, row.id);
   // A deployment, a stop or a start came since the row was read.
   if (stack?.status !== row.status) return progressing(0);
-  const { processes, present } = stack;
+  const { processes, present, workloads } = stack;
   const atRest = AT_REST.has(row.status) || (await isPausedForGrowth(row.id, stack, ctx));
   const desired = processes.map((process) => ({ ...process, instances: atRest ? 0 : process.instances }));
-  const upToDate = await reconcileStack(place, desired, present, ctx);
+  const upToDate = await reconcileStack(place, { wants: desired, present, workloads }, ctx);
   await updateProcessStatuses(processes, present, AT_REST, row.status, ctx);
   const { status, current_deployment_id } = row;
   const next = applicationStatus({

@@ -9,7 +9,7 @@ import { type InstanceRow } from './instance/row';
 import { checkStarting, startInstance } from './instance/starting';
 import { stopInstance } from './instance/stopping';
 import { checkRunning } from './instance/running';
-import { progressing, type Job, type JobContext, type Outcome, requireHost } from '../job';
+import { progressing, settled, type Job, type JobContext, type Outcome, requireHost } from '../job';
 
 export const job: Job<InstanceRow> = {
   table: Instance.table,
@@ -19,14 +19,19 @@ export const job: Job<InstanceRow> = {
   // The files of a large application are copied in one step.
   stepMs: 300_000,
   prepare,
-  reconcile: (row, ctx) =>
-    row.status === 'stopping' || row.deleted_at ? stopInstance(row, ctx) : ensureRunning(row, ctx),
+  reconcile,
 };
 
 /** Wakes all instances, so that exits during a downtime of the control plane are noticed soon. */
 async function prepare(sql: Session): Promise<void> {
   await releaseAllLeases(sql, Instance.table);
   await wakeAllInstances(sql);
+}
+
+function reconcile(row: InstanceRow, ctx: JobContext): Promise<Outcome> {
+  // The cluster starts and stops it.
+  if (row.pod_uid !== null) return Promise.resolve(settled());
+  return row.status === 'stopping' || row.deleted_at ? stopInstance(row, ctx) : ensureRunning(row, ctx);
 }
 
 async function ensureRunning(row: InstanceRow, ctx: JobContext): Promise<Outcome> {

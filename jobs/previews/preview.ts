@@ -33,7 +33,7 @@ async function reconcilePreview(row: PreviewRow, ctx: JobContext): Promise<Outco
   const leftMs = row.expires_at === null ? Infinity : Date.parse(row.expires_at) - Date.now();
   if (leftMs <= 0 && (await expire(row, ctx))) return settled({}, 0);
   const stack = await stackOfPreview(ctx.sql, row.id);
-  if (stack) await reconcileStack(stackKeyOf(row), stack.wants, stack.present, ctx);
+  if (stack) await reconcileStack(stackKeyOf(row), stack, ctx);
   const { status, reason } = await statusOfLatestDeployment(row, ctx);
   const next = nextStatusTowards(row.status, status);
   if (next !== status) return progressing(0, { status: next, status_reason: null });

@@ -13,6 +13,10 @@ const INSTANCES = named(
   `select id, project_id, application_id, preview_id, deployment_id, id as instance_id, process_type from instances
     where id = any($1)`,
 );
+const PODS = named(
+  `select 'pod.' || pod_uid as id, project_id, application_id, preview_id, deployment_id, id as instance_id,
+    process_type from instances where pod_uid = any($1)`,
+);
 const DEPLOYMENTS = named(
   `select id, project_id, application_id, preview_id, id as deployment_id from deployments where id = any($1)`,
 );
@@ -24,13 +28,18 @@ const APPLICATIONS = named(`select id, project_id, id as application_id from app
 
 type Row = LogOrigin & { id: string };
 
-/** Of units: `ins_…`, `run_…`, `dep_….build`, `dep_….release`. Those whose row is gone are missing. */
+/**
+ * Of units: `ins_…`, `run_…`, `dep_….build`, `dep_….release`; of a cluster `pod.` and its uid. Those whose row is gone
+ * are missing.
+ */
 export async function originsOfUnits(sql: Sql, unitIds: readonly string[]): Promise<Map<string, LogOrigin>> {
   const instances = unitIds.filter((id) => id.startsWith('ins_'));
   const tasks = unitIds.filter((id) => id.startsWith('dep_'));
   const found = new Map<string, LogOrigin>();
   if (instances.length)
     for (const { id, ...origin } of await sql.query<Row>(INSTANCES, [instances])) found.set(id, origin);
+  const pods = unitIds.filter((id) => id.startsWith('pod.')).map((id) => id.slice('pod.'.length));
+  if (pods.length) for (const { id, ...origin } of await sql.query<Row>(PODS, [pods])) found.set(id, origin);
   const runs = unitIds.filter((id) => id.startsWith('run_'));
   if (runs.length) for (const { id, ...origin } of await sql.query<Row>(RUNS, [runs])) found.set(id, origin);
   if (!tasks.length) return found;

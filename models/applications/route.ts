@@ -10,7 +10,7 @@ interface RouteEntry {
   application_id: string;
   preview_id: string | null;
   hosts: string[];
-  targets: { instance_id: string; port: number }[];
+  targets: { instance_id: string; port: number; location?: { address: string } }[];
   state: 'new' | 'running' | 'stopped' | 'crashed';
   maintenance: boolean;
   force_https: boolean;
@@ -26,7 +26,8 @@ interface RouteRow extends Pick<Application, 'id' | 'status' | 'settings'> {
   http: ReleaseSettings['http'] | null;
 }
 
-const TARGETS = `select jsonb_agg(jsonb_build_object('instance_id', i.id, 'port', i.port) order by i.id)
+const TARGETS = `select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+    'instance_id', i.id, 'port', i.port, 'location', i.location)) order by i.id)
   from instances i
   where i.application_id = a.id and i.process_type = 'web' and i.status = 'running' and i.port is not null
     and i.deleted_at is null`;

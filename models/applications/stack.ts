@@ -48,6 +48,19 @@ export interface PresentInstance {
   candidate: boolean;
 }
 
+/** A process type of a release in a cluster, with its desired number of instances. */
+export interface PresentWorkload {
+  id: string;
+  process_id: string;
+  process_type: string;
+  release_id: string;
+  instances: number;
+  /** Why its instances cannot be created, as a sentence. */
+  obstacle: string | null;
+  /** Of a deployment that is not active yet. */
+  candidate: boolean;
+}
+
 /**
  * Observed and desired state in one snapshot: otherwise a version that went into service in between would be missing
  * from the desired state.
@@ -56,11 +69,14 @@ export interface ApplicationStack {
   status: ApplicationStatus;
   processes: ProcessState[];
   present: PresentInstance[];
+  /** On a cluster only. */
+  workloads: PresentWorkload[];
 }
 
 interface PreviewStack {
   wants: DesiredProcess[];
   present: PresentInstance[];
+  workloads: PresentWorkload[];
 }
 
 const listOf = (query: string): string => `coalesce((select jsonb_agg(to_jsonb(one)) from (${query}) one), '[]')`;
@@ -70,14 +86,20 @@ const PROCESSES = `select p.id as process_id, p.type, p.status, p.instances, p.r
   from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)`;
 const DESIRED = `select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
   from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)`;
+const isCandidate = (row: string): string =>
+  `coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = ${row}.release_id, false) as candidate`;
 const PRESENT = `select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed,
-  jsonb_array_length(i.exits) as exits,
-    coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = i.release_id, false) as candidate
+  jsonb_array_length(i.exits) as exits, ${isCandidate('i')}
   from instances i left join deployments d on d.id = i.deployment_id`;
+const WORKLOADS = `select w.id, w.process_id, w.process_type, w.release_id, w.instances,
+  w.observed ->> 'obstacle' as obstacle, ${isCandidate('w')}
+  from workloads w left join deployments d on d.id = w.deployment_id`;
 
 const OF_APPLICATION =
   named(`select a.status, ${listOf(`${PROCESSES} where p.application_id = a.id order by p.type`)} as processes,
-    ${listOf(`${PRESENT} where i.application_id = a.id and i.preview_id is null order by i.id`)} as present
+    ${listOf(`${PRESENT} where i.application_id = a.id and i.preview_id is null order by i.id`)} as present,
+    ${listOf(`${WORKLOADS} where w.application_id = a.id and w.preview_id is null and w.deleted_at is null`)}
+      as workloads
   from applications a where a.id = $1`);
 
 /** The process types and the instances of an application; null where its row has gone. */
@@ -86,7 +108,9 @@ export async function stackOfApplication(sql: Sql, applicationId: string): Promi
 }
 
 const OF_PREVIEW = named(`select ${listOf(`${DESIRED} where r.id = v.release_id order by p.type`)} as wants,
-    ${listOf(`${PRESENT} where i.application_id = v.application_id and i.preview_id = v.id order by i.id`)} as present
+    ${listOf(`${PRESENT} where i.application_id = v.application_id and i.preview_id = v.id order by i.id`)} as present,
+    ${listOf(`${WORKLOADS} where w.application_id = v.application_id and w.preview_id = v.id and w.deleted_at is null`)}
+      as workloads
   from previews v where v.id = $1`);
 
 /** One instance of each process type of its release, and what there is; null where its row has gone. */
@@ -112,6 +136,14 @@ const OF_OWNER = named(`${PRESENT} where i.application_id = $1 and i.preview_id 
 /** All instances of the stack, oldest first. */
 export function presentInstances(sql: Sql, { application_id, preview_id }: StackKey): Promise<PresentInstance[]> {
   return sql.query<PresentInstance>(OF_OWNER, [application_id, preview_id]);
+}
+
+const WORKLOADS_OF_OWNER = named(
+  `${WORKLOADS} where w.application_id = $1 and w.preview_id is not distinct from $2 and w.deleted_at is null`,
+);
+
+export function presentWorkloads(sql: Sql, { application_id, preview_id }: StackKey): Promise<PresentWorkload[]> {
+  return sql.query<PresentWorkload>(WORKLOADS_OF_OWNER, [application_id, preview_id]);
 }
 
 const INSERT =

@@ -5,14 +5,14 @@ import { retireStack, type StackKey } from './stack';
 import { named } from '../../db/statement';
 
 const OF = '(application_id = $1 and ($2::text is null or preview_id = $2))';
-const LEFT =
-  named(`select exists (select 1 from instances where ${OF}) or exists (select 1 from deployments where ${OF})
-  or exists (select 1 from runs where ${OF})
+const LEFT = named(`select exists (select 1 from instances where ${OF}) or exists (select 1 from workloads where ${OF})
+  or exists (select 1 from deployments where ${OF}) or exists (select 1 from runs where ${OF})
   or ($2::text is null and exists (select 1 from previews where application_id = $1)) as left`);
 /** Retires the stack and its dependents, of previews too. Returns whether some of them still exist. */
 export async function removeStack(sql: Sql, { application_id, preview_id }: StackKey): Promise<boolean> {
   const values = [application_id, preview_id];
   await retireStack(sql, application_id, preview_id);
+  await tearDownRows(sql, { table: 'workloads', where: OF, values });
   await tearDownRows(sql, { table: 'previews', where: 'application_id = $1 and $2::text is null', values });
   await tearDownRows(sql, { table: 'runs', where: OF, values });
   await tearDownRows(sql, { table: 'deployments', where: OF, values });

@@ -102,6 +102,7 @@ const PRUNE = named(`delete from releases r where r.application_id = $1
   and not exists (select 1 from previews p where p.application_id = r.application_id and p.release_id = r.id)
   and not exists (select 1 from instances i where i.release_id = r.id)
   and not exists (select 1 from runs u where u.release_id = r.id and u.status in ('queued', 'starting', 'running'))
+  and not exists (select 1 from workloads w where w.release_id = r.id)
   and not exists (select 1 from deployments d where d.id = r.deployment_id and d.release_id = r.id)`);
 
 /** Forgets releases of the application that nothing runs, or will run. */

@@ -30,7 +30,8 @@ export async function saveReleaseImage(sql: Sql, releaseId: string, image: Relea
 const NEEDED = `exists (select 1 from releases r join deployments d on d.id = r.deployment_id
     where r.image = image.id and d.deleted_at is null
       and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
-  or exists (select 1 from releases r join instances i on i.release_id = r.id where r.image = image.id)`;
+  or exists (select 1 from releases r join instances i on i.release_id = r.id where r.image = image.id)
+  or exists (select 1 from releases r join workloads w on w.release_id = r.id where r.image = image.id)`;
 const UNNEEDED = named(`select id from unnest($1::text[]) as image (id) where not (${NEEDED})`);
 
 /** Those of the images that no release needs. */

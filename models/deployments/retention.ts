@@ -22,6 +22,7 @@ const FORGET = named(`delete from deployments d where d.application_id = $1 and 
     order by number desc offset $3 limit 1)
   and not exists (select 1 from instances i where i.deployment_id = d.id)
   and not exists (select 1 from runs u where u.deployment_id = d.id and u.status in ('queued', 'starting', 'running'))
+  and not exists (select 1 from workloads w where w.deployment_id = d.id)
   and not exists (select 1 from releases r join processes p on p.release_id = r.id where r.deployment_id = d.id)`);
 
 /** Applies the retention and returns the ids of artifact directories that are no longer needed. */

@@ -41,6 +41,7 @@ import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
 import { tenantUserIds } from './tenant_user_ids';
 import { startUnitWatch } from './unit_watch';
+import { openWorkloads } from './workloads/workloads';
 
 export interface Host {
   drivers: HostDrivers;
@@ -95,7 +96,8 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const served = { cdn, outbound, gitProviders, ...servers };
   const uploads = openSourceUploads(config.runtimeDir);
   await saveUploadsMark(database, await uploads.ensureMark());
-  const programs = { source, uploads, builder, runtime, images: openHostImages(config) };
+  const workloads = await openWorkloads(platform, budget, opened);
+  const programs = { source, uploads, builder, runtime, workloads, images: openHostImages(config) };
   const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
   const own = { ...programs, openReleaseImages, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = {
@@ -145,7 +147,7 @@ async function openServers(
 }
 
 function openHostBuilder(toolchains: ToolchainDriver, config: Config): BuildDriver {
-  const isPortable = config.releaseImages === 'always';
+  const isPortable = config.releaseImages === 'always' || config.workloads === 'kubernetes';
   return openBuilder(toolchains, config.preferredNode, config.preferredPython, isPortable);
 }
 

@@ -58,7 +58,8 @@ async function openDriver(
   };
   if (config.distributionUrl === null) {
     const sizeMax = config.registrySizeGb * BYTES_PER_GB;
-    return openEmbeddedRegistry({ ...shared, directory: config.registryDir, url: registryUrl(config), sizeMax });
+    const urls = { url: registryUrl(config), nodesUrl: config.registryUrlForNodes };
+    return openEmbeddedRegistry({ ...shared, directory: config.registryDir, ...urls, sizeMax });
   }
   await writeTokenCertificate(config.registryDir, tokens);
   if (config.distributionEventsKey === null)

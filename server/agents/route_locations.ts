@@ -10,6 +10,8 @@ export function withLocations(ingress: IngressDriver, units: string): IngressDri
   // A unit stays where it was started; of the same instance another one may be elsewhere, at another port.
   const known = new Map<string, NetworkLocation>();
   const located = (target: Target): Target => {
+    // Of a cluster: the row has it.
+    if (target.location) return target;
     const key = `${target.instance_id} ${target.port}`;
     const location = known.get(key) ?? locationOf(runDirectoryOf(units, target.instance_id));
     if (known.size >= KNOWN_MAX) known.clear();

@@ -59,7 +59,10 @@ async function loadRoutes(file: string, units: string): Promise<Route[]> {
 
 async function listeningTargets(targets: readonly Target[], units: string): Promise<Target[]> {
   const listening = await Promise.all(
-    targets.map(({ instance_id, port }) => isUnitListening(units, instance_id, port).catch(() => false)),
+    targets.map(({ instance_id, port, location }) =>
+      // The address of a pod may be another tenant's by now.
+      location ? false : isUnitListening(units, instance_id, port).catch(() => false),
+    ),
   );
   return targets.filter((_, index) => listening[index]);
 }

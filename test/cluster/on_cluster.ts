@@ -30,8 +30,9 @@ export function describeOnTestCluster(name: string, run: (cluster: () => TestClu
       },
       builtPrograms() ? START_MS : BUILD_MS,
     );
-    afterAll(() => cluster?.stop(), START_MS);
     run(() => cluster ?? noCluster());
+    // Behind those of the tests, whose services need it until their end.
+    afterAll(() => cluster?.stop(), START_MS);
   });
 }
 

@@ -1288,11 +1288,15 @@ create table instances (
   last_error text,
   deadline_at timestamp(3) with time zone,
   deleted_at timestamp(3) with time zone,
+  pod_uid text,
+  workload_id text collate "C",
+  location jsonb,
   constraint instances_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint instances_pkey PRIMARY KEY (id),
   constraint instances_preview FOREIGN KEY (preview_id) REFERENCES previews(id),
   constraint instances_project FOREIGN KEY (project_id) REFERENCES projects(id),
-  constraint instances_release FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE
+  constraint instances_release FOREIGN KEY (release_id) REFERENCES releases(id) ON DELETE CASCADE,
+  constraint instances_workload FOREIGN KEY (workload_id) REFERENCES workloads(id) ON DELETE CASCADE
 );
 CREATE INDEX instances_by_id ON public.instances USING btree (application_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX instances_by_preview ON public.instances USING btree (application_id, preview_id, id) WHERE (deleted_at IS NULL);
@@ -1303,7 +1307,9 @@ CREATE INDEX instances_of_application ON public.instances USING btree (applicati
 CREATE INDEX instances_of_preview ON public.instances USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX instances_of_project ON public.instances USING btree (project_id);
 CREATE INDEX instances_of_release ON public.instances USING btree (release_id);
-CREATE UNIQUE INDEX instances_port ON public.instances USING btree (port) WHERE (port IS NOT NULL);
+CREATE INDEX instances_of_workload ON public.instances USING btree (workload_id) WHERE (workload_id IS NOT NULL);
+CREATE UNIQUE INDEX instances_pod ON public.instances USING btree (pod_uid) WHERE (pod_uid IS NOT NULL);
+CREATE UNIQUE INDEX instances_port ON public.instances USING btree (port) WHERE ((port IS NOT NULL) AND (pod_uid IS NULL));
 
 create table invitations (
   id text collate "C" not null,
@@ -2107,6 +2113,46 @@ CREATE INDEX volumes_by_size ON public.volumes USING btree (project_id, size_gb,
 CREATE INDEX volumes_by_status ON public.volumes USING btree (project_id, status, id) WHERE (deleted_at IS NULL);
 CREATE INDEX volumes_due ON public.volumes USING btree (next_at) WHERE (next_at IS NOT NULL);
 
+create table workloads (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  deployment_id text collate "C" not null,
+  release_id text collate "C" not null,
+  preview_id text collate "C",
+  process_id text collate "C" not null,
+  process_type text not null,
+  instances integer not null,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  constraint workloads_application FOREIGN KEY (application_id) REFERENCES applications(id),
+  constraint workloads_deployment FOREIGN KEY (deployment_id) REFERENCES deployments(id),
+  constraint workloads_pkey PRIMARY KEY (id),
+  constraint workloads_preview FOREIGN KEY (preview_id) REFERENCES previews(id),
+  constraint workloads_project FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint workloads_release FOREIGN KEY (release_id) REFERENCES releases(id)
+);
+CREATE INDEX workloads_due ON public.workloads USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX workloads_of_application ON public.workloads USING btree (application_id);
+CREATE INDEX workloads_of_deployment ON public.workloads USING btree (deployment_id);
+CREATE INDEX workloads_of_preview ON public.workloads USING btree (preview_id) WHERE (preview_id IS NOT NULL);
+CREATE INDEX workloads_of_project ON public.workloads USING btree (project_id);
+CREATE UNIQUE INDEX workloads_release ON public.workloads USING btree (release_id, process_id);
+
 CREATE OR REPLACE FUNCTION public.abort_bucket_upload(of_bucket text, of_upload text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2753,7 +2799,7 @@ CREATE TRIGGER instances_come_and_go AFTER INSERT OR DELETE ON public.instances 
 
 CREATE TRIGGER instances_move AFTER UPDATE ON public.instances FOR EACH ROW WHEN (((old.status IS DISTINCT FROM new.status) OR (old.exits IS DISTINCT FROM new.exits) OR (old.observed IS DISTINCT FROM new.observed))) EXECUTE FUNCTION instance_changed();
 
-CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port, deleted_at ON public.instances FOR EACH ROW EXECUTE FUNCTION route_changed();
+CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port, location, deleted_at ON public.instances FOR EACH ROW EXECUTE FUNCTION route_changed();
 
 CREATE TRIGGER previews_pull_request AFTER INSERT OR UPDATE OF status, deleted_at ON public.previews FOR EACH ROW WHEN ((new.pull_request_number IS NOT NULL)) EXECUTE FUNCTION pull_request_of_preview();
 

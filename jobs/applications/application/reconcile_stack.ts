@@ -5,23 +5,25 @@ import {
   addInstances,
   retireInstances,
   type PresentInstance,
+  type PresentWorkload,
   type StackKey,
   type DesiredProcess,
 } from '../../../models/applications/stack';
+import { ensureWorkload, retireWorkloads } from '../../../models/applications/workload';
 import { type JobContext, requireHost } from '../../job';
-import { planStack } from './stack_plan';
+import { planStack, planWorkloads } from './stack_plan';
 
-/**
- * `wants` and `present` must come from one snapshot (models/applications/stack.ts): a plan that was read before a
- * version went into service would stop its instances.
- * @returns true if nothing had to be changed
- */
-export async function reconcileStack(
-  place: StackKey,
-  wants: readonly DesiredProcess[],
-  present: readonly PresentInstance[],
-  ctx: JobContext,
-): Promise<boolean> {
+/** One snapshot (models/applications/stack.ts): else a plan could stop a version that went into service meanwhile. */
+interface StackSnapshot {
+  wants: readonly DesiredProcess[];
+  present: readonly PresentInstance[];
+  workloads: readonly PresentWorkload[];
+}
+
+/** @returns true if nothing had to be changed */
+export async function reconcileStack(place: StackKey, stack: StackSnapshot, ctx: JobContext): Promise<boolean> {
+  const { wants, present } = stack;
+  if (requireHost(ctx).workloads) return reconcileWorkloads(place, stack, ctx);
   const { start, retire } = planStack(wants, present);
   for (const { want, count } of start) await addInstances(ctx.sql, place, want, count);
   if (retire.length) {
@@ -29,6 +31,17 @@ export async function reconcileStack(
     await retireInstances(ctx.sql, retire);
   }
   return start.length === 0 && retire.length === 0;
+}
+
+/** The same for a cluster, which starts and stops the instances itself. */
+async function reconcileWorkloads(place: StackKey, stack: StackSnapshot, ctx: JobContext): Promise<boolean> {
+  const { ensure, retire } = planWorkloads(stack.wants, stack.present, stack.workloads);
+  for (const want of ensure) await ensureWorkload(ctx.sql, place, want, want.instances);
+  if (retire.length) {
+    await publishRoutes(place.application_id, ctx);
+    await retireWorkloads(ctx.sql, retire);
+  }
+  return ensure.length === 0 && retire.length === 0;
 }
 
 /**

@@ -1,6 +1,6 @@
 // The one rule that deploying, restarting, rolling back, scaling, starting and stopping come down to: of each process
 // type as many instances of its release as are desired; what runs an older one goes when those are healthy.
-import type { PresentInstance, DesiredProcess } from '../../../models/applications/stack';
+import type { PresentInstance, PresentWorkload, DesiredProcess } from '../../../models/applications/stack';
 
 interface StackPlan {
   start: { want: DesiredProcess; count: number }[];
@@ -26,6 +26,37 @@ export function planStack(wants: readonly DesiredProcess[], present: readonly Pr
   }
   const known = new Set(wants.map(({ process_id }) => process_id));
   plan.retire.push(...alive.filter(({ process_id }) => !known.has(process_id)).map(({ id }) => id));
+  return plan;
+}
+
+interface WorkloadPlan {
+  /** Process types whose workload is missing or has another number of instances. */
+  ensure: DesiredProcess[];
+  /** Ids of workloads that are not desired any more. */
+  retire: string[];
+}
+
+/** The same rule for a cluster: one workload for each process type of the release. */
+export function planWorkloads(
+  wants: readonly DesiredProcess[],
+  present: readonly PresentInstance[],
+  workloads: readonly PresentWorkload[],
+): WorkloadPlan {
+  const settled = workloads.filter(({ candidate }) => !candidate);
+  const plan: WorkloadPlan = { ensure: [], retire: [] };
+  for (const want of wants) {
+    const own = settled.filter(({ process_id }) => process_id === want.process_id);
+    const ours = own.find(({ release_id }) => release_id === want.release_id);
+    const count = want.release_id === null ? 0 : want.instances;
+    if (count > 0 && ours?.instances !== count) plan.ensure.push(want);
+    if (count === 0 && ours) plan.retire.push(ours.id);
+    const ready = present.filter(
+      ({ process_id, release_id }) => process_id === want.process_id && release_id === want.release_id,
+    );
+    if (countRunning(ready) >= count) plan.retire.push(...own.filter((one) => one !== ours).map(({ id }) => id));
+  }
+  const known = new Set(wants.map(({ process_id }) => process_id));
+  plan.retire.push(...settled.filter(({ process_id }) => !known.has(process_id)).map(({ id }) => id));
   return plan;
 }
 

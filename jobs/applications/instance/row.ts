@@ -17,6 +17,8 @@ export interface InstanceRow extends LoopRow {
   started_at: string | null;
   port: number | null;
   handle: Handle | null;
+  /** Of a cluster: the pod that the row follows. */
+  pod_uid: string | null;
   /** RFC 3339. */
   exits: string[];
   misses: number;

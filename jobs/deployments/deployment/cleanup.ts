@@ -4,6 +4,7 @@ import { instancesOfDeployment, wakeStackAndQueue } from '../../../models/deploy
 import { pruneReleases } from '../../../models/deployments/release';
 import { keepDeployments, unusedArtifacts } from '../../../models/deployments/retention';
 import { retireInstances } from '../../../models/applications/stack';
+import { retireWorkloadsOfDeployment } from '../../../models/applications/workload';
 import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../../job';
 import { artifactDirectory, removeDirectory, type DeploymentRow } from './row';
 import { pruneImageLayers } from './image';
@@ -54,7 +55,8 @@ async function retireInstancesOfDeployment(row: DeploymentRow, ctx: JobContext):
     ctx.sql,
     left.map(({ id }) => id),
   );
-  return left.length > 0;
+  const isLeft = await retireWorkloadsOfDeployment(ctx.sql, row.id);
+  return left.length > 0 || isLeft;
 }
 
 // The files of a rollback belong to another deployment.

@@ -20,6 +20,7 @@ import {
   type PresentInstance,
   type DesiredProcess,
 } from '../../../models/applications/stack';
+import { ensureWorkload } from '../../../models/applications/workload';
 import { LeaseLost, progressing, requireHost, settled, type JobContext, type Outcome } from '../../job';
 import { publishRoutesBeforeCommit, publishRoutes } from '../../applications/application/reconcile_stack';
 import { unitImageOf } from '../../applications/instance/image';
@@ -35,7 +36,7 @@ import {
 } from './row';
 import { pullSource } from './image';
 import { publishRelease, wantsImage } from './release_image';
-import { requireHealthy, warnOfWaiting } from './unhealthy';
+import { requireHealthy, requireStartable, warnOfWaiting } from './unhealthy';
 import { removeTask, runDeploymentTask, type Task } from './task';
 
 const POLL_MS = 500;
@@ -55,12 +56,19 @@ export async function deployRelease(row: DeploymentRow, ctx: JobContext): Promis
     ({ release_id, status }) => release_id === row.release_id && status !== 'stopping',
   );
   if (await addMissingInstances(row, desired, candidates, ctx)) return progressing(RECHECK_MS);
+  await requireStartable(row, ctx);
   await requireHealthy(row, candidates, ctx);
-  if (candidates.some(({ status }) => status !== 'running')) {
+  if (isIncomplete(desired, candidates)) {
     const observed = await warnOfWaiting(row, candidates, ctx);
     return progressing(RECHECK_MS, observed === null ? {} : { observed });
   }
   return activateRelease(row, row.release_id, ctx);
+}
+
+/** In a cluster, rows of instances come after their pods. */
+function isIncomplete(desired: readonly DesiredProcess[], candidates: readonly PresentInstance[]): boolean {
+  const running = candidates.filter(({ status }) => status === 'running').length;
+  return running < candidates.length || running < desired.reduce((sum, { instances }) => sum + instances, 0);
 }
 
 async function makeRelease(row: DeploymentRow, ctx: JobContext): Promise<string> {
@@ -128,6 +136,7 @@ async function addMissingInstances(
   candidates: PresentInstance[],
   ctx: JobContext,
 ): Promise<boolean> {
+  if (requireHost(ctx).workloads) return ensureWorkloads(row, wants, ctx);
   let added = 0;
   for (const want of wants) {
     const present = candidates.filter(({ process_id }) => process_id === want.process_id);
@@ -136,6 +145,13 @@ async function addMissingInstances(
     added += Math.max(0, missing);
   }
   return added > 0;
+}
+
+async function ensureWorkloads(row: DeploymentRow, wants: DesiredProcess[], ctx: JobContext): Promise<boolean> {
+  let changed = false;
+  for (const want of wants)
+    if (want.instances > 0) changed = (await ensureWorkload(ctx.sql, row, want, want.instances)) || changed;
+  return changed;
 }
 
 /**

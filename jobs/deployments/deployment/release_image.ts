@@ -33,7 +33,8 @@ const ATTEMPTS_MAX = 8;
 
 /** Whether the release has no image yet and gets one. Its settings may have become another release meanwhile. */
 export function wantsImage({ release_id, observed }: DeploymentRow, { config }: JobContext): boolean {
-  return config.releaseImages === 'always' && observed?.published !== release_id;
+  const isNeeded = config.releaseImages === 'always' || config.workloads === 'kubernetes';
+  return isNeeded && observed?.published !== release_id;
 }
 
 export async function publishRelease(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {

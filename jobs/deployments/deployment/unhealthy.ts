@@ -2,8 +2,8 @@
 import { hasVersionInService } from '../../../models/deployments/deployment_work';
 import { findLastOutput } from '../../../models/applications/log_line/last_output';
 import { appendLogLines } from '../../../models/applications/log_line';
-import type { PresentInstance } from '../../../models/applications/stack';
-import type { JobContext } from '../../job';
+import { presentWorkloads, type PresentInstance } from '../../../models/applications/stack';
+import { requireHost, type JobContext } from '../../job';
 import { appendDeploymentLog, DeploymentFailure, type DeploymentRow, type Progress } from './row';
 
 /** An instance that has ended this often is not going to stay. */
@@ -26,6 +26,17 @@ export async function requireHealthy(
   throw new DeploymentFailure(
     `The new version does not stay up${consequence}. Process type ${lost.process_type}: ${reason}`,
   );
+}
+
+/**
+ * A cluster says by its workloads what it does not start.
+ * @throws DeploymentFailure
+ */
+export async function requireStartable(row: DeploymentRow, ctx: JobContext): Promise<void> {
+  if (!requireHost(ctx).workloads) return;
+  const workloads = await presentWorkloads(ctx.sql, row);
+  const refused = workloads.find(({ release_id, obstacle }) => release_id === row.release_id && obstacle !== null);
+  if (refused) throw new DeploymentFailure(`Process type ${refused.process_type}: ${refused.obstacle}`);
 }
 
 /** Logs once how to fix an instance that is not healthy yet: its health check may have a minute left. */

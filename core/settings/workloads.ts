@@ -1,0 +1,47 @@
+// Settings of the cluster that runs applications instead of this host.
+import { cidrs, httpUrlSetting, integer, listenHost, oneOf, path, slug } from '../setting_types';
+
+export const workloadSettings = {
+  WORKLOADS: oneOf(['host', 'kubernetes'], {
+    default: 'host',
+    description:
+      'What runs applications. host: the machine with INGRESS_PORT. kubernetes: a cluster, see docs/KUBERNETES.md.',
+  }),
+  KUBECONFIG: path({
+    default: null,
+    derived: 'the service account of the pod in which the service runs',
+    description: 'File with the address and credentials of the cluster; its current context counts.',
+  }),
+  KUBERNETES_SERVICE_HOST: listenHost({
+    default: null,
+    description: 'Address of the API server. The cluster sets it in pods.',
+  }),
+  KUBERNETES_SERVICE_PORT: integer({
+    default: '443',
+    min: 1,
+    max: 65_535,
+    description: 'Port of the API server. The cluster sets it in pods.',
+  }),
+  KUBERNETES_NAMESPACE_PREFIX: slug({
+    default: 'platform',
+    description:
+      'First part of the namespaces of projects in the cluster: another one for each installation of a cluster.',
+  }),
+  KUBERNETES_INGRESS_NAMESPACE: slug({
+    default: null,
+    description: 'Namespace of the cluster in which the ingress runs: its pods may connect to applications.',
+  }),
+  KUBERNETES_INGRESS_ADDRESSES: cidrs({
+    default: '',
+    description: 'Addresses or CIDRs outside of the cluster from which an ingress connects to applications.',
+  }),
+  KUBERNETES_EGRESS_ALLOW: cidrs({
+    default: '',
+    description: 'Private addresses or CIDRs that applications in the cluster may connect to, such as databases.',
+  }),
+  REGISTRY_URL_FOR_NODES: httpUrlSetting({
+    default: null,
+    derived: 'https:// and REGISTRY_HOST',
+    description: 'Address under which nodes of the cluster reach the registry of the platform.',
+  }),
+};

@@ -1,0 +1,121 @@
+// Workloads: process types of releases that a cluster keeps running with a number of instances, heals and moves by
+// itself, also while the control plane is away. A host runs instances one by one instead (drivers/runtime.ts).
+import type { DriverContext, Fingerprint } from '../core/driver';
+import type { RuntimeDriver } from './runtime';
+
+export interface WorkloadRef {
+  /** `wkl_…`. */
+  id: string;
+  project_id: string;
+}
+
+export interface Workload extends WorkloadRef {
+  application_id: string;
+  preview_id: string | null;
+  /** For the names of objects, which people read. */
+  application_name: string;
+  process_type: string;
+  release_id: string;
+  /** Desired number of instances. */
+  instances: number;
+  image: WorkloadImage;
+  /** Replaces entry point and command of the image; null: the image's own. */
+  command: string[] | null;
+  /** Below the root of the image; null: as the image has it. */
+  working_directory: string | null;
+  /** User and group ids of the program. */
+  user: { uid: number; gid: number };
+  /** Values may be secret: they are in no specification that a reader of workloads sees. */
+  env: Record<string, string>;
+  /** The port on which the program accepts requests; null for process types without requests. */
+  port: number | null;
+  health: WorkloadHealth | null;
+  limits: { memory_mb: number; cpus: number; disk_mb: number | null };
+  /** Time from the signal to the end of the program, at most. */
+  shutdown_grace_seconds: number;
+  /** Previews give way to applications where the cluster is full. */
+  priority: 'application' | 'preview';
+}
+
+export interface WorkloadImage {
+  /** With the host under which nodes reach the registry: `registry.example.com/apps/app_…@sha256:…`. */
+  reference: string;
+  /** For this repository alone. `ends_at`: RFC 3339. */
+  login: { host: string; username: string; password: string; ends_at: string };
+}
+
+export interface WorkloadHealth {
+  check: { type: 'http'; path: string; host: string } | { type: 'tcp' } | { type: 'command'; command: string[] };
+  interval_seconds: number;
+  timeout_seconds: number;
+  /** Consecutive failures until the instance is restarted. */
+  failure_threshold: number;
+  /** Time after the start in which failures do not count. */
+  start_seconds: number;
+}
+
+/** The observed state of a workload. */
+export interface WorkloadState {
+  ready: number;
+  /** Why instances cannot be created, as a sentence for users; null: nothing prevents it. */
+  obstacle: string | null;
+  /** Fields that somebody else had changed, and that were set again. */
+  corrected: string[];
+}
+
+export interface WorkloadInstance {
+  /** Unique among all pods, also deleted ones. */
+  uid: string;
+  /** `web-7d9f…`: name of the pod. */
+  name: string;
+  workload_id: string;
+  status: 'starting' | 'running' | 'crashed' | 'stopping';
+  /** Sentences for users; null where all is well. */
+  reason: string | null;
+  /** Set where it is not worth waiting for it. */
+  fault: 'health' | 'start' | null;
+  restarts: number;
+  /** RFC 3339. */
+  started_at: string | null;
+  /** When its program ended last, RFC 3339. */
+  ended_at: string | null;
+  location: { address: string } | null;
+  /** Where its program accepts requests; null for process types without requests. */
+  port: number | null;
+  /** Name of the machine. */
+  node: string | null;
+}
+
+export interface InstanceListener {
+  /** All instances that there are: after the start, and after each gap. */
+  listed(instances: WorkloadInstance[]): void;
+  changed(instance: WorkloadInstance): void;
+  removed(uid: string): void;
+}
+
+/** Output of instances, as of units of a host (drivers/runtime.ts); an id is `pod.` and the uid of the instance. */
+export interface WorkloadLogs extends Pick<RuntimeDriver, 'list' | 'readLog' | 'trimLog'> {
+  /** Resolves when all lines of an instance that has gone can be read, or after some seconds. */
+  untilEnded(uid: string): Promise<void>;
+}
+
+export interface WorkloadDriver {
+  readonly name: string;
+  /** Never throws. facts: version, and what the cluster lacks. */
+  fingerprint(ctx: DriverContext): Promise<Fingerprint>;
+  /**
+   * Creates the workload or changes it to the desired state; instances come and go afterwards. Repeatable.
+   * @throws DriverError `conflict` where objects of these names are of somebody else; `invalid` where the cluster
+   * refuses the specification
+   */
+  ensure(workload: Workload, ctx: DriverContext): Promise<WorkloadState>;
+  /** Ends its instances within their grace time, and removes its objects. @returns whether nothing is left */
+  remove(ref: WorkloadRef, ctx: DriverContext): Promise<boolean>;
+  /** Ids of all workloads of this installation, for the sweep. */
+  list(ctx: DriverContext): AsyncIterable<WorkloadRef>;
+  /** Follows all instances of this installation. @returns a function that stops */
+  follow(listener: InstanceListener): () => void;
+  readonly logs: WorkloadLogs;
+  /** Ends all watching. Workloads run on. */
+  close(): Promise<void>;
+}

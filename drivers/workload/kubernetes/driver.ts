@@ -1,0 +1,162 @@
+// Workloads on Kubernetes: a Deployment for each process type of a release, in a namespace for each project. What is
+// applied carries the label of this installation; objects of the same name without it are never touched.
+import { DriverError, type DriverContext } from '../../../core/driver';
+import type { Deployment, DeploymentCondition } from 'kubernetes-types/apps/v1';
+import type { Pod, Secret } from 'kubernetes-types/core/v1';
+import type { KubernetesClient } from '../../kubernetes/client/client';
+import type { Followed } from '../../kubernetes/client/follow';
+import {
+  resourceTypes,
+  type KubernetesObject,
+  type ObjectName,
+  type ResourceType,
+} from '../../kubernetes/client/resource_type';
+import type { InstanceListener, Workload, WorkloadDriver, WorkloadRef, WorkloadState } from '../../workload';
+import { LOGIN_ENDS, workloadObjects } from './deployment';
+import { fingerprintOf } from './fingerprint';
+import { LABEL, namespaceOf, selectorOf, selectorText } from './names';
+import { projectNamespace, projectNetworkPolicy, type NetworkSettings } from './namespace';
+import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
+import { instanceOfPod } from './pod_state';
+
+interface Options {
+  client: KubernetesClient;
+  /** KUBERNETES_NAMESPACE_PREFIX: tells the installations of a cluster apart. */
+  prefix: string;
+  networks: NetworkSettings;
+  log(message: string, error: Error): void;
+}
+
+/** A login for pulling is replaced when it ends within this time. */
+const LOGIN_LEFT_MS = 45 * 86_400_000;
+
+export function openKubernetesWorkloads(options: Options): WorkloadDriver {
+  const closing = new AbortController();
+  const logs = openPodLogs(options.client);
+  return {
+    name: 'kubernetes',
+    fingerprint: (ctx) => fingerprintOf(options.client, options.prefix, ctx),
+    ensure: (workload, ctx) => ensureWorkload(options, workload, ctx),
+    remove: (ref, ctx) => removeWorkload(options, ref, ctx),
+    list: (ctx) => listWorkloads(options, ctx),
+    follow: (listener) => follow(options, logs, listener, closing.signal),
+    logs,
+    close() {
+      closing.abort();
+      logs.close();
+      return Promise.resolve();
+    },
+  };
+}
+
+async function ensureWorkload(options: Options, workload: Workload, ctx: DriverContext): Promise<WorkloadState> {
+  const { client, prefix } = options;
+  const { variables, pull, deployment } = workloadObjects(prefix, workload);
+  const present = await client.get(resourceTypes.deployments, keyOf(deployment), ctx);
+  if (present === null) await ensureProject(options, workload.project_id, ctx);
+  await ensurePullSecret(options, pull, ctx);
+  if ((await client.get(resourceTypes.secrets, keyOf(variables), ctx)) === null)
+    await applyOwn(options, resourceTypes.secrets, variables, ctx);
+  const applied = await applyOwn(options, resourceTypes.deployments, deployment, ctx);
+  return {
+    ready: applied.status?.readyReplicas ?? 0,
+    obstacle: obstacleOf(applied),
+    corrected: present === null ? [] : correctedFields(present, deployment),
+  };
+}
+
+async function ensureProject({ networks, ...options }: Options, projectId: string, ctx: DriverContext): Promise<void> {
+  const { prefix } = options;
+  const own = { networks, ...options };
+  await applyOwn(own, resourceTypes.namespaces, projectNamespace(prefix, projectId), ctx);
+  await applyOwn(own, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
+}
+
+/** @throws DriverError `conflict` where an object of this name is somebody else's */
+async function applyOwn<T extends KubernetesObject>(
+  { client, prefix }: Options,
+  type: ResourceType<T>,
+  object: T,
+  ctx: DriverContext,
+): Promise<T> {
+  const present = await client.get(type, keyOf(object), ctx);
+  if (present !== null && present.metadata?.labels?.[LABEL.installation] !== prefix)
+    throw new DriverError(
+      'conflict',
+      `The cluster has a ${type.kind} ${keyOf(object).name} that this platform did not create.`,
+    );
+  return client.apply(type, object, ctx, { force: true });
+}
+
+async function ensurePullSecret(options: Options, secret: Secret, ctx: DriverContext): Promise<void> {
+  const present = await options.client.get(resourceTypes.secrets, keyOf(secret), ctx);
+  const ends = Date.parse(present?.metadata?.annotations?.[LOGIN_ENDS] ?? '');
+  if (!(ends - Date.now() > LOGIN_LEFT_MS)) await applyOwn(options, resourceTypes.secrets, secret, ctx);
+}
+
+/** Why the cluster creates no pods, or has given up waiting for them. */
+function obstacleOf({ status }: Deployment): string | null {
+  const condition = (type: string): DeploymentCondition | undefined =>
+    status?.conditions?.find((one) => one.type === type);
+  const failure = condition('ReplicaFailure');
+  if (failure?.status === 'True')
+    return `The cluster refuses its instances: ${failure.message ?? failure.reason ?? ''}`;
+  const progress = condition('Progressing');
+  if (progress?.status === 'False' && progress.reason === 'ProgressDeadlineExceeded')
+    return 'Its instances did not become ready in the time that the cluster gives them.';
+  return null;
+}
+
+function correctedFields(present: Deployment, desired: Deployment): string[] {
+  return present.spec?.replicas === desired.spec?.replicas ? [] : ['spec.replicas'];
+}
+
+/** Pods get their grace time; the Deployment goes at once, so that none of them comes back. */
+async function removeWorkload({ client, prefix }: Options, ref: WorkloadRef, ctx: DriverContext): Promise<boolean> {
+  const namespace = namespaceOf(prefix, ref.project_id);
+  const scope = { namespace, labelSelector: selectorText(selectorOf(prefix, ref)) };
+  for (const type of [resourceTypes.deployments, resourceTypes.secrets])
+    for (const { metadata } of (await client.list<KubernetesObject>(type, scope, ctx)).items)
+      await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
+  return (await client.list(resourceTypes.pods, scope, ctx)).items.length === 0;
+}
+
+async function* listWorkloads({ client, prefix }: Options, ctx: DriverContext): AsyncIterable<WorkloadRef> {
+  const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
+  for (const { metadata } of (await client.list(resourceTypes.deployments, scope, ctx)).items) {
+    const [id, project_id] = [metadata?.labels?.[LABEL.workload], metadata?.labels?.[LABEL.project]];
+    if (id !== undefined && project_id !== undefined) yield { id, project_id };
+  }
+}
+
+function follow(options: Options, logs: PodLogs, listener: InstanceListener, closing: AbortSignal): () => void {
+  const ended = new AbortController();
+  const { client, prefix } = options;
+  const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
+  const pods: Followed<Pod> = client.follow(
+    resourceTypes.pods,
+    scope,
+    {
+      changed(pod) {
+        const instance = instanceOfPod(pod);
+        if (instance === null) return;
+        const source = logSourceOf(pod);
+        if (source) logs.open(source);
+        listener.changed(instance);
+      },
+      removed({ metadata }) {
+        logs.ended(metadata?.uid ?? '');
+        listener.removed(metadata?.uid ?? '');
+      },
+      // What was removed while the watch was down.
+      synchronized: () => listener.listed([...pods.objects.values()].flatMap((pod) => instanceOfPod(pod) ?? [])),
+      failed: (error) => options.log('the cluster does not tell about its pods', error),
+    },
+    AbortSignal.any([closing, ended.signal]),
+  );
+  return () => ended.abort();
+}
+
+function keyOf({ metadata }: KubernetesObject): ObjectName {
+  return { name: metadata?.name ?? '', namespace: metadata?.namespace };
+}

@@ -1,0 +1,46 @@
+// What the cluster allows and lacks, for `doctor` and the start of the service.
+import { DriverError, type DriverContext, type Fingerprint } from '../../../core/driver';
+import type { AccessQuestion, KubernetesClient } from '../../kubernetes/client/client';
+
+/** Rights that the platform needs, as for `kubectl auth can-i`. */
+export const NEEDED_RIGHTS = [
+  ...rightsTo(['get', 'create', 'patch'], { resource: 'namespaces' }),
+  ...rightsTo(['get', 'create', 'patch'], { group: 'networking.k8s.io', resource: 'networkpolicies' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'secrets' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'deployments' }),
+  ...rightsTo(['list', 'watch'], { resource: 'pods' }),
+  ...rightsTo(['get'], { resource: 'pods', subresource: 'log' }),
+];
+
+/** Sleep before an instance is stopped, which the ingress needs, is there since this minor version. */
+const MINOR_MIN = 30;
+
+/** Never throws. */
+export async function fingerprintOf(
+  client: KubernetesClient,
+  prefix: string,
+  ctx: DriverContext,
+): Promise<Fingerprint> {
+  try {
+    const { major, minor, gitVersion } = await client.version(ctx);
+    const facts = { version: gitVersion, prefix };
+    const oldest = `1.${MINOR_MIN}`;
+    if (Number(major) === 1 && Number.parseInt(minor, 10) < MINOR_MIN)
+      return { healthy: false, reason: `Kubernetes ${gitVersion} is older than ${oldest}.`, facts };
+    const missing: string[] = [];
+    for (const right of NEEDED_RIGHTS)
+      if (!(await client.reviewAccess({ group: '', ...right }, ctx)).allowed)
+        missing.push(`${right.verb} ${right.resource}`);
+    const reason = missing.length ? `The credentials lack the right to ${missing.join(', ')}.` : null;
+    return { healthy: reason === null, reason, facts };
+  } catch (error) {
+    if (!(error instanceof DriverError)) throw error;
+    return { healthy: false, reason: error.message, facts: {} };
+  }
+}
+
+type Right = Omit<AccessQuestion, 'group'> & { group?: string };
+
+function rightsTo(verbs: readonly string[], object: Omit<Right, 'verb'>): Right[] {
+  return verbs.map((verb) => ({ verb, ...object }));
+}

@@ -1,0 +1,71 @@
+// Names and labels of the platform's objects in a cluster.
+import { createHash } from 'node:crypto';
+import { FIELD_MANAGER } from '../../kubernetes/client/client';
+import type { Workload, WorkloadRef } from '../../workload';
+
+export const LABEL = {
+  managedBy: 'app.kubernetes.io/managed-by',
+  name: 'app.kubernetes.io/name',
+  component: 'app.kubernetes.io/component',
+  /** Which installation: its namespace prefix. Objects without it are somebody else's. */
+  installation: 'platform-api/installation',
+  project: 'platform-api/project',
+  application: 'platform-api/application',
+  preview: 'platform-api/preview',
+  release: 'platform-api/release',
+  workload: 'platform-api/workload',
+} as const;
+
+/** Room for the suffixes that a cluster adds to the name of a Deployment: `-7d9f8c6b5d-x2x4z`. */
+const NAME_MAX = 46;
+
+/** Ids have an underscore, which names of objects must not have. */
+export function objectNameOf(id: string): string {
+  return id.replace('_', '-');
+}
+
+/** @param prefix KUBERNETES_NAMESPACE_PREFIX */
+export function namespaceOf(prefix: string, projectId: string): string {
+  return `${prefix}-${objectNameOf(projectId)}`;
+}
+
+/** Name of the Deployment: `shop-web-1a2b3c4d`. The last part is of the id, so a renamed application keeps it apart. */
+export function deploymentNameOf({ id, application_name, process_type }: Workload): string {
+  const own = shortDigestOf(id);
+  const readable = `${application_name}-${process_type}`.toLowerCase().replaceAll(/[^a-z0-9-]+/g, '-');
+  const cut = readable.slice(0, NAME_MAX - own.length - 1).replaceAll(/^-+|-+$/g, '');
+  return `${/^[a-z]/.test(cut) ? cut : `app-${cut}`}-${own}`;
+}
+
+/** Eight characters that stand for a text. */
+export function shortDigestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}
+
+export function projectLabels(prefix: string, projectId: string): Record<string, string> {
+  return { [LABEL.managedBy]: FIELD_MANAGER, [LABEL.installation]: prefix, [LABEL.project]: projectId };
+}
+
+export function workloadLabels(prefix: string, workload: Workload): Record<string, string> {
+  return {
+    ...projectLabels(prefix, workload.project_id),
+    [LABEL.name]: workload.application_name,
+    [LABEL.component]: workload.process_type,
+    [LABEL.application]: workload.application_id,
+    ...(workload.preview_id !== null && { [LABEL.preview]: workload.preview_id }),
+    [LABEL.release]: workload.release_id,
+    [LABEL.workload]: workload.id,
+  };
+}
+
+/** As in a label selector. */
+export function selectorText(labels: Record<string, string>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(',');
+}
+
+/** Selects the objects and pods of one workload. */
+export function selectorOf(prefix: string, { id }: Pick<WorkloadRef, 'id'>): Record<string, string> {
+  return { [LABEL.installation]: prefix, [LABEL.workload]: id };
+}

@@ -1,0 +1,98 @@
+// What a pod means for the instance that it is: its status, and the reason as a sentence for users.
+import type { ContainerStateTerminated, ContainerStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
+import type { WorkloadInstance } from '../../workload';
+import { LABEL } from './names';
+
+type Reading = Pick<WorkloadInstance, 'status' | 'reason' | 'fault'>;
+
+/** Pods that wait for one of these do not start by themselves. */
+const IMAGE_REASONS = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
+const START_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
+const CRASHED_AFTER = 5;
+
+/** null: not a pod of a workload. */
+export function instanceOfPod(pod: Pod): WorkloadInstance | null {
+  const { metadata, spec, status } = pod;
+  const workload_id = metadata?.labels?.[LABEL.workload];
+  if (workload_id === undefined || metadata?.uid === undefined) return null;
+  const container = status?.containerStatuses?.[0];
+  const address = status?.podIP;
+  return {
+    uid: metadata.uid,
+    name: metadata.name ?? '',
+    workload_id,
+    ...readingOf(pod, container),
+    restarts: container?.restartCount ?? 0,
+    started_at: container?.state?.running?.startedAt ?? null,
+    ended_at: (container?.state?.terminated ?? container?.lastState?.terminated)?.finishedAt ?? null,
+    location: address ? { address } : null,
+    port: spec?.containers[0]?.ports?.[0]?.containerPort ?? null,
+    node: spec?.nodeName ?? null,
+  };
+}
+
+function readingOf(pod: Pod, container: ContainerStatus | undefined): Reading {
+  const { status } = pod;
+  if (pod.metadata?.deletionTimestamp !== undefined) return { status: 'stopping', reason: null, fault: null };
+  if (status?.phase === 'Failed' || status?.phase === 'Succeeded')
+    return { status: 'crashed', reason: endedReason(pod, container), fault: 'start' };
+  if (container === undefined) return { status: 'starting', reason: unscheduledReason(pod), fault: null };
+  if (conditionOf(pod, 'Ready')?.status === 'True') return { status: 'running', reason: null, fault: null };
+  return unreadyReading(pod, container);
+}
+
+function unreadyReading(pod: Pod, container: ContainerStatus): Reading {
+  const waiting = container.state?.waiting?.reason ?? '';
+  if (IMAGE_REASONS.has(waiting))
+    return { status: 'starting', reason: 'The cluster cannot pull the image of the release.', fault: 'start' };
+  if (START_REASONS.has(waiting))
+    return {
+      status: 'starting',
+      reason: `The cluster cannot start the program: ${container.state?.waiting?.message ?? waiting}.`,
+      fault: 'start',
+    };
+  const ended = container.state?.terminated ?? container.lastState?.terminated;
+  if (ended) {
+    const reason = endOf(ended, pod);
+    return { status: container.restartCount >= CRASHED_AFTER ? 'crashed' : 'starting', reason, fault: null };
+  }
+  return { status: 'starting', reason: null, fault: null };
+}
+
+function endedReason(pod: Pod, container: ContainerStatus | undefined): string {
+  const { reason, message } = pod.status ?? {};
+  if (reason === 'Evicted') return `The cluster evicted the instance: ${sentence(message ?? 'its machine was full')}`;
+  if (reason === 'NodeLost' || reason === 'NodeShutdown') return 'The machine of the instance went down.';
+  const ended = container?.state?.terminated;
+  return ended ? endOf(ended, pod) : 'The instance ended.';
+}
+
+/** The same words as on a host, where they mean the same. */
+function endOf(ended: ContainerStateTerminated, pod: Pod): string {
+  if (ended.reason === 'OOMKilled') {
+    const limit = pod.spec?.containers[0]?.resources?.limits?.memory?.replace('Mi', ' MB') ?? 'the memory of its size';
+    return (
+      `The app was ended because it used more than ${limit} of memory. ` +
+      'Choose a larger size, or reduce the memory that it uses.'
+    );
+  }
+  if (ended.exitCode === 0) return 'The app exited with code 0. Its command must run until it is stopped.';
+  if (ended.signal) return `The app was ended by signal ${ended.signal}.`;
+  const hint = ended.exitCode === 127 ? ' A program in its command was not found.' : '';
+  return `The app exited with code ${ended.exitCode}.${hint}`;
+}
+
+function unscheduledReason(pod: Pod): string | null {
+  const scheduled = conditionOf(pod, 'PodScheduled');
+  if (scheduled?.status !== 'False') return null;
+  return `The cluster has no room for the instance yet: ${sentence(scheduled.message ?? scheduled.reason ?? '')}`;
+}
+
+function conditionOf({ status }: Pod, type: string): PodCondition | undefined {
+  return status?.conditions?.find((one) => one.type === type);
+}
+
+function sentence(text: string): string {
+  const cut = text.trim().slice(0, 300);
+  return cut === '' || cut.endsWith('.') ? cut : `${cut}.`;
+}

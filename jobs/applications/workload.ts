@@ -1,0 +1,56 @@
+// Workloads: applied to the cluster, which starts, heals and moves their instances. What comes of it is written by
+// server/agents/workloads/pod_rows.ts.
+import { DriverError } from '../../core/driver';
+import { releaseAllLeases } from '../../db/lease';
+import { findWorkloadLaunch, workloadsWithoutRow } from '../../models/applications/workload';
+import type { Leftovers } from '../declarations';
+import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from '../job';
+import { workloadOf, type WorkloadRow } from './workload/specification';
+
+/** Notices what somebody has changed in the cluster. */
+const RECHECK_MS = 60_000;
+/** While instances are on their way: obstacles such as a quota show themselves late. */
+const WAITING_MS = 3_000;
+const LEAVING_MS = 1_000;
+const REFUSED_MS = 10_000;
+
+/** Objects in the cluster whose row has gone, for instance after a restored backup. */
+const leftovers: Leftovers = {
+  kind: 'workload',
+  async *list({ host }, ctx) {
+    if (!host?.workloads) return;
+    for await (const ref of host.workloads.list(ctx)) yield [{ id: ref.id, ref: { ...ref } }];
+  },
+  withoutRow: workloadsWithoutRow,
+};
+
+export const job: Job<WorkloadRow> = {
+  table: 'workloads',
+  host: true,
+  quiet: true,
+  leftovers: [leftovers],
+  prepare: (sql) => releaseAllLeases(sql, 'workloads'),
+  reconcile: (row, ctx) => (row.deleted_at ? removeWorkload(row, ctx) : applyWorkload(row, ctx)),
+};
+
+async function applyWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome> {
+  const { workloads } = requireHost(ctx);
+  if (!workloads) return settled({ observed: { obstacle: 'WORKLOADS is not kubernetes any more.' } });
+  const launch = await findWorkloadLaunch(ctx.sql, row.id);
+  if (!launch) return progressing(WAITING_MS);
+  try {
+    const { ready, obstacle, corrected } = await workloads.ensure(await workloadOf(row, launch, ctx), ctx);
+    if (corrected.length) ctx.log.warn({ workload: row.id, fields: corrected }, 'a workload was changed by somebody');
+    if (ready < row.instances) return progressing(WAITING_MS, { observed: { obstacle } });
+    return settled({ observed: { obstacle } }, jittered(RECHECK_MS));
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
+    return progressing(REFUSED_MS, { observed: { obstacle: error.message } });
+  }
+}
+
+async function removeWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome> {
+  const { workloads } = requireHost(ctx);
+  if (workloads && !(await workloads.remove(row, ctx))) return progressing(LEAVING_MS);
+  return gone;
+}

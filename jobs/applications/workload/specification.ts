@@ -1,0 +1,138 @@
+// From the row of a workload to what a cluster is told to run.
+import { DriverError } from '../../../core/driver';
+import type { ImageSettings } from '../../../core/protocols/image_settings';
+import { DEFAULT_PORT, LAUNCH, RELEASE_USER } from '../../../drivers/release_image/launch_layer';
+import type { Workload, WorkloadHealth, WorkloadImage } from '../../../drivers/workload';
+import { attachedVolumes } from '../../../models/applications/instance_work';
+import { attachedDatabases } from '../../../models/databases/database_attachment/work';
+import { applicationUrl } from '../../../models/applications/application/url';
+import type { WorkloadLaunch } from '../../../models/applications/workload';
+import { platformVariables } from '../../../models/deployments/deployment_plan';
+import { variablesOfRelease } from '../../../models/deployments/release';
+import { requireHost, type JobContext, type LoopRow } from '../../job';
+import { exposedPortOf, imageHealthCheckOf, unitImageOf } from '../instance/image';
+import { WEB } from '../instance/row';
+
+export interface WorkloadRow extends LoopRow {
+  project_id: string;
+  application_id: string;
+  preview_id: string | null;
+  process_type: string;
+  deployment_id: string;
+  release_id: string;
+  instances: number;
+}
+
+/** Nodes pull for as long as an instance may be moved while the control plane is away. */
+const LOGIN_SECONDS = 90 * 86_400;
+
+/** @throws DriverError `invalid` or `unsupported` for what a cluster cannot run */
+export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: JobContext): Promise<Workload> {
+  const { settings, process } = launch;
+  await requireSupported(row, ctx);
+  if (!process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
+  const port = row.process_type === WEB ? portOf(row, launch) : null;
+  return {
+    ...{ id: row.id, project_id: row.project_id, application_id: row.application_id, preview_id: row.preview_id },
+    ...{ application_name: launch.application_name, process_type: row.process_type, release_id: row.release_id },
+    instances: row.instances,
+    image: imageOf(launch, ctx),
+    ...programOf(row, settings.image, process.command),
+    env: variablesFor(row, launch, port, ctx),
+    port,
+    health: port === null ? null : healthOf(row, launch),
+    limits: { memory_mb: process.memory_mb, cpus: process.cpus, disk_mb: process.disk_mb ?? null },
+    shutdown_grace_seconds: settings.run.shutdown_grace_seconds,
+    priority: row.preview_id === null ? 'application' : 'preview',
+  };
+}
+
+/** What would be missing from its instances. @throws DriverError */
+async function requireSupported({ application_id, preview_id }: WorkloadRow, { sql }: JobContext): Promise<void> {
+  if (preview_id === null && (await attachedVolumes(sql, application_id)).length > 0)
+    throw new DriverError('unsupported', 'Applications on a cluster cannot use volumes yet. Detach the volume.');
+  if ((await attachedDatabases(sql, application_id)).length > 0)
+    throw new DriverError(
+      'unsupported',
+      'Applications on a cluster cannot reach attached databases of this host yet. Detach the database.',
+    );
+}
+
+type Program = Pick<Workload, 'command' | 'working_directory' | 'user'>;
+
+function programOf({ process_type }: WorkloadRow, image: ImageSettings | undefined, command: string): Program {
+  if (!image)
+    return {
+      command: [LAUNCH, process_type],
+      working_directory: null,
+      user: { uid: RELEASE_USER, gid: RELEASE_USER },
+    };
+  if (image.user.uid === 0)
+    throw new DriverError(
+      'invalid',
+      'The image runs as root, which the cluster does not allow. Name another user with USER in its Dockerfile.',
+    );
+  const { uid, gid } = image.user;
+  const own = unitImageOf({ image }, command)?.command;
+  return { command: own ? null : ['/bin/sh', '-c', command], working_directory: null, user: { uid, gid } };
+}
+
+function portOf(row: WorkloadRow, { settings, found_port }: WorkloadLaunch): number {
+  return exposedPortOf(row, settings) ?? found_port ?? Number(DEFAULT_PORT);
+}
+
+function imageOf({ image }: WorkloadLaunch, ctx: JobContext): WorkloadImage {
+  if (image === null)
+    throw new DriverError(
+      'invalid',
+      'The commands of the release have changed since its image was made. Deploy again.',
+    );
+  const { registry } = requireHost(ctx);
+  if (!registry) throw new DriverError('transient', 'The container registry of this installation is not running.');
+  const { registryUrlForNodes, registryHost } = ctx.config;
+  const host = registryUrlForNodes === null ? registryHost : new URL(registryUrlForNodes).host;
+  const repository = image.slice(0, image.indexOf('@'));
+  const ends_at = new Date(Date.now() + LOGIN_SECONDS * 1000).toISOString();
+  return {
+    reference: `${host}/${image}`,
+    login: { host, ...registry.pullLogin(repository, LOGIN_SECONDS), ends_at },
+  };
+}
+
+function variablesFor(
+  row: WorkloadRow,
+  launch: WorkloadLaunch,
+  port: number | null,
+  ctx: JobContext,
+): Record<string, string> {
+  const { http, https } = requireHost(ctx).ingress.ports;
+  const { commit_sha, hostname } = launch;
+  return {
+    ...variablesOfRelease(ctx.secrets, { id: row.release_id, variables: launch.variables }),
+    ...platformVariables({ ...launch, ...row, commit_sha }),
+    SVC_PROCESS_TYPE: row.process_type,
+    SVC_HOSTNAME: hostname,
+    SVC_URL: applicationUrl({ ...ctx.config, ingressPort: http, ingressTlsPort: https }, hostname),
+    ...(port !== null && { PORT: String(port) }),
+  };
+}
+
+function healthOf(row: WorkloadRow, { settings, hostname }: WorkloadLaunch): WorkloadHealth | null {
+  const ofImage = imageHealthCheckOf(row, settings);
+  if (ofImage)
+    return {
+      check: { type: 'command', command: ofImage.command },
+      interval_seconds: ofImage.interval_seconds,
+      timeout_seconds: ofImage.timeout_seconds,
+      failure_threshold: ofImage.retries,
+      start_seconds: ofImage.start_period_seconds + ofImage.interval_seconds * ofImage.retries,
+    };
+  const { type, path, interval_seconds, timeout_seconds, failure_threshold, grace_period_seconds } =
+    settings.health_check;
+  if (type === 'none') return null;
+  return {
+    check: type === 'http' ? { type: 'http', path: path ?? '/', host: hostname } : { type: 'tcp' },
+    ...{ interval_seconds, timeout_seconds, failure_threshold },
+    start_seconds: grace_period_seconds || failure_threshold * interval_seconds,
+  };
+}

@@ -1,0 +1,75 @@
+// Rows of instances that follow the pods of a cluster.
+import type { Sql } from '../../core/context';
+import { mintId, timeOfId } from '../../core/ids';
+import type { ControlDatabase } from '../../db/control_database';
+import { named } from '../../db/statement';
+import type { InstanceStatus } from '../../schema/types';
+import { recordEvents } from '../projects/activity';
+
+/** A pod, as far as its row shows it. */
+export interface PodInstance {
+  uid: string;
+  workload_id: string;
+  status: InstanceStatus;
+  reason: string | null;
+  fault: 'health' | 'start' | null;
+  restarts: number;
+  /** RFC 3339. */
+  started_at: string | null;
+  ended_at: string | null;
+  location: { address: string } | null;
+  port: number | null;
+}
+
+const EXITS_WITHIN = `interval '10 minutes'`;
+/** The ends of its program within the last minutes, with the one that is new. */
+const EXITS = `case when excluded.restart_count > i.restart_count and $11::timestamptz is not null then
+    (select coalesce(jsonb_agg(at order by at), '[]') from jsonb_array_elements_text(i.exits || to_jsonb($11::text)) at
+      where at::timestamptz > now() - ${EXITS_WITHIN}) else i.exits end`;
+// A row that is to stop stays so until its pod has gone.
+const STATUS = `case when i.status = 'stopping' then i.status else excluded.status end`;
+const SAVE = named(`insert into instances as i (id, project_id, application_id, preview_id, process_id, process_type,
+    deployment_id, release_id, workload_id, pod_uid, status, status_reason, restart_count, started_at, port, location,
+    observed, created_at, updated_at, next_at)
+  select $1, w.project_id, w.application_id, w.preview_id, w.process_id, w.process_type, w.deployment_id, w.release_id,
+    w.id, $3, $4, $5, $6::int, $7::timestamptz, $8::int, $9::jsonb, $10::jsonb, $12::timestamptz, $12::timestamptz,
+    null
+  from workloads w where w.id = $2
+  on conflict (pod_uid) where pod_uid is not null do update set status = ${STATUS},
+    status_reason = excluded.status_reason, restart_count = excluded.restart_count, started_at = excluded.started_at,
+    port = excluded.port, location = excluded.location, observed = excluded.observed, exits = ${EXITS},
+    observed_generation = i.observed_generation + 1
+  where (i.status, i.status_reason, i.restart_count, i.started_at, i.port, i.location, i.observed) is distinct from
+    (${STATUS}, excluded.status_reason, excluded.restart_count, excluded.started_at, excluded.port, excluded.location,
+      excluded.observed)
+  returning id, (select status from instances old where old.id = i.id) as before, status`);
+
+/** Creates or updates the row of a pod. Without effect for a workload that has no row. */
+export async function savePodInstance(database: ControlDatabase, pod: PodInstance): Promise<void> {
+  const id = mintId('ins');
+  await database.transaction(async (session) => {
+    const rows = await session.query<{ id: string; before: string | null; status: string }>(SAVE, [
+      ...[id, pod.workload_id, pod.uid, pod.status, pod.reason, pod.restarts, pod.started_at, pod.port],
+      ...[json(pod.location), json(pod.fault && { fault: pod.fault }), pod.ended_at, timeOfId(id).toISOString()],
+    ]);
+    for (const { id: changed, before, status } of rows)
+      if (before !== status) await recordEvents(session, 'instances', [changed], status);
+  });
+}
+
+const REMOVE = named('delete from instances where pod_uid = any($1)');
+
+export async function removePodInstances(sql: Sql, uids: readonly string[]): Promise<void> {
+  if (uids.length) await sql.query(REMOVE, [uids]);
+}
+
+const KNOWN = named('select pod_uid from instances where pod_uid is not null');
+
+/** Pods that have a row. */
+export async function knownPods(sql: Sql): Promise<string[]> {
+  return (await sql.query<{ pod_uid: string }>(KNOWN, [])).map(({ pod_uid }) => pod_uid);
+}
+
+function json(value: object | null): string | null {
+  return value === null ? null : JSON.stringify(value);
+}

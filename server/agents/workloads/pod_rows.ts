@@ -1,0 +1,113 @@
+// Keeps rows of instances in step with the pods of a cluster: the API, deployments and routes read the rows.
+import type { Logger } from '../../../core/log/log';
+import type { ControlDatabase } from '../../../db/control_database';
+import type { WorkloadDriver, WorkloadInstance } from '../../../drivers/workload';
+import type { Shipper } from '../shipper';
+import { knownPods, removePodInstances, savePodInstance } from '../../../models/applications/pod_instance';
+
+interface PodRows {
+  /** Stops after the present write. */
+  close(): Promise<void>;
+}
+
+interface Parts {
+  database: ControlDatabase;
+  workloads: WorkloadDriver;
+  shipper: Pick<Shipper, 'shipRemaining'>;
+  log: Logger;
+}
+
+const RETRY_MS = 1_000;
+
+interface State extends Parts {
+  /** By uid, as they are to be written; null: removed. */
+  waiting: Map<string, WorkloadInstance | null>;
+  /** A complete list has come: rows without a pod in it go. */
+  listed: ReadonlySet<string> | null;
+  running: Promise<void> | null;
+  /** Rows whose last lines are copied. */
+  leaving: Map<string, Promise<void>>;
+  retry: NodeJS.Timeout | undefined;
+  isClosed: boolean;
+}
+
+/** Starts in the background. A database that is away is waited for: of each pod the last state is written then. */
+export function startPodRows(parts: Parts): PodRows {
+  const state: State = {
+    ...parts,
+    ...{ waiting: new Map(), listed: null, running: null, leaving: new Map(), retry: undefined, isClosed: false },
+  };
+  const change = (uid: string, instance: WorkloadInstance | null): void => {
+    state.waiting.set(uid, instance);
+    wake(state);
+  };
+  const stop = parts.workloads.follow({
+    listed(instances) {
+      state.listed = new Set(instances.map(({ uid }) => uid));
+      for (const instance of instances) state.waiting.set(instance.uid, instance);
+      wake(state);
+    },
+    changed: (instance) => change(instance.uid, instance),
+    removed: (uid) => change(uid, null),
+  });
+  return {
+    async close() {
+      state.isClosed = true;
+      stop();
+      clearTimeout(state.retry);
+      await state.running;
+      await Promise.allSettled(state.leaving.values());
+    },
+  };
+}
+
+function wake(state: State): void {
+  state.running ??= writeAll(state)
+    .catch((error: unknown) => retryLater(state, error))
+    .finally(() => (state.running = null));
+}
+
+function retryLater(state: State, error: unknown): void {
+  if (state.isClosed) return;
+  state.log.warn({ err: error }, 'the state of pods could not be written; it is tried again');
+  clearTimeout(state.retry);
+  state.retry = setTimeout(() => wake(state), RETRY_MS);
+}
+
+async function writeAll(state: State): Promise<void> {
+  const { database, waiting } = state;
+  while (!state.isClosed && (state.listed !== null || waiting.size > 0)) {
+    if (state.listed !== null) await noteAbsent(state, state.listed);
+    const next = waiting.entries().next().value;
+    if (!next) continue;
+    const [uid, instance] = next;
+    if (instance === null) removeLater(state, uid);
+    else await savePodInstance(database, instance);
+    // What has come meanwhile is newer.
+    if (waiting.get(uid) === instance) waiting.delete(uid);
+  }
+}
+
+async function noteAbsent(state: State, listed: ReadonlySet<string>): Promise<void> {
+  for (const uid of await knownPods(state.database))
+    if (!listed.has(uid) && !state.waiting.has(uid)) state.waiting.set(uid, null);
+  if (state.listed === listed) state.listed = null;
+}
+
+/** Its last lines need the row. */
+function removeLater(state: State, uid: string): void {
+  if (state.leaving.has(uid)) return;
+  const { database, workloads, shipper } = state;
+  const remove = async (): Promise<void> => {
+    await workloads.logs.untilEnded(uid);
+    await shipper.shipRemaining(`pod.${uid}`);
+    await removePodInstances(database, [uid]);
+  };
+  const removal = remove()
+    .catch((error: unknown) => {
+      state.waiting.set(uid, null);
+      retryLater(state, error);
+    })
+    .finally(() => state.leaving.delete(uid));
+  state.leaving.set(uid, removal);
+}

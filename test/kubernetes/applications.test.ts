@@ -1,0 +1,163 @@
+// Applications on a cluster, as their users see them: the API, the ingress and the log. The cluster is real.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
+import { describeOnTestCluster } from '../cluster/on_cluster';
+import type { TestCluster } from '../cluster/cluster';
+import { kubectl } from '../cluster/kubectl';
+import { busyboxLayer, hasStaticBusybox, pushImage } from '../support/builds/images';
+import {
+  eventually,
+  startDeployService,
+  GIVEN_UP_SOON,
+  type DeployService,
+  type TestApplication,
+} from '../support/deployments/deploy';
+import { freePort } from '../support/processes/free_port';
+import { startRegistryClient } from '../support/registries/registry_client';
+
+let service: DeployService;
+
+/** A program that needs no language: nothing has to be downloaded. */
+const site = (text: string, procfile = '') => ({
+  Procfile: `web: busybox httpd -f -p "$PORT" -h site\n${procfile}`,
+  'site/index.html': text,
+  'site/greeting.txt': text,
+});
+
+async function startOnCluster(cluster: TestCluster): Promise<DeployService> {
+  const port = await freePort();
+  // Of the API server, which nodes reach.
+  const { hostname: host } = (await loadKubeconfig(cluster.kubeconfig)).server;
+  const registries = path.join(cluster.directory, 'registries', `${host}:${port}`);
+  mkdirSync(registries, { recursive: true });
+  writeFileSync(
+    path.join(registries, 'hosts.toml'),
+    `server = "http://${host}:${port}"\n[host."http://${host}:${port}"]\n  capabilities = ["pull", "resolve"]\n`,
+  );
+  const started = await startDeployService({
+    ...{ WORKLOADS: 'kubernetes', KUBECONFIG: cluster.kubeconfig, KUBERNETES_INGRESS_ADDRESSES: host },
+    ...{ REGISTRY_PORT: String(port), REGISTRY_LISTEN: '0.0.0.0', REGISTRY_URL_FOR_NODES: `http://${host}:${port}` },
+    RELEASE_BASE_IMAGE: `localhost:${port}/bases/busybox:1`,
+  });
+  const made = await started.call('POST', '/v2/registries', {
+    body: { name: 'bases' },
+    headers: { Prefer: 'wait=20' },
+  });
+  expect([made.status, made.body.status]).toEqual([201, 'active']);
+  const tenant = startRegistryClient({ port, username: 'owner', password: started.key });
+  await pushImage(tenant, 'bases/busybox', '1', { layers: [await busyboxLayer()], gzip: true });
+  return started;
+}
+
+async function scale(application: TestApplication, type: string, instances: number): Promise<void> {
+  const processes = (await application.get('/processes')).data as { id: string; type: string }[];
+  await application.post(`/processes/${processes.find((one) => one.type === type)?.id}/scale`, { instances });
+}
+
+async function instancesOf(
+  application: TestApplication,
+): Promise<{ id: string; status: string; process_type: string }[]> {
+  return (await application.get('/instances')).data;
+}
+
+if (hasStaticBusybox())
+  describeOnTestCluster('applications on a cluster', (cluster) => {
+    beforeAll(async () => {
+      service = await startOnCluster(cluster());
+    }, 60_000);
+    afterAll(() => service?.close(), 120_000);
+
+    test('a deployment serves requests, and its successor loses none', async () => {
+      const application = await service.application(site('one'));
+      const first = await application.deploy();
+      expect([first.status, first.status_reason]).toEqual(['active', null]);
+      expect(await application.visit('/greeting.txt')).toEqual({ status: 200, body: 'one' });
+      expect(await instancesOf(application)).toMatchObject([{ status: 'running', process_type: 'web' }]);
+      application.push(site('two'));
+      const traffic = application.traffic('/greeting.txt');
+      const second = await application.deploy();
+      expect([second.status, second.status_reason]).toEqual(['active', null]);
+      await eventually('one instance', async () => (await instancesOf(application)).length === 1);
+      const { lost, total, seen } = await traffic.stop();
+      expect({ lost, seen: [...seen].sort() }).toEqual({ lost: [], seen: ['one', 'two'] });
+      expect(total).toBeGreaterThan(50);
+    }, 180_000);
+
+    test('a version that does not stay up keeps the previous one in service', async () => {
+      const application = await service.application(site('good'), GIVEN_UP_SOON);
+      expect((await application.deploy()).status).toBe('active');
+      application.push({ Procfile: 'web: sh -c "echo no database; exit 3"\n' });
+      const failed = await application.ended((await application.ask()).id, 120_000);
+      expect(failed).toMatchObject({ status: 'failed', status_reason: expect.stringContaining('code 3') });
+      expect(await application.visit('/greeting.txt')).toEqual({ status: 200, body: 'good' });
+      await eventually('one instance', async () => (await instancesOf(application)).length === 1);
+    }, 180_000);
+
+    test('it scales, stops, starts, restarts with other variables and rolls back', async () => {
+      const application = await service.application(site('one', 'worker: sleep 1000\n'));
+      const first = await application.deploy();
+      expect(first.status).toBe('active');
+      const running = async (type: string): Promise<number> =>
+        (await instancesOf(application)).filter((one) => one.process_type === type && one.status === 'running').length;
+      await scale(application, 'web', 3);
+      await eventually('three instances', async () => (await running('web')) === 3);
+      await scale(application, 'web', 1);
+      await eventually('one instance', async () => (await instancesOf(application)).length === 1);
+      await application.post('/stop');
+      await eventually('a stop', async () => (await application.get()).status === 'stopped');
+      expect(await instancesOf(application)).toEqual([]);
+      expect((await application.visit('/')).status).toBe(503);
+      await application.post('/start');
+      await eventually('a start', async () => (await application.get()).status === 'running');
+      expect((await application.visit('/greeting.txt')).body).toBe('one');
+    }, 240_000);
+
+    test('each line that a program prints is in the log once, also of one that ends again and again', async () => {
+      const application = await service.application({
+        Procfile: 'web: busybox httpd -f -p "$PORT" -h site\nworker: sh count.sh\nclock: sh tick.sh\n',
+        'count.sh': 'i=0; while test $i -lt 500; do i=$((i+1)); echo line $i; done; exec sleep 1000\n',
+        'tick.sh': 'echo tick of $SVC_INSTANCE_ID; exec sleep 2\n',
+        'site/index.html': 'ok',
+      });
+      await application.deploy();
+      await scale(application, 'worker', 1);
+      await scale(application, 'clock', 1);
+      const messages = async (type: string): Promise<string[]> =>
+        (await application.get(`/logs?process_type=${type}&limit=1000`)).data
+          .filter((line: { source: string }) => line.source === 'app')
+          .map((line: { message: string }) => line.message);
+      const lines = await eventually('all lines', async () => {
+        const found = await messages('worker');
+        return found.length >= 500 && found;
+      });
+      expect(new Set(lines).size).toBe(500);
+      expect(lines).toHaveLength(500);
+      const ticks = await eventually('three ticks', async () => {
+        const found = await messages('clock');
+        return found.length >= 3 && found;
+      });
+      expect(new Set(ticks).size).toBe(1);
+      const clock = (await instancesOf(application)).find((one) => one.process_type === 'clock');
+      expect(clock).toMatchObject({
+        restart_count: expect.any(Number),
+        status_reason: expect.stringContaining('code 0'),
+      });
+    }, 180_000);
+
+    test('what somebody changes in the cluster is put back', async () => {
+      const application = await service.application(site('one'));
+      await application.deploy();
+      const run = (...args: string[]): Promise<string> => kubectl(cluster().kubeconfig, ...args);
+      const selector = `platform-api/application=${application.id}`;
+      const name = (await run('get', 'deployments', '-A', '-l', selector, '-o', 'name')).trim();
+      const namespace = `platform-${service.project.replace('_', '-')}`;
+      const replicas = (): Promise<string> => run('-n', namespace, 'get', name, '-o', 'jsonpath={.spec.replicas}');
+      await run('-n', namespace, 'scale', name, '--replicas=4');
+      expect(await replicas()).toBe('4');
+      await service.sql(`update workloads set next_at = now() where application_id = $1`, [application.id]);
+      await eventually('the number of before', async () => (await replicas()) === '1');
+      const specification = await run('-n', namespace, 'get', name, '-o', 'yaml');
+      expect(specification).not.toContain('SVC_APPLICATION_ID');
+    }, 180_000);
+  });
