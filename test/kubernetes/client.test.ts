@@ -1,8 +1,12 @@
 /** @tier heavy @quarter 2 @covers drivers/kubernetes */
 // The client against a real API server, with kubectl as a witness: objects, conflicts, lists, rights, removals.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { driverContext } from '../../core/driver';
+import type { ClusterAccess } from '../../drivers/kubernetes/client/access';
 import { openKubernetesClient, type KubernetesClient } from '../../drivers/kubernetes/client/client';
-import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
+import { inClusterAccess, loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
 import { resourceTypes } from '../../drivers/kubernetes/client/resource_type';
 import { PROGRAM_IMAGE } from '../cluster/image';
 import { kubectl, kubectlApply } from '../cluster/kubectl';
@@ -48,6 +52,30 @@ describeOnCluster('the client of Kubernetes', (kubeconfig) => {
       ...{ reason: 'unauthorized', code: 'forbidden', status: 403 },
     });
     other.close();
+  });
+
+  test('has the access of a pod, by a token that is replaced', async () => {
+    const directory = mkdtempSync(path.join(tmpdir(), 'account-'));
+    const write = async (): Promise<void> =>
+      writeFileSync(path.join(directory, 'token'), await run('create', 'token', 'default', '--duration=10m'));
+    const { server, authority } = await loadKubeconfig(kubeconfig());
+    writeFileSync(path.join(directory, 'ca.crt'), (authority as { text: string }).text);
+    await write();
+    const environment = { KUBERNETES_SERVICE_HOST: server.hostname, KUBERNETES_SERVICE_PORT: server.port || '443' };
+    const inside = openKubernetesClient(inClusterAccess(environment, directory) as ClusterAccess);
+    const question = { verb: 'list', group: '', resource: 'configmaps', namespace };
+    expect(await inside.reviewAccess(question, ctx())).toMatchObject({ allowed: false });
+    await run('create', 'rolebinding', 'viewer', '--clusterrole=view', `--serviceaccount=${namespace}:default`);
+    await waitFor('the right', async () => (await inside.reviewAccess(question, ctx())).allowed);
+    expect((await inside.list(configMaps, { namespace }, ctx())).items.length).toBeGreaterThan(0);
+    writeFileSync(path.join(directory, 'token'), 'no-token');
+    inside.close();
+    const refused = openKubernetesClient(inClusterAccess(environment, directory) as ClusterAccess);
+    await expect(refused.version(ctx())).rejects.toMatchObject({ reason: 'unauthorized', status: 401 });
+    await write();
+    await refused.version(ctx());
+    refused.close();
+    rmSync(directory, { recursive: true });
   });
 
   test('an apply makes an object, a second one changes nothing, and a dry run leaves none', async () => {

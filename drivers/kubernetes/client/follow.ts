@@ -32,12 +32,14 @@ const LIST_MS = 120_000;
 const RETRY_MS_FIRST = 250;
 /** Routes must follow pods within seconds: after an outage nobody waits longer than this. */
 const RETRY_MS_MAX = 5_000;
-/** A watch that ends sooner is tried again like one that failed. */
+/** After a watch that ends sooner the next one waits longer, as after one that was refused. */
 const WATCH_MS_MIN = 1_000;
 
 interface State<T> {
   objects: Map<string, T>;
   outdatedSince: number | null;
+  /** Of the last watch, by the monotonic clock; Infinity while it is not open. */
+  openedAt: number;
   /** Null: list first. */
   resourceVersion: string | null;
 }
@@ -49,7 +51,12 @@ export function followObjects<T extends KubernetesObject>(
   handler: FollowHandler<T>,
   signal: AbortSignal,
 ): Followed<T> {
-  const state: State<T> = { objects: new Map(), outdatedSince: Date.now(), resourceVersion: null };
+  const state: State<T> = {
+    objects: new Map(),
+    outdatedSince: Date.now(),
+    openedAt: Infinity,
+    resourceVersion: null,
+  };
   const guarded = guard(handler);
   const ended = followUntilAborted(connection, of, scope, state, guarded, signal);
   return {
@@ -71,25 +78,33 @@ async function followUntilAborted<T extends KubernetesObject>(
 ): Promise<void> {
   const retry = backoff(RETRY_MS_FIRST, RETRY_MS_MAX);
   while (!signal.aborted) {
-    const startedAt = performance.now();
-    try {
-      if (state.resourceVersion === null) await synchronize(connection, of, scope, state, handler, signal);
-      await watchOnce(connection, of, scope, state, handler, signal);
-      state.outdatedSince ??= Date.now();
-      if (performance.now() - startedAt >= WATCH_MS_MIN) {
-        retry.reset();
-        continue;
-      }
-    } catch (error) {
-      if (signal.aborted) break;
-      state.outdatedSince ??= Date.now();
-      if (hasCode(error, 'expired')) state.resourceVersion = null;
-      else handler.failed(error as Error);
-      if (performance.now() - startedAt >= RETRY_MS_MAX) retry.reset();
-    }
+    state.openedAt = Infinity;
+    const ended = await followOnce(connection, of, scope, state, handler, signal);
+    state.outdatedSince ??= Date.now();
+    const hasLasted = performance.now() - state.openedAt >= WATCH_MS_MIN;
+    if (hasLasted) retry.reset();
+    if (signal.aborted || (hasLasted && ended === 'by the server')) continue;
     await pause(retry.next(), signal);
   }
-  state.outdatedSince ??= Date.now();
+}
+
+async function followOnce<T extends KubernetesObject>(
+  connection: Connection,
+  of: ResourceType<T>,
+  scope: ListScope,
+  state: State<T>,
+  handler: Required<FollowHandler<T>>,
+  signal: AbortSignal,
+): Promise<'by the server' | 'by a failure'> {
+  try {
+    if (state.resourceVersion === null) await synchronize(connection, of, scope, state, handler, signal);
+    await watchOnce(connection, of, scope, state, handler, signal);
+    return 'by the server';
+  } catch (error) {
+    if (hasCode(error, 'expired')) state.resourceVersion = null;
+    else if (!signal.aborted) handler.failed(error as Error);
+    return 'by a failure';
+  }
 }
 
 /** A list in the place of what was known: what is not in it was removed meanwhile. */
@@ -121,6 +136,7 @@ async function watchOnce<T extends KubernetesObject>(
   signal: AbortSignal,
 ): Promise<void> {
   const opened = (): void => {
+    state.openedAt = performance.now();
     if (state.outdatedSince === null) return;
     state.outdatedSince = null;
     handler.synchronized();

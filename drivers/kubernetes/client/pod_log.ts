@@ -36,7 +36,7 @@ export function openPodLog(
 }
 
 export interface PodLogLine {
-  /** RFC 3339 with nanoseconds, as the node gives it; null where the line has none. */
+  /** RFC 3339 with nanoseconds, as the node gives it; null where the line is the node's own, as that a log is lost. */
   time: string | null;
   content: Buffer;
   /** It was longer than the limit. */
