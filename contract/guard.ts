@@ -51,9 +51,9 @@ async function requireRights(ctx: Context, identity: Identity, field: RootField,
   requireAccess(field, identity, ctx.project);
 }
 
-/** Writes, and reads of secrets, which would let a viewer write elsewhere (docs/decisions/rules.md §39). */
+/** Writes, and reads that would let a viewer write: of secrets (docs/decisions/rules.md §39), and of what runs code. */
 export function isClosedToViewers({ kind, scope }: RootField): boolean {
-  return kind === 'mutation' || revealsSecrets(scope);
+  return kind === 'mutation' || scope === 'deploy' || revealsSecrets(scope);
 }
 
 /** Throws insufficient_scope unless the identity holds the scope. */

@@ -139,6 +139,8 @@ export const limits = {
   runCommandBytesMax: 65_536,
   runSecondsMax: 24 * 60 * 60,
   runSecondsDefault: 60 * 60,
+  /** Output of each of the two streams that a late client of a run gets, unless it asks for more. */
+  runReplayBytes: 65_536,
   /** Retention of finished runs. Their lines are kept as long as those of the application. */
   runsKeptDays: 30,
   sourceUploadsPerApplication: 50,

@@ -44,6 +44,8 @@ const versionQuestions: Record<ProgramName, [program: string, ...args: string[]]
   haproxy: ['haproxy', '-v'],
   mariadb_dump: ['mariadb-dump', '--version'],
   ping: ['ping', '-V'],
+  // That of util-linux: others cannot say how their command ended.
+  script: ['script', '--version'],
 };
 
 // `info` and not `--version`: a client without its engine, or without the rights to build, is of no use.

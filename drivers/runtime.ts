@@ -41,6 +41,11 @@ export interface UnitSpec {
    */
   tenant: number;
   limits: UnitLimits;
+  /**
+   * Where its standard input comes from; absent: it has none. Of a `pipe` the control plane is the writer, and may come
+   * and go; a `terminal` is one that standard input, output and error share (drivers/runtime/attachment.ts).
+   */
+  input?: 'pipe' | 'terminal';
   /** The unit creates nested sandboxes, as image builds do: it may create namespaces, and mount in them. */
   nested?: boolean;
   /**

@@ -509,6 +509,7 @@ export type ResolversTypes = {
   RunTrigger: ResolverTypeWrapper<Schema.RunTrigger>;
   RunTriggerType: Schema.RunTriggerType;
   RunStatus: Schema.RunStatus;
+  RunAttachment: ResolverTypeWrapper<Schema.RunAttachment>;
   RunList: ResolverTypeWrapper<Omit<Schema.RunList, 'data'> & { data: Array<ResolversTypes['Run']> }>;
   RunLogLine: ResolverTypeWrapper<Schema.RunLogLine>;
   RunLogLineList: ResolverTypeWrapper<Schema.RunLogLineList>;
@@ -843,6 +844,7 @@ export type ResolversParentTypes = {
   CreateRobotAccountInput: Schema.CreateRobotAccountInput;
   Run: RunModel;
   RunTrigger: Schema.RunTrigger;
+  RunAttachment: Schema.RunAttachment;
   RunList: Omit<Schema.RunList, 'data'> & { data: Array<ResolversParentTypes['Run']> };
   RunLogLine: Schema.RunLogLine;
   RunLogLineList: Schema.RunLogLineList;
@@ -985,6 +987,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getRobotAccount?: Resolver<ResolversTypes['RobotAccount'], ParentType, ContextType, RequireFields<Schema.QueryGetRobotAccountArgs, 'id'>>;
   listRuns?: Resolver<ResolversTypes['RunList'], ParentType, ContextType, RequireFields<Schema.QueryListRunsArgs, 'id' | 'limit'>>;
   getRun?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.QueryGetRunArgs, 'id' | 'run_id'>>;
+  attachRun?: Resolver<ResolversTypes['RunAttachment'], ParentType, ContextType, RequireFields<Schema.QueryAttachRunArgs, 'id' | 'run_id' | 'replay_bytes' | 'read_only'>>;
   listRunLogs?: Resolver<ResolversTypes['RunLogLineList'], ParentType, ContextType, RequireFields<Schema.QueryListRunLogsArgs, 'id' | 'run_id' | 'limit' | 'order'>>;
   listSharedRepositories?: Resolver<ResolversTypes['SharedRepositoryList'], ParentType, ContextType, RequireFields<Schema.QueryListSharedRepositoriesArgs, 'limit'>>;
   getSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<Schema.QueryGetSharedRepositoryArgs, 'id'>>;
@@ -2775,6 +2778,15 @@ export type RunTriggerResolvers<ContextType = Context, ParentType extends Resolv
   id?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type RunAttachmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunAttachment'] = ResolversParentTypes['RunAttachment']> = {
+  run_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  protocol?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['RunStatus'], ParentType, ContextType>;
+  tty?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  detached?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  has_writer?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+};
+
 export type RunListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RunList'] = ResolversParentTypes['RunList']> = {
   data?: Resolver<Array<ResolversTypes['Run']>, ParentType, ContextType>;
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -3090,6 +3102,7 @@ export type Resolvers<ContextType = Context> = {
   RobotAccountList?: RobotAccountListResolvers<ContextType>;
   Run?: RunResolvers<ContextType>;
   RunTrigger?: RunTriggerResolvers<ContextType>;
+  RunAttachment?: RunAttachmentResolvers<ContextType>;
   RunList?: RunListResolvers<ContextType>;
   RunLogLine?: RunLogLineResolvers<ContextType>;
   RunLogLineList?: RunLogLineListResolvers<ContextType>;

@@ -256,6 +256,17 @@ export type Query = {
   listRuns: RunList;
   /** Gets a run of the application or of one of its previews. */
   getRun: Run;
+  /**
+   * Attaches to a run. Without `Upgrade: websocket` the response says what can be attached to. A WebSocket with the
+   * subprotocol `platform.run.v1` carries binary messages whose first byte is the channel: 0 standard input, 1 standard
+   * output, 2 standard error, 3 control as a JSON object. The server begins with `{"type": "ready", "writer", "tty"}` and
+   * ends with `{"type": "exit", "code", "signal"}`; the client may send `{"type": "resize", "rows", "columns"}`,
+   * `{"type": "signal", "signal": "SIGINT"}` and `{"type": "close_stdin"}`. The first client of a run with input is its
+   * writer, all others read. The end of a client does not end the run, but one with a terminal is canceled when it has had
+   * no writer for 60 seconds. A finished run can be attached to for 60 seconds. In GraphQL this only says what can be
+   * attached to.
+   */
+  attachRun: RunAttachment;
   /** Lists the log lines of a run, newest first. */
   listRunLogs: RunLogLineList;
   /** Lists the shared repositories of a project, its own and those that are shared with it, newest first. */
@@ -1127,6 +1138,14 @@ export type QueryListRunsArgs = {
 export type QueryGetRunArgs = {
   id: Scalars['ID']['input'];
   run_id: Scalars['ID']['input'];
+};
+
+
+export type QueryAttachRunArgs = {
+  id: Scalars['ID']['input'];
+  run_id: Scalars['ID']['input'];
+  replay_bytes?: InputMaybe<Scalars['ByteCount']['input']>;
+  read_only?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 
@@ -7678,6 +7697,20 @@ export type RunStatus =
   /** The command ran longer than `timeout_seconds` and was ended. */
   | 'timed_out';
 
+/** What a client can attach to. */
+export type RunAttachment = {
+  run_id: Scalars['ID']['output'];
+  /** Subprotocol of the WebSocket. */
+  protocol: Scalars['String']['output'];
+  status: RunStatus;
+  /** Whether the command has a terminal. */
+  tty: Scalars['Boolean']['output'];
+  /** Whether the command has no standard input. */
+  detached: Scalars['Boolean']['output'];
+  /** Whether a client writes to the standard input of the run. */
+  has_writer: Scalars['Boolean']['output'];
+};
+
 /** A page of runs. */
 export type RunList = {
   data: Array<Run>;
@@ -7720,6 +7753,16 @@ export type CreateRunInput = {
   application_type?: InputMaybe<Scalars['String']['input']>;
   /** Time after which the run is ended, in seconds. */
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /**
+   * Whether the command gets a terminal, for a shell or another program that a person uses. It ends when no client writes
+   * to it for 60 seconds. Fails with `engine_unavailable` where the host has no terminals.
+   */
+  tty?: InputMaybe<Scalars['Boolean']['input']>;
+  /**
+   * Whether the command has no standard input. Otherwise the input is what clients of `attachRun` send, and does not end
+   * before they end it. Defaults to the opposite of `tty`.
+   */
+  detached?: InputMaybe<Scalars['Boolean']['input']>;
   /** Environment variables in addition to those of the release. They take precedence. */
   env?: InputMaybe<Array<RunVariableInput>>;
 };

@@ -53,6 +53,7 @@ import { HOOK_PATH } from '../models/integrations/git_integration/hook';
 import { OAUTH_CALLBACK_PATH } from '../models/integrations/git_integration/oauth';
 import { MIGRATIONS, type Platform } from './platform/platform';
 import { requestLogger } from './http/request_log';
+import { runAttachments, type UpgradeHandler } from './runs/upgrade';
 import { startWorker } from './start_worker';
 
 export interface Service {
@@ -152,6 +153,7 @@ export async function openWeb(
   const http = await listenHttp(platform.config, {
     rest: (request, response, id) => faces.rest(request, response, id),
     others: (request, response) => faces.express(request, response),
+    upgrade: (...request) => faces.upgrade(...request),
     baseUrl: () => platform.config.baseUrl,
     corsOrigins: () => platform.config.corsOrigins,
   });
@@ -169,7 +171,9 @@ export async function openWeb(
   const schema = (): Core['graphqlSchema'] => core.graphqlSchema;
   const graphql = graphqlFace(platform, schema, graphiqlPage, done);
   opened.splice(-1, 0, () => graphql.stop());
-  faces.rest = restHandler(restParts(platform, core, handlers, done));
+  const parts = restParts(platform, core, handlers, done);
+  faces.rest = restHandler(parts);
+  faces.upgrade = runAttachments(platform, parts);
   faces.express = graphql.gate(expressApp(platform, graphql.router, peoplePages(platform, schema), state));
   return config;
 }
@@ -177,6 +181,7 @@ export async function openWeb(
 interface Faces {
   rest: RestHandler;
   express: RequestListener;
+  upgrade: UpgradeHandler;
 }
 
 function facesThatAnswer503(): Faces {
@@ -185,6 +190,8 @@ function facesThatAnswer503(): Faces {
   return {
     rest: async (_, response, requestId) => starting(response, { 'X-Request-Id': requestId }),
     express: (_, response) => starting(response),
+    // Like any other request, it is answered by those above.
+    upgrade: () => false,
   };
 }
 

@@ -35,7 +35,8 @@ export type ProgramName =
   | 'pgbouncer'
   | 'haproxy'
   | 'mariadb_dump'
-  | 'ping';
+  | 'ping'
+  | 'script';
 export type OciBuilderName = 'podman' | 'buildah' | 'docker';
 
 /** Facts about installed programs that the start needs. */

@@ -5,6 +5,7 @@
 //   exit       exit code and number of kills for memory; written by the shim at the end, by rename
 //   killed     why we killed it       stopping  SIGTERM was sent at the time of this file
 //   out, err   its output             trimmed   how much of the output was discarded
+//   stdin      its input, a FIFO; stdin_end  opened to end it; terminal  the name of its terminal
 //   files/     copy of a service      tmp/, etc/  its /tmp; its passwd and group
 //   disk/      its disk, where it has one (disk.ext4): files and tmp are links into it
 import { randomBytes } from 'node:crypto';
@@ -17,6 +18,10 @@ import { HOST_NETWORK, type NetworkLocation } from '../../core/outbound/network_
 import type { Handle, Killed, UnitLimits, UnitSpec, UnitState } from '../runtime';
 import type { Group } from './cgroup';
 import { isRunningSince, parseProcessNote } from '../../core/process/process_note';
+
+/** FIFOs of a unit with input. */
+export const INPUT_FILE = 'stdin';
+export const INPUT_END_FILE = 'stdin_end';
 
 /** unit.json. `directory`: where it works on the host. */
 export interface Unit {

@@ -15,10 +15,19 @@ import type { Handle, UnitSpec } from '../runtime';
 import { groupOf, makeGroup } from './cgroup';
 import type { RuntimeHost, User } from './host_probe';
 import { launch, type Surroundings } from './sandbox/launch';
-import { entriesOf, runDirectoryOf, readHandle, readUnit, temporaryName, type Unit } from './run_directory';
+import {
+  INPUT_END_FILE,
+  INPUT_FILE,
+  entriesOf,
+  runDirectoryOf,
+  readHandle,
+  readUnit,
+  temporaryName,
+  type Unit,
+} from './run_directory';
 import { accountFiles, dropTo, sandboxed, isWithin } from './sandbox/sandbox';
 import { ownMounts } from './sandbox/mount_owners';
-import { findUserRange } from './sandbox/user_ranges';
+import { findUserRange, userOfImage } from './sandbox/user_ranges';
 import { makeDiskFor, removeRunTree, requireRoomOnDisk } from './units/unit_disk';
 
 const handleWithinMs = 10_000;
@@ -110,6 +119,7 @@ async function prepare(
     if (ofImage === null) await chownTree(spec.directory, user);
     const disk = await makeDiskFor(host, draft, spec);
     await createRunFiles(draft, user, disk);
+    if (spec.input) await makeInput(draft, range !== null && spec.image ? userOfImage(range, spec.image) : user);
     if (ofImage !== null) await shareRunFiles(draft, disk, spec, ofImage);
     if (hasCopy(spec)) await copyFiles(host, draft, disk, { spec, range: ofImage });
     const unit = unitOf(host, runDirectory, spec, network);
@@ -229,6 +239,13 @@ function requireReadable({ stderr }: CommandFailed, from: string): void {
     `The build left ${name && !name.startsWith('..') ? `\`${name}\`` : 'files'} without the permission to read. ` +
       'Set the permissions in the build, for example with chmod -R u+rwX.',
   );
+}
+
+/** The tenant owns its input, so that /dev/stdin can be reopened. */
+async function makeInput(draft: string, user: User | null): Promise<void> {
+  const files = [INPUT_FILE, INPUT_END_FILE].map((name) => path.join(draft, name));
+  await run('mkfifo', ['-m', '600', '--', ...files], unboundedContext());
+  if (user !== null) await chown(files[0] as string, user.uid, user.gid);
 }
 
 const sourceInside = '/source';

@@ -4,6 +4,7 @@ import { DriverError } from '../../core/driver';
 import { toSentence } from '../../core/sentence';
 import { releaseAllLeases } from '../../db/lease';
 import { Run } from '../../models/runs/run';
+import { isAbandoned } from '../../models/runs/run/writer';
 import { shipLastLines } from '../unit_log';
 import { gone, progressing, settled, type Job, type JobContext, type Outcome, requireHost } from '../job';
 import { pruneAfterRun } from './run/prune';
@@ -18,6 +19,7 @@ const STOPPING_MS = 1_000;
 /** What a run printed can be attached to for this time after its end. */
 const REPLAY_MS = 60_000;
 const SOON_MS = 1_000;
+const ABANDONED_SECONDS = 60;
 
 export const job: Job<RunRow> = {
   table: Run.table,
@@ -43,7 +45,7 @@ async function advance(row: RunRow, ctx: JobContext): Promise<Outcome> {
   const state = await runtime.inspect(handle);
   if (state.state === 'gone') return lost(row);
   if (state.state === 'running') {
-    if (!row.cancel_requested_at) return settled({}, RECHECK_MS);
+    if (!row.cancel_requested_at && !(await cancelAbandoned(row, ctx))) return settled({}, RECHECK_MS);
     await beginStop(row, handle, ctx);
     return settled({}, STOPPING_MS);
   }
@@ -51,6 +53,17 @@ async function advance(row: RunRow, ctx: JobContext): Promise<Outcome> {
   await runtime.stop(handle, { grace_ms: 0 }, ctx);
   if (!(await shipLastLines(requireHost(ctx), row.id))) return progressing(0);
   return ended(row, resultOf(row, state, ctx), state.at);
+}
+
+/** Nobody sees the end of a terminal whose client is away. */
+async function cancelAbandoned(row: RunRow, ctx: JobContext): Promise<boolean> {
+  if (!row.tty || !(await isAbandoned(ctx.sql, row.id, ABANDONED_SECONDS))) return false;
+  const seconds = ABANDONED_SECONDS;
+  await ctx.record({
+    cancel_requested_at: new Date().toISOString(),
+    status_reason: `Canceled: no client has been attached to its terminal for ${seconds} seconds.`,
+  });
+  return true;
 }
 
 async function start(row: RunRow, ctx: JobContext): Promise<Outcome> {

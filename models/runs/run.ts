@@ -1,5 +1,5 @@
 import type { Context } from '../../core/context';
-import { problem } from '../../core/errors';
+import { problem, validationFailed } from '../../core/errors';
 import { mintId, timeOfId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import { defineStates } from '../../core/states';
@@ -7,6 +7,7 @@ import { sessionOf } from '../../db/table';
 import type {
   CreateRunInput,
   QueryListRunsArgs,
+  RunAttachment,
   RunStatus,
   RunTriggerType,
   RunVariableInput,
@@ -21,6 +22,10 @@ import { Preview } from '../previews/preview';
 import { ownRuns } from './run/of_application';
 import { requireRelease } from './run/release';
 import { sealVariables } from './run/variables';
+import { hasWriter } from './run/writer';
+
+/** Subprotocol of the WebSocket that `attachRun` becomes. */
+export const RUN_PROTOCOL = 'platform.run.v1';
 
 /** SQL condition: the run has not finished. */
 export const UNFINISHED = `status in ('queued', 'starting', 'running')`;
@@ -112,6 +117,8 @@ export class Run extends Resource {
     const preview = await previewOf(ctx, application, input.preview_id ?? null);
     const variables = input.env ?? [];
     requireUnreserved(variables);
+    const { tty, detached } = inputOf(input);
+    if (tty) await requireTerminals(ctx);
     const release = await requireRelease(sessionOf(ctx), application, preview, input.process_type ?? null);
     const application_type = await requireType(
       ctx,
@@ -132,9 +139,17 @@ export class Run extends Resource {
       timeout_seconds: input.timeout_seconds ?? limits.runSecondsDefault,
       env: variables.map(({ key }) => key).sort(),
       variables: sealVariables(ctx.secrets, id, variables),
+      tty,
+      detached,
       trigger_type: trigger.type,
       trigger_id: trigger.id,
     });
+  }
+
+  /** What a client can attach to. */
+  async attachment(ctx: Context): Promise<RunAttachment> {
+    const { id: run_id, status, tty, detached } = this;
+    return { run_id, protocol: RUN_PROTOCOL, status, tty, detached, has_writer: await hasWriter(ctx.sql, run_id) };
   }
 
   /** Its job stops the processes; a run that has not begun is canceled at once. @throws invalid_state */
@@ -156,6 +171,21 @@ async function previewOf(ctx: Context, application: Application, id: string | nu
   const preview = await Preview.referenced(ctx, id, field);
   if (preview.application_id === application.id) return preview;
   throw problem('reference_not_found', `${field} names no preview of this application.`, { field });
+}
+
+/** @throws validation_failed for a terminal that nobody could use */
+function inputOf({ tty, detached }: CreateRunInput): { tty: boolean; detached: boolean } {
+  if (tty && detached)
+    throw validationFailed([
+      { field: 'detached', code: 'depends_on', detail: 'cannot be true with tty: a terminal is for somebody to use' },
+    ]);
+  return { tty: tty ?? false, detached: detached ?? !tty };
+}
+
+/** @throws engine_unavailable */
+async function requireTerminals({ catalogs }: Context): Promise<void> {
+  if ((await catalogs.facts()).programs.script) return;
+  throw problem('engine_unavailable', 'This installation has no terminals: its host lacks script of util-linux.');
 }
 
 /** @throws env_key_reserved */

@@ -12,6 +12,7 @@ export const resolvers: Resolvers = {
   Query: {
     listRuns: (_, args, ctx) => Run.list(ctx, args),
     getRun: (_, { id, run_id }, ctx) => Run.ofApplication(ctx, id, run_id),
+    attachRun: async (_, { id, run_id }, ctx) => (await Run.ofApplication(ctx, id, run_id)).attachment(ctx),
     listRunLogs: async (_, { id, run_id, ...args }, ctx) =>
       logPage<LogLine>(ctx, await runLog(ctx, { id, run_id }), args),
   },

@@ -219,7 +219,8 @@ function budgetKeyOf({ application_id, preview_id, run_id, step }: LogOrigin): s
 }
 
 async function trim({ runtime, log }: State, unit: Unit): Promise<void> {
-  if (unit.bytes < TRIM_BYTES || unit.position === null) return;
+  // Clients read the output of a run from its files, and it is limited.
+  if (unit.bytes < TRIM_BYTES || unit.position === null || unit.origin.run_id) return;
   unit.bytes = 0;
   await runtime
     .trimLog(unit.id, unit.position)

@@ -8,6 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { mintRequestId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { Config } from '../../core/config';
@@ -37,6 +38,8 @@ interface Faces {
   /** Paths under /v2. */
   rest: Rest;
   others: RequestListener;
+  /** Takes the connection of a request that becomes a WebSocket. False: it is a request like any other. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, requestId: string): boolean;
   /** Address of the API, known when the port is. */
   baseUrl(): string;
   /** Whose pages may call it. */
@@ -73,12 +76,30 @@ export async function listenHttp(config: Pick<Config, 'host' | 'port'>, faces: F
     handle(request, response);
   });
   server.on('checkExpectation', handle);
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (!faces.upgrade(request, socket, head, mintRequestId())) handleWithoutUpgrade(server, request, socket, head);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     rejectRequest(error, socket as Socket, open.get(socket as Socket), faces.baseUrl()),
   );
   await bind(server, config);
   const { port } = server.address() as { port: number };
   return { port, close: (graceSeconds) => drain.run(server, graceSeconds) };
+}
+
+/**
+ * A server may ignore an offer to upgrade (RFC 9110 section 7.8), as that of a client which would rather speak HTTP/2.
+ * Node has read the head only: the connection gets it again, without the offer.
+ */
+function handleWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let index = 0; index < rawHeaders.length; index += 2)
+    if (!/^(upgrade|http2-settings)$/i.test(rawHeaders[index] as string))
+      lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`);
+  server.emit('connection', socket);
+  // Not unshift: the new parser reads from the handle below the stream.
+  socket.emit('data', Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
 }
 
 function dispatch(request: IncomingMessage, response: ServerResponse, requestId: string, faces: Faces): void {

@@ -21,16 +21,20 @@ import { HEALTH_FD, HEALTH_FILE, healthScript } from './image_health';
 import { FILTER_FD, unitFilter } from './seccomp';
 import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
 import { cleanEnvironment, dropTo, sandboxed, type Inside } from './sandbox';
+import { inTerminal, quoteWord } from './terminal';
 import { openRange, userOfImage } from './user_ranges';
 
 // $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as
 // root: only builtins and programs of the system, and no variable of a tenant. Foreground, because shells let
 // background commands ignore SIGINT; signals to the shim itself wait until the command has ended, its traps are not
 // inherited. `handle` gets its name when it is whole: on a full disk an empty one would stay, and no later shim could
-// become the unit.
+// become the unit. A unit with input reads from a FIFO. A process beside it holds the FIFO open for writing, so that
+// the end of a writer is not the end of the input; it ends when somebody opens `stdin_end` for writing. It is in the
+// group of the unit and names its TMPDIR, so it goes with the unit.
 const shim = `
 trap : TERM INT HUP QUIT
 dir=$1 oom=$2 count=$3; shift 3
+hold='exec 3<&- 6<&- 7<&- 8<&- 9>"$1/stdin"; read -r _ <"$1/stdin_end"'
 start= boot= first=
 if [ -r /proc/$$/stat ]; then
   read -r stat < /proc/$$/stat
@@ -48,9 +52,14 @@ rm -f "$draft"
   while [ "$count" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; count=$((count - 1)); done
   echo 500 > /proc/self/oom_score_adj
   ulimit -c 0
+  if [ -p "$dir/stdin" ]; then
+    (exec env TMPDIR="$dir/tmp" /bin/sh -c "$hold" platform-unit "$dir" </dev/null 4>&- 5>&- &)
+    exec <"$dir/stdin"
+  fi
   exec "$@" >&4 2>&5 4>&- 5>&-
 )
 code=$? kills=0
+[ -p "$dir/stdin_end" ] && : <>"$dir/stdin_end"
 if [ -n "$oom" ]; then while read -r key value; do [ "$key" = oom_kill ] && kills=$value; done < "$oom"; fi
 echo "$code $kills" > "$dir/exit.new" && mv "$dir/exit.new" "$dir/exit"
 `;
@@ -157,7 +166,7 @@ function commandOf(
     ...filterOf(filter, spec),
     command: inner,
   });
-  return [
+  const whole = [
     ...(range !== null && user !== null ? openRange(host, range, user) : []),
     ...(network?.command ?? []),
     ...(spec.kind === 'task' && !spec.own_copy ? host.lowPriority : []),
@@ -165,6 +174,7 @@ function commandOf(
     ...(network?.sandboxOptions ?? []),
     ...words,
   ];
+  return spec.input === 'terminal' ? inTerminal(runDirectory, user, whole) : whole;
 }
 
 // The sandbox within the sandbox of an image has it; the one around it makes that one.
@@ -183,14 +193,14 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
     'exec 3<&-',
     'umask 022',
     ...(unit.group === null ? [processLimit(host, spec)] : []),
-    `cd ${quoted(directory)} || { echo ${quoted(missing)} >&2; exit 126; }`,
+    `cd ${quoteWord(directory)} || { echo ${quoteWord(missing)} >&2; exit 126; }`,
     // Variables of the shells around it.
     'unset LC_ALL OLDPWD',
     // `command`: where sh is bash, names like UID are read-only, and the shell would end.
-    ...variables.map(([key, value]) => `command export ${key}=${quoted(value)} 2>/dev/null || :`),
+    ...variables.map(([key, value]) => `command export ${key}=${quoteWord(value)} 2>/dev/null || :`),
     // The profile that a build leaves for commands of its release: paths of programs (drivers/builder/build_script.ts).
     '[ ! -r .platform/profile ] || . ./.platform/profile',
-    `exec /bin/sh -c ${quoted(spec.command)}`,
+    `exec /bin/sh -c ${quoteWord(spec.command)}`,
     '',
   ].join('\n');
 }
@@ -213,8 +223,8 @@ function imageScript(
     'umask 022',
     ...(unit.group === null ? [processLimit(host, spec)] : []),
     'unset LC_ALL OLDPWD',
-    ...(check ? healthScript(check, { command: enter, options, filter }, quoted) : []),
-    `exec ${command.map(quoted).join(' ')}${filter}${check ? ` ${HEALTH_FD}>&-` : ''}`,
+    ...(check ? healthScript(check, { command: enter, options, filter }, quoteWord) : []),
+    `exec ${command.map(quoteWord).join(' ')}${filter}${check ? ` ${HEALTH_FD}>&-` : ''}`,
     '',
   ].join('\n');
 }
@@ -233,10 +243,6 @@ function processLimit(host: RuntimeHost, spec: UnitSpec): string {
 
 const unitsOfUser = 8;
 const ownProcessesMax = 4096;
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
 
 // An unlinked file, in memory if the host has such a directory: no other process can open it, and if this process is
 // killed at any moment, no partial file is left behind.

@@ -101,6 +101,11 @@ function remainingProcesses(runDirectory: string, unit: Unit, handle: Handle): P
   );
 }
 
+/** Sends a signal once to the programs that `stopUnit` would send it to. */
+export function signalUnit(unit: Unit, handle: Handle, signal: NodeJS.Signals): void {
+  signalInnermost(unit, handle, { keys: new Set(), signal });
+}
+
 /** The processes that got the signal already. */
 interface Signalled {
   keys: Set<string>;
@@ -143,6 +148,7 @@ const wrappers = new Set([
   'bwrap',
   'setpriv',
   'unshare',
+  'script',
   'nice',
   'ionice',
   'env',

@@ -28,7 +28,8 @@ export function resultOf(row: RunRow, { code, signal, killed }: Exited, ctx: Job
   return { ...end, status: 'failed', status_reason: `The command ${describeEnd({ code, signal })}.${hint}` };
 }
 
-function codeOfSignal(signal: string | null): number | null {
+/** As shells count it. */
+export function codeOfSignal(signal: string | null): number | null {
   const number = signal === null ? undefined : os.constants.signals[signal as NodeJS.Signals];
   return number === undefined ? null : 128 + number;
 }

@@ -17,7 +17,8 @@ export async function beginStop(row: RunRow, handle: Handle, ctx: JobContext): P
   if (stopsUnderWay.has(row.id)) return;
   const launch = await findRunLaunch(ctx.sql, row.id);
   const grace_ms = (launch?.settings.run?.shutdown_grace_seconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-  const signal = launch ? stopSignalOf(launch.settings) : 'SIGTERM';
+  // A shell at a terminal ignores SIGTERM; the end of its terminal ends it.
+  const signal = row.tty ? 'SIGHUP' : launch ? stopSignalOf(launch.settings) : 'SIGTERM';
   const { sql, log } = ctx;
   stopsUnderWay.add(row.id);
   void requireHost(ctx)

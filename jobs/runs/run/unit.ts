@@ -40,6 +40,7 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
     tenant: launch.tenant,
     ...(image && { user_range: rangeDirectory(row.application_id, ctx) }),
     network: row.project_id,
+    ...(!row.detached && { input: row.tty ? ('terminal' as const) : ('pipe' as const) }),
     limits: {
       memory_mb,
       cpus,
@@ -55,6 +56,7 @@ function variablesFor(row: RunRow, launch: RunLaunch, ctx: JobContext): Record<s
   const { http, https } = requireHost(ctx).ingress.ports;
   const { release_id, application_id, deployment_id, preview_id } = row;
   return {
+    ...(row.tty && { TERM: 'xterm-256color' }),
     ...variablesOfRelease(ctx.secrets, { id: release_id, variables: launch.variables }),
     ...platformVariables({ ...launch, application_id, deployment_id, preview_id }),
     SVC_PROCESS_TYPE: row.process_type,

@@ -32,6 +32,7 @@ const ALSO: Record<string, string> = {
   rotateEmailRelayCredentials: 'env:read',
   createRobotAccount: 'env:read',
   createPreview: 'deploy',
+  attachRun: 'logs:read',
 };
 
 function lacksScope(scope: string, { kind, scopes }: Actor): boolean {
@@ -53,8 +54,8 @@ function refusedEverywhere({ id }: PublishedOperation, { kind, projects }: Actor
 }
 
 function refusedRole({ id, kind, scope }: PublishedOperation, actor: Actor): string | null {
-  // Viewers read no secrets.
-  if (kind === 'query' && scope !== 'env:read') return null;
+  // Viewers read no secrets, and attach to nothing that they could write to.
+  if (kind === 'query' && scope !== 'env:read' && scope !== 'deploy') return null;
   if (actor.role === 'viewer') return 'role_not_permitted';
   const owners = id === 'deleteProject' || (id === 'updateProject' && actor.kind !== 'project');
   return owners && actor.role !== 'owner' ? 'role_not_permitted' : null;

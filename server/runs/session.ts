@@ -1,0 +1,230 @@
+// A client at a run: its WebSocket on one side, the files and the input of the unit on the other. Nothing is stored for
+// a client that does not read: the next part of a file is read when the one before was sent. The input is not read
+// faster than the program reads.
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RawData, WebSocket } from 'ws';
+import type { Arguments } from '../../contract/admission';
+import type { Context } from '../../core/context';
+import { limits } from '../../core/limits';
+import { asProblem } from '../../rest/problem';
+import { openAttachment, type Attachment } from '../../drivers/runtime/attachment';
+import { codeOfSignal } from '../../jobs/runs/run/result';
+import { Run } from '../../models/runs/run';
+import { acquireWriter, releaseWriter, RENEW_WRITER_MS } from '../../models/runs/run/writer';
+import type { Platform } from '../platform/platform';
+import { controlMessage, frame, parseFrame, type Command } from './frames';
+
+interface Client {
+  ctx: Context;
+  run: Run;
+  args: Arguments;
+}
+
+/** Proxies close connections that were idle for a minute. */
+const PING_MS = 30_000;
+const ACCESS_CHECK_MS = 15_000;
+const UNIT_CHECK_MS = 20;
+const ROW_CHECK_MS = 1_000;
+/** A unit that runs elsewhere is not to be found here. */
+const UNIT_WITHIN_MS = 10_000;
+const CLOSE_WITHIN_MS = 3_000;
+/** RFC 6455 section 7.4.1. */
+const CODES = { normal: 1000, goingAway: 1001, protocol: 1002, policy: 1008, failed: 1011 };
+
+/** Serves the client until the run has ended or the client has gone. Never throws. */
+export async function serveClient(platform: Platform, ws: WebSocket, client: Client): Promise<void> {
+  const gone = new AbortController();
+  const end = endOf(ws);
+  ws.on('error', () => ws.terminate()).once('close', () => gone.abort());
+  ws.pause();
+  const signal = AbortSignal.any([gone.signal, platform.closing.signal]);
+  const stopping = (): void => end(CODES.goingAway, 'The server is stopping. Connect again.');
+  platform.closing.signal.addEventListener('abort', stopping, { once: true });
+  const stopChecks = keepChecked(ws, client.ctx, end);
+  try {
+    const attachment = await findUnit(platform, client, signal);
+    if (signal.aborted) return;
+    if (attachment === null) return await endWithoutUnit(ws, client, end);
+    await exchange(ws, client, attachment, { signal, end });
+  } catch (error) {
+    if (signal.aborted) return;
+    platform.log.warn({ err: error, run: client.run.id }, 'a client of a run was cut off');
+    end(CODES.failed, 'The platform met an internal error.');
+  } finally {
+    stopChecks();
+    platform.closing.signal.removeEventListener('abort', stopping);
+  }
+}
+
+type End = (code: number, reason: string) => void;
+
+/** Closes politely, and cuts off a client that does not answer. */
+function endOf(ws: WebSocket): End {
+  return (code, reason) => {
+    ws.resume();
+    ws.close(code, reason);
+    const cut = setTimeout(() => ws.terminate(), CLOSE_WITHIN_MS);
+    ws.once('close', () => clearTimeout(cut));
+  };
+}
+
+/** Pings, and checks again that the caller may attach. */
+function keepChecked(ws: WebSocket, ctx: Context, end: End): () => void {
+  let unanswered = 0;
+  ws.on('pong', () => (unanswered = 0));
+  const ping = setInterval(() => {
+    // What a paused client answers is not read.
+    if (!ws.isPaused) unanswered += 1;
+    if (unanswered > 3) ws.terminate();
+    else ws.ping();
+  }, PING_MS);
+  const check = setInterval(() => {
+    ctx.readmit?.().catch((error: unknown) => {
+      const { code, status } = asProblem(error);
+      if (status < 500) end(CODES.policy, code);
+    });
+  }, ACCESS_CHECK_MS);
+  return () => {
+    clearInterval(ping);
+    clearInterval(check);
+  };
+}
+
+/** The unit once it has been started; null where the run has ended without one, or has one elsewhere. */
+async function findUnit({ config }: Platform, client: Client, signal: AbortSignal): Promise<Attachment | null> {
+  const { ctx, run } = client;
+  const directory = path.join(config.runtimeDir, 'units');
+  const isWaiting = (): boolean => ['queued', 'starting'].includes(client.run.status);
+  let [checkedAt, runningSince] = [performance.now(), isWaiting() ? null : performance.now()];
+  while (!signal.aborted) {
+    const found = openAttachment(directory, run.id);
+    if (found) return found;
+    if (client.run.finished_at !== null) return null;
+    const now = performance.now();
+    if (runningSince !== null && now - runningSince > UNIT_WITHIN_MS) return null;
+    if (now - checkedAt > ROW_CHECK_MS) {
+      client.run = await Run.ofApplication(ctx, run.application_id, run.id);
+      checkedAt = now;
+      if (!isWaiting()) runningSince ??= now;
+    }
+    await sleep(UNIT_CHECK_MS, undefined, { signal }).catch(() => undefined);
+  }
+  return null;
+}
+
+async function endWithoutUnit(ws: WebSocket, { run }: Client, end: End): Promise<void> {
+  if (run.finished_at === null)
+    return end(CODES.failed, 'This process does not share RUNTIME_DIR with the one that runs the command.');
+  ws.send(controlMessage({ type: 'exit', code: run.exit_code, signal: run.signal }));
+  end(CODES.normal, run.status);
+}
+
+interface Exchange {
+  signal: AbortSignal;
+  end: End;
+}
+
+async function exchange(
+  ws: WebSocket,
+  client: Client,
+  attachment: Attachment,
+  { signal, end }: Exchange,
+): Promise<void> {
+  const { run, args } = client;
+  const writer = run.detached || args.read_only ? null : await becomeWriter(ws, client, attachment, end);
+  ws.send(controlMessage({ type: 'ready', writer: writer !== null, tty: run.tty }));
+  ws.on('message', (data: RawData, isBinary: boolean) => receive(ws, data, isBinary, { writer, attachment, run, end }));
+  ws.resume();
+  try {
+    const output = attachment.output((args.replay_bytes as number | null) ?? limits.runReplayBytes, signal);
+    for (let part = await output.next(); ; part = await output.next()) {
+      if (signal.aborted) return;
+      if (part.done) {
+        const code = part.value && (part.value.code ?? codeOfSignal(part.value.signal));
+        ws.send(controlMessage({ type: 'exit', code: code ?? null, signal: part.value?.signal ?? null }));
+        return end(CODES.normal, 'The run has ended.');
+      }
+      await send(ws, frame(part.value.stream, part.value.bytes));
+    }
+  } finally {
+    await writer?.leave();
+  }
+}
+
+/** Resolves when the message is on its way; a client that does not read holds it up. */
+function send(ws: WebSocket, message: Buffer): Promise<void> {
+  return new Promise((resolve) => ws.send(message, () => resolve()));
+}
+
+interface Writer {
+  input: Socket;
+  leave(): Promise<void>;
+}
+
+/** null where another client writes, or nothing reads. */
+async function becomeWriter(
+  ws: WebSocket,
+  { ctx, run }: Client,
+  attachment: Attachment,
+  end: End,
+): Promise<Writer | null> {
+  const name = randomUUID();
+  if (!(await acquireWriter(ctx.sql, run.id, name))) return null;
+  const input = await attachment.openInput();
+  if (input === null) return releaseWriter(ctx.sql, run.id, name).then(() => null);
+  // The program has closed its input: what comes for it is dropped.
+  input.on('error', () => input.destroy()).on('drain', () => ws.resume());
+  input.once('close', () => ws.resume());
+  const renew = setInterval(() => {
+    acquireWriter(ctx.sql, run.id, name).then(
+      (isOurs) => void (isOurs || end(CODES.failed, 'Another client writes to the run.')),
+      () => undefined, // the database is away; the right ends by itself
+    );
+  }, RENEW_WRITER_MS);
+  return {
+    input,
+    async leave() {
+      clearInterval(renew);
+      input.end();
+      await releaseWriter(ctx.sql, run.id, name).catch(() => undefined);
+    },
+  };
+}
+
+interface Receiver {
+  writer: Writer | null;
+  attachment: Attachment;
+  run: Run;
+  end: End;
+}
+
+function receive(ws: WebSocket, data: RawData, isBinary: boolean, receiver: Receiver): void {
+  const message = isBinary ? parseFrame(data as Buffer) : null;
+  if (message === null) return receiver.end(CODES.protocol, 'The message is none of the protocol.');
+  const { writer } = receiver;
+  if (writer === null)
+    return ws.send(controlMessage({ type: 'error', message: 'This client only reads: the run has another writer.' }));
+  if ('input' in message) {
+    if (writer.input.destroyed || writer.input.writableEnded || !message.input.length) return;
+    // The client is read again when the program has read.
+    if (!writer.input.write(message.input)) ws.pause();
+    return;
+  }
+  obey(message.command, writer, receiver).catch((error: unknown) => {
+    ws.send(controlMessage({ type: 'error', message: error instanceof Error ? error.message : String(error) }));
+  });
+}
+
+const END_OF_TRANSMISSION = '\u0004';
+
+async function obey(command: Command, { input }: Writer, { attachment, run }: Receiver): Promise<void> {
+  if (command.type === 'resize') return void (run.tty && (await attachment.resize(command)));
+  if (command.type === 'signal') return attachment.sendSignal(command.signal);
+  if (run.tty) return void input.write(END_OF_TRANSMISSION);
+  if (input.writableEnded) return;
+  input.end();
+  input.once('close', () => attachment.endInput());
+}
