@@ -21,7 +21,7 @@ export const groups = [
   {
     name: 'Runs',
     operations: 0,
-    description: 'One-off commands in the environment of an application.',
+    description: 'One-off and scheduled commands in the environment of an application.',
     extension: true,
   },
   { name: 'Domains', operations: 5, description: 'Custom domains for applications.' },

@@ -25,6 +25,7 @@ export const projectQuotas = {
   robot_accounts: 50,
   /** Unfinished ones. */
   runs: 50,
+  schedules: 200,
 } as const satisfies Record<string, number | null>;
 
 export type QuotaName = keyof typeof projectQuotas;
@@ -143,6 +144,11 @@ export const limits = {
   runReplayBytes: 65_536,
   /** Retention of finished runs. Their lines are kept as long as those of the application. */
   runsKeptDays: 30,
+  schedulesPerApplication: 50,
+  /** A due time that the platform reaches later than this was missed. */
+  scheduleLateSecondsMax: 5 * 60,
+  /** How long it is known what became of a due time. */
+  scheduleFiringsKeptDays: 7,
   sourceUploadsPerApplication: 50,
   /** Validity of an upload URL. */
   sourceUploadSeconds: 60 * 60,

@@ -1,5 +1,5 @@
 // Metadata of a table for statements: its columns, and which of them are read.
-import type { Context } from '../core/context';
+import type { Sql } from '../core/context';
 import { LOOP_ONLY } from './columns';
 import type { Session, TableInfo } from './control_database';
 
@@ -7,12 +7,12 @@ import type { Session, TableInfo } from './control_database';
 export type Values = Record<string, unknown>;
 
 /** The session of the request, as models know it. */
-export function sessionOf(ctx: Context): Session {
+export function sessionOf(ctx: { sql: Sql }): Session {
   return ctx.sql as Session;
 }
 
 /** @throws Error for a table that no migration made */
-export function tableOf(ctx: Context, table: string): TableInfo {
+export function tableOf(ctx: { sql: Sql }, table: string): TableInfo {
   const info = sessionOf(ctx).tables.get(table);
   if (!info) throw new Error(`no table ${table}`);
   return info;

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { loopColumns } from '../db/columns';
 
-/** Periodic work: one row for each task of jobs/schedule.ts, due like every other row of the loop. */
+/** Periodic work: one row for each task of jobs/periodic_task.ts, due like every other row of the loop. */
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('schedules', (table) => {
     table.specificType('id', 'text collate "C"').primary();

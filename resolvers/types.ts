@@ -35,6 +35,7 @@ import type { Registry as RegistryModel } from '../models/registries/registry';
 import type { RegistryImage as RegistryImageModel } from '../models/registries/registry_image';
 import type { RobotAccount as RobotAccountModel } from '../models/registries/robot_account';
 import type { Run as RunModel } from '../models/runs/run';
+import type { Schedule as ScheduleModel } from '../models/runs/schedule';
 import type { SharedRepository as SharedRepositoryModel } from '../models/integrations/shared_repository';
 import type { SourceUpload as SourceUploadModel } from '../models/deployments/source_upload';
 import type { Volume as VolumeModel } from '../models/volumes/volume';
@@ -515,6 +516,13 @@ export type ResolversTypes = {
   RunLogLineList: ResolverTypeWrapper<Schema.RunLogLineList>;
   CreateRunInput: Schema.CreateRunInput;
   RunVariableInput: Schema.RunVariableInput;
+  Schedule: ResolverTypeWrapper<ScheduleModel>;
+  ScheduleRun: ResolverTypeWrapper<Schema.ScheduleRun>;
+  ScheduleConcurrency: Schema.ScheduleConcurrency;
+  ScheduleMissed: Schema.ScheduleMissed;
+  ScheduleList: ResolverTypeWrapper<Omit<Schema.ScheduleList, 'data'> & { data: Array<ResolversTypes['Schedule']> }>;
+  CreateScheduleInput: Schema.CreateScheduleInput;
+  UpdateScheduleInput: Schema.UpdateScheduleInput;
   SharedRepository: ResolverTypeWrapper<SharedRepositoryModel>;
   SharedRepositoryList: ResolverTypeWrapper<Omit<Schema.SharedRepositoryList, 'data'> & { data: Array<ResolversTypes['SharedRepository']> }>;
   DeployKey: ResolverTypeWrapper<Schema.DeployKey>;
@@ -850,6 +858,11 @@ export type ResolversParentTypes = {
   RunLogLineList: Schema.RunLogLineList;
   CreateRunInput: Schema.CreateRunInput;
   RunVariableInput: Schema.RunVariableInput;
+  Schedule: ScheduleModel;
+  ScheduleRun: Schema.ScheduleRun;
+  ScheduleList: Omit<Schema.ScheduleList, 'data'> & { data: Array<ResolversParentTypes['Schedule']> };
+  CreateScheduleInput: Schema.CreateScheduleInput;
+  UpdateScheduleInput: Schema.UpdateScheduleInput;
   SharedRepository: SharedRepositoryModel;
   SharedRepositoryList: Omit<Schema.SharedRepositoryList, 'data'> & { data: Array<ResolversParentTypes['SharedRepository']> };
   DeployKey: Schema.DeployKey;
@@ -989,6 +1002,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   getRun?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.QueryGetRunArgs, 'id' | 'run_id'>>;
   attachRun?: Resolver<ResolversTypes['RunAttachment'], ParentType, ContextType, RequireFields<Schema.QueryAttachRunArgs, 'id' | 'run_id' | 'replay_bytes' | 'read_only'>>;
   listRunLogs?: Resolver<ResolversTypes['RunLogLineList'], ParentType, ContextType, RequireFields<Schema.QueryListRunLogsArgs, 'id' | 'run_id' | 'limit' | 'order'>>;
+  listSchedules?: Resolver<ResolversTypes['ScheduleList'], ParentType, ContextType, RequireFields<Schema.QueryListSchedulesArgs, 'id' | 'limit'>>;
+  getSchedule?: Resolver<ResolversTypes['Schedule'], ParentType, ContextType, RequireFields<Schema.QueryGetScheduleArgs, 'id' | 'schedule_id'>>;
   listSharedRepositories?: Resolver<ResolversTypes['SharedRepositoryList'], ParentType, ContextType, RequireFields<Schema.QueryListSharedRepositoriesArgs, 'limit'>>;
   getSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<Schema.QueryGetSharedRepositoryArgs, 'id'>>;
   listSharedRepositoryBranches?: Resolver<ResolversTypes['GitBranchList'], ParentType, ContextType, RequireFields<Schema.QueryListSharedRepositoryBranchesArgs, 'id' | 'limit'>>;
@@ -1138,6 +1153,10 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   deleteRobotAccount?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteRobotAccountArgs, 'id'>>;
   createRun?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.MutationCreateRunArgs, 'id' | 'input'>>;
   cancelRun?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.MutationCancelRunArgs, 'id' | 'run_id'>>;
+  createSchedule?: Resolver<ResolversTypes['Schedule'], ParentType, ContextType, RequireFields<Schema.MutationCreateScheduleArgs, 'id' | 'input'>>;
+  updateSchedule?: Resolver<ResolversTypes['Schedule'], ParentType, ContextType, RequireFields<Schema.MutationUpdateScheduleArgs, 'id' | 'schedule_id' | 'input'>>;
+  deleteSchedule?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteScheduleArgs, 'id' | 'schedule_id'>>;
+  triggerSchedule?: Resolver<ResolversTypes['Run'], ParentType, ContextType, RequireFields<Schema.MutationTriggerScheduleArgs, 'id' | 'schedule_id'>>;
   createSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<Schema.MutationCreateSharedRepositoryArgs, 'input'>>;
   updateSharedRepository?: Resolver<ResolversTypes['SharedRepository'], ParentType, ContextType, RequireFields<Schema.MutationUpdateSharedRepositoryArgs, 'id' | 'input'>>;
   deleteSharedRepository?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationDeleteSharedRepositoryArgs, 'id'>>;
@@ -2804,6 +2823,40 @@ export type RunLogLineListResolvers<ContextType = Context, ParentType extends Re
   next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
+export type ScheduleResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Schedule'] = ResolversParentTypes['Schedule']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  application_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  cron?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  time_zone?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  command?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  process_type?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  application_type?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  timeout_seconds?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  concurrency?: Resolver<ResolversTypes['ScheduleConcurrency'], ParentType, ContextType>;
+  missed?: Resolver<ResolversTypes['ScheduleMissed'], ParentType, ContextType>;
+  enabled?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  status_reason?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  next_run_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  last_run?: Resolver<Schema.Maybe<ResolversTypes['ScheduleRun']>, ParentType, ContextType>;
+  failures_in_a_row?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  created_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  updated_at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  application?: Resolver<Schema.Maybe<ResolversTypes['Application']>, ParentType, ContextType>;
+};
+
+export type ScheduleRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ScheduleRun'] = ResolversParentTypes['ScheduleRun']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['RunStatus'], ParentType, ContextType>;
+  finished_at?: Resolver<Schema.Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
+
+export type ScheduleListResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ScheduleList'] = ResolversParentTypes['ScheduleList']> = {
+  data?: Resolver<Array<ResolversTypes['Schedule']>, ParentType, ContextType>;
+  next_cursor?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type SharedRepositoryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SharedRepository'] = ResolversParentTypes['SharedRepository']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   project_id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -3106,6 +3159,9 @@ export type Resolvers<ContextType = Context> = {
   RunList?: RunListResolvers<ContextType>;
   RunLogLine?: RunLogLineResolvers<ContextType>;
   RunLogLineList?: RunLogLineListResolvers<ContextType>;
+  Schedule?: ScheduleResolvers<ContextType>;
+  ScheduleRun?: ScheduleRunResolvers<ContextType>;
+  ScheduleList?: ScheduleListResolvers<ContextType>;
   SharedRepository?: SharedRepositoryResolvers<ContextType>;
   SharedRepositoryList?: SharedRepositoryListResolvers<ContextType>;
   DeployKey?: DeployKeyResolvers<ContextType>;

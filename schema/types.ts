@@ -269,6 +269,10 @@ export type Query = {
   attachRun: RunAttachment;
   /** Lists the log lines of a run, newest first. */
   listRunLogs: RunLogLineList;
+  /** Lists the schedules of an application, newest first. */
+  listSchedules: ScheduleList;
+  /** Gets a schedule of the application. */
+  getSchedule: Schedule;
   /** Lists the shared repositories of a project, its own and those that are shared with it, newest first. */
   listSharedRepositories: SharedRepositoryList;
   /** Gets a shared repository with the public half of its deploy key. */
@@ -1162,6 +1166,21 @@ export type QueryListRunLogsArgs = {
 };
 
 
+export type QueryListSchedulesArgs = {
+  id: Scalars['ID']['input'];
+  limit?: InputMaybe<Scalars['Int']['input']>;
+  cursor?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+
+export type QueryGetScheduleArgs = {
+  id: Scalars['ID']['input'];
+  schedule_id: Scalars['ID']['input'];
+};
+
+
 export type QueryListSharedRepositoriesArgs = {
   project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
@@ -1741,6 +1760,23 @@ export type Mutation = {
    * application. The run is `canceled` once they have ended.
    */
   cancelRun: Run;
+  /**
+   * Creates a schedule, which runs a command at certain times, each time as a run of the release that is in service then.
+   * The application need not be deployed yet.
+   */
+  createSchedule: Schedule;
+  /**
+   * Changes a schedule. Runs that have started go on as they are. A new `cron`, `time_zone` or `enabled` counts from now:
+   * nothing is made up for.
+   */
+  updateSchedule: Schedule;
+  /** Deletes a schedule. Its runs stay, and one that has not finished goes on. */
+  deleteSchedule: Scalars['Boolean']['output'];
+  /**
+   * Runs the command of a schedule now, also of one that is not enabled. Its next due time stays. Fails with
+   * `resource_busy` if `concurrency` is `forbid` and its last run has not finished.
+   */
+  triggerSchedule: Run;
   /**
    * Connects a repository by its address. With a deploy key (the default for ssh), register `deploy_key.public_key` at the
    * host of the repository, then call `verify`.
@@ -3229,6 +3265,51 @@ export type MutationCreateRunArgs = {
 export type MutationCancelRunArgs = {
   id: Scalars['ID']['input'];
   run_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationCreateScheduleArgs = {
+  id: Scalars['ID']['input'];
+  input: CreateScheduleInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationUpdateScheduleArgs = {
+  id: Scalars['ID']['input'];
+  schedule_id: Scalars['ID']['input'];
+  input: UpdateScheduleInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationDeleteScheduleArgs = {
+  id: Scalars['ID']['input'];
+  schedule_id: Scalars['ID']['input'];
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * `dry_run_unsupported`.
+ */
+export type MutationTriggerScheduleArgs = {
+  id: Scalars['ID']['input'];
+  schedule_id: Scalars['ID']['input'];
 };
 
 
@@ -7772,6 +7853,128 @@ export type RunVariableInput = {
   key: Scalars['String']['input'];
   /** Value, at most 32768 bytes of UTF-8. It may be empty. It is stored encrypted, and no response contains it. */
   value: Scalars['String']['input'];
+};
+
+/** A command that runs at certain times in the environment of an application. */
+export type Schedule = {
+  id: Scalars['ID']['output'];
+  project_id: Scalars['ID']['output'];
+  application_id: Scalars['ID']['output'];
+  name: Scalars['String']['output'];
+  /** When the command runs: minute, hour, day of month, month and day of week, or a name such as `@daily`. */
+  cron: Scalars['String']['output'];
+  /** Time zone of `cron`. */
+  time_zone: Scalars['String']['output'];
+  /** Command, executed by the shell. */
+  command: Scalars['String']['output'];
+  /** Process type whose size and `SVC_PROCESS_TYPE` the runs have. `null`: that of a run without one. */
+  process_type?: Maybe<Scalars['String']['output']>;
+  /** Size of the runs. `null`: that of the process type. */
+  application_type?: Maybe<Scalars['String']['output']>;
+  /** Time after which a run is ended, in seconds. */
+  timeout_seconds: Scalars['Int']['output'];
+  concurrency: ScheduleConcurrency;
+  missed: ScheduleMissed;
+  /** Whether the command runs at its times. */
+  enabled: Scalars['Boolean']['output'];
+  /** Why the last due time started no run, or a late one, or `null`. */
+  status_reason?: Maybe<Scalars['String']['output']>;
+  /** Next time at which the command runs, or `null` for a schedule that is not enabled. */
+  next_run_at?: Maybe<Scalars['DateTime']['output']>;
+  /** The run that was started last, also by `triggerSchedule`, or `null` before the first one. */
+  last_run?: Maybe<ScheduleRun>;
+  /** How many runs have failed or timed out, and how many due times could start no run, since the last run that succeeded. */
+  failures_in_a_row: Scalars['Int']['output'];
+  created_at: Scalars['DateTime']['output'];
+  updated_at: Scalars['DateTime']['output'];
+  /** The application to which this belongs. */
+  application?: Maybe<Application>;
+};
+
+/** A run of a schedule. It is kept here when the run itself has been deleted. */
+export type ScheduleRun = {
+  id: Scalars['ID']['output'];
+  status: RunStatus;
+  /** Time at which the run ended. */
+  finished_at?: Maybe<Scalars['DateTime']['output']>;
+};
+
+export type ScheduleConcurrency =
+  /** A due time starts no run while an earlier run of the schedule has not finished. The activity shows that. */
+  | 'forbid'
+  /** Runs may overlap. */
+  | 'allow'
+  /** A due time cancels the runs of the schedule that have not finished. */
+  | 'replace';
+
+export type ScheduleMissed =
+  /** Due times that pass while the platform does not work start no run. */
+  | 'skip'
+  /** All due times that pass while the platform does not work start one run. */
+  | 'run_once';
+
+/** A page of schedules. */
+export type ScheduleList = {
+  data: Array<Schedule>;
+  /** Cursor of the next page, or `null` on the last page. */
+  next_cursor?: Maybe<Scalars['String']['output']>;
+};
+
+export type CreateScheduleInput = {
+  /** Name, unique within the application. */
+  name: Scalars['String']['input'];
+  /**
+   * When the command runs: minute, hour, day of month, month and day of week. Names (`MON`, `JAN`), lists, ranges, steps,
+   * `L` (last), `W` (nearest weekday) and `#` (`FRI#2`, the second Friday) are allowed, and `@hourly`, `@daily`,
+   * `@midnight`, `@weekly`, `@monthly`, `@yearly` and `@annually`. If both days are restricted, either of them is enough.
+   */
+  cron: Scalars['String']['input'];
+  /**
+   * Time zone of `cron`, by its name in the IANA database. When the clock is set forward, a time that is left out runs at
+   * the first minute after the gap; when it is set back, a time that comes twice runs once. Fields with `*` follow the
+   * clock: `0 * * * *` runs every hour that passes.
+   */
+  time_zone?: InputMaybe<Scalars['String']['input']>;
+  /**
+   * Command, executed by the shell in the root directory of the application, at most 65536 bytes of UTF-8. NUL is not
+   * allowed.
+   */
+  command: Scalars['String']['input'];
+  /**
+   * Process type from which the runs take their default size, and `SVC_PROCESS_TYPE` its value. Defaults to `web`, or to
+   * the first process type of a release without `web`.
+   */
+  process_type?: InputMaybe<Scalars['String']['input']>;
+  /** Size of the runs. See /v2/application_types. Defaults to the size of the process type. */
+  application_type?: InputMaybe<Scalars['String']['input']>;
+  /** Time after which a run is ended, in seconds. */
+  timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /** What a due time does while an earlier run of the schedule has not finished. */
+  concurrency?: InputMaybe<ScheduleConcurrency>;
+  /** What happens to due times that pass while the platform does not work. */
+  missed?: InputMaybe<ScheduleMissed>;
+  /** Whether the command runs at its times. */
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type UpdateScheduleInput = {
+  /** Name, unique within the application. */
+  name?: InputMaybe<Scalars['String']['input']>;
+  /** When the command runs, as in `CreateScheduleInput`. */
+  cron?: InputMaybe<Scalars['String']['input']>;
+  /** Time zone of `cron`, by its name in the IANA database. */
+  time_zone?: InputMaybe<Scalars['String']['input']>;
+  /** Command, executed by the shell in the root directory of the application, at most 65536 bytes of UTF-8. */
+  command?: InputMaybe<Scalars['String']['input']>;
+  /** Process type of the runs. `null`: that of a run without one. */
+  process_type?: InputMaybe<Scalars['String']['input']>;
+  /** Size of the runs. `null`: that of the process type. */
+  application_type?: InputMaybe<Scalars['String']['input']>;
+  /** Time after which a run is ended, in seconds. */
+  timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  concurrency?: InputMaybe<ScheduleConcurrency>;
+  missed?: InputMaybe<ScheduleMissed>;
+  enabled?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 /** A repository that is connected by its address, and that several projects may use. */

@@ -3,6 +3,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { hostNameOf, internationalMistake, zoneNameOf } from '../protocols/domain_names';
+import { cronMistake, isTimeZone, normalCron } from '../protocols/cron';
 import { formatDetail } from './format_details';
 import { parseMailbox } from '../protocols/mailbox';
 import { gitUrl, hasGitCredential, httpUrl, httpsUrl, ociReference } from './reference_formats';
@@ -38,6 +39,8 @@ export const formats = {
   git_url: safe(gitUrl),
   oci_reference: safe(ociReference),
   commit_sha: safe((text) => matching(text.toLowerCase(), /^[0-9a-f]{7,40}$/)),
+  cron: safe(normalCron),
+  time_zone: safe((text) => (isTimeZone(text) ? text : null)),
 } satisfies Record<string, Format>;
 
 const HOST_FORMATS = new Set(['hostname', 'wildcard_hostname', 'zone_name']);
@@ -55,6 +58,7 @@ export function formatMistake(format: string, text: string): string {
       'contains a credential. Remove the user name and the password or token before the host: everybody who may ' +
       'read the application would see them'
     );
+  if (format === 'cron') return cronMistake(text) ?? (formatDetail(format) as string);
   const international = HOST_FORMATS.has(format) ? internationalMistake(text.replace(/^\*\./, '')) : null;
   if (international) return international;
   if (format === 'wildcard_hostname' && text.startsWith('*'))

@@ -2,7 +2,7 @@
 import { driverContext, DriverError, type Desired, type ExternalRef, type Observation } from '../../core/driver';
 import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../../drivers/volume';
 import type { LoopRow } from '../../db/lease';
-import { withoutVolumeRow } from '../../models/schedule';
+import { withoutVolumeRow } from '../../models/periodic_task';
 import { Volume } from '../../models/volumes/volume';
 import type { Leftover, Leftovers } from '../declarations';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';

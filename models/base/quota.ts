@@ -27,6 +27,9 @@ export interface ParentLimit {
   where?: string;
 }
 
+/** A request, or a step of the loop. */
+type Counting = Pick<Context, 'sql' | 'config'>;
+
 const LOCK = named('select 1 from projects where id = $1 and deleted_at is null for update');
 
 /**
@@ -35,7 +38,7 @@ const LOCK = named('select 1 from projects where id = $1 and deleted_at is null 
  * looked
  */
 export async function checkQuotas(
-  ctx: Context,
+  ctx: Counting,
   kind: ResourceClass,
   projectId: string | undefined,
   values: Values,
@@ -51,7 +54,7 @@ export async function checkQuotas(
 
 /** The same for a row that grows by `added`. @throws as checkQuotas */
 export async function requireRoom(
-  ctx: Context,
+  ctx: Counting,
   kind: ResourceClass,
   projectId: string,
   quota: Quota,
@@ -65,7 +68,7 @@ export async function requireRoom(
  * @throws quota_exceeded with resource, used, limit
  */
 export async function requireParentRoom(
-  ctx: Context,
+  ctx: Counting,
   { table, parentLimit }: Pick<ResourceClass, 'table' | 'parentLimit'>,
   parentId: string,
   more = 1,
@@ -79,7 +82,7 @@ export async function requireParentRoom(
 
 /** As above, for rows without a resource kind. @param count a statement that returns `used` for the parent's id */
 export async function requireBelow(
-  ctx: Context,
+  ctx: Counting,
   count: Statement,
   parentId: string,
   { max: limit, resource, parent, rows }: Omit<ParentLimit, 'column'>,
@@ -92,13 +95,13 @@ export async function requireBelow(
 }
 
 /** What a project uses of a quota; rows in tear-down don't count. */
-export async function usedOf(ctx: Context, kind: ResourceClass, projectId: string, quota: Quota): Promise<number> {
+export async function usedOf(ctx: Counting, kind: ResourceClass, projectId: string, quota: Quota): Promise<number> {
   const [used = 0] = await allUsed(ctx, kind, projectId, [quota]);
   return used;
 }
 
 async function requireAll(
-  ctx: Context,
+  ctx: Counting,
   kind: ResourceClass,
   projectId: string,
   wanted: (Quota & { added: number })[],
@@ -117,13 +120,13 @@ async function requireAll(
 }
 
 // A project is deleted under the same lock, so no resource is created in a project that is being deleted.
-async function lock(ctx: Context, projectId: string): Promise<void> {
+async function lock(ctx: Counting, projectId: string): Promise<void> {
   const [held] = await ctx.sql.query(LOCK, [projectId]);
   if (!held) throw problem('project_not_found');
 }
 
 async function allUsed(
-  ctx: Context,
+  ctx: Counting,
   kind: ResourceClass,
   projectId: string,
   quotas: readonly Quota[],

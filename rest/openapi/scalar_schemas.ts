@@ -19,6 +19,8 @@ const DOT = '[.\\u3002\\uff0e\\uff61]';
 const HOST = `[^\\s.:/@${CONTROLS}]+(?:${DOT}[^\\s.:/@${CONTROLS}]+)+${DOT}?`;
 const ZONE = `[^\\s.:@${CONTROLS}]+(?:${DOT}[^\\s.:/@${CONTROLS}]+)+${DOT}?`;
 
+const CRON_FIELD = '[0-9A-Za-z*,/#-]+';
+
 const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
   slug: { schema: { minLength: 3, maxLength: 40, pattern: '^[a-z](?:-?[a-z0-9])+$' }, example: 'my-name' },
   label: {
@@ -51,6 +53,8 @@ const formatSchemas: Record<FormatName | 'date-time', SchemaWithExample> = {
   },
   oci_reference: { schema: { pattern: '^[!-~]+$' }, example: 'registry.example.com/team/shop:1.4.2' },
   commit_sha: { schema: { pattern: '^[0-9A-Fa-f]{7,40}$' }, example: '9fceb02d0ae598e95dc970b74767f19372d61af8' },
+  cron: { schema: { pattern: `^ *(?:@[A-Za-z]+|${CRON_FIELD}(?: +${CRON_FIELD}){4}) *$` }, example: '30 2 * * *' },
+  time_zone: { schema: { pattern: '^[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*$' }, example: 'Europe/Berlin' },
 };
 
 const scalarSchemas: Record<string, SchemaWithExample> = {

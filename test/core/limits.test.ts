@@ -22,6 +22,7 @@ const RESOURCES = [
   'registries',
   'robot_accounts',
   'runs',
+  'schedules',
 ];
 
 test('every resource of the usage answer has a limit', () => {

@@ -513,6 +513,54 @@ CREATE INDEX check_results_by_status ON ONLY public.check_results USING btree (o
 CREATE INDEX check_results_failed ON ONLY public.check_results USING btree (observer_id, id) WHERE (status = 'fail'::text);
 CREATE INDEX check_results_of_observer ON ONLY public.check_results USING btree (observer_id, id);
 
+create table cron_schedules (
+  id text collate "C" not null,
+  version bigint not null default '1'::bigint,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  driver text,
+  ref jsonb,
+  observed jsonb,
+  generation bigint not null default '1'::bigint,
+  observed_generation bigint not null default '0'::bigint,
+  next_at timestamp(3) with time zone default now(),
+  lease_owner text,
+  lease_until timestamp(3) with time zone,
+  fence bigint not null default '0'::bigint,
+  attempts integer not null default 0,
+  last_error text,
+  deadline_at timestamp(3) with time zone,
+  deleted_at timestamp(3) with time zone,
+  project_id text collate "C" not null,
+  application_id text collate "C" not null,
+  name text collate "C" not null,
+  cron text not null,
+  time_zone text not null,
+  command text not null,
+  process_type text,
+  application_type text,
+  timeout_seconds integer not null,
+  concurrency text not null,
+  missed text not null,
+  enabled boolean not null,
+  status_reason text,
+  next_run_at timestamp(3) with time zone,
+  last_run jsonb,
+  failures_in_a_row integer not null default 0,
+  constraint cron_schedules_application FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint cron_schedules_concurrency CHECK ((concurrency = ANY (ARRAY['forbid'::text, 'allow'::text, 'replace'::text]))),
+  constraint cron_schedules_missed CHECK ((missed = ANY (ARRAY['skip'::text, 'run_once'::text]))),
+  constraint cron_schedules_next_run CHECK ((enabled = (next_run_at IS NOT NULL))),
+  constraint cron_schedules_pkey PRIMARY KEY (id),
+  constraint cron_schedules_project FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE UNIQUE INDEX cron_schedules__name_taken__name ON public.cron_schedules USING btree (application_id, name) WHERE (deleted_at IS NULL);
+CREATE INDEX cron_schedules_by_enabled ON public.cron_schedules USING btree (application_id, enabled, id);
+CREATE INDEX cron_schedules_by_id ON public.cron_schedules USING btree (application_id, id);
+CREATE INDEX cron_schedules_by_name ON public.cron_schedules USING btree (application_id, name, id);
+CREATE INDEX cron_schedules_due ON public.cron_schedules USING btree (next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX cron_schedules_of_project ON public.cron_schedules USING btree (project_id);
+
 create table database_attachments (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -1933,6 +1981,21 @@ CREATE INDEX runs_finished ON public.runs USING btree (finished_at) WHERE (finis
 CREATE INDEX runs_of_project ON public.runs USING btree (project_id);
 CREATE INDEX runs_of_trigger ON public.runs USING btree (trigger_id) WHERE (trigger_id IS NOT NULL);
 CREATE INDEX runs_unfinished ON public.runs USING btree (deployment_id) WHERE (status = ANY (ARRAY['queued'::text, 'starting'::text, 'running'::text]));
+CREATE INDEX runs_unfinished_of_trigger ON public.runs USING btree (trigger_id) WHERE (status = ANY (ARRAY['queued'::text, 'starting'::text, 'running'::text]));
+
+create table schedule_firings (
+  schedule_id text collate "C" not null,
+  due_at timestamp(3) with time zone not null,
+  fired_at timestamp(3) with time zone not null,
+  outcome text not null,
+  reason text,
+  run_id text collate "C",
+  missed_count integer not null,
+  constraint schedule_firings_outcome CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text, 'failed'::text]))),
+  constraint schedule_firings_pkey PRIMARY KEY (schedule_id, due_at),
+  constraint schedule_firings_schedule FOREIGN KEY (schedule_id) REFERENCES cron_schedules(id) ON DELETE CASCADE
+);
+CREATE INDEX schedule_firings_by_age ON public.schedule_firings USING btree (fired_at);
 
 create table schedules (
   id text collate "C" not null,
@@ -2606,6 +2669,31 @@ AS $function$
     end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.note_run_of_schedule()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      shown jsonb := jsonb_build_object('id', new.id, 'status', new.status, 'finished_at',
+        to_char(new.finished_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'));
+    begin
+      if tg_op = 'INSERT' then
+        update cron_schedules set last_run = shown, observed_generation = observed_generation + 1
+          where id = new.trigger_id;
+      elsif (old.status, old.finished_at) is distinct from (new.status, new.finished_at) then
+        update cron_schedules set last_run = case when last_run ->> 'id' = new.id then shown else last_run end,
+          failures_in_a_row = case
+            when old.status = new.status then failures_in_a_row
+            when new.status = 'succeeded' then 0
+            when new.status in ('failed', 'timed_out') then failures_in_a_row + 1
+            else failures_in_a_row end,
+          observed_generation = observed_generation + 1
+          where id = new.trigger_id;
+      end if;
+      return null;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.notify_of_activity()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2807,6 +2895,8 @@ CREATE TRIGGER instances_route AFTER INSERT OR DELETE OR UPDATE OF status, port,
 CREATE TRIGGER previews_pull_request AFTER INSERT OR UPDATE OF status, deleted_at ON public.previews FOR EACH ROW WHEN ((new.pull_request_number IS NOT NULL)) EXECUTE FUNCTION pull_request_of_preview();
 
 CREATE TRIGGER previews_route AFTER INSERT OR DELETE OR UPDATE OF status, current_deployment_id, deleted_at ON public.previews FOR EACH ROW EXECUTE FUNCTION route_changed();
+
+CREATE TRIGGER runs_note_schedule AFTER INSERT OR UPDATE OF status, finished_at ON public.runs FOR EACH ROW WHEN ((new.trigger_type = 'schedule'::text)) EXECUTE FUNCTION note_run_of_schedule();
 
 create sequence activity_seq;
 

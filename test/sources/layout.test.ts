@@ -232,13 +232,16 @@ describe('stems', () => {
     expect(exported.map((value) => value?.kind)).toContain(kind);
   });
 
+  // The tasks came first, and processes of the version before would take other rows of their table for tasks.
+  const OTHER_TABLES: Record<string, string> = { periodic_task: 'schedules', schedule: 'cron_schedules' };
+
   it.each([...jobs].filter(([, file]) => /export const job\b/.test(read(file))))(
     'the job of %s works on the table of its model',
     (stem, file) => {
       const { job } = load(path.resolve(ROOT, file)) as { job: { table: string } };
       expect([...models.keys()]).toContain(stem);
       expect(allKinds().find(({ kind }) => kind === stem)?.table ?? job.table).toBe(job.table);
-      expect([`${stem}s`, `${stem}es`, stem.replace(/y$/, 'ies')]).toContain(job.table);
+      expect([`${stem}s`, `${stem}es`, stem.replace(/y$/, 'ies'), OTHER_TABLES[stem]]).toContain(job.table);
     },
   );
 

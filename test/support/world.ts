@@ -169,13 +169,13 @@ async function deployedOnce(world: World): Promise<DeployedApplication> {
   return running.get(id) as Promise<DeployedApplication>;
 }
 
+/** Actions on an application that has a release in service. */
+const IN_SERVICE = ['createRun', 'triggerSchedule', 'stopApplication', 'restartApplication'];
 /** Actions that only some states allow, which a new row is not in. */
 const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
   ...databaseReady,
-  createRun: (world, id) => deployed(world.service, id),
   startApplication: (world, id) => deployed(world.service, id, 'stopped'),
-  stopApplication: (world, id) => deployed(world.service, id),
-  restartApplication: (world, id) => deployed(world.service, id),
+  ...Object.fromEntries(IN_SERVICE.map((operation) => [operation, (world, id) => deployed(world.service, id)])),
   enableDnssec: (world, id) => world.service.sql(`update dns_zones set status = 'active' where id = $1`, [id]),
   rotateDnssecKey: async (world, id) => {
     await world.service.sql(`update dns_zones set status = 'active' where id = $1`, [id]);

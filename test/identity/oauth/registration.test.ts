@@ -1,7 +1,7 @@
 // Clients that register themselves (RFC 7591), with oauth4webapi, openid-client and the MCP SDK as programs.
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { sweepOauthRecords } from '../../../models/schedule';
+import { sweepOauthRecords } from '../../../models/periodic_task';
 import { makeContext } from '../../../server/platform/context';
 import { isSelfRegistered } from '../../../models/identity/oauth/client';
 import { startService, type TestService } from '../../support/service';

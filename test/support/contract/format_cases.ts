@@ -1,6 +1,7 @@
 // Values of each format, with what is wrong with them; null where nothing is.
 import type { FormatName } from '../../../core/formats/formats';
 import { HOST_NAME_CASES } from '../dns/host_name_cases';
+import { CRON_CASES } from '../runs/cron_cases';
 
 const a = (count: number): string => 'a'.repeat(count);
 const kept = (text: string): [string, string] => [text, text];
@@ -38,6 +39,7 @@ export const cases: Record<FormatName, [string, string | null][]> = {
     [a(5000), a(5000)],
   ],
   ...HOST_NAME_CASES,
+  ...CRON_CASES,
   cidr: [
     ['192.0.2.0/24', '192.0.2.0/24'],
     ['192.0.2.7', '192.0.2.7/32'],

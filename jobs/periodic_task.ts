@@ -15,8 +15,9 @@ import {
   sweepRateWindows,
   sweepSessions,
   type Swept,
-} from '../models/schedule';
+} from '../models/periodic_task';
 import { sweepRuns } from '../models/runs/run/work';
+import { sweepScheduleFirings } from '../models/runs/schedule/sweep';
 import { sweepSourceUploads } from '../models/deployments/source_upload/work';
 import type { Session } from '../db/control_database';
 import { rotateDays } from '../models/observers/observation_day';
@@ -52,6 +53,7 @@ const tasks: Record<string, Task> = {
   sweep_oauth_records: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepOauthRecords) },
   sweep_source_uploads: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepSourceUploads) },
   sweep_runs: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepRuns) },
+  sweep_schedule_firings: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepScheduleFirings) },
   sweep_login_attempts: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepLoginAttempts) },
   sweep_invitations: { everyMs: HOUR_MS, run: (ctx) => runSweep(ctx, sweepInvitations) },
   sweep_rate_windows: { everyMs: 10 * MINUTE_MS, run: (ctx) => runSweep(ctx, sweepRateWindows) },

@@ -3,7 +3,7 @@
 import { driverContext } from '../../core/driver';
 import { startLoop, type Loop } from '../../jobs/loop';
 import { allJobs } from '../../jobs/all_jobs';
-import { job as schedules } from '../../jobs/schedule';
+import { job as schedules } from '../../jobs/periodic_task';
 import { job as volumes } from '../../jobs/volumes/volume';
 import { startService } from '../support/service';
 import { openWorkshop, until, type Workshop } from '../support/runner/workshop';

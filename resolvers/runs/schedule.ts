@@ -1,0 +1,25 @@
+import { Application } from '../../models/applications/application';
+import { loadOne } from '../../models/base/load';
+import { Schedule } from '../../models/runs/schedule';
+import type { Resolvers } from '../types';
+
+export const resolvers: Resolvers = {
+  Query: {
+    listSchedules: (_, args, ctx) => Schedule.list(ctx, args),
+    getSchedule: (_, { id, schedule_id }, ctx) => Schedule.ofApplication(ctx, id, schedule_id),
+  },
+  Mutation: {
+    createSchedule: (_, { id, input }, ctx) => Schedule.create(ctx, id, input),
+    updateSchedule: async (_, { id, schedule_id, input }, ctx) =>
+      (await Schedule.toChange(ctx, id, schedule_id)).change(ctx, input),
+    deleteSchedule: async (_, { id, schedule_id }, ctx) => {
+      await (await Schedule.toChange(ctx, id, schedule_id)).remove(ctx);
+      return true;
+    },
+    triggerSchedule: (_, { id, schedule_id }, ctx) => Schedule.trigger(ctx, id, schedule_id),
+  },
+  Schedule: {
+    application: (schedule, _, ctx, info) =>
+      loadOne(Application, ctx, schedule.project_id, schedule.application_id, info),
+  },
+};
