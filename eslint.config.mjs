@@ -12,6 +12,7 @@ export default tseslint.config(
       'data/',
       'test/starters/*/',
       '**/*.js',
+      '**/*.cjs',
       '**/*.mjs',
     ],
   },

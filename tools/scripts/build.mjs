@@ -17,7 +17,7 @@ const SOURCE = /\.(?:ts|graphql|json)$/;
 const ASSETS = [
   ['schema', /\.graphql$/],
   ['rest/console', /\.(?:html|css|js|svg)$/],
-  ['drivers/builder', /\.(?:js|py)$/],
+  ['drivers/builder', /\.(?:c?js|py)$/],
   ['drivers/network', /\.js$/],
   ['drivers/hosted_server', /\.js$/],
 ];
@@ -153,7 +153,7 @@ function isAsset(name) {
 function prune() {
   for (const { file, isFolder } of walk(DIST)) {
     const name = path.relative(DIST, file);
-    const isMine = !isFolder && /\.(?:js|js\.map|graphql|html|css|svg)$/.test(name);
+    const isMine = !isFolder && /\.(?:c?js|js\.map|graphql|html|css|svg)$/.test(name);
     const sources = [name, name.replace(/\.js(?:\.map)?$/, '.ts')];
     if (isMine && !sources.some((source) => fs.existsSync(path.join(ROOT, source)))) fs.rmSync(file);
   }

@@ -67,6 +67,6 @@ function serverStep(directories: string[]): Step {
 }
 
 function writeCommand(name: string): string {
-  const text = readFileSync(path.join(__dirname, `${name}.js`), 'utf8').trimEnd();
+  const text = readFileSync(path.join(__dirname, `${name}.cjs`), 'utf8').trimEnd();
   return `cat > ${serverDirectory}/${name}.cjs <<'END_OF_SERVER' || exit 1\n${text}\nEND_OF_SERVER`;
 }
