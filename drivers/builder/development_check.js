@@ -5,8 +5,10 @@
 const { readFileSync } = require('node:fs');
 
 const { dependencies = {}, devDependencies = {}, scripts = {} } = JSON.parse(readFileSync('package.json', 'utf8'));
+/** @type {Set<string>} */
 const words = new Set();
 
+/** @param {string} command */
 function collect(command) {
   for (const word of command.split(/[\s"'`=;&|()]+/)) {
     if (word === '' || words.has(word)) continue;
@@ -16,6 +18,7 @@ function collect(command) {
   }
 }
 
+/** @param {string} name */
 function programsOf(name) {
   try {
     const { bin = {} } = JSON.parse(readFileSync(`node_modules/${name}/package.json`, 'utf8'));
@@ -25,7 +28,7 @@ function programsOf(name) {
   }
 }
 
-JSON.parse(process.argv[2]).forEach(collect);
+JSON.parse(process.argv[2] ?? '').forEach(collect);
 for (const name of Object.keys(devDependencies).filter((one) => !(one in dependencies))) {
   const programs = programsOf(name);
   const used = [...words].find((word) => programs.includes(word) || word === name || word.startsWith(`${name}/`));

@@ -12,6 +12,13 @@ const { findSite, isCompressible, isServed, walk } = require('./static_files.cjs
 const { readRules } = require('./static_redirects.cjs');
 const { LIST, PACK } = require('./static_variants.cjs');
 
+/**
+ * @typedef {import('./static_files.cjs').Site} Site
+ * @typedef {import('./static_variants.cjs').Variant} Variant
+ * @typedef {{ name: string, size: number, seconds: number, digest: string | null, variants: Variant[] }} Work
+ * @typedef {{ fd: number, bytes: number, isFull: boolean }} Pack
+ */
+
 const brotli = promisify(zlib.brotliCompress);
 const gzip = promisify(zlib.gzip);
 
@@ -33,6 +40,10 @@ main(process.argv[2], process.argv.slice(3)).catch((error) => {
   process.exit(1);
 });
 
+/**
+ * @param {string | undefined} verb
+ * @param {string[]} directories
+ */
 async function main(verb, directories) {
   const site = findSite(directories);
   if (site === null) return; // reported by the server
@@ -40,11 +51,13 @@ async function main(verb, directories) {
   await compress(site);
 }
 
+/** @param {Site} site */
 function check(site) {
   readRules(site);
   if (fs.existsSync(path.join(site.root, '_headers')))
     console.log('_headers is not supported: the fields that it names are not sent.');
   if (!site.isSource) return;
+  /** @type {string[]} */
   const refused = [];
   walk(site, (name) => {
     if (!isServed(site, name) && !path.basename(name).startsWith('.')) refused.push(name);
@@ -58,6 +71,7 @@ function check(site) {
   );
 }
 
+/** @param {Site} site */
 async function compress(site) {
   fs.rmSync(LIST, { force: true });
   const work = findWork(site);
@@ -74,8 +88,12 @@ async function compress(site) {
   report(files, pack.isFull || Date.now() > deadline);
 }
 
-/** Smallest first, for the same reason. */
+/**
+ * Smallest first, for the same reason.
+ * @param {Site} site
+ */
 function findWork(site) {
+  /** @type {Work[]} */
   const found = [];
   walk(site, (name) => {
     if (!isCompressible(name) || !isServed(site, name)) return;
@@ -86,6 +104,11 @@ function findWork(site) {
   return found.sort((a, b) => a.size - b.size).slice(0, FILES_MAX);
 }
 
+/**
+ * @param {Work[]} work
+ * @param {number} deadline
+ * @param {(file: Work) => Promise<void>} run
+ */
 async function eachOf(work, deadline, run) {
   const waiting = work.values();
   const runner = async () => {
@@ -97,6 +120,13 @@ async function eachOf(work, deadline, run) {
   await Promise.all(Array.from({ length: AT_ONCE }, runner));
 }
 
+/**
+ * @param {Site} site
+ * @param {Work} file
+ * @param {Pack} pack
+ * @param {string} coding
+ * @param {(content: Buffer) => Promise<Buffer>} packed
+ */
 async function addForm(site, file, pack, coding, packed) {
   if (pack.isFull) return;
   const content = fs.readFileSync(path.join(site.root, file.name));
@@ -109,6 +139,10 @@ async function addForm(site, file, pack, coding, packed) {
   file.variants.push(append(pack, coding, form));
 }
 
+/**
+ * @param {Buffer} content
+ * @param {boolean} isLarge of the site
+ */
 function packBrotli(content, isLarge) {
   const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT, BROTLI_MAX_QUALITY } = zlib.constants;
   const isQuick = isLarge || content.length > BEST_QUALITY_BYTES_MAX.file;
@@ -120,6 +154,12 @@ function packBrotli(content, isLarge) {
   });
 }
 
+/**
+ * @param {Pack} pack
+ * @param {string} coding
+ * @param {Buffer} form
+ * @returns {Variant}
+ */
 function append(pack, coding, form) {
   for (let written = 0; written < form.length;)
     written += fs.writeSync(pack.fd, form, written, form.length - written, pack.bytes + written);
@@ -128,15 +168,22 @@ function append(pack, coding, form) {
   return { coding, offset, bytes: form.length };
 }
 
-/** Renamed to its final name when complete, after the files that it lists. */
+/**
+ * Renamed to its final name when complete, after the files that it lists.
+ * @param {{ directory: string, bytes: number, files: Work[] }} list
+ */
 function writeList(list) {
   const temporary = `${LIST}.new`;
   fs.writeFileSync(temporary, JSON.stringify(list), { flush: true });
   fs.renameSync(temporary, LIST);
 }
 
+/**
+ * @param {Work[]} files
+ * @param {boolean} isPartial
+ */
 function report(files, isPartial) {
-  const sum = (numbers) => Math.ceil(numbers.reduce((a, b) => a + b, 0) / 1000);
+  const sum = (/** @type {number[]} */ numbers) => Math.ceil(numbers.reduce((a, b) => a + b, 0) / 1000);
   const before = sum(files.map(({ size }) => size));
   const after = sum(files.map(({ variants }) => Math.min(...variants.map(({ bytes }) => bytes))));
   if (files.length > 0) console.log(`Compressed ${files.length} text files from ${before} kB to ${after} kB.`);

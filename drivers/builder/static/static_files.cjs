@@ -4,6 +4,8 @@
 const fs = require('node:fs');
 const path = require('node:path');
 
+/** @typedef {{ directory: string, root: string, isSource: boolean }} Site */
+
 /** Types of site files: in a directory that is not build output, no other files are served. */
 const suffixesOfTypes = {
   'text/html; charset=utf-8': 'html htm shtml',
@@ -123,6 +125,8 @@ const YAML_OF_SITES = /(?:^|\/)(?:(?:openapi|swagger|asyncapi)\b[^/]*|index|late
 /**
  * The first directory with an index.html. `isSource`: it is not build output, so that programs and settings may be
  * beside the pages. Null where there is none.
+ * @param {string[]} directories
+ * @returns {Site | null}
  */
 function findSite(directories) {
   const found = directories.find((directory) => isFile(path.join(directory, 'index.html')));
@@ -132,6 +136,7 @@ function findSite(directories) {
   return { directory: found, root, isSource: here === root || here.startsWith(root === '/' ? '/' : `${root}/`) };
 }
 
+/** @param {string} file */
 function isFile(file) {
   try {
     return fs.statSync(file).isFile();
@@ -140,7 +145,10 @@ function isFile(file) {
   }
 }
 
-/** @param name relative to the root of the site, as in the file system */
+/**
+ * @param {Site} site
+ * @param {string} name relative to the root of the site, as in the file system
+ */
 function isServed(site, name) {
   const parts = name.split('/');
   if (parts.some((part, i) => part.startsWith('.') && !(part === '.well-known' && i === 0))) return false;
@@ -149,6 +157,12 @@ function isServed(site, name) {
   return !site.isSource || parts[0] === '.well-known' || isOfSites(site, lower, name);
 }
 
+/**
+ * @param {Site} site
+ * @param {string} lower the name in lower case
+ * @param {string | null} name null for the unpacked form of a compressed file
+ * @returns {boolean}
+ */
 function isOfSites(site, lower, name) {
   const base = path.posix.basename(lower);
   if (base === 'apple-app-site-association') return true;
@@ -161,7 +175,10 @@ function isOfSites(site, lower, name) {
   return !MANIFESTS.some((manifest) => manifest.test(base)) && !/(?:^|\/)requirements\/[^/]+\.txt$/.test(lower);
 }
 
-/** Whether a `.ts` file is MPEG-TS video, not TypeScript: packets of 188 bytes that start with 0x47 (ISO 13818-1). */
+/**
+ * Whether a `.ts` file is MPEG-TS video, not TypeScript: packets of 188 bytes that start with 0x47 (ISO 13818-1).
+ * @param {string} file
+ */
 function isVideo(file) {
   try {
     const fd = fs.openSync(file, 'r');
@@ -174,7 +191,10 @@ function isVideo(file) {
   }
 }
 
-/** Whether a path without a file may be a page of a client-side router: it has no file suffix. */
+/**
+ * Whether a path without a file may be a page of a client-side router: it has no file suffix.
+ * @param {string[]} parts
+ */
 function namesPage(parts) {
   const last = (parts.at(-1) ?? '')
     .toLowerCase()
@@ -184,11 +204,13 @@ function namesPage(parts) {
   return !isProgram && !fileSuffixes.has(path.posix.extname(last));
 }
 
+/** @param {string} name */
 function typeOf(name) {
   if (path.posix.basename(name) === 'apple-app-site-association') return 'application/json';
   return types[path.extname(name).toLowerCase()] || 'application/octet-stream';
 }
 
+/** @param {string} name */
 function isCompressible(name) {
   const type = typeOf(name);
   return COMPRESSIBLE.test(type) || ALSO_COMPRESSIBLE.includes(type);
@@ -197,11 +219,12 @@ function isCompressible(name) {
 /**
  * Calls `visit` for each file of the site, except links, until it returns false. npm packages are skipped: pages seldom
  * use them, and there are many.
+ * @param {Site} site
+ * @param {(name: string) => boolean | void} visit
  */
 function walk(site, visit) {
   const waiting = [''];
-  while (waiting.length > 0) {
-    const directory = waiting.shift();
+  for (let directory = waiting.shift(); directory !== undefined; directory = waiting.shift()) {
     for (const entry of entriesOf(path.join(site.root, directory))) {
       const name = directory + entry.name;
       if (entry.isFile() && visit(name) === false) return;
@@ -211,6 +234,7 @@ function walk(site, visit) {
   }
 }
 
+/** @param {string} directory */
 function entriesOf(directory) {
   try {
     return fs.readdirSync(directory, { withFileTypes: true });

@@ -6,6 +6,12 @@ const fs = require('node:fs');
 const path = require('node:path');
 const { brotliDecompressSync, gunzipSync } = require('node:zlib');
 
+/**
+ * @typedef {{ coding: string, file?: string, offset: number, bytes: number }} Variant
+ * @typedef {{ file: string, name: string, stat: fs.Stats }} Found
+ * @typedef {{ size: number, seconds?: number, digest?: string | null, variants: Variant[] }} Entry
+ */
+
 const LIST = path.join(__dirname, 'static.json');
 const PACK = path.join(__dirname, 'static.pack');
 const BESIDE = [
@@ -14,9 +20,14 @@ const BESIDE = [
 ];
 const BESIDE_BYTES_MAX = 8 << 20;
 
-/** Returns a function that finds the forms of a file. An incomplete index or pack is ignored. */
+/**
+ * Returns a function that finds the forms of a file. An incomplete index or pack is ignored.
+ * @param {import('./static_files.cjs').Site} site
+ * @returns {(found: Found) => Entry}
+ */
 function openVariants(site) {
   const listed = readList(site);
+  /** @type {Map<string, Entry & { mtimeMs: number }>} */
   const beside = new Map();
   return ({ file, stat }) => {
     const entry = listed.get(path.relative(site.root, file));
@@ -30,16 +41,25 @@ function openVariants(site) {
   };
 }
 
+/**
+ * @param {import('./static_files.cjs').Site} site
+ * @returns {Map<string, Entry>}
+ */
 function readList(site) {
   try {
     const { directory, bytes, files } = JSON.parse(fs.readFileSync(LIST, 'utf8'));
     if (directory !== site.directory || fs.statSync(PACK).size !== bytes) return new Map();
-    return new Map(files.map((entry) => [entry.name, entry]));
+    return new Map(files.map((/** @type {Entry & { name: string }} */ entry) => [entry.name, entry]));
   } catch {
     return new Map();
   }
 }
 
+/**
+ * @param {string} file
+ * @param {number} size
+ * @returns {Variant[]}
+ */
 function variantsBeside(file, size) {
   return BESIDE.flatMap(({ coding, suffix, unpack }) => {
     try {
@@ -58,21 +78,28 @@ function variantsBeside(file, size) {
 /**
  * The form with the highest weight (RFC 9110 section 12.5.3), of equals the smallest; null for the uncompressed file,
  * which is also sent to a client that accepts no form at all: better than an error.
+ * @param {string | undefined} header
+ * @param {Pick<Entry, 'variants'>} entry
  */
 function chooseVariant(header, { variants }) {
   if (header === undefined) return null;
   const weights = parseWeights(header);
-  const weightOf = (coding) => weights.get(coding) ?? weights.get(`x-${coding}`) ?? weights.get('*') ?? 0;
+  const weightOf = (/** @type {string} */ coding) =>
+    weights.get(coding) ?? weights.get(`x-${coding}`) ?? weights.get('*') ?? 0;
   const [best = null] = variants
     .filter(({ coding }) => weightOf(coding) > 0)
     .sort((a, b) => weightOf(b.coding) - weightOf(a.coding) || a.bytes - b.bytes);
   return best !== null && weightOf(best.coding) >= (weights.get('identity') ?? 0) ? best : null;
 }
 
+/**
+ * @param {string} header
+ * @returns {Map<string, number>}
+ */
 function parseWeights(header) {
   const weights = new Map();
   for (const item of header.toLowerCase().split(',')) {
-    const [coding, ...parameters] = item.split(';').map((word) => word.trim());
+    const [coding = '', ...parameters] = item.split(';').map((word) => word.trim());
     const weight = parameters.find((one) => /^q\s*=/.test(one))?.replace(/^q\s*=\s*/, '') ?? '1';
     if (coding !== '' && /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight)) weights.set(coding, Number(weight));
   }
