@@ -85,7 +85,7 @@ export async function requireBudget(ctx: Context, identity: Identity, budget: Bu
   if (answer.allowed) return;
   throw problem(
     'rate_limited',
-    `The budget of ${answer.limit} ${budget} calls a minute is used up.`,
+    `The rate limit of ${answer.limit} ${budget} calls per minute is used up.`,
     {},
     { 'Retry-After': String(answer.reset_seconds) },
   );

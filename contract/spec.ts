@@ -61,12 +61,12 @@ function pageSizeCheck(largest: number): Check {
 export function stringCheck(spec: Spec): Check {
   const pattern = spec.pattern ? new RegExp(spec.pattern, 'u') : null;
   const format = spec.format && spec.format in formats ? formats[spec.format as FormatName] : null;
-  const detail = patternDetail(spec.pattern ?? '') ?? 'is not of the form that this field has';
+  const detail = patternDetail(spec.pattern ?? '') ?? 'does not have the format of this field';
   const bounds = { ...(LENGTHS[spec.format ?? ''] ?? {}), ...spec };
   return (value, report) => {
     const text = value as string;
     if (text.includes('\0')) return report('invalid_format', 'must not contain NUL');
-    if (!text.isWellFormed()) return report('invalid_format', 'must not contain half a surrogate pair');
+    if (!text.isWellFormed()) return report('invalid_format', 'must not contain an unpaired surrogate');
     const normal = format ? format(text) : { value: text };
     if (!checkLength(normal?.value ?? text.trim(), bounds, report)) return value;
     if (!normal) return report('invalid_format', formatMistake(spec.format ?? '', text));

@@ -162,7 +162,7 @@ export function diskFull(): DriverError {
 function toDriverError(error: unknown): DriverError {
   const code = String((error as NodeJS.ErrnoException).code ?? (error as Error).name);
   if (code === 'ENOSPC' || code === 'EDQUOT') return Object.assign(diskFull(), { cause: error });
-  return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `The host answered ${code}.`), {
+  return Object.assign(new DriverError(reasonByErrno[code] ?? 'transient', `The host reported the error ${code}.`), {
     cause: error,
   });
 }

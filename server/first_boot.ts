@@ -111,7 +111,7 @@ export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: stri
     '',
     isShown
       ? 'Welcome. The key is shown only once. It is also in first-key.json in the data directory.'
-      : 'Welcome. The key is not shown here, since this is not a terminal. It is in its file.',
+      : 'Welcome. The first API key is not shown because the output is not a terminal. The file below contains it.',
     '',
     `  key      ${isShown ? key : file}`,
     `  project  ${project_id}`,

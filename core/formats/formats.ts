@@ -63,7 +63,7 @@ export function formatMistake(format: string, text: string): string {
   if (international) return international;
   if (format === 'wildcard_hostname' && text.startsWith('*'))
     return 'must be a host name after the *. at its beginning, such as *.example.com';
-  return formatDetail(format) ?? 'is not of the form that this field has';
+  return formatDetail(format) ?? 'does not have the format of this field';
 }
 
 function safe(normal: (text: string) => string | null): Format {

@@ -59,9 +59,9 @@ export function passwordChangedMail({ name, baseUrl }: { name: string; baseUrl: 
   return {
     subject: 'Your password was changed',
     lines: [
-      `Hello ${name}, the password of your user at ${new URL(baseUrl).host} was set anew by a link that was sent to ` +
-        'this address. All sessions have ended.',
-      'If it was not you, set another password now, and tell the operator of the platform.',
+      `Hello ${name}, the password of your user at ${new URL(baseUrl).host} was changed with a link that was sent ` +
+        `to this address. All sessions have ended.`,
+      'If this was not you, set another password now and contact the operator of the platform.',
     ],
     link: `${baseUrl}${ACCOUNT_PATHS.resetPassword}`,
   };
@@ -77,8 +77,7 @@ export function emailConfirmationMail(parts: {
   return {
     subject: 'Confirm your e-mail address',
     lines: [
-      `Hello ${name}, please confirm that you read the mail of this address, which is that of your user at ` +
-        `${new URL(baseUrl).host}.`,
+      `Hello ${name}, please confirm that this is the e-mail address of your user at ` + `${new URL(baseUrl).host}.`,
       `Follow the link within ${hours} hours. It can be used once. ${NOT_REQUESTED}`,
     ],
     link: linkOf(baseUrl, ACCOUNT_PATHS.confirmEmail, token),

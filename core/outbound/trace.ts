@@ -47,15 +47,15 @@ export function milliseconds(ms: number): number {
 }
 
 const WHILE: Record<Phase, string> = {
-  dns: 'while its name was resolved',
+  dns: 'while the host name was resolved',
   connect: 'while the connection was made',
-  tls: 'in the TLS handshake',
-  first_byte: 'before the answer began',
-  body: 'before the answer was complete',
+  tls: 'during the TLS handshake',
+  first_byte: 'before the response began',
+  body: 'before the response was complete',
 };
 
 /** The error of an attempt that has timed out. */
 export function timeoutError({ phase }: Trace, seconds: number): OutboundError {
   const unreachable = phase === 'dns' || phase === 'connect';
-  return new OutboundError(phase, `The time of ${seconds} s was over ${WHILE[phase]}.`, unreachable);
+  return new OutboundError(phase, `The time limit of ${seconds} s was reached ${WHILE[phase]}.`, unreachable);
 }

@@ -91,7 +91,7 @@ function statementMistake(
   if (principal !== undefined)
     return `\`${principal}\` is neither \`*\` nor the \`access_key_id\` of a key of this project.`;
   const action = actions.find((one) => !expandActions([one]).length);
-  if (action !== undefined) return `\`${action}\` is no action of the S3 endpoint.`;
+  if (action !== undefined) return `\`${action}\` is not an action of the S3 endpoint.`;
   const resource = resources
     .filter((one) => one !== '' || !expandActions(actions).every(isListAction))
     .map((one) => resourceMistake(one, of.bucket))
@@ -119,11 +119,11 @@ function mayMatchObjects(arn: string): boolean {
 function resourceMistake(resource: string, bucket: string): string | null {
   if (isArn(resource) && !resource.includes('\0')) {
     if (!isArnOf(resource, bucket))
-      return `\`${resource}\` is not of this bucket. Its ARN is \`${arnOfBucket(bucket)}\`.`;
-    return resource.includes('${') ? `\`${resource}\` has a variable, and variables are not offered.` : null;
+      return `\`${resource}\` does not belong to this bucket, whose ARN is \`${arnOfBucket(bucket)}\`.`;
+    return resource.includes('${') ? `\`${resource}\` contains a variable. Policy variables are not supported.` : null;
   }
   if (resource !== '' && !resource.includes('\0')) return null;
-  return `\`${resource}\` is no pattern of object keys. Write \`*\` or \`images/*\`.`;
+  return `\`${resource}\` is not a pattern of object keys such as \`*\` or \`images/*\`.`;
 }
 
 /**

@@ -86,7 +86,7 @@ function withoutFinalDot(text: string): string {
 export function internationalMistake(text: string): string | null {
   if (ASCII.test(text) || asciiNameOf(withoutFinalDot(text)) !== null) return null;
   return (
-    'has characters that international domain names (IDNA) do not have: emoji and other symbols, or letters of ' +
+    'contains characters that international domain names (IDNA) do not allow: emoji and other symbols, or letters of ' +
     'right-to-left scripts beside others'
   );
 }

@@ -16,25 +16,26 @@ export const cdnSettings = {
     default: '10',
     min: 1,
     max: 1_000_000,
-    description: 'Gigabytes of objects that CDN zones keep. What was not asked for for longest goes first.',
+    description:
+      'Limit of all cached objects of CDN zones in gigabytes. Least recently used objects are evicted ' + 'first.',
   }),
   CDN_OBJECTS: integer({
     default: '250000',
     min: 1,
     max: 100_000_000,
-    description: 'Objects that CDN zones keep. Each takes about 2 KB of memory.',
+    description: 'Maximum number of cached objects of CDN zones. Each takes about 2 KB of memory.',
   }),
   CDN_MEMORY_MB: integer({
     default: '64',
     min: 0,
     max: 1_000_000,
-    description: 'Megabytes of small objects that were asked for lately and are held in memory.',
+    description: 'Megabytes of memory for small objects that were requested recently.',
   }),
   CDN_OBJECT_MB: integer({
     default: '1024',
     min: 1,
     max: 1_000_000,
-    description: 'Megabytes of the largest object that is kept. Larger ones are passed through.',
+    description: 'Maximum size of a cached object in megabytes. Larger objects are passed through.',
   }),
   CDN_VARNISH_NODES: varnishNodes({
     default: '',
@@ -44,10 +45,10 @@ export const cdnSettings = {
   }),
   CDN_VARNISH_SECRET_FILE: path({
     default: null,
-    description: 'File with the secret of their management ports (-S).',
+    description: 'File with the secret of the management ports of the Varnish servers (-S).',
   }),
   CDN_GATEWAY: resolvers({
     default: '127.0.0.1:6079',
-    description: 'Address and port of this host at which Varnish fetches what it does not have.',
+    description: 'Address and port of this host at which Varnish fetches objects that it has not cached.',
   }),
 };

@@ -32,18 +32,19 @@ export const dnsSettings = {
     default: '1000',
     min: 1,
     max: 1_000_000,
-    description: 'Answers per second over UDP to one network of clients that show no DNS cookie.',
+    description: 'UDP responses per second to one network of clients without a DNS cookie.',
   }),
   DNS_PROCESSES: integer({
     default: '1',
     min: 0,
     max: 128,
     description:
-      'Processes that answer on DNS_PORT. 0: the process that runs the applications answers beside its other work.',
+      'Number of processes that answer on DNS_PORT. 0: the process that runs the applications also answers DNS ' +
+      'queries.',
   }),
   DNS_SECONDARIES: resolvers({
     default: '',
-    description: 'Name servers that take over zones by transfer (AXFR) and are told of changes (NOTIFY).',
+    description: 'Secondary name servers, which transfer zones (AXFR) and are notified of changes (NOTIFY).',
   }),
   DNS_TRANSFER_KEY: transferKey({
     default: null,

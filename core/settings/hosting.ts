@@ -39,7 +39,7 @@ export const hostingSettings = {
   NETWORK_ALLOW: cidrs({
     default: '',
     description:
-      'Addresses or CIDRs that applications may connect to from a network of their own, although not public.',
+      'Addresses or CIDRs outside of the public Internet that applications in isolated networks may connect to.',
   }),
   TENANT_UID_BASE: integer({
     default: null,
@@ -53,8 +53,8 @@ export const hostingSettings = {
     min: 1024,
     max: 1_000_000_000,
     description:
-      'Bytes a second that are kept of the log of an application, preview or database server. A line counts 256 ' +
-      'bytes more than it has; the bytes of an hour may come at once. What is beyond is dropped and counted.',
+      'Log bytes per second that are kept for an application, preview or database server. Each line counts 256 ' +
+      'bytes extra, and the bytes of an hour may be used at once. Further lines are dropped and counted.',
   }),
   BUILD_CONCURRENCY: integer({
     default: '2',
@@ -78,7 +78,7 @@ export const hostingSettings = {
     default: '4096',
     min: 16,
     max: 1_048_576,
-    description: 'Disk limit of a build in megabytes; it may have 128 files for each of them.',
+    description: 'Disk limit of a build in megabytes. Each megabyte allows 128 files.',
   }),
   BUILD_OUTPUT_MB: integer({
     default: '16',
@@ -89,8 +89,8 @@ export const hostingSettings = {
   PREFERRED_NODE: oneOf(['long_term', 'host'], {
     default: 'long_term',
     description:
-      'Node.js of applications whose source leaves the choice. long_term: the newest long-term line, from the npm ' +
-      'registry, or that of the host where the registry cannot be reached. host: that of the host.',
+      'Node.js for applications whose source names no version. long_term: the newest long-term line from the npm ' +
+      'registry, or the Node.js of the host if the registry cannot be reached. host: the Node.js of the host.',
   }),
   GO_PROXY: text({
     default: 'https://proxy.golang.org,direct',
@@ -99,17 +99,17 @@ export const hostingSettings = {
   PREFERRED_PYTHON: oneOf(['newest', 'host'], {
     default: 'newest',
     description:
-      'Python of applications whose source leaves the choice. newest: the newest line (3.14) that it allows, by uv, ' +
-      'or that of the host where none can be had. host: that of the host; nothing is downloaded for Python.',
+      'Python for applications whose source names no version. newest: the newest line (3.14), downloaded by uv, ' +
+      'or the Python of the host if the download fails. host: the Python of the host; no Python is downloaded.',
   }),
   PYTHON_INDEX: httpUrlSetting({
     default: 'https://pypi.org/simple',
-    description: 'Python package index (simple repository API) that uv comes from, and packages of builds.',
+    description: 'Python package index (simple repository API) for uv and for the packages of builds.',
   }),
   PYTHON_MIRROR: httpUrlSetting({
     default: null,
     derived: 'GitHub',
-    description: 'Address in place of https://github.com/astral-sh/python-build-standalone/releases/download.',
+    description: 'Mirror of https://github.com/astral-sh/python-build-standalone/releases/download.',
   }),
   PYTHON_BUILDS: text({
     default: null,

@@ -29,7 +29,9 @@ export const mailSettings = {
     defaultAsRoot: '25',
     min: 0,
     max: 65535,
-    description: 'Port on which bounces and complaints are received. Other servers reach it as 25. 0: none.',
+    description:
+      'Port on which bounces and complaints are received. Other mail servers must reach it as port 25. ' +
+      '0: bounces are not received.',
   }),
   MAIL_MODE: oneOf(['sink', 'smarthost', 'direct'], {
     default: null,
@@ -47,7 +49,7 @@ export const mailSettings = {
   MAIL_SPF: text({
     default: null,
     derived: 'a: and SMTP_HOST',
-    description: 'What SPF records of customers allow to send, such as include:_spf.example.com for a smarthost.',
+    description: 'SPF mechanism that sending domains must publish, such as include:_spf.example.com for a smarthost.',
   }),
   MAIL_SIZE_MB: integer({
     default: '50',

@@ -48,6 +48,6 @@ export const objectStorageSettings = {
   }),
   RGW_USER_PREFIX: text({
     default: 'platform-',
-    description: 'Users of the gateway whose names begin so belong to this installation.',
+    description: 'Prefix of the names of the gateway users that belong to this installation.',
   }),
 };

@@ -16,29 +16,31 @@ export const outboundSettings = {
   }),
   PAGERDUTY_URL: httpUrlSetting({
     default: 'https://events.pagerduty.com/v2/enqueue',
-    description: 'Where notifiers of the type pagerduty send; the European service has an address of its own.',
+    description:
+      'URL to which notifiers of the type pagerduty send. The European service of PagerDuty has a ' + 'different URL.',
   }),
   OUTBOUND_CA_FILE: path({
     default: null,
-    description: 'File with roots (PEM) that checks and notifiers trust besides the usual ones.',
+    description: 'File with additional root certificates (PEM) that checks and notifiers trust.',
   }),
   CHECK_CONCURRENCY: integer({
     default: '2000',
     min: 1,
     max: 20_000,
-    description: 'Checks of observers that one process has under way at a time.',
+    description: 'Number of observer checks that one process runs at the same time.',
   }),
   CHECK_REFERENCES: text({
     default: null,
     description:
-      'Addresses host:port, separated by commas, that nearly always answer. Where the checks of many targets ' +
-      'fail at once and none of these answers, the network of the platform is at fault and nobody is alerted.',
+      'Reference addresses (host:port, separated by commas) that nearly always answer. If the checks of many ' +
+      'targets fail at once and no reference address answers, the network of the platform counts as down and no ' +
+      'alerts are sent.',
   }),
   PROBE_LOST_SECONDS: integer({
     default: '60',
     min: 5,
     max: 3600,
-    description: 'Seconds without a word of any probe of a region after which the region has no verdict.',
+    description: 'Seconds without a request from any probe of a region after which the region no longer counts.',
   }),
   PROBE_URL: httpUrlSetting({
     default: null,

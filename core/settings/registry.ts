@@ -35,18 +35,18 @@ export const registrySettings = {
   REGISTRY_KEY_FILE: path({ default: null, description: 'Private key (PEM) of REGISTRY_CERT_FILE.' }),
   DISTRIBUTION_URL: httpUrlSetting({
     default: null,
-    description: 'Address of a Distribution server, which keeps the images then. REGISTRY_PORT issues its tokens.',
+    description: 'URL of a Distribution server that stores the images. REGISTRY_PORT then only issues its tokens.',
   }),
   DISTRIBUTION_EVENTS_KEY: text({
     default: null,
     secret: true,
-    description: 'Secret that its notifications carry as `Authorization: Bearer`.',
+    description: 'Secret that notifications of the Distribution server carry as `Authorization: Bearer`.',
   }),
   REGISTRY_SIZE_GB: integer({
     default: '50',
     min: 1,
     max: 1_000_000,
-    description: 'Size in gigabytes that one registry may reach.',
+    description: 'Maximum size of a registry in gigabytes.',
   }),
   REGISTRY_UNTAGGED_DAYS: integer({
     default: '7',
@@ -63,7 +63,7 @@ export const registrySettings = {
   RELEASE_BASE_IMAGE: text({
     default: 'docker.io/library/debian:bookworm-slim',
     description:
-      'Image that release images stand on, with a C library that is not older than that of this host. It is taken ' +
-      'over into the registry once; another name, tag or digest is taken over anew.',
+      'Base image of release images. Its C library must not be older than that of this host. The image is copied ' +
+      'into the registry once, and again when this setting changes.',
   }),
 };

@@ -62,8 +62,8 @@ export const serviceSettings = {
   CORS_ORIGINS: origins({
     default: '',
     description:
-      'Origins of web pages that may call the API with a key, such as https://console.example.com. Cookies are never ' +
-      'allowed along.',
+      'Origins of web pages that may call the API with a key, such as https://console.example.com. Cookies are ' +
+      'never accepted from them.',
   }),
   TRUST_PROXY: integer({
     default: '0',

@@ -131,7 +131,7 @@ export function unbuiltSourceError(found: UnbuiltSource, hasSite: boolean, canBu
     way === undefined
       ? `this platform does not build ${language} by itself. Add a Dockerfile that builds and starts the program` +
         `${canBuildImages ? '' : '; the operator has to install buildah and bubblewrap for it'}.`
-      : `nothing says how to start it. ${way}`;
+      : `no start command was found. ${way}`;
   const site =
     ' To publish a site only, keep its files in a directory of their own and set build.root_directory to it.';
   return new BuildError(`The source has ${shownFile(found)} (${language}), and ${what}${hasSite ? site : ''}`);

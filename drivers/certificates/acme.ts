@@ -114,7 +114,7 @@ async function invalidReason(client: Client, invalid: Order): Promise<DriverErro
 function parseIssued(chain: string, key: string, hostname: string): IssuedCertificate {
   const leaf = new X509Certificate(chain);
   if (!leaf.checkPrivateKey(createPrivateKey(key)) || !leaf.checkHost(hostname.replace(/^\*/, 'any'))) {
-    throw new DriverError('transient', 'The certificate authority answered with a certificate for something else.');
+    throw new DriverError('transient', 'The certificate authority issued a certificate for another host name or key.');
   }
   return { chain, key, issuer: issuerOf(leaf), issuedAt: new Date(leaf.validFrom), expiresAt: new Date(leaf.validTo) };
 }

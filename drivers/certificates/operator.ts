@@ -33,7 +33,7 @@ export function operatorCertificate(
 ): OperatorCertificate | null {
   if (certFile === null && keyFile === null) return null;
   if (certFile === null || keyFile === null)
-    throw new StartupError('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
+    throw new StartupError('set both INGRESS_CERT_FILE and INGRESS_KEY_FILE, or neither');
   let loaded = load(certFile, keyFile);
   const reload = (): void => {
     try {

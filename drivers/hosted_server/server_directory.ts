@@ -93,7 +93,7 @@ export async function requireServerDirectory(engine: EngineContext, id: string):
     'conflict',
     serverDirectory === 'absent'
       ? 'The server does not exist on this host.'
-      : 'Something else has the name of this server. It was not changed.',
+      : 'Files that do not belong to the platform have the name of this server. Nothing was changed.',
   );
 }
 
@@ -134,7 +134,10 @@ export async function makeServerDirectory(
   });
   const serverDirectory = serverDirectoryOf(engine, id);
   if ((await lstat(serverDirectory.path).catch(absentIsNull)) !== null)
-    throw new DriverError('conflict', 'Something else has the name of this server. It was not changed.');
+    throw new DriverError(
+      'conflict',
+      'Files that do not belong to the platform have the name of this server. ' + 'Nothing was changed.',
+    );
   await rename(at, serverDirectory.path);
   return serverDirectoryOf(engine, id); // its disk exists now
 }

@@ -42,7 +42,7 @@ export async function settleUser(
   if (uid === 0 && range === null) return ordinaryUser(root, passwd, accounts);
   const gid = group === '' ? (found?.gid ?? 0) : await groupOf(root, group);
   if (Math.max(uid, range === null ? 0 : gid) > (range === null ? ID_MAX : LAST_ID))
-    throw broken('the number of its user is too large');
+    throw broken('its user id is too large');
   const account = found ?? accounts.find((one) => one.uid === uid);
   const settled = { name: account?.name ?? (uid === 0 ? 'root' : 'app'), uid, gid, home: account?.home ?? '/' };
   if (!account) await addAccount(openSafeTree(root, range), passwd, settled);

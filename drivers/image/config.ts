@@ -48,7 +48,7 @@ export function texts(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   const isList = Array.isArray(value) && value.length <= 10_000;
   if (isList && value.every((text) => typeof text === 'string' && !text.includes('\0'))) return value as string[];
-  throw broken('its configuration has a list that is not one of texts');
+  throw broken('its configuration has a list with an entry that is not a string');
 }
 
 /** Names that no shell could export are left out, as the variables of an application have none of them. */
@@ -61,7 +61,7 @@ function environmentOf(lines: string[]): Record<string, string> {
 function directoryOf(value: unknown): string {
   const text = typeof value === 'string' && value !== '' && !value.includes('\0') ? value : '/';
   const parts = text.split('/').filter((part) => part !== '' && part !== '.');
-  if (parts.includes('..')) throw broken('its WorkingDir leads upwards');
+  if (parts.includes('..')) throw broken('its WorkingDir contains `..`');
   return `/${parts.join('/')}`;
 }
 

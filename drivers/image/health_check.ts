@@ -43,7 +43,7 @@ function commandOf(kind: string, words: string[], shell: readonly string[]): str
 function stringsIn(test: unknown): string[] {
   const isList = Array.isArray(test) && test.length <= ARGUMENTS_MAX;
   if (isList && test.every((word) => typeof word === 'string' && !word.includes('\0'))) return test as string[];
-  throw broken('its HEALTHCHECK is not a list of texts');
+  throw broken('its HEALTHCHECK is not a list of strings');
 }
 
 /** Converts nanoseconds to whole seconds, at least one. null: not set; 0 means the same. */

@@ -65,8 +65,8 @@ function chooseManifest(value: unknown): string {
   const names = [...new Set(offered)].filter((name) => name !== 'unknown/unknown').slice(0, 10);
   throw new ImageError(
     'missing',
-    `The image has no variant for linux/${architecture}, which this host is; ` +
-      `it has ${names.length ? names.join(', ') : 'none'}.`,
+    `The image has no variant for linux/${architecture}, the platform of this host. Its variants: ` +
+      `${names.length ? names.join(', ') : 'none'}.`,
   );
 }
 

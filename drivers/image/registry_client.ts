@@ -143,7 +143,7 @@ function failureOf({ reference, access }: Session, status: number): Error {
   if (status === 404)
     return new ImageError('missing', `The registry has no image ${name} of this tag or digest. Check \`image\`.`);
   if (status === 401 || status === 403) {
-    const how = access.credentials ? 'refuses the credentials' : 'does not give it to everybody';
+    const how = access.credentials ? 'refuses the credentials' : 'requires credentials for the image';
     return new ImageError('refused', `There is no image ${name}, or the registry ${how}.`);
   }
   if (status === 429 || status >= 500)

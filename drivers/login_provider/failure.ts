@@ -29,7 +29,7 @@ export function failureOf({ title }: LoginProviderSetting, error: unknown): Logi
     return new LoginProviderError('denied', `${title} did not log you in${word && ` (${word})`}.`, word || name);
   return new LoginProviderError(
     'invalid',
-    `The answer of ${title} cannot be used. Try again; if it happens once more, tell the operator.`,
+    `The answer of ${title} is not valid. Try again, and contact the operator if the error persists.`,
     [word || code, message.slice(0, 200)].filter(Boolean).join(': '),
   );
 }

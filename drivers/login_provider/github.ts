@@ -76,13 +76,17 @@ async function getJson(
   });
   const json: unknown = await answer.json().catch(() => null);
   if (answer.status === 200) return json;
-  throw new LoginProviderError('invalid', `${title} did not say who you are.`, `${path} answered ${answer.status}`);
+  throw new LoginProviderError(
+    'invalid',
+    `${title} did not send the identity of your user.`,
+    `${path} answered ` + `${answer.status}`,
+  );
 }
 
 function providedLogin({ issuer, title }: LoginProviderSetting, user: unknown, emails: unknown): ProvidedLogin {
   const { id, name, login } = (user ?? {}) as Record<string, unknown>;
   if (!Number.isSafeInteger(id))
-    throw new LoginProviderError('invalid', `${title} did not say who you are.`, 'the user has no id');
+    throw new LoginProviderError('invalid', `${title} did not send the identity of your user.`, 'the user has no id');
   const list = (Array.isArray(emails) ? emails : []) as { email?: unknown; primary?: unknown; verified?: unknown }[];
   const primary = list.find((one) => one?.primary === true);
   return {

@@ -35,7 +35,12 @@ export async function answerText({ headers, body }: Pick<Answered, 'headers' | '
 
 async function unpack(coding: string, packed: Buffer, max: number): Promise<Buffer> {
   const unpacker = UNPACKERS[coding]?.(packed);
-  if (!unpacker) throw new OutboundError('body', `The answer is packed as ${shown(coding)}, which is not read.`, false);
+  if (!unpacker)
+    throw new OutboundError(
+      'body',
+      `The answer is compressed as ${shown(coding)}, which checks ` + `cannot decompress.`,
+      false,
+    );
   const chunks: Buffer[] = [];
   let size = 0;
   unpacker.end(packed);
@@ -45,7 +50,7 @@ async function unpack(coding: string, packed: Buffer, max: number): Promise<Buff
       if ((size += chunk.length) >= max) break;
     }
   } catch {
-    throw new OutboundError('body', `The answer says that it is packed as ${coding}, and is not.`, false);
+    throw new OutboundError('body', `The answer is declared as compressed with ${coding}, but it is not.`, false);
   }
   return Buffer.concat(chunks).subarray(0, max);
 }
@@ -70,7 +75,7 @@ function decode(charset: string, bytes: Buffer): string {
   try {
     return new TextDecoder(charset).decode(bytes);
   } catch {
-    throw new OutboundError('body', `The answer is in ${shown(charset)}, which is no known encoding of text.`, false);
+    throw new OutboundError('body', `The answer has the unknown character encoding ${shown(charset)}.`, false);
   }
 }
 

@@ -29,8 +29,8 @@ const REDIRECTS: RedirectPolicy<Headers, Answered> = {
   refusal(why) {
     const message =
       why === 'count'
-        ? `It was redirected more than ${HOPS_MAX} times.`
-        : 'It was redirected to something that is no web address.';
+        ? `The request was redirected more than ${HOPS_MAX} times.`
+        : 'The request was redirected to an address that is not a valid http or https URL.';
     return new OutboundError('body', message, false);
   },
 };

@@ -26,7 +26,7 @@ export async function checkPing(
 
 function explain(error: unknown): never {
   if (error instanceof CommandFailed && error.code === 1)
-    throw new OutboundError('connect', 'No echo came back.', true);
+    throw new OutboundError('connect', 'No echo reply was received.', true);
   if (error instanceof DriverError && error.reason === 'unsupported')
     throw new OutboundError('connect', 'This host cannot send pings: the package iputils-ping is not installed.', true);
   if (error instanceof CommandFailed) throw new OutboundError('connect', 'The ping could not be sent.', true);

@@ -91,7 +91,7 @@ ip netns del "$1" 2>/dev/null || rm -f "${NAMESPACES}/$1"
 
 /** Loads the rules of the host. @throws DriverError where the host cannot have networks */
 export async function openRootNetworks(options: RootNetworkOptions, ctx: DriverContext): Promise<NetworkDriver> {
-  if (slotsOf(options) < 1) throw new DriverError('invalid', 'NETWORK_BLOCK is too small.');
+  if (slotsOf(options) < 1) throw new DriverError('invalid', 'NETWORK_BLOCK is too small. Set a larger block.');
   const tag = installationTag(options.directory);
   const table = await openHostTable({ ...options, tag, contents: () => contentsOf(options) }, ctx);
   const forwards = openPortForwards(options.directory, table, (name) => insideOf(options, name));
@@ -152,7 +152,7 @@ async function ensureMember(
 ): Promise<EnteredNetwork> {
   const project = find(root, member.within);
   if (project === null || !('address' in project))
-    throw new DriverError('transient', 'The network of the project is not there.');
+    throw new DriverError('transient', 'The network of the project does not exist on this host.');
   const directory = networkDirectoryOf(root.directory, name);
   await writeNetworkNote(directory, WITHIN, member.within);
   const slot = Number((await readNetworkNote(directory, SLOT)) ?? (await takeSlot(root, directory)));
@@ -244,7 +244,7 @@ async function takeSlot(root: Root, directory: string): Promise<number> {
     taken.add(slot);
     return slot;
   }
-  throw new DriverError('capacity', 'All addresses of NETWORK_BLOCK are taken.');
+  throw new DriverError('capacity', 'All addresses of NETWORK_BLOCK are taken. Set a larger block.');
 }
 
 async function slotsTaken(root: Root): Promise<Set<number>> {

@@ -69,7 +69,7 @@ export function openPublishedPorts({ directory, forwards }: NetworkDriver, log: 
 }
 
 function inTurn(publisher: Publisher, work: () => Promise<void>): Promise<void> {
-  const log = (error: unknown): void => publisher.log('Ports of databases could not be led to the host.', error);
+  const log = (error: unknown): void => publisher.log('Ports of databases could not be published on the host.', error);
   return publisher.inTurn(work).catch(log);
 }
 
@@ -79,7 +79,7 @@ async function send(publisher: Publisher, ports: PortLocations): Promise<void> {
   publisher.control ??= await connectTo(publisher, ports.size > 0);
   const failed = publisher.control === null ? {} : await takePorts(ports, publisher.control);
   for (const [port, code] of Object.entries(failed))
-    publisher.log('A port of a database is taken on the host.', new Error(`Port ${port} is not led to it: ${code}.`));
+    publisher.log('A port of a database is in use on the host.', new Error(`Port ${port} is not published: ${code}.`));
   const taken = [...ports].filter(([port]) => failed[port] === undefined);
   await publisher.forwards?.publish(new Map(taken), driverContext(FORWARD_MS));
   // The program has ended.
@@ -134,7 +134,7 @@ async function startProgram(directory: string): Promise<Socket> {
     START_MS,
   );
   if (control !== null) return control;
-  throw Object.assign(new DriverError('transient', 'The program of published ports did not start.'), {
+  throw Object.assign(new DriverError('transient', 'The program that publishes ports of databases did not start.'), {
     cause: logTail(log),
   });
 }
@@ -169,7 +169,10 @@ function answerOf(control: Socket, line: string): Promise<string> {
       end();
       resolve(text);
     };
-    const onClose = (): void => (end(), reject(new Error('The program of published ports does not answer.')));
+    const onClose = (): void => (
+      end(),
+      reject(new Error('The program that publishes ports of databases does not ' + 'answer.'))
+    );
     control.on('data', onData);
     control.on('close', onClose);
     control.write(`${line}\n`);

@@ -103,7 +103,10 @@ export async function ensureRgwUser(
 }
 
 export function foreignRgwUser(): DriverError {
-  return new DriverError('conflict', 'The object gateway has a user of this name that is not ours.');
+  return new DriverError(
+    'conflict',
+    'The object gateway has a user of this name that does not belong to the ' + 'platform.',
+  );
 }
 
 /** All platform users of one kind. */

@@ -39,7 +39,7 @@ async function rootObstacle(block: string): Promise<string | null> {
   const chain = await closedChain(driverContext(LIST_MS));
   if (chain === null) return null;
   return (
-    `The packet filter of this host may drop what comes from them (${chain}). Let interfaces named pl* pass there, ` +
-    'for what is forwarded and what comes in, then set NETWORK=isolated.'
+    `The packet filter of this host may drop traffic from these networks (${chain}). Accept forwarded and ` +
+    `incoming traffic of interfaces named pl* there, then set NETWORK=isolated.`
   );
 }

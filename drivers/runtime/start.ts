@@ -65,7 +65,8 @@ async function requireRange(host: RuntimeHost, { image, user_range, tenant }: Un
   if (image && image.first_user_id !== range?.first)
     throw new DriverError(
       'invalid',
-      'The files of this version belong to user ids that the host no longer gives to the application. Deploy it again.',
+      'The files of this version belong to user ids that the host no longer assigns to the application. Deploy ' +
+        'the application again.',
     );
   return range;
 }

@@ -50,7 +50,10 @@ export async function resolveWebEndpoint(
 ): Promise<RemoteEndpoint> {
   const url = URL.canParse(address) ? new URL(address) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
-    throw new SourceError('forbidden_address', 'The host of the repository names an address that is not of the web.');
+    throw new SourceError(
+      'forbidden_address',
+      'The host of the repository redirects or refers to an address that is not a plain http or https URL.',
+    );
   return requireAllowed(webEndpoint(url), rules, ctx);
 }
 
@@ -94,7 +97,7 @@ function parseAddress(address: string): UnresolvedEndpoint {
   if (gitUrl(address) === null)
     throw new SourceError(
       'forbidden_address',
-      'The address is none of a Git repository: use https or ssh, without a password in it.',
+      'The address is not that of a Git repository. Use an https or ssh address without a password.',
     );
   const scheme = /^([a-z]+):\/\//i.exec(address)?.[1]?.toLowerCase() as RemoteEndpoint['scheme'] | undefined;
   if (scheme === undefined)

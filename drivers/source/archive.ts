@@ -135,6 +135,6 @@ function requireTarget(kinds: Map<string, EntryKind>, { name, target }: ArchiveE
   const parts = partsOfEntry(target);
   const found = kinds.get(parts.join('/'));
   if (found === undefined || found === 'directory')
-    throw brokenArchive(`\`${name}\` is a hard link to \`${target}\`, which is no file before it in the archive.`);
+    throw brokenArchive(`\`${name}\` is a hard link to \`${target}\`, which is not an earlier file of the archive.`);
   return parts;
 }

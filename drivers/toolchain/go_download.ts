@@ -22,7 +22,7 @@ export async function downloadGo(
   });
   await rm(file);
   if (hash !== goHash(source))
-    throw new DriverError('transient', `The Go module proxy sent a Go ${version} with another hash than it must have.`);
+    throw new DriverError('transient', `The Go ${version} of the Go module proxy does not have the expected hash.`);
 }
 
 async function downloadFromAny(

@@ -46,7 +46,7 @@ export async function unpackArchive(file: string, prefix: string, target: string
       left -= entry.uncompressedSize;
       const below = name.slice(prefix.length);
       if (!name.startsWith(prefix) || left < 0 || path.posix.normalize(`/${below}`) !== `/${below}`)
-        throw new ArchiveError('The archive has names that do not belong into it, or is too large.');
+        throw new ArchiveError('The archive contains unexpected files, or is too large.');
       if (below.endsWith('/')) continue;
       sums.push({ name, sum: await unpackEntry(archive, entry, path.join(target, below), PROGRAMS.test(below)) });
     }

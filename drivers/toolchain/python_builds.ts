@@ -68,9 +68,9 @@ class UvFailed extends Error {
 
 function downloadError(version: string, output: string): DriverError {
   if (/hash mismatch/i.test(output))
-    return new DriverError('transient', `The mirror sent a Python ${version} with another hash than it must have.`);
+    return new DriverError('transient', `The Python ${version} of the mirror does not have the expected hash.`);
   if (/No space left|quota/i.test(output))
-    return new DriverError('capacity', 'The disk of the host is full. An operator has to make room.');
+    return new DriverError('capacity', 'The disk of the host is full. An operator has to free space.');
   if (/No download found/i.test(output)) return new DriverError('invalid', `There is no build of Python ${version}.`);
   return new DriverError(
     'transient',

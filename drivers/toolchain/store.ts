@@ -186,7 +186,7 @@ function downloadError({ package: name, version }: Tool, error: NpmFailed): Driv
       `The package ${name} ${version} did not have the integrity that the npm registry states, so it was not used.`,
     );
   if (/ENOSPC|EDQUOT/.test(error.output))
-    return new DriverError('capacity', 'The disk of the host is full. An operator has to make room.');
+    return new DriverError('capacity', 'The disk of the host is full. An operator has to free space.');
   if (/\b(E404|ETARGET)\b/.test(error.output))
     return new DriverError('invalid', `The npm registry has no package ${name} ${version}.`);
   return new DriverError('transient', `The npm registry did not send the package ${name} ${version}.`);

@@ -33,7 +33,10 @@ export async function downloadUv(
   const hash = createHash('sha256');
   await pipeline(createReadStream(file), hash);
   if (hash.digest('hex') !== wheel.sha256)
-    throw new DriverError('transient', `The Python package index sent a uv ${version} with another hash than it has.`);
+    throw new DriverError(
+      'transient',
+      `The uv ${version} of the Python package index does not have the expected ` + `hash.`,
+    );
   const unpacked = path.join(staging, 'wheel');
   await unpackArchive(file, '', unpacked);
   await rm(file);

@@ -72,7 +72,7 @@ async function login(socket: Socket, replies: () => Promise<Reply>, secret: Buff
   const proof = createHash('sha256').update(challenge).update(secret).update(challenge).digest('hex');
   socket.write(`auth ${proof}\n`);
   const { status } = await replies();
-  if (status !== OK) throw new VarnishError(status, 'Varnish does not take the secret.');
+  if (status !== OK) throw new VarnishError(status, 'Varnish rejects the secret in CDN_VARNISH_SECRET_FILE.');
 }
 
 function requireOk({ status, text }: Reply): string {

@@ -16,7 +16,7 @@ export interface Image {
 /** The volume is in use by programs, and cannot be unmounted. */
 export class VolumeInUse extends DriverError {
   constructor() {
-    super('transient', 'The volume is in use. This continues when its application has stopped.', 5_000);
+    super('transient', 'The volume is in use. The change continues when its application has stopped.', 5_000);
   }
 }
 

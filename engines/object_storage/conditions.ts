@@ -30,7 +30,7 @@ export function requireCopyConditions(request: S3Request, object: StoredObject):
 export function writeConditions(request: S3Request): { if_none_match?: boolean; if_match?: string } {
   const [match, none] = [headerOf(request, 'if-match'), headerOf(request, 'if-none-match')];
   if (none !== undefined && none.trim() !== '*')
-    throw new S3Error('NotImplemented', 'Of a write, If-None-Match can only be *.');
+    throw new S3Error('NotImplemented', 'If-None-Match of a write can only be *.');
   return {
     ...(none !== undefined && { if_none_match: true }),
     ...(match !== undefined && { if_match: match.trim().replace(/^"|"$/g, '') }),

@@ -191,7 +191,7 @@ function requireAnnounced(request: S3Request, object: Pick<StoredObject, 'size' 
   const own = `x-amz-checksum-${String(checksum_algorithm).toLowerCase()}`;
   for (const name of Object.keys(request.raw.headers).filter((one) => one.startsWith('x-amz-checksum-'))) {
     if (name === 'x-amz-checksum-type') continue;
-    if (name !== own) throw new S3Error('InvalidRequest', `The upload has no checksum of the kind of ${name}.`);
+    if (name !== own) throw new S3Error('InvalidRequest', `The upload does not use the checksum ${name}.`);
     if (headerOf(request, name) !== value) throw new S3Error('BadDigest');
   }
 }
@@ -224,7 +224,7 @@ function chosenParts(listed: readonly ListedPart[], parts: readonly StoredPart[]
     const part = known.get(number);
     if (part?.etag !== etag) throw new S3Error('InvalidPart');
     if (checksums.some(([name, value]) => part.checksums[name] !== value))
-      throw new S3Error('InvalidPart', `The checksum of part ${number} is another one.`);
+      throw new S3Error('InvalidPart', `The checksum of part ${number} does not match.`);
     if (index < listed.length - 1 && part.size < PART_BYTES_MIN) throw new S3Error('EntityTooSmall');
     return part;
   });

@@ -49,7 +49,7 @@ export async function getAttributes(exchange: ObjectExchange): Promise<void> {
 function attributesOf(request: S3Request): string[] {
   const requested = (headerOf(request, 'x-amz-object-attributes') ?? '').split(',').map((name) => name.trim());
   if (requested.some((name) => !NAMES.includes(name)))
-    throw new S3Error('InvalidArgument', `x-amz-object-attributes names some of ${NAMES.join(', ')}.`);
+    throw new S3Error('InvalidArgument', `x-amz-object-attributes must contain some of ${NAMES.join(', ')}.`);
   return requested;
 }
 

@@ -197,7 +197,7 @@ export function applyHoistedHeaders(request: S3Request): void {
 export function requireOwner(request: S3Request, { project_id }: ServedBucket, header: string): void {
   const expected = headerOf(request, header);
   if (expected !== undefined && expected !== project_id)
-    throw new S3Error('AccessDenied', 'The bucket belongs to another account than the one that is expected.');
+    throw new S3Error('AccessDenied', 'The bucket does not belong to the expected account.');
 }
 
 /** Header overrides need a signature: otherwise anyone could serve an object as a web page. @throws S3Error */

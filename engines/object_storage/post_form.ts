@@ -127,7 +127,10 @@ function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): Siz
   const { expiration, conditions } = parsePolicy(policy);
   const end = typeof expiration === 'string' ? formats.timestamp(expiration) : null;
   if (end === null)
-    throw new S3Error('InvalidPolicyDocument', 'The expiration of the policy is a time such as 2030-01-31T12:00:00Z.');
+    throw new S3Error(
+      'InvalidPolicyDocument',
+      'The expiration of the policy must be a time such as ' + '2030-01-31T12:00:00Z.',
+    );
   if (Date.parse(end.value) <= Date.now()) throw new S3Error('AccessDenied', 'The policy of the form has expired.');
   const limits = { min: 0, max: FILE_BYTES_MAX };
   const mentioned = new Set<string>();
@@ -154,13 +157,13 @@ function requirePolicy(policy: string, fields: ReadonlyMap<string, string>): Siz
 function conditionOf(condition: unknown): [string, unknown, unknown] {
   if (!Array.isArray(condition)) {
     const entries = Object.entries(condition as object);
-    if (entries.length !== 1) throw new S3Error('InvalidPolicyDocument', 'A condition has one field.');
+    if (entries.length !== 1) throw new S3Error('InvalidPolicyDocument', 'A condition must have exactly one field.');
     const [[name, value]] = entries as [[string, unknown]];
     return ['eq', name, value];
   }
   const [verb, name, value] = condition as unknown[];
   if (typeof verb !== 'string' || condition.length !== 3)
-    throw new S3Error('InvalidPolicyDocument', 'A condition has a verb, a field and a value.');
+    throw new S3Error('InvalidPolicyDocument', 'A condition must have an operator, a field and a value.');
   return [verb.toLowerCase(), name, value];
 }
 

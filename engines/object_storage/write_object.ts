@@ -135,7 +135,10 @@ function takesTags({ request }: Exchange): boolean {
 function requireSameChecksum({ request }: Exchange, algorithm: string | null | undefined): void {
   const requested = headerOf(request, 'x-amz-checksum-algorithm')?.toUpperCase();
   if (requested !== undefined && requested !== algorithm)
-    throw new S3Error('NotImplemented', 'A copy has the checksum of its source, and no other one.');
+    throw new S3Error(
+      'NotImplemented',
+      'A copy keeps the checksum of its source. Another checksum cannot be ' + 'requested.',
+    );
 }
 
 /** An object with several files becomes a multipart upload of copied parts, with the same durability per step. */

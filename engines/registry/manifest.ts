@@ -99,7 +99,7 @@ function annotationsOf(value: unknown): Record<string, string> | null {
     typeof value === 'object' &&
     !Array.isArray(value) &&
     Object.values(value).every((text) => typeof text === 'string' && !text.includes('\u0000'));
-  if (!isMap) throw invalid('`annotations` must be an object of texts.');
+  if (!isMap) throw invalid('`annotations` must be an object of strings.');
   return value as Record<string, string>;
 }
 

@@ -26,7 +26,7 @@ type ZoneRow = LoopRow &
 const RECHECK_MS = 60 * 60_000;
 const WAIT_FOR_DOMAINS_MS = 500;
 const ANY_ADDRESS = new Set(['0.0.0.0', '::']);
-const GONE_ORIGIN = 'The origin of the zone was deleted. Set another one.';
+const GONE_ORIGIN = 'The origin of the zone was deleted. Set another origin.';
 
 export const job: Job<ZoneRow> = {
   table: CdnZone.table,

@@ -84,7 +84,7 @@ async function reconcile(row: BucketRow, ctx: JobContext): Promise<Outcome> {
     found = await observe();
   }
   if (found.state !== 'present' || !found.upToDate)
-    throw new DriverError('transient', 'The engine does not have the bucket as desired yet.');
+    throw new DriverError('transient', 'The object storage has not applied the settings of the bucket yet.');
   await measure(row, found.observed, ctx);
   const columns = { driver: buckets.name, ref: ref ?? { driver: buckets.name, name: row.id } };
   if (buckets.appliesLifecycle) return settled(columns, buckets.measureMs && jittered(buckets.measureMs));
@@ -92,7 +92,10 @@ async function reconcile(row: BucketRow, ctx: JobContext): Promise<Outcome> {
 }
 
 function madeElsewhere(): DriverError {
-  return new DriverError('unsupported', 'The bucket is in an engine of object storage that is not in use any more.');
+  return new DriverError(
+    'unsupported',
+    'The bucket is stored in an object storage engine that this installation ' + 'no longer uses.',
+  );
 }
 
 async function measure(row: BucketRow, { usage, days }: BucketObserved, ctx: JobContext): Promise<void> {

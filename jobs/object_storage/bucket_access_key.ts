@@ -69,7 +69,7 @@ async function applyKey(driver: AccessKeyDriver, row: KeyRow, ctx: JobContext): 
     await driver.ensure(desired, before, ctx);
     const after = await observe();
     if (after.state !== 'present' || !after.upToDate)
-      throw new DriverError('transient', 'The engine does not have the access key as desired yet.');
+      throw new DriverError('transient', 'The object storage has not applied the settings of the access key yet.');
   }
   await wakeBuckets(row, ctx);
 }

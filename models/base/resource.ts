@@ -119,7 +119,10 @@ export abstract class Resource extends UntypedModel {
     field: string,
   ): Promise<R> {
     const found = await select(this, ctx, { id }, 'forShare');
-    if (!found) throw problem('reference_not_found', `${field} names nothing usable in this project.`, { field });
+    if (!found)
+      throw problem('reference_not_found', `${field}: this project has no usable resource with this ` + `id.`, {
+        field,
+      });
     return found;
   }
 

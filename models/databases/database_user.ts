@@ -137,7 +137,11 @@ export class DatabaseUser extends Resource {
 
   /** @throws resource_protected for the default user, resource_in_use while an attachment uses it */
   async destroy(ctx: Context): Promise<void> {
-    if (this.is_default) throw problem('resource_protected', 'The default user stays as long as the database.');
+    if (this.is_default)
+      throw problem(
+        'resource_protected',
+        'The default user cannot be deleted on its own. It ' + 'is deleted with its database.',
+      );
     await requireUnattached(ctx, 'user_id', [this.id]);
     await this.remove(ctx);
     await wakeDatabase(ctx.sql, this.database_id);

@@ -133,7 +133,7 @@ function requireSource(source: Source | null, input: UpdateAutoDeployInput): voi
     );
   if (!input.wait_for_checks || source?.git_integration_id) return;
   const detail =
-    'needs a source with a Git integration: a repository that is reached by its address alone tells of no checks';
+    'needs a source with a Git integration: without one, the platform cannot read the checks of a repository';
   throw validationFailed([{ field: 'wait_for_checks', code: 'depends_on', detail }]);
 }
 

@@ -37,10 +37,14 @@ export class DnsRecord extends Resource implements RecordFields {
 
   /** @throws resource_protected for records of the platform, and for those that another resource keeps */
   requireChangeable(): void {
-    if (this.is_protected) throw problem('resource_protected', 'The record belongs to the platform.');
+    if (this.is_protected)
+      throw problem('resource_protected', 'The platform manages this record, so it cannot be ' + 'changed.');
     if (this.managed_by) {
       const { type, id } = this.managed_by;
-      throw problem('resource_protected', `The record is kept by the ${type.replaceAll('_', ' ')} ${id}.`);
+      throw problem(
+        'resource_protected',
+        `The ${type.replaceAll('_', ' ')} ${id} manages this record. Change ` + `that resource instead.`,
+      );
     }
   }
 

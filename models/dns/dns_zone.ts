@@ -128,7 +128,10 @@ export class DnsZone extends Resource {
     if (moves && verdict.status === 'active') {
       await supersedeClaims(ctx.sql, this, found.name_servers);
       if (await isActiveElsewhere(ctx.sql, this))
-        throw problem('domain_taken', `${this.name} is delegated to another project too.`);
+        throw problem(
+          'domain_taken',
+          `The parent zone also delegates ${this.name} to the name servers of another ` + `project.`,
+        );
     }
     const changed = await this.update(ctx, { ...verdict });
     if (moves) await wakeClaims(ctx.sql, this);

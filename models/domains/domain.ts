@@ -179,7 +179,7 @@ const LOCK_TARGET = named(
 async function lockTarget(ctx: Context, application_id: string): Promise<void> {
   const [target] = await ctx.sql.query(LOCK_TARGET, [application_id, ctx.project?.id]);
   if (!target)
-    throw problem('reference_not_found', 'application_id names nothing usable in this project.', {
+    throw problem('reference_not_found', 'application_id: this project has no usable application with this id.', {
       field: 'application_id',
     });
 }

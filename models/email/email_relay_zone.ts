@@ -83,7 +83,7 @@ async function requireVerified(ctx: Context, ids: readonly string[]): Promise<vo
   ids.forEach((id, index) => {
     const field = `email_domain_ids.${index}`;
     if (!statuses.has(id))
-      throw problem('reference_not_found', `${field} names nothing usable in this project.`, { field });
+      throw problem('reference_not_found', `${field}: this project has no usable resource with this id.`, { field });
   });
   ids.forEach((id, index) => {
     if (statuses.get(id) !== 'verified')

@@ -93,12 +93,17 @@ export async function requestEmailConfirmation(ctx: Context): Promise<void> {
   requireMail(ctx);
   const user = await currentUser(ctx);
   if (user.email_confirmed_at)
-    throw problem('invalid_state', 'The e-mail address is confirmed.', {
+    throw problem('invalid_state', 'The e-mail address is already confirmed.', {
       ...{ resource_status: 'confirmed', allowed_statuses: ['unconfirmed'] },
     });
   const token = await newLink(ctx.sql, user.id, 'email_confirmation', CONFIRMATION_HOURS * 60);
   if (!token)
-    throw problem('rate_limited', `${LINKS_PER_HOUR} messages within an hour.`, {}, { 'Retry-After': '3600' });
+    throw problem(
+      'rate_limited',
+      `At most ${LINKS_PER_HOUR} messages are sent within an hour. Try again later.`,
+      {},
+      { 'Retry-After': '3600' },
+    );
   const { name, email } = user;
   const parts = { name, token, hours: CONFIRMATION_HOURS, baseUrl: ctx.config.baseUrl };
   await queueMail(ctx, [email], emailConfirmationMail(parts));
@@ -132,5 +137,5 @@ function requireMail({ config }: Context): void {
 }
 
 function noLink(): Error {
-  return problem('not_found', 'The link does not exist, was used, or is over.');
+  return problem('not_found', 'The link does not exist, was already used, or has expired.');
 }

@@ -98,7 +98,10 @@ export async function requirePassword(ctx: Context, password: string): Promise<U
 function requireNewSession(ctx: Context, user: UserRow): UserRow {
   const age = Date.now() - Date.parse(ctx.identity?.created_at ?? '');
   if (age < NEW_SESSION_MINUTES * 60_000) return user;
-  throw wrongField('password', `is not used. Log in anew, and try again within ${NEW_SESSION_MINUTES} minutes`);
+  throw wrongField(
+    'password',
+    `is not used by this user. Log in again, then repeat the request within ` + `${NEW_SESSION_MINUTES} minutes`,
+  );
 }
 
 /**

@@ -74,7 +74,8 @@ export class GitIntegration extends Resource {
       const pending = { name: name ?? GIT_PROVIDER_TITLES[provider], status: 'pending', ...newGrant(ctx.secrets, id) };
       return GitIntegration.insert(ctx, { ...plain, ...pending });
     }
-    if (!account || input.access_token == null) throw problem('provider_error', 'The provider was not asked.');
+    if (!account || input.access_token == null)
+      throw problem('provider_error', 'The Git provider was not ' + 'queried. Try again.');
     return GitIntegration.insert(ctx, {
       ...plain,
       name: name ?? account.login,
@@ -105,7 +106,7 @@ export class GitIntegration extends Resource {
       return this.update(ctx, { ...name, auth_type, ...pending, ...newGrant(ctx.secrets, this.id) });
     }
     if (input.access_token == null) return this.update(ctx, { ...name });
-    if (!account) throw problem('provider_error', 'The provider was not asked.');
+    if (!account) throw problem('provider_error', 'The Git provider was not queried. Try again.');
     const token = tokenColumns(ctx, this.id, input.access_token);
     return this.update(ctx, { ...name, auth_type, ...token, ...accountColumns(account), ...NO_GRANT });
   }

@@ -123,7 +123,7 @@ export class SharedRepository extends Resource {
 
   /** @throws provider_error where the remote gave no answer */
   async verify(ctx: Context, answer: SourceResult | null): Promise<this> {
-    if (!answer) throw problem('provider_error', 'The repository was not asked. Try again.');
+    if (!answer) throw problem('provider_error', 'The repository was not read. Try again.');
     const last_verified_at = new Date().toISOString();
     const isEmpty = !answer.found && answer.failure === 'empty';
     if (answer.found || isEmpty) {

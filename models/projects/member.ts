@@ -260,5 +260,5 @@ function requireNewUser(input: AcceptInvitationInput): void {
 }
 
 function noInvitation(): Error {
-  return problem('not_found', 'The invitation does not exist, was withdrawn, or is over.');
+  return problem('not_found', 'The invitation does not exist, was withdrawn, or has expired.');
 }

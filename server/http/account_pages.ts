@@ -34,7 +34,7 @@ const PASSWORD = ['New password (12 to 200 characters)', 'password', 'password',
 const PAGES: Record<keyof typeof ACCOUNT_PATHS, Page> = {
   resetPassword: {
     title: 'Forgotten password',
-    text: 'A link for setting a new one is sent to the e-mail address of your user.',
+    text: 'Enter the e-mail address of your user to receive a link for setting a new password.',
     fields: [['E-mail address', 'email', 'email', 'username']],
     button: 'Send the link',
     query: 'mutation ($email: String!) { requestPasswordReset(input: {email: $email}) }',
@@ -43,7 +43,7 @@ const PAGES: Record<keyof typeof ACCOUNT_PATHS, Page> = {
   },
   newPassword: {
     title: 'New password',
-    text: 'All your sessions end when it is set.',
+    text: 'Setting a new password ends all your sessions.',
     fields: [PASSWORD],
     button: 'Set the password',
     query: `mutation ($token: String!, $password: String!) {
@@ -53,7 +53,7 @@ const PAGES: Record<keyof typeof ACCOUNT_PATHS, Page> = {
   },
   confirmEmail: {
     title: 'Confirm your e-mail address',
-    text: 'You read the mail of this address.',
+    text: 'This confirms that the address is yours.',
     fields: [],
     button: 'Confirm',
     query: 'mutation ($token: String!) { confirmEmail(token: $token) }',
@@ -62,7 +62,7 @@ const PAGES: Record<keyof typeof ACCOUNT_PATHS, Page> = {
   },
   invitation: {
     title: 'Invitation',
-    text: 'Choose a name and a password. If you are logged in already, both fields can stay empty.',
+    text: 'Choose a name and a password. If you are already logged in, leave both fields empty.',
     fields: [['Name', 'name', 'text', 'name'], PASSWORD],
     button: 'Accept',
     query: `mutation ($input: AcceptInvitationInput!) { acceptInvitation(input: $input) { user { id } } }`,

@@ -45,7 +45,7 @@ export function openMetrics(): Metrics {
 export function addWorkerLag({ registry }: Metrics, workerLag: () => Promise<number>): void {
   new Gauge({
     name: 'platform_worker_lag_seconds',
-    help: 'Age of the oldest work that is due and that nobody has taken',
+    help: 'Age of the oldest due work that no worker has claimed',
     registers: [registry],
     async collect() {
       this.set(await workerLag().catch(() => NaN));
@@ -62,11 +62,7 @@ export function addCheckFigures({ registry }: Metrics, figures: () => Promise<Ch
         this.set(await figures().then(read, () => NaN));
       },
     });
-  add(
-    'platform_check_lag_seconds',
-    'How long the check of an observer that waits longest has been due',
-    ({ lag_seconds }) => lag_seconds,
-  );
+  add('platform_check_lag_seconds', 'Delay of the most overdue check of an observer', ({ lag_seconds }) => lag_seconds);
   add(
     'platform_check_regions_suspended',
     'Regions whose failures are not counted, because their own network seems to be down',
@@ -74,10 +70,14 @@ export function addCheckFigures({ registry }: Metrics, figures: () => Promise<Ch
   );
   add(
     'platform_check_regions_lost',
-    'Regions without a verdict, because none of their probes has been heard of',
+    'Regions that do not count, because none of their probes sends results',
     ({ lost }) => lost,
   );
-  add('platform_notifications_pending', 'Messages of notifiers that are on their way', ({ pending }) => pending);
+  add(
+    'platform_notifications_pending',
+    'Messages of notifiers that are waiting or being sent',
+    ({ pending }) => pending,
+  );
 }
 
 /** Adds the counters of the Varnish servers of this machine. */
@@ -88,7 +88,7 @@ export function addVarnishFigures({ registry }: Metrics, nodes: readonly Varnish
   if (!local.length) return;
   new Gauge({
     name: 'platform_varnish',
-    help: 'Counters of Varnish by its own names, such as MAIN.cache_hit; those of a server that is away are absent',
+    help: 'Counters of Varnish by its own names, such as MAIN.cache_hit; counters of an unreachable server are absent',
     labelNames: ['node', 'counter'],
     registers: [registry],
     async collect() {

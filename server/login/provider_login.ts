@@ -37,7 +37,7 @@ import { browserCookie, readBrowserSecret } from './browser_cookie';
 import { codeForm } from './pages';
 import { goOn, failureText, requireProvider, showPage, type Visit } from './visit';
 
-const OVER = 'This login is over, was finished, or was begun in another browser. Begin again.';
+const OVER = 'This login has expired, is already finished, or was started in another browser. Start again.';
 
 /** POST: sends the browser to the provider. With `link`, for a person who is logged in. */
 export async function beginLogin(visit: Visit): Promise<void> {

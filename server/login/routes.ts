@@ -59,7 +59,7 @@ function showLoginPage(
 ): void {
   const forms = loginForms(visit.platform.config, { ...last, action: LOGIN_PATHS.login, returnTo });
   const { host } = new URL(visit.platform.config.baseUrl);
-  showPage(visit, status, 'Log in', `You log in to ${host}.`, forms);
+  showPage(visit, status, 'Log in', `Log in to ${host}.`, forms);
 }
 
 /** With the password: the operation of the dashboard, with its limits. */
@@ -110,7 +110,8 @@ async function showLinked(visit: Visit, status: number, failure: string): Promis
 async function unlink(visit: Visit): Promise<void> {
   const { platform, schema, request, ctx, form } = visit;
   requireSameOrigin(request, platform.config.baseUrl);
-  if (textOf(form.action) !== 'unlink') throw problem('validation_failed', 'The form asks for nothing that is known.');
+  if (textOf(form.action) !== 'unlink')
+    throw problem('validation_failed', 'The form has an unknown action. Open ' + 'the page again.');
   try {
     await runDocument(schema, ctx, { query: UNLINK, variables: { id: textOf(form.id) } });
   } catch (error) {

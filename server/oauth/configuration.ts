@@ -126,7 +126,8 @@ function features({ config }: Platform, errors: Errors): Configuration['features
       defaultResource: async (_, __, oneOf) => (oneOf?.length ? oneOf : config.baseUrl),
       useGrantedResource: async () => true,
       getResourceServerInfo: async (_, resource) => {
-        if (!isOwnResource(config, resource)) throw new errors.InvalidTarget('the resource is not of this server');
+        if (!isOwnResource(config, resource))
+          throw new errors.InvalidTarget('the resource does not belong to ' + 'this server');
         return { scope: Object.keys(scopes).join(' '), accessTokenFormat: 'opaque', audience: config.baseUrl };
       },
     },

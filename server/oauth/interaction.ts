@@ -53,7 +53,12 @@ export async function askPerson(
   const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
   const interaction = await findInteraction(server.provider, request, response);
   if (!interaction)
-    return sendFormPage(response, 400, 'This page is over', 'Go back to the program that sent you here.');
+    return sendFormPage(
+      response,
+      400,
+      'This page has expired',
+      'Go back to the program that sent you here, and ' + 'start again.',
+    );
   const { client_id } = interaction.params as { client_id: string };
   const client = (await server.provider.Client.find(client_id))?.clientName ?? client_id;
   const asking: Asking = {
@@ -91,7 +96,7 @@ async function take(asking: Asking, form: Form): Promise<void> {
   requireSameOrigin(request, platform.config.baseUrl);
   if (action === 'login') return logIn(asking, form);
   if (action === 'deny') {
-    const result = { error: 'access_denied', error_description: 'the person did not allow it' };
+    const result = { error: 'access_denied', error_description: 'the user denied the request' };
     return server.provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
   }
   if (!isLoggedIn(asking)) return seeOther(response, interaction.uid);
@@ -134,7 +139,7 @@ async function allow(asking: Asking, form: Form): Promise<void> {
   const chosen = [form.scope].flat().map(textOf);
   const scopes = requested.filter((scope) => chosen.includes(scope));
   const projects = textOf(form.all_projects) ? null : [form.project].flat().map(textOf).filter(Boolean);
-  if (!scopes.length) return showConsent(asking, 422, 'Choose at least one thing that it may do.');
+  if (!scopes.length) return showConsent(asking, 422, 'Choose at least one permission.');
   if (projects && !projects.length) return showConsent(asking, 422, 'Choose at least one project.');
   const name = formats.label(textOf(form.name) || nameOf(asking))?.value;
   if (name === undefined) return showConsent(asking, 422, 'The name needs 1 to 100 characters.');

@@ -13,8 +13,8 @@ interface Answer {
 
 const DEVICE_TITLE = 'Log in a device';
 const BEWARE =
-  'Continue only if you began this yourself just now, on a device in front of you. Nobody of the platform ever asks ' +
-  'you to enter a code.';
+  'Continue only if you began this yourself just now, on a device in front of you. The platform never contacts ' +
+  'you to ask for a code.';
 /** Addresses that only contain what the code of a device consists of. */
 const USER_CODE = /^[A-Za-z-]{1,20}$/;
 
@@ -98,13 +98,13 @@ export function consentPage(consent: Consent): Answer {
     `<p>You are logged in as ${escapeHtml(email)}.</p>${said}<form method="post">`,
     `<fieldset><legend>It may</legend>${rights.join('')}</fieldset>`,
     `<fieldset><legend>In these projects</legend>`,
-    `${checkbox('all_projects', 'yes', 'All my projects, also later ones')}${list.join('')}</fieldset>`,
-    `<label>Name among your keys<input name="name" maxlength="100" value="${escapeHtml(name)}"></label>`,
+    `${checkbox('all_projects', 'yes', 'All my projects, including future ones')}${list.join('')}</fieldset>`,
+    `<label>Name of the API key<input name="name" maxlength="100" value="${escapeHtml(name)}"></label>`,
     '<button name="action" value="allow">Allow</button><button name="action" value="deny">Do not allow</button>',
     '<p><button name="action" value="switch">Log in as somebody else</button></p></form>',
   ].join('');
   const who = consent.isSelfRegistered && redirect ? whoClaims(client, redirect) : whoAsks(client, redirect);
-  const text = `${who} You can end this at any time among your keys. ${BEWARE}`;
+  const text = `${who} You can revoke this access at any time in the list of your API keys. ${BEWARE}`;
   const title = consent.isSelfRegistered
     ? `Allow a program that calls itself “${client}” to act for you?`
     : `Allow ${client} to act for you?`;
@@ -115,16 +115,18 @@ function whoClaims(client: string, redirect: string): string {
   const { host, hostname } = new URL(redirect);
   const where = LOOPBACK.includes(hostname) ? `a program on this computer (${host})` : host;
   return (
-    `Nobody vouches for this program: it has registered itself, under the name “${client}”. ` +
-    `Whoever has control of ${where} will be able to do what you allow.`
+    `This program is not verified: it registered itself under the name “${client}”. ` +
+    `Whoever controls ${where} receives the access that you allow.`
   );
 }
 
 function whoAsks(client: string, redirect: string | null): string {
-  if (redirect === null) return `A device asks as ${client}.`;
+  if (redirect === null) return `A device asks for access as ${client}.`;
   const { protocol, host, hostname } = new URL(redirect);
-  if (LOOPBACK.includes(hostname)) return `A program on this computer asks as ${client}.`;
-  return protocol === 'https:' ? `${host} asks as ${client}.` : `An app on this device asks as ${client}.`;
+  if (LOOPBACK.includes(hostname)) return `A program on this computer asks for access as ${client}.`;
+  return protocol === 'https:'
+    ? `${host} asks for access as ${client}.`
+    : `An app on this device asks for access ` + `as ${client}.`;
 }
 
 /** Browsers check where an answer to a form leads, too (CSP level 3). */
@@ -144,9 +146,9 @@ function codePage(xsrf: string, code: string, error?: Error & { userCode?: strin
 
 function reasonOf({ name }: Error): string {
   if (name === 'AbortedError') return 'The device was not logged in.';
-  if (name === 'ExpiredError') return 'The code is too old. Begin again on the device.';
-  if (name === 'AlreadyUsedError') return 'The code was used before. Begin again on the device.';
-  if (name === 'NotFoundError' || name === 'NoCodeError') return 'This is no code of a device that waits.';
+  if (name === 'ExpiredError') return 'The code has expired. Start again on the device.';
+  if (name === 'AlreadyUsedError') return 'The code was already used. Start again on the device.';
+  if (name === 'NotFoundError' || name === 'NoCodeError') return 'No device is waiting with this code. Check the code.';
   return 'The request cannot be continued. Enter the code again.';
 }
 

@@ -182,7 +182,7 @@ function beginAnew(request: IncomingMessage): void {
 /** The form is from a page of this browser that is not too old. @throws not_found */
 async function requireSession(provider: Provider, { headers }: IncomingMessage): Promise<void> {
   const id = /(?:^|;\s*)oauth_session=([^;]+)/.exec(headers.cookie ?? '')?.[1];
-  if (!id || !(await provider.Session.find(id))) throw problem('not_found', 'This page is over. Open it again.');
+  if (!id || !(await provider.Session.find(id))) throw problem('not_found', 'This page has expired. Open it again.');
 }
 
 /** Access tokens have the form of keys, so that one check takes both and scanners know them. */

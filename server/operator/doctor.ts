@@ -74,7 +74,7 @@ async function guarded(check: string, run: Check, config: Config): Promise<Findi
 function dataDirectory({ dataDir }: Config): Finding {
   const check = 'data directory';
   if (!existsSync(dataDir))
-    return { check, status: 'warning', detail: `${dataDir} is not there yet; the first start makes it` };
+    return { check, status: 'warning', detail: `${dataDir} does not exist yet; the first start creates it` };
   accessSync(dataDir, constants.W_OK | constants.X_OK);
   return { check, status: 'ok', detail: 'can be written' };
 }
@@ -83,9 +83,13 @@ function secretKey({ secretKey: setting, dataDir }: Config): Finding {
   const check = 'secret key';
   const file = path.join(dataDir, 'secret-key');
   if (setting === null && !existsSync(file))
-    return { check, status: 'warning', detail: 'not there yet; the first start makes it' };
+    return { check, status: 'warning', detail: 'does not exist yet; the first start creates it' };
   if (setting === null && statSync(file).mode & 0o077)
-    return { check, status: 'warning', detail: `others may read ${file}; the next start closes it` };
+    return {
+      check,
+      status: 'warning',
+      detail: `other users can read ${file}; the next start restricts its ` + `permissions`,
+    };
   const [current] = loadKeyRing({ setting, dataDir });
   return { check, status: 'ok', detail: `key ${current?.id} from ${setting === null ? file : 'PLATFORM_SECRET_KEY'}` };
 }
@@ -98,7 +102,7 @@ async function database(config: Config): Promise<Finding[]> {
       {
         check: 'database',
         status: 'warning',
-        detail: 'the embedded server is not there yet; the first start makes it',
+        detail: 'the embedded server does not exist yet; the first start creates it',
       },
     ];
   const engine = config.databaseUrl
@@ -171,9 +175,9 @@ async function host({ dataDir }: Config): Promise<Finding[]> {
 }
 
 const BOUNDS = {
-  unit: 'unit (each unit has a bound of its own)',
-  user: 'user (a bound for all units of one user)',
-  monitor: 'monitor (not bounded: a unit with too many processes is ended once that is seen)',
+  unit: 'unit (each unit has its own limit)',
+  user: 'user (one limit for all units of a user)',
+  monitor: 'monitor (no hard limit: a unit that is seen with too many processes is stopped)',
 };
 
 /** What keeps units apart here, found out by trial as the start does. */
@@ -221,7 +225,7 @@ async function backupStore(config: Config): Promise<Finding> {
   const store = openBackupStore(config);
   if (!store) return { check, status: 'ok', detail: 'none: backups of databases stay on this host' };
   await probeBackupStore(store, driverContext(STORE_WITHIN_MS));
-  return { check, status: 'ok', detail: `${store.address} takes files and gives them back` };
+  return { check, status: 'ok', detail: `${store.address} stores and returns files` };
 }
 
 async function resolver({ dnsResolvers }: Config): Promise<Finding> {

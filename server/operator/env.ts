@@ -21,7 +21,7 @@ const LIST = named(`select key, available_at, managed_by, updated_at from enviro
 export const commands: Command[] = [
   {
     name: 'env set',
-    summary: 'Set environment variables of an application: all of them or none. They act with the next restart.',
+    summary: 'Set environment variables of an application: all of them or none. They take effect at the next restart.',
     argument: 'application id',
     more: 'KEY=VALUE',
     options: { file: { value: 'path', description: 'File of KEY=VALUE lines (.env); - reads standard input.' } },

@@ -18,12 +18,12 @@ export const commands: Command[] = [
     options: {
       user: { value: 'e-mail', description: 'The key acts as this user.' },
       project: { value: 'id', description: 'The key acts as this project.' },
-      name: { value: 'text', description: 'What the key is for; default: Operator.' },
+      name: { value: 'text', description: 'Name of the key; default: Operator.' },
       scopes: {
         value: 'list',
-        description: `With --user: comma list of ${Object.keys(knownScopes).join(', ')}; default: all.`,
+        description: `With --user: comma-separated list of ${Object.keys(knownScopes).join(', ')}; default: all.`,
       },
-      projects: { value: 'ids', description: 'With --user: comma list of projects to restrict the key to.' },
+      projects: { value: 'ids', description: 'With --user: comma-separated list of projects to restrict the key to.' },
       expires: {
         value: 'time',
         description: 'With --user: end of the key, as 2030-01-31T00:00:00Z or a number of days, 90d.',
@@ -46,7 +46,7 @@ export const commands: Command[] = [
   },
   {
     name: 'key revoke',
-    summary: 'Stop a key at once, in running services too.',
+    summary: 'Revoke a key. Running services reject it at once.',
     argument: 'key id',
     async run({ argument }) {
       await inDatabase(async (ctx) => {

@@ -81,7 +81,7 @@ function help(): string {
     ...lines,
     '',
     'Every command takes --json and --help. Settings are those of the service: environment variables.',
-    'Those who deploy applications use another command: svc --help',
+    'To deploy applications, use another command: svc --help',
     '',
   ].join('\n');
 }

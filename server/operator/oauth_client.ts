@@ -7,12 +7,12 @@ import { inDatabase } from './open';
 export const commands: Command[] = [
   {
     name: 'oauth-client create',
-    summary: 'Register a program that people may allow to act for them. It has no secret.',
+    summary: 'Register a program (OAuth client) that users can give access. It has no secret.',
     options: {
-      name: { value: 'text', description: 'What people see: who asks.', required: true },
+      name: { value: 'text', description: 'Name of the program on the consent page.', required: true },
       redirect: {
         value: 'addresses',
-        description: 'Comma list of addresses for codes: https, http on 127.0.0.1, or com.example.app:/path.',
+        description: 'Comma-separated redirect URIs: https, http on 127.0.0.1, or com.example.app:/path.',
         required: true,
       },
     },
@@ -20,12 +20,12 @@ export const commands: Command[] = [
   },
   {
     name: 'oauth-client list',
-    summary: 'List the programs that may ask people.',
+    summary: 'List the registered programs.',
     run: async () => ({ rows: (await inDatabase((ctx) => listOauthClients(ctx))).map((client) => ({ ...client })) }),
   },
   {
     name: 'oauth-client delete',
-    summary: 'Delete a program, and end all that people have allowed it.',
+    summary: 'Delete a program, and revoke all access that users have given it.',
     argument: 'client id',
     async run({ argument }) {
       await inDatabase(async (ctx) => {

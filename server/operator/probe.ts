@@ -21,7 +21,7 @@ export const commands: Command[] = [
   },
   {
     name: 'probe revoke',
-    summary: 'Stop the key of a probe at once.',
+    summary: 'Revoke the key of a probe. Running services reject it at once.',
     argument: 'probe id',
     async run({ argument }) {
       await inDatabase(async (ctx) => {

@@ -56,7 +56,7 @@ export const commands: Command[] = [
   },
   {
     name: 'user link-by-email',
-    summary: 'Let the next login at another provider with the verified e-mail of the user be linked, within a week.',
+    summary: 'Link the next login at a provider with the verified e-mail address of the user, within a week.',
     options: email,
     async run(input) {
       const { id, email: address } = await inDatabase(async (ctx) => {

@@ -120,7 +120,7 @@ describeImages('applications from images', () => {
     await pushIndex('foreign', [{ os: 'linux', architecture: 's390x' }]);
     const elsewhere = (tag: string): string => imageName(`shop/web:${tag}`).replace('localhost', '127.0.0.1');
     const application = await imageApplication(elsewhere('both'));
-    expect((await application.deploy()).status_reason).toMatch(/does not give it to everybody/);
+    expect((await application.deploy()).status_reason).toMatch(/requires credentials for the image/);
     const auth = Buffer.from(`owner:${service.key}`).toString('base64');
     const value = JSON.stringify({ auths: { [`127.0.0.1:${registryPort}`]: { auth } } });
     const body = { value, available_at: 'build' };

@@ -122,7 +122,7 @@ describeHere(`Python by uv${missing && ` (needs ${missing})`}`, () => {
       rmSync(path.join(service.runtimeDir, 'toolchains', `python-${python!.version}`), { recursive: true });
       const application = await service.application(files);
       const { status_reason, log } = await deployed(application);
-      const reason = /^Python 3\.\d+\.\d+ of the host is used, since a newer one could not be had: /;
+      const reason = /^Python 3\.\d+\.\d+ of the host is used, because a newer one could not be installed: /;
       expect(status_reason).toMatch(reason);
       expect(log).toContain('of the host is used');
       expect((await application.visit()).body).not.toContain(` ${python!.version} `);

@@ -248,7 +248,7 @@ run('releases as images', () => {
 
   it('are refused at the start without a registry', async () => {
     await expect(startService({ settings: { RELEASE_IMAGES: 'always', REGISTRY_PORT: '0' } })).rejects.toThrow(
-      /RELEASE_IMAGES is always, but there is no registry/,
+      /RELEASE_IMAGES is always, but REGISTRY_PORT is 0/,
     );
   });
 });

@@ -55,7 +55,9 @@ test('without a registry the Node.js of the host serves, and the log and the rea
   try {
     const ended = await active(application);
     expect((await application.visit()).body).toBe(`v1 ${hostNode} none none`);
-    expect(ended.status_reason).toMatch(/^Node\.js .* of the host is used, since a newer one could not be had: /);
+    expect(ended.status_reason).toMatch(
+      /^Node\.js .* of the host is used, because a newer one could not be installed: /,
+    );
     expect((await application.log(ended.id)).join('\n')).toContain(ended.status_reason);
   } finally {
     registry.isDown = false;

@@ -126,7 +126,7 @@ test('a record of the user is never changed, but named; once it is removed, the 
   expect(domain.status).toBe('pending');
   expect(domain.status_reason).toBe(
     'The zone two.example.com has another record of shop.two.example.com: A 192.0.2.99. ' +
-      'Remove it, and the CNAME record is made.',
+      'Remove that record, then the platform creates the CNAME record.',
   );
   expect((await recordsOf(zone)).find(({ id }) => id === own.id)).toEqual(own);
   await service.call('DELETE', `/v2/dns_zones/${zone.id}/records/${own.id}`);

@@ -90,7 +90,7 @@ describe('one attempt', () => {
     sender.send(type, { url, webhook_url: url, routing_key: 'r'.repeat(32) }, message);
 
   test.each([
-    ['/hang', 'The time of 1 s was over before the answer began.'],
+    ['/hang', 'The time limit of 1 s was reached before the response began.'],
     ['/reset', 'The connection was closed before an answer came.'],
     ['/garbage', 'The answer is not valid HTTP'],
   ])('that breaks is worth another one: %s', async (place, error) => {

@@ -73,7 +73,7 @@ async function chooseNode(
   const ours = usableNodeOfHost(host, stated);
   if (ours === null) return nodeOfRegistry(stated, needs, manager, host);
   if (host.preferredNode === 'host')
-    return nodeOfHost(ours, manager, host, `Node.js ${ours} is that of the host, as the operator prefers it.`);
+    return nodeOfHost(ours, manager, host, `The Node.js ${ours} of the host is used, because PREFERRED_NODE is host.`);
   if (isNewestLine(ours, needs)) return nodeOfHost(ours, manager, host, reasonOf(ours, stated, needs));
   try {
     const found = await nodeOfRegistry(stated, needs, manager, withTime(host, REGISTRY_ANSWER_MS));
@@ -83,7 +83,7 @@ async function chooseNode(
     return found;
   } catch (error) {
     if (host.ctx.signal.aborted || !(error instanceof DriverError || error instanceof BuildError)) throw error;
-    const note = `Node.js ${ours} of the host is used, since a newer one could not be had: ${error.message}`;
+    const note = `Node.js ${ours} of the host is used, because a newer one could not be installed: ${error.message}`;
     return { ...(await nodeOfHost(ours, manager, host, reasonOf(ours, stated, needs))), note };
   }
 }

@@ -48,7 +48,8 @@ export async function choosePython(files: SourceFiles, host: BuildHost): Promise
   } catch (error) {
     if (host.ctx.signal.aborted || !(error instanceof DriverError || error instanceof BuildError)) throw error;
     if (!usual) throw new BuildError(missing(stated, host, error.message));
-    const note = `Python ${usual.version} of the host is used, since a newer one could not be had: ${error.message}`;
+    const note =
+      `Python ${usual.version} of the host is used, because a newer one could not be installed: ` + `${error.message}`;
     return { ...usual, reason: reasonOf(usual.version, stated, host), note };
   }
 }
@@ -123,7 +124,8 @@ function isNewest(version: string, stated: StatedPython | null): boolean {
 
 function reasonOf(version: string, stated: StatedPython | null, host: BuildHost): string {
   if (stated !== null) return `Python ${version} is what ${stated.statedBy} asks for (${shown(stated.text)}).`;
-  if (host.preferredPython === 'host') return `Python ${version} is that of the host, as the operator prefers it.`;
+  if (host.preferredPython === 'host')
+    return `The Python ${version} of the host is used, because ` + `PREFERRED_PYTHON is host.`;
   if (seriesOf(version) === LINES[0])
     return `Python ${version} is of the newest line that packages are made for, since the source names no version.`;
   return `Python ${version} is that of the host, and the source names no version.`;

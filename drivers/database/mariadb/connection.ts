@@ -59,7 +59,10 @@ export function identifier(name: string): string {
 async function requireOurs(query: Query, serverDirectory: ServerDirectory): Promise<void> {
   const [row] = await query('SELECT @@datadir AS directory');
   if (row?.directory !== `${serverDirectory.data}/`)
-    throw new DriverError('conflict', 'Another server answers at the address of this one. It was not changed.');
+    throw new DriverError(
+      'conflict',
+      'Another server answers at the address of this database server. Nothing was ' + 'changed.',
+    );
 }
 
 const notReadyCodes = [
@@ -77,7 +80,7 @@ function toDriverError(error: NodeJS.ErrnoException): DriverError {
   const code = String(error.code ?? error.name);
   if (notReadyCodes.includes(code)) return new NotReady();
   if (code === 'ER_ACCESS_DENIED_ERROR')
-    return new DriverError('conflict', 'The server rejects the credentials of the platform. It was not changed.');
+    return new DriverError('conflict', 'The server rejects the credentials of the platform. Nothing was changed.');
   // The server's message may repeat the statement.
   return Object.assign(new DriverError('transient', `The server answered ${code}.`), { cause: error });
 }

@@ -109,5 +109,8 @@ async function requireOurs(
   const [seen] = rows;
   const expected = await systemIdentifierOf(data);
   if (seen?.id === expected && (seen.data === data || seen.data === (await realpath(data)))) return;
-  throw new DriverError('conflict', 'Another server answers at the address of this one. It was not changed.');
+  throw new DriverError(
+    'conflict',
+    'Another server answers at the address of this database server. Nothing was ' + 'changed.',
+  );
 }

@@ -71,7 +71,10 @@ export function infoFieldsOf(info: unknown): Map<string, string> {
 function requireOurs(info: string, serverDirectory: ServerDirectory): void {
   const file = infoFieldsOf(info).get('config_file') ?? '';
   if (!file.startsWith(`${serverDirectory.conf}/`))
-    throw new DriverError('conflict', 'Another server answers at the address of this one. It was not changed.');
+    throw new DriverError(
+      'conflict',
+      'Another server answers at the address of this database server. Nothing was ' + 'changed.',
+    );
 }
 
 function toDriverError(error: Error): DriverError {
@@ -79,7 +82,7 @@ function toDriverError(error: Error): DriverError {
   const text = `${(error as NodeJS.ErrnoException).code ?? ''} ${error.name} ${error.message}`;
   if (notReadyPattern.test(text)) return new NotReady();
   if (/WRONGPASS|NOAUTH/.test(text))
-    return new DriverError('conflict', 'The server rejects the credentials of the platform. It was not changed.');
+    return new DriverError('conflict', 'The server rejects the credentials of the platform. Nothing was changed.');
   // The server's message may repeat the command.
   return Object.assign(
     new DriverError('transient', `The server answered ${/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? 'with an error'}.`),

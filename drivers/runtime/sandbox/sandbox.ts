@@ -204,7 +204,7 @@ export function requireTargets({ files, mounts }: Pick<Inside, 'files' | 'mounts
     ) {
       throw new DriverError(
         'invalid',
-        `A volume cannot be mounted at ${target}: the system lies there. Use another path, for example /data.`,
+        `A volume cannot be mounted at ${target}, which belongs to the system. Use another path, for example /data.`,
       );
     }
     if (isWithin('/app', target)) requireNoLinks(files, target);

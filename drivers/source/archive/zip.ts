@@ -91,7 +91,7 @@ function explained(error: unknown, name?: string): unknown {
     );
   if (place) return brokenArchive(`The archive contains \`${shortened(place[2] ?? '')}\`, which leads out of it.`);
   if (/end of central directory|truncated|unexpected EOF/i.test(message))
-    return brokenArchive('The archive is incomplete, or no zip: its directory at the end is missing.');
+    return brokenArchive('The archive is incomplete, or not a zip file: the directory at its end is missing.');
   if (/encrypted/i.test(message)) return brokenArchive('The archive is encrypted. Create it without a password.');
   if (/multi-disk/i.test(message)) return brokenArchive('The archive is one of several parts. Create a single one.');
   const where = name === undefined ? 'The archive' : `\`${shortened(name)}\``;

@@ -51,7 +51,8 @@ export function handleVisit(
   if (!zone.spec.enabled) return sendRefusal(response, 503, 'This address is switched off.');
   if (isLoop(visit)) return sendRefusal(response, 508, 'The origin leads back to this address.');
   const isRead = request.method === 'GET' || request.method === 'HEAD';
-  if (!isRead && zone.spec.origin.bucket) return sendRefusal(response, 405, 'The origin of this address is only read.');
+  if (!isRead && zone.spec.origin.bucket)
+    return sendRefusal(response, 405, 'Only GET and HEAD are allowed at ' + 'this address.');
   try {
     const work = isRead && !hasBody(request) ? state.cache.serve(visit) : passThrough(visit);
     work?.catch((error: unknown) => fail(visit, error));

@@ -84,7 +84,7 @@ function putVersioning(exchange: Exchange): Promise<void> {
     const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'VersioningConfiguration');
     requireMembers(document, ['Status', 'MfaDelete']);
     if ((elementText(document, 'MfaDelete') ?? 'Disabled') !== 'Disabled')
-      throw new S3Error('NotImplemented', 'Deletes with a second factor are not offered.');
+      throw new S3Error('NotImplemented', 'MFA delete is not supported.');
     const status = elementText(document, 'Status');
     if (status !== 'Enabled' && status !== 'Suspended') throw new S3Error('MalformedXML');
     if (status === 'Suspended' && exchange.bucket.object_lock) throw new S3Error('InvalidBucketState');
@@ -142,10 +142,7 @@ export function corsRule(node: XmlNode): CorsRule {
     age >= 0 &&
     age <= 86_400;
   if (!isValid)
-    throw new S3Error(
-      'InvalidRequest',
-      'A CORS rule has origins that are no origins, an unknown method, names that no header has, or a wrong age.',
-    );
+    throw new S3Error('InvalidRequest', 'A CORS rule has an invalid origin, method, header name or MaxAgeSeconds.');
   return {
     ...(id && { id }),
     allowed_origins,

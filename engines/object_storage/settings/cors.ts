@@ -23,7 +23,7 @@ export function preflightHeaders(bucket: ServedBucket, request: S3Request): Reco
   if (origin === undefined || method === undefined)
     throw new S3Error(
       'InvalidRequest',
-      'A preflight request has the headers Origin and Access-Control-Request-Method.',
+      'A preflight request must have the headers Origin and Access-Control-Request-Method.',
     );
   const wanted = (headerOf(request, 'access-control-request-headers') ?? '')
     .split(',')

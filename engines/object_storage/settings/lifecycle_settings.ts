@@ -72,7 +72,7 @@ export function lifecycleRule(node: XmlNode, index: number): LifecycleRule {
   requireKnown(node);
   const filter = childElement(node, 'Filter');
   if (filter && childElement(node, 'Prefix'))
-    throw new S3Error('MalformedXML', 'The prefix of a rule is in its filter or beside it, not in both places.');
+    throw new S3Error('MalformedXML', 'A rule may have its prefix in its filter or beside it, but not in both places.');
   const rule = {
     ...{ id: elementText(node, 'ID') || `rule-${index + 1}`, enabled: elementText(node, 'Status') === 'Enabled' },
     prefix: elementText(filter, 'Prefix') ?? elementText(node, 'Prefix') ?? '',

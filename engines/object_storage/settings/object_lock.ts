@@ -28,7 +28,7 @@ export function lockOfHeaders(exchange: ObjectExchange): Partial<ObjectLock> {
   const [mode, until, hold] = [of('mode'), of('retain-until-date'), of('legal-hold')];
   if (mode === undefined && until === undefined && hold === undefined) return {};
   if ((mode === undefined) !== (until === undefined))
-    throw new S3Error('InvalidArgument', `${HEADER}mode and ${HEADER}retain-until-date are sent together.`);
+    throw new S3Error('InvalidArgument', `${HEADER}mode and ${HEADER}retain-until-date must be sent together.`);
   if (mode !== undefined) requireGranted(exchange, 's3:PutObjectRetention', key);
   if (hold !== undefined) requireGranted(exchange, 's3:PutObjectLegalHold', key);
   requireLockable(bucket);
@@ -90,12 +90,12 @@ export function putLockConfiguration(exchange: Exchange): Promise<void> {
 function defaultRetentionOf(rule: XmlNode): DefaultRetention {
   requireMembers(rule, ['DefaultRetention']);
   const node = childElement(rule, 'DefaultRetention');
-  if (!node) throw new S3Error('MalformedXML', 'A rule has a default retention.');
+  if (!node) throw new S3Error('MalformedXML', 'A rule must have a default retention.');
   requireMembers(node, ['Mode', 'Days', 'Years']);
   const mode = MODES.get(elementText(node, 'Mode') ?? '');
   const [days, years] = [elementText(node, 'Days'), elementText(node, 'Years')];
   if (!mode || (days === undefined) === (years === undefined))
-    throw new S3Error('MalformedXML', 'A default retention has a mode, and either days or years.');
+    throw new S3Error('MalformedXML', 'A default retention must have a mode, and either days or years.');
   const period = (text: string | undefined, max: number): number | null => {
     if (text === undefined) return null;
     if (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > max) throw new S3Error('InvalidRetentionPeriod');
@@ -121,7 +121,7 @@ export async function putRetention(exchange: ObjectExchange): Promise<void> {
   const [mode, until] = [elementText(document, 'Mode'), elementText(document, 'RetainUntilDate')];
   const retain_mode = mode === undefined ? null : MODES.get(mode);
   if (retain_mode === undefined || (mode === undefined) !== (until === undefined))
-    throw new S3Error('MalformedXML', 'A retention has a mode, GOVERNANCE or COMPLIANCE, and the time of its end.');
+    throw new S3Error('MalformedXML', 'A retention must have a mode, GOVERNANCE or COMPLIANCE, and a RetainUntilDate.');
   const retain_until = until === undefined ? null : timeOf(until);
   const bypass = bypassesGovernance(exchange, key);
   await catalog.setRetention(bucket.id, object.id, { retain_mode, retain_until, bypass });
@@ -141,7 +141,7 @@ export async function putHold(exchange: ObjectExchange): Promise<void> {
   const document = parseXml(await receiveText(exchange, XML_BYTES_MAX), 'LegalHold');
   requireMembers(document, ['Status']);
   const status = elementText(document, 'Status');
-  if (status !== 'ON' && status !== 'OFF') throw new S3Error('MalformedXML', 'Status is neither ON nor OFF.');
+  if (status !== 'ON' && status !== 'OFF') throw new S3Error('MalformedXML', 'Status must be ON or OFF.');
   await exchange.catalog.setHold(exchange.bucket.id, object.id, status === 'ON');
   sendEmpty(exchange, 200);
 }
@@ -162,6 +162,9 @@ function requireLockable({ object_lock }: Exchange['bucket']): void {
 function timeOf(text: string | undefined): string {
   const ms = Date.parse(formats.timestamp(text ?? '')?.value ?? '');
   if (!(ms > Date.now() && ms < Date.now() + RETAIN_YEARS_MAX * 366 * 86_400_000))
-    throw new S3Error('InvalidArgument', 'The end of a retention is a time to come, such as 2031-05-04T03:02:01Z.');
+    throw new S3Error(
+      'InvalidArgument',
+      'The end of a retention must be a time in the future, such as ' + '2031-05-04T03:02:01Z.',
+    );
   return new Date(ms).toISOString();
 }

@@ -63,11 +63,11 @@ function awsStatements({ id, effect, principals, actions, resources }: PolicySta
 export function parsePolicyDocument(text: string, name: string): PolicyStatement[] {
   const { Version, Id, Statement, ...rest } = parseJson(text);
   requireNone(rest);
-  if (!VERSIONS.includes(Version)) throw malformed('The version of a policy is 2012-10-17 or 2008-10-17.');
-  if (Id !== undefined && typeof Id !== 'string') throw malformed('Id is not a text.');
+  if (!VERSIONS.includes(Version)) throw malformed('The version of a policy must be 2012-10-17 or 2008-10-17.');
+  if (Id !== undefined && typeof Id !== 'string') throw malformed('Id must be a string.');
   const statements = Array.isArray(Statement) ? (Statement as unknown[]) : [Statement];
   if (!statements.length || statements.length > STATEMENTS_MAX)
-    throw malformed(`A policy has from 1 to ${STATEMENTS_MAX} statements.`);
+    throw malformed(`A policy must have 1 to ${STATEMENTS_MAX} statements.`);
   const parsed = statements.map((statement) => parseStatement(statement, name));
   const ids = parsed.flatMap(({ id }) => (id === null ? [] : [id]));
   if (new Set(ids).size < ids.length) throw malformed('Two statements have the same Sid.');
@@ -75,16 +75,16 @@ export function parsePolicyDocument(text: string, name: string): PolicyStatement
 }
 
 function parseStatement(statement: unknown, name: string): PolicyStatement {
-  if (!isObject(statement)) throw malformed('A statement is not an object.');
+  if (!isObject(statement)) throw malformed('A statement must be an object.');
   const { Sid, Effect, Principal, Action, Resource, Condition, ...rest } = statement;
   requireNone(rest);
   if (Sid !== undefined && (typeof Sid !== 'string' || !/^[^\0-\x1f]{0,100}$/.test(Sid)))
-    throw malformed(`Sid is not a text of at most ${ID_LENGTH_MAX} characters.`);
-  if (Effect !== 'Allow' && Effect !== 'Deny') throw malformed('Effect is neither Allow nor Deny.');
+    throw malformed(`Sid must be a string of at most ${ID_LENGTH_MAX} characters.`);
+  if (Effect !== 'Allow' && Effect !== 'Deny') throw malformed('Effect must be Allow or Deny.');
   const resources = textsOf(Resource, 'Resource');
   const wrong = resources.find((one) => !isArnOf(one, name));
   if (wrong !== undefined)
-    throw malformed(`The resource ${wrong} is not of this bucket. Its ARN is ${arnOfBucket(name)}.`);
+    throw malformed(`The resource ${wrong} does not belong to this bucket, whose ARN is ${arnOfBucket(name)}.`);
   const actions = textsOf(Action, 'Action');
   return {
     id: (Sid as string | undefined) || null,
@@ -97,7 +97,7 @@ function parseStatement(statement: unknown, name: string): PolicyStatement {
 
 function principalsOf(principal: unknown): string[] {
   if (principal === '*') return ['*'];
-  if (!isObject(principal)) throw malformed('Principal is missing, or is neither * nor an object.');
+  if (!isObject(principal)) throw malformed('Principal must be * or an object.');
   const { AWS, ...rest } = principal;
   const [kind] = Object.keys(rest);
   if (kind !== undefined) throw new S3Error('NotImplemented', `Principals of the kind ${kind} are not offered.`);
@@ -106,33 +106,29 @@ function principalsOf(principal: unknown): string[] {
 
 /** Prefix patterns of a condition on s3:prefix. */
 function prefixesOf(condition: unknown, actions: readonly string[], resources: readonly string[]): string[] {
-  if (!isObject(condition)) throw malformed('Condition is not an object.');
+  if (!isObject(condition)) throw malformed('Condition must be an object.');
   const [[operator, tests] = [], ...others] = Object.entries(condition);
   const [[key, values] = [], ...more] = isObject(tests) ? Object.entries(tests) : [];
   const isOffered =
     (operator === 'StringLike' || operator === 'StringEquals') && key?.toLowerCase() === PREFIX_KEY && !others.length;
   if (!isOffered || more.length)
-    throw new S3Error(
-      'NotImplemented',
-      'The only conditions of policies are StringEquals and StringLike of s3:prefix, one in a statement.',
-    );
+    throw new S3Error('NotImplemented', 'A statement may have one condition, StringEquals or StringLike of s3:prefix.');
   const expanded = expandActions(actions);
   if (expanded.some((action) => !isListAction(action)) || resources.some((one) => one.includes('/')))
     throw new S3Error(
       'NotImplemented',
-      'A condition on s3:prefix is offered in statements of the bucket alone whose actions are lists.',
+      'A condition on s3:prefix is only supported in statements on the bucket whose actions are lists.',
     );
   const patterns = textsOf(values, PREFIX_KEY);
   if (patterns.some((one) => isArn(one) || one.includes('${') || (operator === 'StringEquals' && /[*?]/.test(one))))
-    throw new S3Error('NotImplemented', 'A value of s3:prefix has a wildcard or a variable that is not offered.');
+    throw new S3Error('NotImplemented', 'A value of s3:prefix contains an unsupported wildcard or variable.');
   return patterns;
 }
 
 /** @throws S3Error MalformedPolicy */
 function textsOf(value: unknown, element: string): string[] {
   const all: unknown[] = Array.isArray(value) ? value : [value];
-  if (!all.length || all.some((one) => typeof one !== 'string'))
-    throw malformed(`${element} is missing or not a text.`);
+  if (!all.length || all.some((one) => typeof one !== 'string')) throw malformed(`${element} must be a string.`);
   return [...new Set(all as string[])];
 }
 
@@ -152,7 +148,7 @@ function parseJson(text: string): Record<string, unknown> {
   } catch {
     // Invalid JSON: see below.
   }
-  throw malformed('The policy is not a JSON object, or has NUL or half of a surrogate pair in a text.');
+  throw malformed('The policy must be a JSON object whose strings contain no NUL and no unpaired surrogate.');
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

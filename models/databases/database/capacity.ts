@@ -44,7 +44,9 @@ export async function promisedCapacity(ctx: Context): Promise<Promised> {
 export async function requireCapacity(ctx: Context, more: Promised): Promise<void> {
   await ctx.sql.query(LOCK, []);
   if (fits(await ctx.catalogs.facts(), await promisedCapacity(ctx), more)) return;
-  throw problem('capacity_unavailable', 'No host of the region has room for it now.', { regions: [] });
+  throw problem('capacity_unavailable', 'No host of the region has enough free capacity for the requested size.', {
+    regions: [],
+  });
 }
 
 /**
@@ -56,7 +58,7 @@ export async function allocatePort(ctx: Context, ownerId: string): Promise<numbe
   await ctx.sql.query(LOCK, []);
   const [from, to] = ctx.config.databasePorts;
   const [taken] = await ctx.sql.query<{ port: number }>(CLAIM_PORT, [from, to, ownerId]);
-  if (!taken) throw problem('capacity_unavailable', 'No port is free for it.', { regions: [] });
+  if (!taken) throw problem('capacity_unavailable', 'All ports of `DATABASE_PORTS` are in use.', { regions: [] });
   return taken.port;
 }
 

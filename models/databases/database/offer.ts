@@ -80,10 +80,14 @@ export async function requireFeature(
 ): Promise<void> {
   if (await hasFeature(ctx, database, feature)) return;
   const { engine, engine_version } = database;
-  throw problem('engine_feature_unsupported', `${engine} ${engine_version} can't do this here (${feature}).`, {
-    engine,
-    feature,
-  });
+  throw problem(
+    'engine_feature_unsupported',
+    `${engine} ${engine_version} does not support ${feature} on this ` + `installation.`,
+    {
+      engine,
+      feature,
+    },
+  );
 }
 
 export async function hasFeature(

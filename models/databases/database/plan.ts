@@ -134,14 +134,24 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
   const engine = await requireEngine(ctx, input.engine);
   const { source, origin } = await requireSource(ctx, from);
   if (engine.id !== source.engine)
-    throw problem('engine_feature_unsupported', `The original is of the engine ${source.engine}.`, {
-      engine: engine.id,
-      feature: 'restore_from',
-    });
+    throw problem(
+      'engine_feature_unsupported',
+      `The original database uses the engine ${source.engine}. Choose ` + `the same engine.`,
+      {
+        engine: engine.id,
+        feature: 'restore_from',
+      },
+    );
   if (input.engine_version != null && input.engine_version !== origin.engine_version)
     throw versionUnsupported([origin.engine_version]);
   if (input.database_name != null)
-    throw validationFailed([{ field: 'database_name', code: 'depends_on', detail: 'is that of the original' }]);
+    throw validationFailed([
+      {
+        field: 'database_name',
+        code: 'depends_on',
+        detail: 'cannot be set with ' + 'restore_from: the name is copied from the original database',
+      },
+    ]);
   const pack = await requirePackage(ctx, engine.id, input.database_package ?? source.database_package);
   if (input.storage_gb != null && input.storage_gb < source.storage_gb) throw storageTooLow(source.storage_gb);
   const { backup_id, point_in_time } = origin;
@@ -155,14 +165,18 @@ async function copiedShape(ctx: Context, input: CreateDatabaseInput): Promise<Sh
 
 /** The problem of a requested storage size below the present one. */
 export function storageTooLow(present: number): Error {
-  return problem('storage_must_increase', `storage_gb is ${present}, and of a database it only grows.`);
+  return problem('storage_must_increase', `storage_gb is ${present} and can only be increased.`);
 }
 
 function databaseName(engine: string, name: string | null | undefined): string | null {
   if (!isKeyValue(engine)) return freeName(name ?? DATABASE_NAME);
   if (name != null)
     throw validationFailed([
-      { field: 'database_name', code: 'depends_on', detail: `${engine} has no databases with names` },
+      {
+        field: 'database_name',
+        code: 'depends_on',
+        detail: `is not supported by ${engine}, which has no named ` + `databases`,
+      },
     ]);
   return null;
 }

@@ -16,7 +16,7 @@ export async function requireUnattached(
 ): Promise<void> {
   const rows = await ctx.sql.query<{ id: string }>(USERS[column], [ids]);
   if (!rows.length) return;
-  throw problem('resource_in_use', 'Attachments of applications use it.', {
+  throw problem('resource_in_use', 'Applications are attached to it. Detach them first.', {
     dependents: rows.map(({ id }) => ({ type: 'database_attachment', id })),
   });
 }

@@ -46,7 +46,10 @@ export async function signedBackup(
       ? await sql.query<DownloadableBackup>(FIND, [id])
       : [];
   if (!found)
-    throw problem('not_found', 'The address has ended, was altered, or its backup is gone. Ask for a new one.');
+    throw problem(
+      'not_found',
+      'The download address has expired or was altered, or its backup was deleted. ' + 'Request a new address.',
+    );
   return found;
 }
 

@@ -63,7 +63,7 @@ export function requireUnpooled({ engine }: Server, pool_mode: PoolMode | null):
   if (pool_mode === null) return;
   throw problem(
     'engine_feature_unsupported',
-    'An endpoint that leads to all replicas cannot be pooled. Give it one replica, or no pool.',
+    'An endpoint to all replicas cannot be pooled. Set `replica_id`, or leave out `pool_mode`.',
     { engine, feature: 'pooling' },
   );
 }
@@ -82,7 +82,7 @@ export async function requireSpreading(ctx: Context, database: Server, pool_mode
 
 const haproxyMissing =
   'Spreading connections over all replicas needs HAProxy on the host: an operator has to install the package ' +
-  'haproxy. An endpoint to one replica works without it.';
+  'haproxy. An endpoint to a single replica works without HAProxy.';
 
 const REPLICAS = named(
   `select count(*) as count from database_replicas where database_id = $1 and deleted_at is null

@@ -45,7 +45,7 @@ export function requireCommit(
   answer: SourceResult | undefined,
   input: CreateDeploymentInput,
 ): { branch: string | null; sha: string } {
-  if (!answer) throw problem('provider_error', 'The repository was not asked. Try again.');
+  if (!answer) throw problem('provider_error', 'The repository was not read. Try again.');
   if (answer.found) return answer;
   const field = failedField(answer.failure, input);
   if (field) throw problem('reference_not_found', answer.message, { field });
@@ -81,7 +81,7 @@ function validateInput({ type }: Source, input: CreateDeploymentInput): FieldErr
     code: 'depends_on',
     detail:
       input.source_upload_id == null
-        ? `is for a source of the type ${FOR[field]}; this one is ${type}`
+        ? `requires a source of the type ${FOR[field]}, and the source of the application has the type ${type}`
         : 'cannot be combined with source_upload_id',
   }));
 }

@@ -38,8 +38,10 @@ export async function claimUpload(sql: Sql, id: string): Promise<ClaimedUpload> 
   const [found] = await sql.query<{ status: string }>(FIND, [id]);
   if (!found) throw problem('not_found', 'The upload does not exist any more. Create another one.');
   if (found.status === 'waiting')
-    throw problem('resource_busy', 'Another request sends the archive of this upload.', { resource_status: 'waiting' });
-  throw problem('invalid_state', 'The archive of this upload was sent already. Create another upload.', {
+    throw problem('resource_busy', 'Another request is sending the archive of this upload.', {
+      resource_status: 'waiting',
+    });
+  throw problem('invalid_state', 'The archive of this upload was already sent. Create another upload.', {
     resource_status: found.status,
     allowed_statuses: ['waiting'],
   });

@@ -187,12 +187,13 @@ function conflictOf(plan: Plan, { zone, record, wanted }: Placed, standing: Stan
   );
   if (other) {
     const there = `${other.type} ${shorten(other.value)}`;
-    const remedy = `Remove it, and the ${record.type} record is made.`;
+    const remedy = `Remove that record, then the platform creates the ${record.type} record.`;
     return `The zone ${zone.name} has another record of ${wanted.name}: ${there}. ${remedy}`;
   }
   return roomFor(plan, zone)
     ? null
-    : `The zone ${zone.name} has no room for the ${record.type} record of ${wanted.name}.`;
+    : `The zone ${zone.name} has reached its limit of records, so the ${record.type} record of ${wanted.name} ` +
+        `cannot be created.`;
 }
 
 function roomFor({ create }: Plan, zone: Zone): boolean {

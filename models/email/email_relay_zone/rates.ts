@@ -46,7 +46,8 @@ export function evaluateRates(
   }
   const isOver = now.getTime() - Date.parse(zone.suspended_at) >= SUSPENDED_MS;
   if (isOver && !reason) return { status: usual, status_reason: null, suspended_at: null };
-  const status_reason = reason ?? 'Too much of its mail came back. It can send again a day after it was suspended.';
+  const status_reason =
+    reason ?? 'Too much mail of the zone came back. The zone can send again one day after its ' + 'suspension.';
   return { status: 'suspended', status_reason, suspended_at: zone.suspended_at };
 }
 

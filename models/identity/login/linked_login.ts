@@ -54,7 +54,7 @@ export async function matchLogin(
   const { email, email_verified } = login;
   if (!email || !email_verified)
     throw new LoginRefusal(
-      `This login of ${title} belongs to no user, and ${title} does not say that you read the mail of an address. ` +
+      `This login of ${title} belongs to no user, and ${title} did not confirm your e-mail address. ` +
         `If you have a user, log in another way and link ${title} under /account/logins.`,
     );
   const user = await findUser(ctx, email);
@@ -85,7 +85,10 @@ export async function linkMatched(
   await ctx.sql.query(LOCK_USER, [user.id]);
   // A password that was set, or another login that was linked, since then.
   if (!(await ctx.sql.query(AWAITS_LINK, [user.id])).length)
-    throw new LoginRefusal(`The user ${user.email} can be logged in as by now. Link ${setting.title} there.`);
+    throw new LoginRefusal(
+      `The user ${user.email} now has another way to log in. Log in that way, then link ` +
+        `${setting.title} under /account/logins.`,
+    );
   await insertLink(ctx, setting, login, user.id);
   await ctx.sql.query(END_WAITING, [user.id]);
   if (login.email === user.email) await ctx.sql.query(CONFIRM, [user.id]);
@@ -103,8 +106,8 @@ export async function linkLogin(ctx: Context, setting: LoginProviderSetting, log
     throw problem(
       'already_exists',
       owner.id === id
-        ? `This login of ${setting.title} is linked.`
-        : `This login of ${setting.title} is of another user.`,
+        ? `This login of ${setting.title} is already linked to your user.`
+        : `This login of ${setting.title} is linked to another user.`,
     );
   const linked = await insertLink(ctx, setting, login, id);
   noteChange(ctx, { type: 'linked_login', id: linked, name: setting.title });

@@ -50,7 +50,9 @@ export async function registerOauthClient(ctx: Context, values: Registration): P
     if ((count?.from_address ?? 0) >= limits.registrationsPerAddressAndHour)
       throw tooMany('Too many programs were registered from this address within an hour.');
     if ((count?.all ?? 0) >= limits.registeredClientsMax)
-      throw tooMany('Too many programs are registered. Those that nobody uses are forgotten within a day.');
+      throw tooMany(
+        'Too many programs are registered. Unused registrations are deleted within a day, so try ' + 'again later.',
+      );
     const seconds = limits.unusedRegistrationHours * 3600;
     await saveRecord(inner, KIND, client.client_id, publicClient(client, grant_types), seconds);
     await inner.sql.query(MARK, [sha256(client.client_id), address]);

@@ -12,7 +12,7 @@ import { applyFindings } from './results';
 const RETRY_VOID_MS = 5_000;
 const IS_SUSPENDED = named(`select coalesce(bool_and(suspended), false) as suspended from probes
   where region = $1 and revoked_at is null and seen_at > now() - make_interval(secs => $2)`);
-const SUSPENDED = 'The network of the probes of this region seems to be down.';
+const SUSPENDED = 'The network of the probes in this region seems to be down.';
 
 /** Checks for a probe, which is there from now on. In a transaction. @param lostSeconds PROBE_LOST_SECONDS */
 export async function leaseChecks(

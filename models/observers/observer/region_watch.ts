@@ -29,7 +29,7 @@ const LATE = named(`insert into monitored_regions as r (region, late_at) select 
 const ON_TIME = named(`update monitored_regions set late_at = null
   where late_at is not null and region <> all($1) returning region`);
 
-const SILENT = 'No probe of this region has been heard of.';
+const SILENT = 'No probe in this region sends results.';
 
 /** Looks at all regions. In a transaction. @returns how many have changed */
 export async function watchRegions(

@@ -10,7 +10,8 @@ const REMOVE = named('delete from observers where id = $1');
 /** Deletes the observers of a resource, with their results and incidents; an open incident is resolved first. */
 export async function releaseObservers(ctx: Context, resourceId: string): Promise<void> {
   for (const observer of await ctx.sql.query<Alerting>(WATCHING, [resourceId, ctx.project?.id])) {
-    if (observer.open_incident_id) await resolveIncident(ctx.sql, observer, new Date(), 'What it watched was deleted.');
+    if (observer.open_incident_id)
+      await resolveIncident(ctx.sql, observer, new Date(), 'The watched resource was ' + 'deleted.');
     await ctx.sql.query(RESULTS, [observer.id]);
     await ctx.sql.query(REMOVE, [observer.id]);
   }

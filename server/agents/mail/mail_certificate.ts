@@ -78,7 +78,7 @@ async function servedCertificate({ config, database, secrets }: Platform): Promi
 function readFiles({ smtpCertFile, smtpKeyFile }: Config): MailTls | null {
   if (smtpCertFile === null && smtpKeyFile === null) return null;
   if (smtpCertFile === null || smtpKeyFile === null)
-    throw new StartupError('SMTP_CERT_FILE and SMTP_KEY_FILE need each other');
+    throw new StartupError('set both SMTP_CERT_FILE and SMTP_KEY_FILE, or neither');
   try {
     return { cert: readFileSync(smtpCertFile, 'utf8'), key: readFileSync(smtpKeyFile, 'utf8') };
   } catch (error) {

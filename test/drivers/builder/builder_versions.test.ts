@@ -125,7 +125,7 @@ describe('Node.js', () => {
   test('a registry that does not answer, or sends what is broken: that of the host serves, with a note', async () => {
     const look = (fields: object, by: BuildDriver) =>
       detect({ 'package.json': { ...withPackages, ...fields }, 'a.js': '' }, {}, facts, by);
-    const used = 'Node.js 20.20.2 of the host is used, since a newer one could not be had: ';
+    const used = 'Node.js 20.20.2 of the host is used, because a newer one could not be installed: ';
     try {
       registry.isCorrupt = true;
       const broken = await look({}, openBuilder(await freshToolchains()));

@@ -74,7 +74,7 @@ withOpenssl('the certificate of the operator (needs openssl)', () => {
     const [one, two] = [make('one', 'one.example.net'), make('two', 'two.example.net')];
     writeFileSync(file('garbage'), 'garbage');
     const start = (files: object) => () => operatorCertificate({ ...one, ...files }, nothing);
-    expect(start({ ingressKeyFile: null })).toThrow('INGRESS_CERT_FILE and INGRESS_KEY_FILE need each other');
+    expect(start({ ingressKeyFile: null })).toThrow('set both INGRESS_CERT_FILE and INGRESS_KEY_FILE, or neither');
     expect(start({ ingressCertFile: file('absent') })).toThrow('INGRESS_CERT_FILE cannot be read: ENOENT');
     expect(start({ ingressKeyFile: file('garbage') })).toThrow('INGRESS_KEY_FILE is malformed');
     expect(start({ ingressKeyFile: two.ingressKeyFile })).toThrow('is not that of the first certificate');

@@ -102,9 +102,9 @@ describe('a broken target fails with its reason', () => {
       'The answer did not contain the expected text.',
     ],
     ['no listener', async () => ({ target: `http://127.0.0.1:${await closedPort()}/` }), 'was refused'],
-    ['no answer', () => Promise.resolve({ target: at('/hang') }), 'over before the answer began'],
-    ['a stalled body', () => Promise.resolve({ target: at('/stall') }), 'over before the answer was complete'],
-    ['a dripping body', () => Promise.resolve({ target: at('/drip') }), 'over before the answer was complete'],
+    ['no answer', () => Promise.resolve({ target: at('/hang') }), 'reached before the response began'],
+    ['a stalled body', () => Promise.resolve({ target: at('/stall') }), 'reached before the response was complete'],
+    ['a dripping body', () => Promise.resolve({ target: at('/drip') }), 'reached before the response was complete'],
     ['a body that is cut', () => Promise.resolve({ target: at('/cut') }), 'broke off before its end'],
     ['a reset', () => Promise.resolve({ target: at('/reset') }), 'closed before an answer came'],
     ['no HTTP', () => Promise.resolve({ target: at('/garbage') }), 'not valid HTTP'],
@@ -112,7 +112,7 @@ describe('a broken target fails with its reason', () => {
     [
       'a redirect to a file',
       () => Promise.resolve({ target: at('/redirect/file:%2F%2F%2Fetc%2Fpasswd') }),
-      'no web address',
+      'not a valid http or https URL',
     ],
     ['no such name', { target: 'http://gone.example.com/' }, 'no address for gone.example.com'],
     ['a reserved name', { target: 'http://check.invalid/' }, 'no address for check.invalid'],
@@ -128,7 +128,11 @@ describe('a broken target fails with its reason', () => {
     dns.ignore('silent.example.com');
     const names = check({ target: 'http://silent.example.com/', timeout_seconds: 1 });
     expect(await names).toMatchObject({
-      ...{ status: 'fail', error: 'The time of 1 s was over while its name was resolved.', unreachable: true },
+      ...{
+        status: 'fail',
+        error: 'The time limit of 1 s was reached while the host name was resolved.',
+        unreachable: true,
+      },
     });
     const full = await startFullQueue();
     open.push(full);
@@ -137,7 +141,11 @@ describe('a broken target fails with its reason', () => {
       ['tcp', `127.0.0.1:${full.port}`],
     ] as const)
       expect(await check({ check: kind, target: place, timeout_seconds: 1 })).toMatchObject({
-        ...{ status: 'fail', error: 'The time of 1 s was over while the connection was made.', unreachable: true },
+        ...{
+          status: 'fail',
+          error: 'The time limit of 1 s was reached while the connection was made.',
+          unreachable: true,
+        },
         timings: { dns_ms: expect.any(Number), connect_ms: null, first_byte_ms: null },
       });
   });
@@ -146,7 +154,10 @@ describe('a broken target fails with its reason', () => {
     const silence = await startSilence();
     open.push(silence);
     const outcome = await check({ target: `https://127.0.0.1:${silence.port}/` });
-    expect(outcome).toMatchObject({ status: 'fail', error: 'The time of 2 s was over in the TLS handshake.' });
+    expect(outcome).toMatchObject({
+      status: 'fail',
+      error: 'The time limit of 2 s was reached during the TLS handshake.',
+    });
   });
 
   test('a body without an end is read no further than a MiB', async () => {

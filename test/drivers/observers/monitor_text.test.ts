@@ -47,14 +47,10 @@ test.each<[string, Record<string, string>, Buffer, string]>([
 });
 
 test.each<[Record<string, string>, Buffer, string]>([
-  [{ 'Content-Encoding': 'gzip' }, page, 'The answer says that it is packed as gzip, and is not.'],
-  [{ 'Content-Encoding': 'deflate' }, page, 'The answer says that it is packed as deflate, and is not.'],
-  [{ 'Content-Encoding': 'dcb' }, page, 'The answer is packed as "dcb", which is not read.'],
-  [
-    { 'Content-Type': 'text/plain; charset=klingon' },
-    page,
-    'The answer is in "klingon", which is no known encoding of text.',
-  ],
+  [{ 'Content-Encoding': 'gzip' }, page, 'The answer is declared as compressed with gzip, but it is not.'],
+  [{ 'Content-Encoding': 'deflate' }, page, 'The answer is declared as compressed with deflate, but it is not.'],
+  [{ 'Content-Encoding': 'dcb' }, page, 'The answer is compressed as "dcb", which checks cannot decompress.'],
+  [{ 'Content-Type': 'text/plain; charset=klingon' }, page, 'The answer has the unknown character encoding "klingon".'],
   [
     { 'Content-Encoding': 'gzip' },
     gzipSync(Buffer.alloc(64 * 2 ** 20)),

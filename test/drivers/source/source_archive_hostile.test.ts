@@ -62,14 +62,14 @@ describe('refused', () => {
       /below `f`, which is a file/,
     ],
     ['a hard link out of it', [{ name: 'h', type: 'link', linkname: '/etc/passwd' }], /absolute path `\/etc\/passwd`/],
-    ['a hard link to nothing', [{ name: 'h', type: 'link', linkname: 'none' }], /no file before it/],
+    ['a hard link to nothing', [{ name: 'h', type: 'link', linkname: 'none' }], /not an earlier file/],
     [
       'a hard link to a link',
       [
         { name: 'l', type: 'symlink', linkname: '/etc/passwd' },
         { name: 'l2/h', type: 'link', linkname: 'l2' },
       ],
-      /no file before it/,
+      /not an earlier file/,
     ],
     ['a device', [{ name: 'dev', type: 'character-device' }], /a device: `dev`/],
     ['a pipe', [{ name: 'p', type: 'fifo' }], /a named pipe: `p`/],

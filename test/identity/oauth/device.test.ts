@@ -81,7 +81,7 @@ it('gives tokens to the device once the person has allowed it', async () => {
   expect(confirm.html).not.toContain('<script');
   const login = await person.submit(confirm, { confirm: 'yes' });
   const consent = await logIn(person, login);
-  expect(consent.html).toContain('A device asks as Command line.');
+  expect(consent.html).toContain('A device asks for access as Command line.');
   expect(consent.html).toContain('Continue only if you began this yourself');
   const done = await person.submit(consent, { action: 'allow' });
   expect([done.status, done.title]).toEqual([200, 'Device logged in']);
@@ -141,7 +141,7 @@ async function age(deviceCode: string): Promise<void> {
 it('codes are of one use, for ten minutes', async () => {
   const begun = await begin();
   await allow(person, begun);
-  expect((await enter(person, begun.user_code)).html).toContain('used before');
+  expect((await enter(person, begun.user_code)).html).toContain('already used');
   const old = await begin();
   expect(old.expires_in).toBe(600);
   await age(old.device_code);

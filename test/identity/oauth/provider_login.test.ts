@@ -85,7 +85,7 @@ describe('a login that is linked to nobody', () => {
     await invite(unverified);
     provider.people.set(unverified, { email: unverified, email_verified: false });
     const browser = visitor(service);
-    expect((await logInThere(browser, unverified)).html).toContain('does not say that you read the mail');
+    expect((await logInThere(browser, unverified)).html).toContain('did not confirm your e-mail address');
     expect(await browser.cookies()).not.toContain('platform_session');
     expect(await service.sql('select 1 from users where email = any($1)', [[stranger, unverified]])).toEqual([]);
   });

@@ -71,7 +71,7 @@ it('takes oauth4webapi from the registration to tokens, and the page says that n
   expect(login.html).toContain('A program that calls itself “Helpful agent” asks to act for you.');
   const consent = await logIn(person, login);
   expect(consent.title).toBe('Allow a program that calls itself “Helpful agent” to act for you?');
-  expect(consent.html).toContain('Nobody vouches for this program');
+  expect(consent.html).toContain('This program is not verified');
   expect(consent.html).toContain('a program on this computer (127.0.0.1:49152)');
   const tokens = await client.redeem(request, await person.submit(consent, { action: 'allow' }));
   // It has not asked for the grant of refresh tokens.

@@ -87,7 +87,7 @@ export function publishedPortCases(): void {
     expect(await one.trial.runtime.isPortFree(port, 'prj_a')).toBe(false);
     await one.serve('dbs_late.server', 'prj_a', port, { published_port: port });
     expect(await ask(HOST_NETWORK, port)).toBe('the host');
-    expect(one.trial.errors.join()).toContain(`Port ${port} is not led to it: EADDRINUSE.`);
+    expect(one.trial.errors.join()).toContain(`Port ${port} is not published: EADDRINUSE.`);
     await new Promise((resolve) => server.close(resolve));
     await eventually('the port', async () => (await ask(HOST_NETWORK, port)) === 'dbs_late.server 127.0.0.1' || null);
     await destroy('dbs_late.server');
