@@ -3,7 +3,7 @@ import type { CheckStatus } from '../../schema/types';
 
 export interface UptimeCheck {
   check: 'http' | 'tcp' | 'ping';
-  /** URL for http, host:port for tcp, host for ping. */
+  /** Target of the check: a URL for `http`, host:port for `tcp`, and a host for `ping`. */
   target: string;
   method: 'GET' | 'HEAD' | 'POST';
   headers: { name: string; value: string }[];

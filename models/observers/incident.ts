@@ -6,7 +6,7 @@ import { named } from '../../db/statement';
 import { page, type Page, type PageArguments } from '../base/page';
 import { Resource } from '../base/resource';
 
-/** A time in which an observer was alerting. */
+/** An incident: a period in which an observer was alerting. */
 export class Incident extends Resource {
   static readonly table = 'incidents';
   static readonly kind = 'incident';

@@ -1,4 +1,4 @@
-// What the parent zone says about a zone.
+// The delegation of a zone in its parent zone.
 import type { DnsDelegationState } from '../../../schema/types';
 
 /** Name servers that the parent lists, in lower case without a trailing dot, and the digests of its DS records. */

@@ -12,7 +12,7 @@ import type { SharedRepository } from '../shared_repository';
 const ROWS = `select s.project_id, p.name as project_name, s.created_at from shared_repository_projects s
   join projects p on p.id = s.project_id and p.deleted_at is null where s.shared_repository_id = $1`;
 
-/** One page, newest project first. A project that it is shared with sees only itself. */
+/** One page, newest project first. A project other than the owner sees only itself in the list. */
 export function listShares(
   ctx: Context,
   repository: SharedRepository,

@@ -150,7 +150,7 @@ describe('refused', () => {
     flipped.fill(0xff, 50_000, 50_100);
     expect(await reasonOf(flipped)).toMatch(/damaged|incomplete/);
     const zip = readFileSync(zipOf(path.join(fresh(), 'z'), 'z.writestr("a", "hello" * 1000)'));
-    expect(await reasonOf(zip.subarray(0, -30))).toMatch(/directory at the end is missing/);
+    expect(await reasonOf(zip.subarray(0, -30))).toMatch(/directory at its end is missing/);
     const wrong = Buffer.from(zip);
     wrong.writeUInt32LE(1, wrong.lastIndexOf(Buffer.from('PK\x01\x02', 'latin1')) + 16);
     expect(await reasonOf(wrong)).toMatch(/CRC differs/);

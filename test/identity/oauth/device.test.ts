@@ -145,7 +145,7 @@ it('codes are of one use, for ten minutes', async () => {
   const old = await begin();
   expect(old.expires_in).toBe(600);
   await age(old.device_code);
-  expect((await enter(person, old.user_code)).html).toContain('too old');
+  expect((await enter(person, old.user_code)).html).toContain('expired');
   expect((await poll(old)).error).toBe('expired_token');
   const forged = await visitor(service).submit(await person.open(`${service.url}/oauth/device`), { user_code: 'X' });
   expect([forged.status, forged.html]).toEqual([404, expect.stringContaining('Open it again')]);

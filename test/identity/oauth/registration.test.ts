@@ -97,7 +97,7 @@ it('takes openid-client, whose hosted address the page names', async () => {
     ...{ code_challenge: await oidc.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
   });
   const consent = await person.open(url.href);
-  expect(consent.html).toContain('Whoever has control of agent.example.com will be able to do what you allow.');
+  expect(consent.html).toContain('Whoever controls agent.example.com receives the access that you allow.');
   expect(consent.html).not.toContain('<b>agent');
   const back = await person.submit(consent, { action: 'allow' });
   const tokens = await oidc.authorizationCodeGrant(config, new URL(back.url), {
