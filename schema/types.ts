@@ -1350,10 +1350,10 @@ export type Mutation = {
   updateApplicationSettings: ApplicationSettings;
   /**
    * Updates the auto-deploy configuration. While auto-deploy is on, the platform checks the head of the branch regularly
-   * (every minute, unless the operator has set another interval) and deploys it when it has changed. Turning auto-deploy
-   * on, or switching to another branch or repository, deploys nothing: only later pushes are deployed. A repository that
-   * does not respond is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier
-   * pushes.
+   * (every minute, unless the operator has set another interval) and deploys it when it has changed. When auto-deploy is
+   * turned on, or the branch or the repository changes, the head is deployed if it differs from the version that the
+   * application runs; an application that was never deployed waits for the next push. A repository that does not respond
+   * is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier pushes.
    */
   updateAutoDeploy: AutoDeploy;
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
@@ -3270,7 +3270,7 @@ export type MutationCreateRunArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCancelRunArgs = {
@@ -3281,7 +3281,7 @@ export type MutationCancelRunArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateScheduleArgs = {
