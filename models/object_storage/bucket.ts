@@ -2,6 +2,7 @@ import type { Context } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import type { PolicyStatement } from '../../core/protocols/bucket_policy';
 import type { DefaultRetention } from '../../core/protocols/objects';
+import { changeRows, NEW_VERSION } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import type { Values } from '../../db/table';
 import type {
@@ -17,7 +18,6 @@ import { Resource } from '../base/resource';
 import { publicUrlOf, requireObjectStorage, requireWebsites } from './bucket/endpoint';
 import { askEngine } from './bucket/engine';
 import { lockChanges } from './bucket/lock';
-import { removeGrants } from './bucket/grants';
 import { requireNoZoneBefore } from '../cdn/cdn_zone/origin';
 import { requireRegion } from '../reference/region';
 
@@ -132,4 +132,16 @@ function websiteOf(present: BucketWebsite | null, input: BucketWebsiteInput | nu
 function requirePublicWebsite(access: BucketAccess, website: BucketWebsite | null): void {
   if (!website || access === 'public_read') return;
   throw validationFailed([{ field: 'website', code: 'depends_on', detail: 'needs `access` public_read' }]);
+}
+
+/** Access keys stay, without the grants on a deleted bucket. */
+async function removeGrants(ctx: Context, { id, project_id }: { id: string; project_id: string }): Promise<void> {
+  await changeRows(ctx.sql, {
+    table: 'bucket_access_keys',
+    where: 'bucket_ids @> array[$1]::text[] and project_id = $2 and deleted_at is null',
+    values: [id, project_id],
+    set: `${NEW_VERSION}, bucket_ids = array_remove(bucket_ids, $1),
+      grants = (select coalesce(jsonb_agg(g), '[]') from jsonb_array_elements(grants) g
+        where g->>'bucket_id' is distinct from $1)`,
+  });
 }

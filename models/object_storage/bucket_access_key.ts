@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Grant } from '../../core/protocols/bucket_access';
 import type { Context } from '../../core/context';
-import { validationFailed } from '../../core/errors';
+import { validationFailed, type FieldError } from '../../core/errors';
 import { mintId, timeOfId } from '../../core/ids';
 import { defineStates } from '../../core/states';
-import type { CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
+import type { BucketGrantInput, CreateBucketAccessKeyInput, UpdateBucketAccessKeyInput } from '../../schema/types';
 import { Resource } from '../base/resource';
+import { Bucket } from './bucket';
 import { requireObjectStorage } from './bucket/endpoint';
-import { grantsOf, namedBuckets } from './bucket_access_key/grants';
 import { KEY_LETTERS } from './bucket/presign';
 import { sealSecret } from './bucket_access_key/secret';
 
@@ -103,6 +103,24 @@ export function statusAt(
 ): Status {
   if (expires_at !== null && Date.parse(expires_at) <= now) return 'expired';
   return enabled ? 'active' : 'disabled';
+}
+
+/** The grants with their buckets looked up. @throws validation_failed (duplicate), reference_not_found */
+async function grantsOf(ctx: Context, inputs: readonly BucketGrantInput[]): Promise<Grant[]> {
+  const grants = inputs.map(({ bucket_id, permission }) => ({ bucket_id: bucket_id ?? null, permission }));
+  const mistakes = grants.flatMap((grant, index): FieldError[] =>
+    grants.findIndex(({ bucket_id }) => bucket_id === grant.bucket_id) < index
+      ? [{ field: `grants.${index}.bucket_id`, code: 'duplicate', detail: 'already has a grant' }]
+      : [],
+  );
+  if (mistakes.length) throw validationFailed(mistakes);
+  for (const [index, { bucket_id }] of grants.entries())
+    if (bucket_id !== null) await Bucket.referenced(ctx, bucket_id, `grants.${index}.bucket_id`);
+  return grants;
+}
+
+function namedBuckets(grants: readonly Grant[]): string[] {
+  return grants.flatMap(({ bucket_id }) => (bucket_id === null ? [] : [bucket_id]));
 }
 
 function requireFuture(expires_at: string | null | undefined): void {

@@ -2,7 +2,7 @@
 // needs no script. The code to run requests is loaded when the user presses "Try it" (browser/docs.js).
 import type { OpenApiDocument, OperationObject, Parameter, Ref, Response, Schema } from '../openapi/document';
 import { escapeHtml } from '../../core/protocols/html';
-import { inline, markdown } from './html';
+import { inline, markdown } from './markdown';
 
 /** Name of the assets' folder -> the page. */
 export function referencePage(document: OpenApiDocument, template: string): string {

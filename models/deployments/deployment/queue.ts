@@ -3,8 +3,8 @@ import { problem } from '../../../core/errors';
 import { mintId, timeOfId } from '../../../core/ids';
 import type { DeployedSource } from '../../applications/application/source';
 import type { Session } from '../../../db/control_database';
+import { changeRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
-import { cancelOlderPushes } from './cancel';
 import type { ActorType, DeploymentTrigger } from '../../../schema/types';
 
 export interface NewDeployment {
@@ -42,6 +42,11 @@ const INSERT =
       updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18) returning *`);
 
+const CANCELED = `status = 'canceled', status_reason = $4, finished_at = now(),
+  observed_generation = observed_generation + 1`;
+const OLDER_PUSHES = `application_id = $1 and preview_id is not distinct from $2 and number < $3
+  and status = 'queued' and trigger in ('push', 'pull_request') and deleted_at is null`;
+
 /**
  * A new row in status `queued`, due at once. Takes the application's lock until the end of the transaction. A push
  * cancels the pushes that still wait before it.
@@ -58,6 +63,21 @@ export function queueDeployment(sql: Session, input: NewDeployment): Promise<{ i
     session.due('deployments');
     return row as { id: string; number: number };
   });
+}
+
+/**
+ * Cancels the pushes of the application, or of its preview, that are queued before the deployment of this number. The
+ * row lock decides between cancellation and activation.
+ */
+async function cancelOlderPushes(
+  sql: Session,
+  applicationId: string,
+  previewId: string | null,
+  number: number,
+): Promise<void> {
+  const reason = `Canceled: a newer push is deployed instead (deployment ${number}).`;
+  const values = [applicationId, previewId, number, reason];
+  await changeRows(sql, { table: 'deployments', set: CANCELED, where: OLDER_PUSHES, values });
 }
 
 // The id is made under the lock, so that ids and numbers have the same order.

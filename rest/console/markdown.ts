@@ -1,4 +1,4 @@
-// The little Markdown that descriptions have, as HTML.
+// Renders the subset of Markdown that descriptions use as HTML.
 import { escapeHtml } from '../../core/protocols/html';
 
 /** Paragraphs, lists, `code`, **bold** and [links](address). */
@@ -14,7 +14,7 @@ export function markdown(text: string): string {
     .join('');
 }
 
-/** One line of it. */
+/** Inline Markdown: `code`, **bold** and [links](address). */
 export function inline(text: string): string {
   return escapeHtml(text.trim())
     .replace(/`([^`]+)`/g, '<code>$1</code>')
