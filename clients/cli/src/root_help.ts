@@ -3,10 +3,10 @@
 const GROUPS: Record<string, Record<string, string>> = {
   Begin: {
     login: 'Log in to a server',
-    logout: 'Log out, and end what the server allowed this computer',
+    logout: 'Log out, and revoke the access of this computer',
     whoami: 'Show who you are, and what your token may do',
     init: 'Create an application for this folder, and link it',
-    link: 'Say which application this folder belongs to',
+    link: 'Link this folder to an application',
     doctor: 'Check the connection, the login and this computer',
   },
   Deploy: {
@@ -50,7 +50,7 @@ export function rootHelp(): string {
       'Flags of all commands: --url, --token, --project, --app, --json, --field',
       'Variables: SVC_URL, SVC_TOKEN, SVC_PROJECT, SVC_APP, NO_COLOR, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS',
       'Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not allowed, 4 not found, 5 time-out, 75 try again',
-      'Those who operate a server use another command, on its host: platform --help',
+      'To operate a server, use another command on its host: platform --help',
     ].join('\n'),
   ].join('\n\n');
 }

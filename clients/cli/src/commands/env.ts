@@ -129,7 +129,7 @@ function runEditor(file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code) =>
-      code === 0 ? resolve() : reject(new Failure(`The editor ended with ${code}. Nothing was changed.`)),
+      code === 0 ? resolve() : reject(new Failure(`The editor exited with code ${code}. Nothing was changed.`)),
     );
   });
 }

@@ -11,7 +11,7 @@ import { namesOf, openSession, type Session } from '../session';
 type LinkFlags = { readonly remove?: boolean | undefined };
 
 export const link = command<LinkFlags, [string?]>({
-  brief: 'Say which application this folder belongs to',
+  brief: 'Link this folder to an application',
   text:
     'Writes .svc/link.json, which contains no secret, and adds .svc/ to .gitignore. Commands in the folder and below ' +
     'act on this application then. Without a name, the application is chosen from a list.',

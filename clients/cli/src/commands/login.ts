@@ -40,12 +40,12 @@ export const login = command<LoginFlags>({
   output: false,
   flags: {
     browser: toggle('Log in with a browser on this computer'),
-    scope: { ...choice('Ask for less than everything', ALL_SCOPES), variadic: true },
+    scope: { ...choice('Scopes to request (default: all)', ALL_SCOPES), variadic: true },
   },
   async run(flags) {
     const server = chooseLoginServer(flags.url);
     if (server.startsWith('http:') && !/^http:\/\/(localhost|127\.|\[::1\])/.test(server))
-      notice(`Warning: ${server} is not encrypted. Whoever is on the way can read your token.`);
+      notice(`Warning: ${server} is not encrypted. Anybody on the network path can read your token.`);
     const found = flags.token === undefined ? await logIn(server, flags) : await keyLogin(flags.token);
     await keepLogin(server, found);
   },
@@ -112,7 +112,7 @@ async function keepLogin(server: string, found: Login): Promise<void> {
 }
 
 export const logout = command({
-  brief: 'Log out, and end what the server allowed this computer',
+  brief: 'Log out, and revoke the access of this computer',
   target: 'server',
   output: false,
   async run(flags) {

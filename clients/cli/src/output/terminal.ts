@@ -97,7 +97,7 @@ export async function confirmByName(what: string, name: string, flags: { yes?: b
   if (flags.yes) return;
   if (!canAsk()) throw usageFailure(`${what} Pass --yes to go on.`);
   if ((await ask(`${what}\nEnter ${name} to go on: `)) !== name)
-    throw new Failure('That is another name. Nothing was done.');
+    throw new Failure('The name does not match. Nothing was done.');
 }
 
 /** Reads standard input to its end. */
