@@ -105,7 +105,8 @@ export const accessErrors = {
     title: 'Quota exceeded',
     meaning: 'The request would exceed a quota of the project or of its parent resource.',
     remedy:
-      '`resource`, `used` and `limit` describe the quota. Delete resources, or ask the operator for a higher limit.',
+      '`resource`, `used` and `limit` describe the quota. Delete resources, or ask the operator to raise the ' +
+      'limit in `QUOTAS`.',
     retryable: false,
   },
 } as const satisfies Record<string, ErrorEntry>;

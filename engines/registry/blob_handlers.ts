@@ -135,7 +135,10 @@ function requireRoom({ registry, sizeMax }: Exchange, more: number): void {
 }
 
 function noRoom(): RegistryError {
-  return new RegistryError('DENIED', 'The registry is full. Delete images, or ask the operator for more space.');
+  return new RegistryError(
+    'DENIED',
+    'The registry has reached its maximum size. Delete images, or ask the ' + 'operator to raise `REGISTRY_SIZE_GB`.',
+  );
 }
 
 function progressHeaders({ name }: Exchange, id: string, offset: number): Record<string, string> {

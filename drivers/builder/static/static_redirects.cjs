@@ -63,7 +63,7 @@ function parseRule(line, fail) {
  * @param {Fail} fail
  */
 function requireSource(from, fail) {
-  if (!from.startsWith('/')) throw fail(`begins with ${JSON.stringify(from.slice(0, 60))}, which is no path`);
+  if (!from.startsWith('/')) throw fail(`begins with ${JSON.stringify(from.slice(0, 60))}, which is not a path`);
   if (/\*./.test(from) || /[^/]\*/.test(from)) throw fail('has a * that is not its last part, as in `/news/*`');
   if (/[?]/.test(from)) throw fail('matches a query, which is not supported');
 }

@@ -115,7 +115,7 @@ describe('_redirects', () => {
     ['/a/*/b /c', /has a \* that is not its last part/],
     ['/a* /c', /has a \* that/],
     ['/a?x=1 /c', /matches a query/],
-    ['https://example.com/a /c', /begins with "https:.* is no path/],
+    ['https://example.com/a /c', /begins with "https:.* is not a path/],
     ['/a //example.com', /neither a path nor/],
     ['/a javascript:x', /neither a path nor/],
     ['/api/* https://api.example.com/:splat 200', /fetches from another host, which is not supported/],
