@@ -90,12 +90,11 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   }
   const loginProviders = readLoginProviders(env, mistakes);
   if (values.loginPassword === 'off' && !loginProviders.length && !mistakes.length)
-    mistakes.push('LOGIN_PASSWORD is off and no login provider is set, so nobody could log in: set LOGIN_<NAME>_ISSUER');
+    mistakes.push('LOGIN_PASSWORD is off and there is no login provider: nobody could log in. Set LOGIN_<NAME>_ISSUER');
   if (values.releaseImages === 'always' && values.registryPort === 0)
     mistakes.push('RELEASE_IMAGES is always, but no registry can store the images: set REGISTRY_PORT');
   if (values.workloads === 'kubernetes' && values.registryPort === 0)
     mistakes.push('WORKLOADS is kubernetes, but no registry can give the images to its nodes: set REGISTRY_PORT');
-    );
   if (mistakes.length) throw new StartupError(mistakes.join('; '));
   return Object.freeze({ ...derive(values as Values), loginProviders });
 }
