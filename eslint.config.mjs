@@ -9,6 +9,7 @@ export default tseslint.config(
       'tools/',
       'schema/types.ts',
       'resolvers/types.ts',
+      'clients/dashboard/src/api/schema.d.ts',
       'data/',
       'test/starters/*/',
       '**/*.js',
@@ -18,10 +19,10 @@ export default tseslint.config(
   },
   ...tseslint.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     languageOptions: {
       parserOptions: {
-        project: ['./tsconfig.test.json', './clients/cli/tsconfig.json'],
+        project: ['./tsconfig.test.json', './clients/cli/tsconfig.json', './clients/dashboard/tsconfig.json'],
         tsconfigRootDir: import.meta.dirname,
       },
     },

@@ -135,6 +135,7 @@ export type ResolversTypes = {
   ChangePasswordInput: Schema.ChangePasswordInput;
   RequestPasswordResetInput: Schema.RequestPasswordResetInput;
   ResetPasswordInput: Schema.ResetPasswordInput;
+  SetUpOwnerInput: Schema.SetUpOwnerInput;
   AiModel: ResolverTypeWrapper<Schema.AiModel>;
   AiModelList: ResolverTypeWrapper<Schema.AiModelList>;
   AiModelType: Schema.AiModelType;
@@ -570,6 +571,7 @@ export type ResolversParentTypes = {
   ChangePasswordInput: Schema.ChangePasswordInput;
   RequestPasswordResetInput: Schema.RequestPasswordResetInput;
   ResetPasswordInput: Schema.ResetPasswordInput;
+  SetUpOwnerInput: Schema.SetUpOwnerInput;
   AiModel: Schema.AiModel;
   AiModelList: Schema.AiModelList;
   AiUsage: Schema.AiUsage;
@@ -1028,6 +1030,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   resetPassword?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationResetPasswordArgs, 'input'>>;
   requestEmailConfirmation?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   confirmEmail?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationConfirmEmailArgs, 'token'>>;
+  setUpOwner?: Resolver<ResolversTypes['Viewer'], ParentType, ContextType, RequireFields<Schema.MutationSetUpOwnerArgs, 'input'>>;
   createPersonalKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<Schema.MutationCreatePersonalKeyArgs, 'input'>>;
   revokePersonalKey?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<Schema.MutationRevokePersonalKeyArgs, 'id'>>;
   createProjectKey?: Resolver<ResolversTypes['CreatedApiKey'], ParentType, ContextType, RequireFields<Schema.MutationCreateProjectKeyArgs, 'project_id' | 'input'>>;

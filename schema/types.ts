@@ -1311,6 +1311,12 @@ export type Mutation = {
   requestEmailConfirmation: Scalars['Boolean']['output'];
   /** Confirms an e-mail address with the token of a link from `requestEmailConfirmation`. */
   confirmEmail: Scalars['Boolean']['output'];
+  /**
+   * Sets the e-mail address and the password of the owner with the code that the first start of an installation prints,
+   * and logs in. The code can be used once within 24 hours. As long as the owner has no password, a restart prints another
+   * one.
+   */
+  setUpOwner: Viewer;
   /** Creates a personal key, which acts as the logged-in user. The token is shown only once. */
   createPersonalKey: CreatedApiKey;
   /** Revokes a personal key, or the access of a program. It stops working immediately. */
@@ -1644,8 +1650,8 @@ export type Mutation = {
   setEnvironmentVariable: EnvironmentVariable;
   /**
    * Creates or updates several environment variables: all of them or none. The change takes effect with the next
-   * deployment or restart. `env_key_reserved` and `env_key_managed` name all refused variables in `keys`, and their places
-   * in the input in `fields`.
+   * deployment or restart. `env_key_reserved`, `env_key_managed` and `precondition_failed` name all refused variables in
+   * `keys`, and their places in the input in `fields`.
    */
   setEnvironmentVariables: Array<EnvironmentVariable>;
   /** Deletes an environment variable. The change takes effect with the next deployment or restart. */
@@ -1939,6 +1945,16 @@ export type MutationConfirmEmailArgs = {
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
  * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationSetUpOwnerArgs = {
+  input: SetUpOwnerInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreatePersonalKeyArgs = {
@@ -3535,6 +3551,16 @@ export type ResetPasswordInput = {
   token: Scalars['String']['input'];
   /** The new password, 12 to 200 characters. */
   new_password: Scalars['String']['input'];
+};
+
+export type SetUpOwnerInput = {
+  /** The code that the service prints at its first start. */
+  code: Scalars['String']['input'];
+  email: Scalars['String']['input'];
+  /** The password, 12 to 200 characters. */
+  password: Scalars['String']['input'];
+  /** Name of the owner. Defaults to `Owner`. */
+  name?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** An AI model with its limits and prices. The operator decides which models the catalog contains. */
@@ -6443,6 +6469,11 @@ export type EnvironmentVariableInput = {
   value: Scalars['String']['input'];
   /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
   available_at?: InputMaybe<EnvironmentVariableAvailability>;
+  /**
+   * `value_hash` that the variable must still have, or an empty text if it must not exist yet. Otherwise the call fails
+   * with `precondition_failed`, and nothing is changed. By default, nothing is compared.
+   */
+  expected_hash?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** A connection of a project to an account of a Git provider. */

@@ -9,6 +9,7 @@ import { missingPrograms } from '../core/catalog/missing_programs';
 import { scopes } from '../core/accounts/scopes';
 import { StartupError } from '../core/startup_error';
 import { mintToken } from '../core/accounts/tokens';
+import { newFirstStartCode } from '../models/identity/first_start';
 import type { Session } from '../db/control_database';
 import { named } from '../db/statement';
 import type { Platform } from './platform/platform';
@@ -17,6 +18,8 @@ export interface FirstKey {
   key: string;
   project_id: string;
   base_url: string;
+  /** Where the owner sets a password, once; null where the installation has no passwords. */
+  setup_url: string | null;
 }
 
 /**
@@ -29,11 +32,24 @@ export async function firstBoot({ database, config }: Pick<Platform, 'database' 
     await session.query(named(`select pg_advisory_xact_lock(hashtext('platform-api first boot'))`), []);
     const [row] = await session.query<{ found: boolean }>(named('select exists (select 1 from accounts) as found'), []);
     if (row?.found) return null;
-    const first = { ...(await create(session, config.ownerEmail, config.regionId)), base_url: config.baseUrl };
+    const created = await create(session, config.ownerEmail, config.regionId);
+    const setup_url = await newSetupUrl(session, config);
+    const first = { ...created, base_url: config.baseUrl, setup_url };
     // Before the commit: a key that could not be shown would be lost for ever.
     await writeFirstKey(config.dataDir, first);
     return first;
   });
+}
+
+/** Another address for an installation whose owner has set no password yet; null for every other one. */
+export function renewSetupUrl({ database, config }: Pick<Platform, 'database' | 'config'>): Promise<string | null> {
+  return database.transaction((session) => newSetupUrl(session, config));
+}
+
+/** The code is behind `#`, which browsers do not send: it is in no log of a proxy. */
+async function newSetupUrl(session: Session, { baseUrl, loginPassword }: Platform['config']): Promise<string | null> {
+  const code = loginPassword === 'on' ? await newFirstStartCode(session) : null;
+  return code && `${baseUrl}/welcome#${code}`;
 }
 
 /** Takes a first boot back whose service could not listen: the next start is the first one then. */
@@ -48,6 +64,7 @@ export async function undoFirstBoot(
     );
     const remove = (text: string, id: string | undefined): Promise<unknown[]> => session.query(named(text), [id]);
     await remove('delete from api_keys where user_id = $1', owner?.user_id);
+    await remove('delete from account_links where user_id = $1', owner?.user_id);
     await remove('delete from members where project_id = $1', project_id);
     await remove('delete from projects where id = $1', project_id);
     await remove('delete from users where id = $1', owner?.user_id);
@@ -99,7 +116,7 @@ export type Output = 'terminal' | 'log';
  * only; else its file is named.
  */
 export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: string, output: Output): string {
-  const { key, project_id, base_url } = first;
+  const { key, project_id, base_url, setup_url } = first;
   const file = firstKeyFile(dataDir);
   const isShown = output === 'terminal';
   const headers = `-H "Authorization: Bearer $KEY" -H 'X-Svc-Project: ${project_id}'`;
@@ -116,6 +133,7 @@ export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: stri
     `  key      ${isShown ? key : file}`,
     `  project  ${project_id}`,
     `  address  ${base_url}`,
+    ...setupText(setup_url, isShown ? null : file),
     '',
     'Deploy an application from a preset. The last response contains its host name:',
     '',
@@ -128,6 +146,13 @@ export function firstBootText(first: FirstKey, facts: EngineFacts, dataDir: stri
     `Console: ${base_url}/v2/docs   GraphQL: ${base_url}/graphql`,
     '',
   ].join('\n');
+}
+
+/** @param file that names the address, where it must not be shown */
+function setupText(setup_url: string | null, file: string | null): string[] {
+  if (!setup_url) return [];
+  const where = file === null ? setup_url : `setup_url in ${file}`;
+  return ['', 'Set your password in the browser, once within 24 hours:', '', `  ${where}`];
 }
 
 function missingText(facts: EngineFacts): string[] {

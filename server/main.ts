@@ -15,7 +15,7 @@ const service = (): typeof OfService => load('./service') as typeof OfService;
 
 async function start(platform: Platform): Promise<Running> {
   const startService = platform.config.webConcurrency > 1 ? cluster().startCluster : service().startService;
-  const { firstBoot, firstBootText, undoFirstBoot } = load('./first_boot') as typeof OfFirstBoot;
+  const { firstBoot, firstBootText, renewSetupUrl, undoFirstBoot } = load('./first_boot') as typeof OfFirstBoot;
   let first: OfFirstBoot.FirstKey | null = null;
   const started = await startService(platform, async () => {
     // With PORT=0 the address, which stands beside the key, is known only when the service listens.
@@ -30,6 +30,9 @@ async function start(platform: Platform): Promise<Running> {
   platform.log.info({ address: started.config.baseUrl, admin_port: started.adminPort }, 'ready');
   // Behind the lines of the log, where it stays in sight.
   if (welcome) writeText(platform.log, welcome);
+  const setupUrl = first ? null : await renewSetupUrl(platform);
+  if (setupUrl && output === 'terminal')
+    writeText(platform.log, `\nSet the password of the owner in the browser, once within 24 hours:\n\n  ${setupUrl}\n`);
   return started;
 }
 

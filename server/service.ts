@@ -37,6 +37,7 @@ import {
 import { adminRoutes } from './http/ai_usage_ingest';
 import { authenticate } from './platform/authenticate';
 import { backupDownload } from './http/backup_download';
+import { dashboard } from './http/dashboard';
 import { requestContext } from './platform/context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from './graphql/face';
@@ -247,7 +248,8 @@ function expressApp(
     response.set(NOSNIFF);
     next();
   });
-  app.get('/', (_, response) => response.redirect(302, '/v2/docs'));
+  const pagesOfDashboard = dashboard();
+  app.use(pagesOfDashboard.files);
   app.get('/healthz', (_, response) => void response.json({ status: 'ok' }));
   app.get('/readyz', async (_, response) => {
     const reasons = state.draining ? ['draining'] : await notReady(platform);
@@ -263,6 +265,7 @@ function expressApp(
   app.post(PROBE_CHECKS_PATH, probeChecks(platform));
   app.post(PROBE_RESULTS_PATH, probeResults(platform));
   app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
+  app.use(pagesOfDashboard.pages);
   app.use((request, response) => {
     const request_id = String(response.getHeader('X-Request-Id'));
     writeProblem(response, problem('route_not_found'), {

@@ -15,7 +15,7 @@ import { noteChange } from '../base/row';
 import { queueMail, queueRequestedMail } from '../email/mail/outbox';
 import { currentUser, hashNewPassword, normalEmail, requirePasswordLogin, setPassword, type UserRow } from './user';
 
-type Purpose = 'password_reset' | 'email_confirmation';
+type Purpose = 'password_reset' | 'email_confirmation' | 'first_start';
 
 const RESET_MINUTES = 60;
 const CONFIRMATION_HOURS = 48;

@@ -32,7 +32,7 @@ const INSERT = named('insert into users (id, account_id, email, name, password_h
 const SET_PASSWORD = named('update users set password_hash = $2 where id = $1');
 const END_OTHERS = named('delete from sessions where user_id = $1 and id is distinct from $2');
 const VOID_RESETS = named(`update account_links set used_at = now()
-  where user_id = $1 and purpose = 'password_reset' and used_at is null`);
+  where user_id = $1 and purpose in ('password_reset', 'first_start') and used_at is null`);
 const RESET_TWO_FACTOR = named(
   `update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = 0, code_failures = 0,
     code_retry_at = null where id = $1`,

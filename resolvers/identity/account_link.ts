@@ -1,5 +1,6 @@
 import * as links from '../../models/identity/account_link';
-import type { RequestPasswordResetInput, ResetPasswordInput } from '../../schema/types';
+import { prepareOwner, setUpOwner, type PreparedOwner } from '../../models/identity/first_start';
+import type { RequestPasswordResetInput, ResetPasswordInput, SetUpOwnerInput } from '../../schema/types';
 import type { Resolvers } from '../types';
 import type { Prepare } from '../../resolvers';
 
@@ -21,6 +22,7 @@ export const resolvers: Resolvers = {
       await links.confirmEmail(ctx, token);
       return true;
     },
+    setUpOwner: (_, { input }, ctx) => setUpOwner(ctx, input.code, ctx.probed as PreparedOwner),
   },
 };
 
@@ -31,5 +33,6 @@ export const prepare: Record<string, Prepare> = {
     const { token, new_password } = args.input as ResetPasswordInput;
     return links.prepareReset(ctx, token, new_password);
   },
+  setUpOwner: (args, ctx) => prepareOwner(ctx, args.input as SetUpOwnerInput),
   confirmEmail: (_, ctx) => ctx.attempt(`confirmation link ${ctx.address}`),
 };

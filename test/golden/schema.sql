@@ -6,7 +6,7 @@ create table account_links (
   expires_at timestamp(3) with time zone not null,
   used_at timestamp(3) with time zone,
   constraint account_links_pkey PRIMARY KEY (hash),
-  constraint account_links_purpose CHECK ((purpose = ANY (ARRAY['password_reset'::text, 'email_confirmation'::text]))),
+  constraint account_links_purpose CHECK ((purpose = ANY (ARRAY['password_reset'::text, 'email_confirmation'::text, 'first_start'::text]))),
   constraint account_links_user FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
 CREATE INDEX account_links_expired ON public.account_links USING btree (expires_at);

@@ -10,7 +10,7 @@ import pg from 'pg';
 import { limits } from '../../core/limits';
 import { settings } from '../../core/settings';
 import { hostFacts } from '../../drivers/host';
-import { firstBootText } from '../../server/first_boot';
+import { firstBootText, type FirstKey } from '../../server/first_boot';
 import { freePort } from '../support/processes/free_port';
 import { processesWith } from '../support/processes/processes';
 import { startProgram } from '../support/processes/program';
@@ -20,8 +20,7 @@ import { database, directory, setUpStarts, until } from '../support/processes/st
 jest.setTimeout(240_000);
 setUpStarts();
 
-const readFirstKey = (dir: string): { key: string; project_id: string; base_url: string } =>
-  JSON.parse(readFileSync(path.join(dir, 'first-key.json'), 'utf8'));
+const readFirstKey = (dir: string): FirstKey => JSON.parse(readFileSync(path.join(dir, 'first-key.json'), 'utf8'));
 
 async function get(
   base: string,
@@ -62,7 +61,7 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   const first = startProgram({ PLATFORM_DATA_DIR: dir });
   const base = await first.ready();
   const file = readFirstKey(dir);
-  expect(Object.keys(file).sort()).toEqual(['base_url', 'key', 'project_id']);
+  expect(Object.keys(file).sort()).toEqual(['base_url', 'key', 'project_id', 'setup_url']);
   expect(statSync(path.join(dir, 'first-key.json')).mode & 0o777).toBe(0o600);
   expect(file.base_url).toBe(base);
   await until(() => first.out().includes('GraphQL: '));
@@ -70,6 +69,8 @@ test('first start, kill -9, second start, stop: with the embedded database', asy
   expect(text.trimEnd().split('\n').pop()).toContain(`Console: ${base}/v2/docs`);
   // A file or a collector of logs keeps what it gets: the key goes to terminals only.
   expect(text).not.toContain(file.key);
+  expect(file.setup_url).toMatch(new RegExp(`^${base}/welcome#fst_[\\w-]{40,}$`));
+  expect(text).not.toContain(file.setup_url);
   const onTerminal = firstBootText(file, await hostFacts({ directory: dir }), dir, 'terminal');
   expect(onTerminal.split(`key      ${file.key}\n`)).toHaveLength(2);
   for (const value of [`key      ${dir}/first-key.json`, `project  ${file.project_id}`, `address  ${base}`])

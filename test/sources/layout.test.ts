@@ -9,7 +9,7 @@ import { isForeign, readSource as read, repositoryFiles, ROOT } from '../support
 
 const load = createRequire(__filename);
 const files = repositoryFiles();
-const sources = files.filter((file) => /\.(ts|mjs|js)$/.test(file) && !isForeign(file));
+const sources = files.filter((file) => /\.(tsx?|mjs|js)$/.test(file) && !isForeign(file));
 
 const PLATFORM = ['core', 'contract', 'db', 'models', 'engines', 'drivers', 'jobs', 'resolvers', 'rest'];
 
@@ -69,7 +69,7 @@ const roomOf = (file: string): string => {
   const [top, second] = file.split('/') as [string, string?];
   return isRoom(`${top}/${second}`) ? `${top}/${second}` : top;
 };
-const rooms = sources.filter((file) => isRoom(roomOf(file)) && file.endsWith('.ts'));
+const rooms = sources.filter((file) => isRoom(roomOf(file)) && /\.tsx?$/.test(file));
 const inRoom = (room: string): string[] => rooms.filter((file) => roomOf(file) === room);
 const known = new Set(files);
 
@@ -135,7 +135,7 @@ describe('imports', () => {
   });
 
   it('go in no circle inside a room', () => {
-    expect(importCircles(sources.filter((file) => file.endsWith('.ts')))).toEqual([]);
+    expect(importCircles(sources.filter((file) => /\.tsx?$/.test(file)))).toEqual([]);
   });
 
   it('are found with their circles', () => {

@@ -23,13 +23,16 @@ const ASSETS = [
 ];
 
 if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  process.exitCode = (process.argv.includes('--force') ? rebuild() : buildIfStale()) || buildCommandLine();
+  process.exitCode =
+    (process.argv.includes('--force') ? rebuild() : buildIfStale()) ||
+    buildClient('cli', 'esbuild') ||
+    buildClient('dashboard', 'vite');
 }
 
-/** The command line is a package of its own (docs/decisions/0190): built where its packages are installed. */
-function buildCommandLine() {
-  const folder = path.join(ROOT, 'clients/cli');
-  if (!fs.existsSync(path.join(folder, 'node_modules/esbuild'))) return 0;
+/** Clients are packages of their own (docs/decisions/0188, 0190): built where their packages are installed. */
+function buildClient(name, bundler) {
+  const folder = path.join(ROOT, 'clients', name);
+  if (!fs.existsSync(path.join(folder, 'node_modules', bundler))) return 0;
   return spawnSync(process.execPath, [path.join(folder, 'build.mjs'), '--if-stale'], { stdio: 'inherit' }).status ?? 1;
 }
 

@@ -10,6 +10,8 @@ export interface VariableSetting {
   key: string;
   value: string;
   available_at?: EnvironmentVariable['available_at'] | null;
+  /** `value_hash` as the caller read it; empty where there was no variable. */
+  expected_hash?: string | null;
 }
 
 interface Owner {
@@ -22,7 +24,8 @@ interface Owner {
  * Creates or updates variables with different keys, in the order given. Their activity entry is one of the application
  * and names the keys.
  * @param application locked by the caller
- * @throws env_key_reserved, env_key_managed with all such `keys` and their `fields`; quota_exceeded
+ * @throws env_key_reserved, env_key_managed, precondition_failed with all such `keys` and their `fields`;
+ * quota_exceeded
  */
 export async function setVariables(
   ctx: Context,
@@ -37,6 +40,7 @@ export async function setVariables(
     throw problem('env_key_reserved', `Reserved for the platform: ${reserved.join(', ')}.`, membersOf(keys, reserved));
   const found = await variablesByKey(ctx, id, keys);
   requireUnmanaged(keys, found);
+  requireExpected(settings, found);
   await requireParentRoom(ctx, EnvironmentVariable, id, keys.length - found.size);
   const variables: EnvironmentVariable[] = [];
   for (const setting of settings) {
@@ -73,6 +77,16 @@ function requireUnmanaged(keys: readonly string[], found: ReadonlyMap<string, En
     managed_by: managed[0]?.managed_by,
     ...membersOf(keys, names),
   });
+}
+
+/** Two people who edit one variable: the second one learns of the first. */
+function requireExpected(settings: readonly VariableSetting[], found: ReadonlyMap<string, EnvironmentVariable>): void {
+  const changed = settings
+    .filter(({ key, expected_hash }) => expected_hash != null && expected_hash !== (found.get(key)?.value_hash ?? ''))
+    .map(({ key }) => key);
+  if (!changed.length) return;
+  const keys = settings.map(({ key }) => key);
+  throw problem('precondition_failed', `Changed since you read them: ${changed.join(', ')}.`, membersOf(keys, changed));
 }
 
 /** The refused keys, and where they stand in the input. */

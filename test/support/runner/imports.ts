@@ -29,10 +29,10 @@ export function importsOf(file: string): Import[] {
   return [...statements, ...calls];
 }
 
-/** The file of the repository that a relative import leads to, without its ending where that is not `.ts`. */
+/** The file of the repository that a relative import leads to, without its ending where it is none of ours. */
 export function resolveImport(from: string, target: string, files: ReadonlySet<string>): string {
   const place = path.join(path.dirname(from), target);
-  return [`${place}.ts`, `${place}/index.ts`, place].find((candidate) => files.has(candidate)) ?? place;
+  return [`${place}.ts`, `${place}.tsx`, `${place}/index.ts`, place].find((candidate) => files.has(candidate)) ?? place;
 }
 
 /**

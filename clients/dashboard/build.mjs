@@ -1,0 +1,56 @@
+// Builds the pages into dist/, each file also compressed: node build.mjs [--if-stale]
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import * as zlib from 'node:zlib';
+import { build } from 'vite';
+import { operationTable } from './operation_table.mjs';
+
+const HERE = import.meta.dirname;
+const SCHEMA = path.join(HERE, '../../test/golden/schema.graphql');
+const DIST = path.join(HERE, 'dist');
+const OPERATIONS = path.join(HERE, '.cache/operations.json');
+const INPUTS = ['build.mjs', 'operation_table.mjs', 'index.html', 'package.json', 'public', 'src'];
+
+if (!process.argv.includes('--if-stale') || isStale()) await run();
+
+async function run() {
+  // Built aside: a service that starts meanwhile finds all of the files that were built before, or all of the new ones.
+  const temporary = path.join(HERE, `.cache/dist.${process.pid}`);
+  fs.mkdirSync(path.dirname(OPERATIONS), { recursive: true });
+  fs.writeFileSync(OPERATIONS, JSON.stringify(operationTable(fs.readFileSync(SCHEMA, 'utf8'))));
+  await build({
+    root: HERE,
+    configFile: false,
+    logLevel: 'warn',
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    resolve: { alias: { '#operations': OPERATIONS } },
+    // The policy of the page refuses what would stand in the document or in other files as data.
+    build: { outDir: temporary, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  });
+  for (const file of filesBelow(temporary)) compress(file);
+  fs.rmSync(DIST, { recursive: true, force: true });
+  fs.renameSync(temporary, DIST);
+}
+
+function compress(file) {
+  const content = fs.readFileSync(file);
+  const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = zlib.constants;
+  const params = { [BROTLI_PARAM_QUALITY]: 11, [BROTLI_PARAM_SIZE_HINT]: content.length };
+  fs.writeFileSync(`${file}.br`, zlib.brotliCompressSync(content, { params }));
+  fs.writeFileSync(`${file}.gz`, zlib.gzipSync(content, { level: 9 }));
+}
+
+function isStale() {
+  const built = fs.statSync(path.join(DIST, 'index.html'), { throwIfNoEntry: false })?.mtimeMs;
+  if (built === undefined) return true;
+  const files = INPUTS.map((name) => path.join(HERE, name)).filter((file) => fs.existsSync(file));
+  return [...files.flatMap(filesBelow), SCHEMA].some((file) => fs.statSync(file).mtimeMs > built);
+}
+
+function filesBelow(place) {
+  if (!fs.statSync(place).isDirectory()) return [place];
+  return fs
+    .readdirSync(place, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+}

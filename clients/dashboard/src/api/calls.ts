@@ -1,0 +1,35 @@
+// The calls that the page on the screen has made, for "as API call".
+import { signal } from '@preact/signals';
+
+export interface Call {
+  query: string;
+  variables: Record<string, unknown>;
+}
+
+export const calls = signal<readonly Call[]>([]);
+
+/** Mutations and what names a password are not shown. */
+const HIDDEN = /^\s*(mutation|subscription)|\bviewer\b|loginMethods/;
+
+export function noteCall(query: string, variables: unknown): void {
+  if (HIDDEN.test(query)) return;
+  const call = { query: unindent(query), variables: variables as Call['variables'] };
+  const isKnown = calls.peek().some((one) => one.query === call.query && same(one.variables, call.variables));
+  if (!isKnown) calls.value = [...calls.peek(), call];
+}
+
+/** A new page begins. */
+export function forgetCalls(): void {
+  calls.value = [];
+}
+
+function same(left: unknown, right: unknown): boolean {
+  return JSON.stringify(left) === JSON.stringify(right);
+}
+
+function unindent(text: string): string {
+  const lines = text.replace(/^\s*\n|\s+$/g, '').split('\n');
+  const depths = lines.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length);
+  const depth = Math.min(...depths.slice(depths[0] === 0 ? 1 : 0), 40);
+  return lines.map((line) => (/^\s/.test(line) ? line.slice(Math.min(depth, line.search(/\S|$/))) : line)).join('\n');
+}

@@ -1,0 +1,80 @@
+// Keys that work on every page: `/` searches, `g` and a letter goes somewhere, `?` shows them.
+import { signal } from '@preact/signals';
+import { Dialog } from './parts/dialog';
+import { address, navigate } from './router';
+import { projects } from './session';
+
+const isOpen = signal(false);
+
+export function openKeys(): void {
+  isOpen.value = true;
+}
+
+const GOES: Record<string, [label: string, to: () => string]> = {
+  p: ['Projects', () => '/'],
+  a: ['Applications of the project', () => `/projects/${currentProject()}`],
+  d: ['Databases of the project', () => `/projects/${currentProject()}/databases`],
+  n: ['New application', () => `/projects/${currentProject()}/new`],
+  s: ['Account and security', () => '/settings'],
+};
+/** So long after `g` its letter may come. */
+const SEQUENCE_MS = 1_500;
+
+/** The project of the page, else the first one. */
+export const pageProject = signal<string | undefined>(undefined);
+
+function currentProject(): string {
+  return /^\/projects\/(\w+)/.exec(address.value.path)?.[1] ?? pageProject.value ?? projects.value[0]?.id ?? '';
+}
+
+export function startKeyboard(): void {
+  let goneAt = -Infinity;
+  addEventListener('keydown', (event) => {
+    const target = event.target as Element;
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
+    const go = event.timeStamp - goneAt < SEQUENCE_MS ? GOES[event.key] : undefined;
+    goneAt = event.key === 'g' ? event.timeStamp : -Infinity;
+    if (go) navigate(go[1]());
+    else if (event.key === '?') openKeys();
+    else if (event.key === '/') focusSearch();
+    else return;
+    event.preventDefault();
+  });
+}
+
+/** The search of the page, such as that of a log, or the one over everything. */
+function focusSearch(): void {
+  const field = document.querySelector<HTMLInputElement>('main input[type=search]');
+  if (field) field.focus();
+  else navigate('/search');
+}
+
+export function Keys() {
+  if (!isOpen.value) return null;
+  return (
+    <Dialog title="Keyboard" onClose={() => void (isOpen.value = false)}>
+      <dl class="keys">
+        <div>
+          <dt>
+            <kbd>/</kbd>
+          </dt>
+          <dd>Search on the page, or everywhere</dd>
+        </div>
+        {Object.entries(GOES).map(([key, [label]]) => (
+          <div key={key}>
+            <dt>
+              <kbd>g</kbd> <kbd>{key}</kbd>
+            </dt>
+            <dd>{label}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>
+            <kbd>?</kbd>
+          </dt>
+          <dd>This list</dd>
+        </div>
+      </dl>
+    </Dialog>
+  );
+}

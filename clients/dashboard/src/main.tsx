@@ -1,0 +1,99 @@
+// Starts the page: who is signed in, then the page of the address.
+import '@picocss/pico/css/pico.classless.min.css';
+import './styles/tokens.css';
+import './styles/frame.css';
+import './styles/bar.css';
+import './styles/parts.css';
+import './styles/lists.css';
+import './styles/forms.css';
+import './styles/logs.css';
+import { render, type ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { asApiError } from './api/use_query';
+import type { ApiError } from './api/client';
+import { Keys, startKeyboard } from './keyboard';
+import { Waiting } from './parts/page';
+import { pages } from './pages';
+import { address, matchPath, navigate, startRouter } from './router';
+import { loadSession, viewer } from './session';
+import { Shell } from './shell';
+import { startTheme } from './theme';
+
+/** Pages for people who are not signed in. */
+const OPEN = ['/sign-in', '/welcome'];
+
+function App() {
+  const [error, setError] = useState<ApiError | null>(null);
+  const { path } = address.value;
+  const isOpen = OPEN.includes(path);
+  useEffect(() => {
+    if (path !== '/welcome') loadSession().catch((problem: unknown) => setError(asApiError(problem)));
+  }, []);
+  useEffect(() => {
+    if (viewer.value === null && !isOpen) {
+      const to = location.pathname + location.search;
+      navigate(to === '/' ? '/sign-in' : `/sign-in?return_to=${encodeURIComponent(to)}`, 'replace');
+    }
+  }, [viewer.value, isOpen]);
+  if (isOpen) return <Shell>{<CurrentPage />}</Shell>;
+  if (!viewer.value) {
+    return (
+      <Shell>
+        <main id="main">
+          <h1 class="off-screen">Dashboard</h1>
+          <Waiting error={error} />
+        </main>
+      </Shell>
+    );
+  }
+  return (
+    <Shell>
+      <CurrentPage />
+      <Keys />
+    </Shell>
+  );
+}
+
+function CurrentPage() {
+  const { path } = address.value;
+  for (const [pattern, load] of pages) {
+    const found = matchPath(pattern, path);
+    if (found) return <Lazy key={path} load={load} given={found} />;
+  }
+  return (
+    <main id="main">
+      <h1>Page not found</h1>
+      <p>
+        There is no page at <code>{path}</code>. <a href="/">All projects</a>
+      </p>
+    </main>
+  );
+}
+
+type Load = (typeof pages)[number][1];
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- each page has the parameters of its own path
+type AnyPage = ComponentType<any>;
+
+const loaded = new Map<Load, AnyPage>();
+
+function Lazy({ load, given }: { load: Load; given: Record<string, string> }) {
+  const [Page, setPage] = useState<AnyPage | null>(() => loaded.get(load) ?? null);
+  useEffect(() => {
+    if (Page) return;
+    void load().then((found) => {
+      loaded.set(load, found);
+      setPage(() => found);
+    });
+  }, [load]);
+  if (Page) return <Page {...given} />;
+  return (
+    <main id="main">
+      <Waiting />
+    </main>
+  );
+}
+
+startTheme();
+startRouter();
+startKeyboard();
+render(<App />, document.getElementById('app') as HTMLElement);

@@ -1,0 +1,264 @@
+// The person: two-factor authentication, password, sessions.
+import { useState } from 'preact/hooks';
+import { request } from '../api/client';
+import { graphql } from '../api/graphql';
+import { useAction, useQuery } from '../api/use_query';
+import { Copyable } from '../parts/copy';
+import { Field, Problem, Submit } from '../parts/form';
+import { Page, Section, Table, Waiting } from '../parts/page';
+import { Ago } from '../parts/time';
+import { loadSession, viewer } from '../session';
+
+const SESSIONS = graphql(`
+  query Sessions {
+    listSessions(limit: 50) {
+      data {
+        id
+        address
+        user_agent
+        current
+        created_at
+        last_seen_at
+      }
+    }
+  }
+`);
+const REVOKE = graphql(`
+  mutation RevokeSession($id: ID!) {
+    revokeSession(id: $id)
+  }
+`);
+const PASSWORD = graphql(`
+  mutation ChangePassword($input: ChangePasswordInput!) {
+    changePassword(input: $input) {
+      active_keys {
+        id
+      }
+    }
+  }
+`);
+const ENROL = graphql(`
+  mutation Enrol($password: String!) {
+    enrolTwoFactor(password: $password) {
+      secret
+      otpauth_url
+    }
+  }
+`);
+const CONFIRM = graphql(`
+  mutation Confirm($code: String!) {
+    confirmTwoFactor(code: $code) {
+      codes
+    }
+  }
+`);
+const DISABLE = graphql(`
+  mutation Disable($password: String!, $code: String!) {
+    disableTwoFactor(password: $password, code: $code)
+  }
+`);
+
+export function AccountPage() {
+  const person = viewer.value;
+  if (!person) return null;
+  return (
+    <Page title="Account and security" command="svc whoami">
+      <p>
+        Signed in as <strong>{person.user.email}</strong>. <a href="/account/logins">Logins at other providers</a>
+      </p>
+      <Section title="Two-factor authentication">
+        {person.two_factor_enabled ? <Disable left={person.recovery_codes_left} /> : <Enable />}
+      </Section>
+      <Section title="Password">
+        <Password />
+      </Section>
+      <Section title="Sessions">
+        <Sessions />
+      </Section>
+    </Page>
+  );
+}
+
+const valueOf = (set: (value: string) => void) => (event: { currentTarget: HTMLInputElement }) =>
+  set(event.currentTarget.value);
+
+function Enable() {
+  const [password, setPassword] = useState('');
+  const [code, setCode] = useState('');
+  const [secret, setSecret] = useState<{ secret: string; otpauth_url: string } | null>(null);
+  const [codes, setCodes] = useState<readonly string[]>([]);
+  const enrol = useAction(async () => setSecret((await request(ENROL, { password })).enrolTwoFactor));
+  const confirm = useAction(async () => setCodes((await request(CONFIRM, { code })).confirmTwoFactor.codes));
+  if (codes.length) return <RecoveryCodes codes={codes} />;
+  if (!secret) {
+    return (
+      <form onSubmit={(event) => (event.preventDefault(), void enrol.run())}>
+        <p>A code of an app on your phone is asked for beside the password, each time you sign in.</p>
+        <Field
+          label="Your password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          required
+          value={password}
+          error={enrol.error}
+          onInput={valueOf(setPassword)}
+        />
+        <Problem error={enrol.error} fields={['password']} />
+        <Submit action={enrol}>Set up two-factor authentication</Submit>
+      </form>
+    );
+  }
+  return (
+    <form onSubmit={(event) => (event.preventDefault(), void confirm.run())}>
+      <p>Enter this secret in your authenticator app, then the code that it shows.</p>
+      <Copyable text={secret.secret} label="secret" />
+      <p>
+        <a href={secret.otpauth_url}>Open an authenticator app on this device</a>
+      </p>
+      <Field
+        label="Code"
+        name="code"
+        autocomplete="one-time-code"
+        inputMode="numeric"
+        required
+        value={code}
+        error={confirm.error}
+        onInput={valueOf(setCode)}
+      />
+      <Problem error={confirm.error} fields={['code']} />
+      <Submit action={confirm}>Turn on</Submit>
+    </form>
+  );
+}
+
+function RecoveryCodes({ codes }: { codes: readonly string[] }) {
+  return (
+    <>
+      <p class="notice good" role="status">
+        Two-factor authentication is on. Keep these recovery codes: each works once, and they are shown only now.
+      </p>
+      <Copyable text={codes.join('\n')} label="recovery codes" shown={codes.join('  ')} />
+      <p>
+        <button type="button" onClick={() => void loadSession()}>
+          I have kept them
+        </button>
+      </p>
+    </>
+  );
+}
+
+function Disable({ left }: { left: number }) {
+  const [password, setPassword] = useState('');
+  const [code, setCode] = useState('');
+  const action = useAction(async () => {
+    await request(DISABLE, { password, code });
+    await loadSession();
+  });
+  return (
+    <form onSubmit={(event) => (event.preventDefault(), void action.run())}>
+      <p>It is on. {left} recovery codes are left.</p>
+      <div class="columns">
+        <Field
+          label="Your password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          required
+          value={password}
+          error={action.error}
+          onInput={valueOf(setPassword)}
+        />
+        <Field
+          label="Code"
+          name="code"
+          autocomplete="one-time-code"
+          required
+          value={code}
+          error={action.error}
+          onInput={valueOf(setCode)}
+        />
+      </div>
+      <Problem error={action.error} fields={['password', 'code']} />
+      <Submit action={action}>Turn off</Submit>
+    </form>
+  );
+}
+
+function Password() {
+  const [password, setPassword] = useState('');
+  const [next, setNext] = useState('');
+  const [isDone, setDone] = useState(false);
+  const action = useAction(async () => {
+    await request(PASSWORD, { input: { password, new_password: next } });
+    setPassword('');
+    setNext('');
+  });
+  return (
+    <form onSubmit={(event) => (event.preventDefault(), void action.run().then(setDone))}>
+      <div class="columns">
+        <Field
+          label="Current password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          required
+          value={password}
+          error={action.error}
+          onInput={valueOf(setPassword)}
+        />
+        <Field
+          label="New password"
+          name="new_password"
+          type="password"
+          autocomplete="new-password"
+          required
+          minLength={12}
+          value={next}
+          error={action.error}
+          hint="At least 12 characters."
+          onInput={valueOf(setNext)}
+        />
+      </div>
+      <Problem error={action.error} fields={['password', 'new_password']} />
+      <p aria-live="polite">{isDone ? 'Your password is changed. All other sessions have ended.' : ''}</p>
+      <Submit action={action}>Change password</Submit>
+    </form>
+  );
+}
+
+function Sessions() {
+  const { data, error, reload } = useQuery(SESSIONS, {});
+  const revoke = useAction(async (id: string) => {
+    await request(REVOKE, { id });
+    await reload();
+  });
+  if (!data) return <Waiting error={error} />;
+  return (
+    <>
+      <Table label="Sessions" head={['Browser', 'Address', 'Last used', '']}>
+        {data.listSessions.data.map((session) => (
+          <tr key={session.id}>
+            <td>
+              <span class="clip">{session.user_agent || 'unknown'}</span>
+            </td>
+            <td>{session.address}</td>
+            <td>
+              <Ago time={session.last_seen_at} />
+            </td>
+            <td>
+              {session.current ? (
+                <span class="faint">this one</span>
+              ) : (
+                <button type="button" class="quiet small" onClick={() => void revoke.run(session.id)}>
+                  End<span class="off-screen"> the session of {session.address}</span>
+                </button>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <Problem error={revoke.error} />
+    </>
+  );
+}

@@ -1,0 +1,205 @@
+// Custom domains, with the records to set and what the DNS answers.
+import { useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useAction, useQuery } from '../../api/use_query';
+import { Confirm } from '../../parts/dialog';
+import { CopyButton } from '../../parts/copy';
+import { Field, Problem, Submit } from '../../parts/form';
+import { Empty, Section, Table, Waiting } from '../../parts/page';
+import { Status } from '../../parts/status';
+import { Ago } from '../../parts/time';
+import { ApplicationFrame, type Shown } from './frame';
+
+const DOMAINS = graphql(`
+  query Domains($id: ID!) {
+    listApplicationDomains(id: $id, limit: 100) {
+      data {
+        id
+        hostname
+        status
+        status_reason
+        last_checked_at
+        certificate {
+          status
+          error
+        }
+        dns_instructions {
+          purpose
+          type
+          name
+          value
+          status
+          observed_values
+        }
+      }
+    }
+  }
+`);
+const ADD = graphql(`
+  mutation AddDomain($id: ID!, $input: AddDomainInput!) {
+    addApplicationDomain(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+const VERIFY = graphql(`
+  mutation VerifyDomain($id: ID!, $domain_id: ID!) {
+    verifyApplicationDomain(id: $id, domain_id: $domain_id) {
+      id
+    }
+  }
+`);
+const REMOVE = graphql(`
+  mutation RemoveDomain($id: ID!, $domain_id: ID!) {
+    removeApplicationDomain(id: $id, domain_id: $domain_id)
+  }
+`);
+
+type Domain = ResultOf<typeof DOMAINS>['listApplicationDomains']['data'][number];
+
+export function Domains({ id }: { id: string }) {
+  return (
+    <ApplicationFrame id={id} section="Domains" command="svc domains">
+      {(shown) => <List shown={shown} />}
+    </ApplicationFrame>
+  );
+}
+
+function List({ shown }: { shown: Shown }) {
+  const { id, name, default_hostname } = shown.application;
+  const { data, error, reload } = useQuery(DOMAINS, { id });
+  const list = data?.listApplicationDomains.data;
+  return (
+    <>
+      {shown.mayChange && <Add id={id} reload={reload} />}
+      {!list && <Waiting error={error} />}
+      {list?.length === 0 && (
+        <Empty title="No domain of your own yet" command={`svc domains add shop.example.com --app ${name}`}>
+          The application is reachable at {default_hostname}. Add a name of your own, then set the records that stand
+          here.
+        </Empty>
+      )}
+      {list?.map((domain) => (
+        <One key={domain.id} id={id} domain={domain} mayChange={shown.mayChange} reload={reload} />
+      ))}
+    </>
+  );
+}
+
+function Add({ id, reload }: { id: string; reload(): Promise<void> }) {
+  const [hostname, setHostname] = useState('');
+  const action = useAction(async () => {
+    await request(ADD, { id, input: { hostname: hostname.trim() } });
+    setHostname('');
+    await reload();
+  });
+  return (
+    <form
+      class="inline form-line"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void action.run();
+      }}
+    >
+      <Field
+        label="Add a domain"
+        name="hostname"
+        required
+        placeholder="shop.example.com"
+        value={hostname}
+        error={action.error}
+        onInput={(event) => setHostname(event.currentTarget.value)}
+      />
+      <Submit action={action}>Add</Submit>
+      <Problem error={action.error} fields={['hostname']} />
+    </form>
+  );
+}
+
+interface OneProps {
+  id: string;
+  domain: Domain;
+  mayChange: boolean;
+  reload(): Promise<void>;
+}
+
+function One({ id, domain, mayChange, reload }: OneProps) {
+  const [asks, setAsks] = useState(false);
+  const verify = useAction(async () => {
+    await request(VERIFY, { id, domain_id: domain.id });
+    await reload();
+  });
+  const remove = async (): Promise<void> => {
+    await request(REMOVE, { id, domain_id: domain.id });
+    await reload();
+  };
+  const actions = mayChange && (
+    <>
+      <button
+        type="button"
+        class="quiet small"
+        aria-busy={verify.isRunning ? true : undefined}
+        onClick={() => void verify.run()}
+      >
+        Check now<span class="off-screen"> {domain.hostname}</span>
+      </button>
+      <button type="button" class="quiet small" onClick={() => setAsks(true)}>
+        Remove<span class="off-screen"> {domain.hostname}</span>
+      </button>
+    </>
+  );
+  return (
+    <Section title={domain.hostname} actions={actions}>
+      <p>
+        <Status value={domain.status} /> <span class="faint">·</span> certificate{' '}
+        <Status value={domain.certificate.status} title={domain.certificate.error} />
+        <span class="faint">
+          {' '}
+          · checked <Ago time={domain.last_checked_at} />
+        </span>
+      </p>
+      {domain.status_reason && <p class="notice">{domain.status_reason}</p>}
+      <Problem error={verify.error} />
+      <Records domain={domain} />
+      {asks && (
+        <Confirm title={`Remove ${domain.hostname}?`} verb="Remove" work={remove} onClose={() => setAsks(false)}>
+          The application is no longer reachable under this name.
+        </Confirm>
+      )}
+    </Section>
+  );
+}
+
+function Records({ domain }: { domain: Domain }) {
+  return (
+    <Table label={`Records of ${domain.hostname}`} head={['For', 'Type', 'Name', 'Value', 'State']}>
+      {domain.dns_instructions.map((record) => (
+        <tr key={`${record.purpose} ${record.name} ${record.value}`}>
+          <td>{record.purpose.replace('_', ' ')}</td>
+          <td>{record.type}</td>
+          <td>
+            <Cell text={record.name} label={`name of the ${record.purpose} record`} />
+          </td>
+          <td>
+            <Cell text={record.value} label={`value of the ${record.purpose} record`} />
+          </td>
+          <td>
+            <Status value={record.status} />
+            {record.observed_values.length > 0 && record.status === 'failed' && (
+              <small> found {record.observed_values.join(', ')}</small>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Cell({ text, label }: { text: string; label: string }) {
+  return (
+    <span class="with-copy">
+      <code>{text}</code> <CopyButton text={text} label={label} />
+    </span>
+  );
+}

@@ -1,0 +1,224 @@
+// The environment of an application: edited as a whole, compared before it is saved.
+import { useEffect, useState } from 'preact/hooks';
+import { request, type ApiError } from '../../api/client';
+import { graphql } from '../../api/graphql';
+import { asApiError, useAction } from '../../api/use_query';
+import { Problem } from '../../parts/form';
+import { Empty, Waiting } from '../../parts/page';
+import { guardLeaving } from '../../router';
+import { ApplicationFrame, type Shown } from './frame';
+import {
+  changesOf,
+  conflictsOf,
+  draftOf,
+  mergeDotenv,
+  type Change,
+  type Conflict,
+  type Draft,
+  type Variable,
+} from './draft';
+import { ConflictList, Review } from './review';
+import { VariableRows } from './variable_rows';
+
+const LIST = graphql(`
+  query Environment($id: ID!, $cursor: String) {
+    listEnvironmentVariables(id: $id, limit: 100, cursor: $cursor) {
+      data {
+        key
+        value
+        value_hash
+        available_at
+        managed_by
+        updated_at
+      }
+      next_cursor
+    }
+  }
+`);
+const SET = graphql(`
+  mutation SetEnvironment($id: ID!, $input: SetEnvironmentVariablesInput!) {
+    setEnvironmentVariables(id: $id, input: $input) {
+      key
+    }
+  }
+`);
+const DELETE = graphql(`
+  mutation DeleteVariable($id: ID!, $key: String!) {
+    deleteEnvironmentVariable(id: $id, key: $key)
+  }
+`);
+const RESTART = graphql(`
+  mutation RestartForEnvironment($id: ID!) {
+    restartApplication(id: $id) {
+      id
+    }
+  }
+`);
+
+async function loadVariables(id: string): Promise<Variable[]> {
+  const all: Variable[] = [];
+  let cursor: string | null = null;
+  do {
+    const {
+      listEnvironmentVariables: page,
+    }: { listEnvironmentVariables: { data: Variable[]; next_cursor: string | null } } = await request(LIST, {
+      id,
+      cursor,
+    });
+    all.push(...page.data);
+    cursor = page.next_cursor;
+  } while (cursor);
+  return all;
+}
+
+export function Environment({ id }: { id: string }) {
+  return (
+    <ApplicationFrame id={id} section="Environment" command="svc env ls">
+      {(shown) =>
+        shown.mayChange ? (
+          <Loader shown={shown} />
+        ) : (
+          <p class="notice">The values are secrets: developers and owners of the project see them.</p>
+        )
+      }
+    </ApplicationFrame>
+  );
+}
+
+function Loader({ shown }: { shown: Shown }) {
+  const { id } = shown.application;
+  const [stored, setStored] = useState<Variable[] | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  useEffect(() => {
+    loadVariables(id).then(setStored, (problem: unknown) => setError(asApiError(problem)));
+  }, [id]);
+  if (!stored) return <Waiting error={error} />;
+  return <Editor shown={shown} stored={stored} setStored={setStored} />;
+}
+
+interface EditorProps {
+  shown: Shown;
+  stored: Variable[];
+  setStored(variables: Variable[]): void;
+}
+
+function Editor({ shown, stored, setStored }: EditorProps) {
+  const { id, name, status } = shown.application;
+  const [drafts, setDrafts] = useState<Draft[]>(() => stored.map(draftOf));
+  const [isReviewing, setReviewing] = useState(false);
+  const [conflicts, setConflicts] = useState<Conflict[]>([]);
+  const [saved, setSaved] = useState('');
+  const changes = changesOf(stored, drafts);
+  useEffect(
+    () => (changes.length ? guardLeaving(() => confirm('Leave without saving the changes?')) : undefined),
+    [changes.length > 0],
+  );
+  const save = useAction(async (isRestarting: boolean) => {
+    const now = await loadVariables(id);
+    const found = conflictsOf(stored, now, changes);
+    if (found.length) {
+      setConflicts(found);
+      setStored(now);
+      return;
+    }
+    await write(id, changes);
+    if (isRestarting) await request(RESTART, { id });
+    const written = await loadVariables(id);
+    setStored(written);
+    setDrafts(written.map(draftOf));
+    setReviewing(false);
+    setSaved(isRestarting ? 'Saved. The application restarts.' : 'Saved. The next deployment or restart uses it.');
+    await shown.reload();
+  });
+  useEffect(() => {
+    // Somebody was faster, between the comparison and the writing.
+    if (save.error?.code === 'precondition_failed') void save.run(false);
+  }, [save.error]);
+  const settle = (key: string, which: 'mine' | 'theirs'): void => {
+    if (which === 'theirs') setDrafts(takeTheirs(drafts, stored, key));
+    setConflicts(conflicts.filter((conflict) => conflict.key !== key));
+  };
+  return (
+    <>
+      <p aria-live="polite" class={saved ? 'notice good' : 'off-screen'}>
+        {saved}
+      </p>
+      <ConflictList conflicts={conflicts} settle={settle} />
+      {drafts.length === 0 && <NoVariables application={name} />}
+      <VariableRows drafts={drafts} changed={(next) => (setDrafts(next), setSaved(''))} />
+      <Paste paste={(text) => setDrafts(mergeDotenv(drafts, text))} />
+      <Problem error={save.error?.code === 'precondition_failed' ? null : save.error} />
+      <Footer
+        count={changes.length}
+        isBlocked={conflicts.length > 0}
+        discard={() => setDrafts(stored.map(draftOf))}
+        review={() => setReviewing(true)}
+      />
+      {isReviewing && !conflicts.length && (
+        <Review changes={changes} isRunning={status === 'running'} action={save} onClose={() => setReviewing(false)} />
+      )}
+    </>
+  );
+}
+
+function NoVariables({ application }: { application: string }) {
+  return (
+    <Empty title="No variable yet" command={`svc env set KEY=value --app ${application}`}>
+      Variables reach the program when it is built and when it runs. Their values are stored encrypted.
+    </Empty>
+  );
+}
+
+interface FooterProps {
+  count: number;
+  isBlocked: boolean;
+  discard(): void;
+  review(): void;
+}
+
+function Footer({ count, isBlocked, discard, review }: FooterProps) {
+  return (
+    <footer class="actions">
+      <span class="faint">{count ? `${count} unsaved` : 'No change'}</span>
+      <button type="button" class="quiet" disabled={!count} onClick={discard}>
+        Discard
+      </button>
+      <button type="button" disabled={!count || isBlocked} onClick={review}>
+        Review and save
+      </button>
+    </footer>
+  );
+}
+
+/** The API compares once more: a variable that has changed meanwhile is refused with `precondition_failed`. */
+async function write(id: string, changes: readonly Change[]): Promise<void> {
+  const variables = changes.flatMap(({ key, after, before }) =>
+    after
+      ? [{ key, value: after.value, available_at: after.available_at, expected_hash: before?.value_hash ?? '' }]
+      : [],
+  );
+  if (variables.length) await request(SET, { id, input: { variables } });
+  for (const { key, after } of changes) if (!after) await request(DELETE, { id, key });
+}
+
+function takeTheirs(drafts: Draft[], stored: readonly Variable[], key: string): Draft[] {
+  const theirs = stored.find((variable) => variable.key === key);
+  const others = drafts.filter((draft) => draft.key !== key);
+  return theirs ? [...others, draftOf(theirs)].sort((a, b) => (a.key < b.key ? -1 : 1)) : others;
+}
+
+function Paste({ paste }: { paste(text: string): void }) {
+  const [text, setText] = useState('');
+  return (
+    <details class="paste">
+      <summary>Paste a .env file</summary>
+      <label>
+        Lines of the form <code>NAME=value</code>
+        <textarea rows={5} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
+      <button type="button" class="quiet" onClick={() => (paste(text), setText(''))}>
+        Take over
+      </button>
+    </details>
+  );
+}

@@ -1,0 +1,204 @@
+// What all pages of an application share: its name and state, its tabs, its actions.
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { request, type ApiError } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useMoving } from '../../api/use_moving';
+import { useAction, useQuery } from '../../api/use_query';
+import { pageProject } from '../../keyboard';
+import { Confirm } from '../../parts/dialog';
+import { Problem } from '../../parts/form';
+import { Page, Waiting, type Tab } from '../../parts/page';
+import { isUnsettled, Status } from '../../parts/status';
+import { navigate } from '../../router';
+import { mayActAs } from '../../session';
+
+const APPLICATION = graphql(`
+  query Application($id: ID!) {
+    getApplication(id: $id) {
+      id
+      project_id
+      name
+      description
+      region
+      application_type
+      preset
+      default_hostname
+      status
+      status_reason
+      current_deployment_id
+      auto_deploy_enabled
+      created_at
+      source {
+        type
+        repository_url
+        branch
+        image
+        template
+      }
+      latest_deployment {
+        id
+        number
+        status
+        status_reason
+        created_at
+      }
+      domains(limit: 20) {
+        id
+        hostname
+        status
+      }
+      processes(limit: 20) {
+        id
+        type
+        status
+        instances
+        running_instances
+        command
+      }
+    }
+  }
+`);
+const DEPLOY = graphql(`
+  mutation Deploy($id: ID!, $input: CreateDeploymentInput!) {
+    createDeployment(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+const START = graphql(`
+  mutation Start($id: ID!) {
+    startApplication(id: $id) {
+      id
+    }
+  }
+`);
+const STOP = graphql(`
+  mutation Stop($id: ID!) {
+    stopApplication(id: $id) {
+      id
+    }
+  }
+`);
+const RESTART = graphql(`
+  mutation Restart($id: ID!) {
+    restartApplication(id: $id) {
+      id
+    }
+  }
+`);
+
+export type ApplicationData = ResultOf<typeof APPLICATION>['getApplication'];
+
+export interface Shown {
+  application: ApplicationData;
+  mayChange: boolean;
+  reload(): Promise<void>;
+}
+
+interface FrameProps {
+  id: string;
+  /** Of the page, behind the name of the application. */
+  section?: string;
+  command?: string;
+  children(shown: Shown): ComponentChildren;
+}
+
+export function ApplicationFrame({ id, section, command, children }: FrameProps) {
+  const { data, error, reload } = useQuery(APPLICATION, { id });
+  const application = data?.getApplication;
+  const mayChange = mayActAs('developer', application?.project_id);
+  const isMoving = isUnsettled(application?.status) || isUnsettled(application?.latest_deployment?.status);
+  useMoving(isMoving, reload);
+  useEffect(() => void (pageProject.value = application?.project_id), [application?.project_id]);
+  return (
+    <Page
+      title={application?.name ?? 'Application'}
+      beside={application && <Status value={application.status} title={application.status_reason} />}
+      trail={section && application ? [{ href: `/applications/${id}`, label: application.name }] : []}
+      tabs={tabsOf(id)}
+      actions={application && <Actions application={application} mayChange={mayChange} reload={reload} />}
+      projectId={application?.project_id}
+      command={command ?? `svc status --app ${application?.name ?? id}`}
+    >
+      {section && <h2 class="off-screen">{section}</h2>}
+      {application ? children({ application, mayChange, reload }) : <Waiting error={error} rows={6} />}
+    </Page>
+  );
+}
+
+function tabsOf(id: string): Tab[] {
+  const pages = ['Overview', 'Deployments', 'Logs', 'Metrics', 'Environment', 'Processes', 'Domains', 'Settings'];
+  return pages.map((label) => ({
+    label,
+    href: `/applications/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,
+  }));
+}
+
+export function addressOf({
+  default_hostname,
+  domains,
+}: Pick<ApplicationData, 'default_hostname' | 'domains'>): string {
+  const host = domains.find(({ status }) => status === 'active')?.hostname ?? default_hostname;
+  return host.endsWith('.localhost') || host.includes(':') ? `http://${host}` : `https://${host}`;
+}
+
+function Actions({ application, mayChange, reload }: Shown) {
+  const { id, name, status } = application;
+  const [asks, setAsks] = useState<'stop' | null>(null);
+  const deploy = useAction(async () => {
+    const { createDeployment } = await request(DEPLOY, { id, input: {} });
+    navigate(`/applications/${id}/deployments/${createDeployment.id}`);
+  });
+  const run = useAction(async (what: 'start' | 'restart') => {
+    await (what === 'start' ? request(START, { id }) : request(RESTART, { id }));
+    await reload();
+  });
+  return (
+    <>
+      {status === 'running' && (
+        <a role="button" class="quiet" href={addressOf(application)} target="_blank" rel="noreferrer">
+          Open <span class="off-screen">(in a new tab)</span>
+        </a>
+      )}
+      {mayChange && status === 'stopped' && (
+        <button type="button" class="quiet" onClick={() => void run.run('start')}>
+          Start
+        </button>
+      )}
+      {mayChange && ['running', 'crashed'].includes(status) && (
+        <>
+          <button type="button" class="quiet" onClick={() => void run.run('restart')}>
+            Restart
+          </button>
+          <button type="button" class="quiet" onClick={() => setAsks('stop')}>
+            Stop
+          </button>
+        </>
+      )}
+      {mayChange && application.source && (
+        <button type="button" aria-busy={deploy.isRunning ? true : undefined} onClick={() => void deploy.run()}>
+          Deploy
+        </button>
+      )}
+      <ActionProblem error={deploy.error ?? run.error} />
+      {asks && (
+        <Confirm
+          title={`Stop ${name}?`}
+          verb="Stop"
+          work={async () => {
+            await request(STOP, { id });
+            await reload();
+          }}
+          onClose={() => setAsks(null)}
+        >
+          Visitors get an error until the application is started again. Its configuration and its data stay.
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function ActionProblem({ error }: { error: ApiError | null }) {
+  return error && <Problem error={error} />;
+}

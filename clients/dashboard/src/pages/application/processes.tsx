@@ -1,0 +1,138 @@
+import { useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql } from '../../api/graphql';
+import { useMoving } from '../../api/use_moving';
+import { useAction, useQuery } from '../../api/use_query';
+import { Problem } from '../../parts/form';
+import { Section, Table, Waiting } from '../../parts/page';
+import { Status } from '../../parts/status';
+import { Ago } from '../../parts/time';
+import { ApplicationFrame, type ApplicationData, type Shown } from './frame';
+
+const INSTANCES = graphql(`
+  query Instances($id: ID!) {
+    listApplicationInstances(id: $id, limit: 100) {
+      data {
+        id
+        process_type
+        status
+        status_reason
+        restart_count
+        cpu_percent
+        memory_mb
+        started_at
+      }
+    }
+  }
+`);
+const SCALE = graphql(`
+  mutation Scale($id: ID!, $process_id: ID!, $input: ScaleProcessInput!) {
+    scaleProcess(id: $id, process_id: $process_id, input: $input) {
+      id
+    }
+  }
+`);
+
+export function Processes({ id }: { id: string }) {
+  return (
+    <ApplicationFrame id={id} section="Processes" command="svc ps">
+      {(shown) => (
+        <>
+          <Section title="Process types">
+            <ul class="rows">
+              {shown.application.processes.map((process) => (
+                <Scale key={process.id} process={process} shown={shown} />
+              ))}
+            </ul>
+          </Section>
+          <Instances shown={shown} />
+        </>
+      )}
+    </ApplicationFrame>
+  );
+}
+
+interface ScaleProps {
+  process: ApplicationData['processes'][number];
+  shown: Shown;
+}
+
+function Scale({ process, shown }: ScaleProps) {
+  const { id } = shown.application;
+  const [wanted, setWanted] = useState<string | null>(null);
+  const action = useAction(async () => {
+    const input = { instances: Number(wanted) };
+    await request(SCALE, { id, process_id: process.id, input });
+    setWanted(null);
+    await shown.reload();
+  });
+  const text = wanted ?? String(process.instances);
+  return (
+    <li class="row">
+      <div>
+        <strong>{process.type}</strong> <Status value={process.status} />
+        <br />
+        <code class="clip">{process.command ?? 'no command yet'}</code>
+      </div>
+      {shown.mayChange ? (
+        <form
+          class="inline"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void action.run();
+          }}
+        >
+          <label>
+            <span class="off-screen">Instances of {process.type}</span>
+            <input
+              type="number"
+              min={0}
+              step={1}
+              required
+              value={text}
+              onInput={(event) => setWanted(event.currentTarget.value)}
+            />
+          </label>
+          <button type="submit" class="quiet" disabled={text === String(process.instances)}>
+            Scale
+          </button>
+        </form>
+      ) : (
+        <span>
+          {process.running_instances} of {process.instances}
+        </span>
+      )}
+      <Problem error={action.error} />
+    </li>
+  );
+}
+
+function Instances({ shown }: { shown: Shown }) {
+  const { data, error, reload } = useQuery(INSTANCES, { id: shown.application.id });
+  const list = data?.listApplicationInstances.data;
+  useMoving(Boolean(list), reload);
+  return (
+    <Section title="Instances">
+      {!list && <Waiting error={error} />}
+      {list?.length === 0 && <p class="faint">No instance is running.</p>}
+      {list && list.length > 0 && (
+        <Table label="Instances" head={['Process', 'Status', 'CPU', 'Memory', 'Restarts', 'Started']}>
+          {list.map((instance) => (
+            <tr key={instance.id}>
+              <th scope="row">{instance.process_type}</th>
+              <td>
+                <Status value={instance.status} title={instance.status_reason} />
+              </td>
+              <td>{instance.cpu_percent === null ? '–' : `${instance.cpu_percent} %`}</td>
+              <td>{instance.memory_mb === null ? '–' : `${instance.memory_mb} MB`}</td>
+              <td>{instance.restart_count}</td>
+              <td>
+                <Ago time={instance.started_at} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,85 @@
+// The variables of an environment, each in a row.
+import { useState } from 'preact/hooks';
+import type { Draft } from './draft';
+
+interface RowsProps {
+  drafts: Draft[];
+  changed(drafts: Draft[]): void;
+}
+
+const EMPTY: Draft = { key: '', value: '', available_at: 'both', isStored: false, managed: false };
+
+export function VariableRows({ drafts, changed }: RowsProps) {
+  const set = (index: number, part: Partial<Draft>): void =>
+    changed(drafts.map((draft, at) => (at === index ? { ...draft, ...part } : draft)));
+  return (
+    <>
+      <ul class="variables" aria-label="Variables">
+        {drafts.map((draft, index) => (
+          <Row
+            key={draft.isStored ? draft.key : index}
+            draft={draft}
+            set={(part) => set(index, part)}
+            remove={() => changed(drafts.filter((_, at) => at !== index))}
+          />
+        ))}
+      </ul>
+      <button type="button" class="quiet" onClick={() => changed([...drafts, EMPTY])}>
+        Add a variable
+      </button>
+    </>
+  );
+}
+
+interface RowProps {
+  draft: Draft;
+  set(part: Partial<Draft>): void;
+  remove(): void;
+}
+
+function Row({ draft, set, remove }: RowProps) {
+  const [isShown, setShown] = useState(!draft.isStored);
+  const called = draft.key || 'new variable';
+  return (
+    <li>
+      <input
+        aria-label={`Name of ${called}`}
+        value={draft.key}
+        placeholder="NAME"
+        spellcheck={false}
+        readOnly={draft.isStored}
+        onInput={(event) => set({ key: event.currentTarget.value.trim() })}
+      />
+      <input
+        aria-label={`Value of ${called}`}
+        type={(isShown ? 'text' : 'password') as 'text'}
+        autocomplete="off"
+        spellcheck={false}
+        value={draft.value}
+        readOnly={draft.managed}
+        onInput={(event) => set({ value: event.currentTarget.value })}
+      />
+      <select
+        aria-label={`When ${called} is available`}
+        value={draft.available_at}
+        disabled={draft.managed}
+        onChange={(event) => set({ available_at: event.currentTarget.value as Draft['available_at'] })}
+      >
+        <option value="both">build and run</option>
+        <option value="build">build</option>
+        <option value="runtime">run</option>
+      </select>
+      <button type="button" class="quiet small" aria-pressed={isShown} onClick={() => setShown(!isShown)}>
+        {isShown ? 'Hide' : 'Show'}
+        <span class="off-screen"> {called}</span>
+      </button>
+      {draft.managed ? (
+        <small class="faint">of a database</small>
+      ) : (
+        <button type="button" class="quiet small" onClick={remove}>
+          Remove<span class="off-screen"> {called}</span>
+        </button>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,164 @@
+import { useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useMoving } from '../../api/use_moving';
+import { useAction, useQuery } from '../../api/use_query';
+import { Confirm } from '../../parts/dialog';
+import { Field, Problem, Submit } from '../../parts/form';
+import { Empty, Section, Table, Waiting } from '../../parts/page';
+import { isUnsettled, Status } from '../../parts/status';
+import { Ago, bytesText } from '../../parts/time';
+import { navigate } from '../../router';
+import { DatabaseFrame, type ShownDatabase } from './frame';
+
+const BACKUPS = graphql(`
+  query Backups($id: ID!) {
+    listDatabaseBackups(id: $id, limit: 50) {
+      data {
+        id
+        type
+        note
+        size_bytes
+        status
+        status_reason
+        created_at
+        expires_at
+      }
+    }
+  }
+`);
+const CREATE = graphql(`
+  mutation CreateBackup($id: ID!, $input: CreateDatabaseBackupInput!) {
+    createDatabaseBackup(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+const DOWNLOAD = graphql(`
+  query BackupDownload($id: ID!, $backup_id: ID!) {
+    getDatabaseBackupDownload(id: $id, backup_id: $backup_id) {
+      url
+    }
+  }
+`);
+const COPY = graphql(`
+  mutation CopyDatabase($project_id: ID!, $input: CreateDatabaseInput!) {
+    createDatabase(project_id: $project_id, input: $input) {
+      id
+    }
+  }
+`);
+
+type Backup = ResultOf<typeof BACKUPS>['listDatabaseBackups']['data'][number];
+
+export function Backups({ id }: { id: string }) {
+  return (
+    <DatabaseFrame id={id} section="Backups" command="svc db backup">
+      {(shown) => <List shown={shown} />}
+    </DatabaseFrame>
+  );
+}
+
+function List({ shown }: { shown: ShownDatabase }) {
+  const { id, name } = shown.database;
+  const { data, error, reload } = useQuery(BACKUPS, { id });
+  const list = data?.listDatabaseBackups.data;
+  useMoving(Boolean(list?.some(({ status }) => isUnsettled(status) || status === 'running')), reload);
+  return (
+    <>
+      {shown.mayChange && shown.database.status === 'available' && <Take id={id} reload={reload} />}
+      <Section title="Backups">
+        {!list && <Waiting error={error} />}
+        {list?.length === 0 && (
+          <Empty title="No backup yet" command={`svc db backup ${name}`}>
+            The first one is taken at the hour of the schedule. You can take one now.
+          </Empty>
+        )}
+        {list && list.length > 0 && (
+          <Table label="Backups" head={['Taken', 'Status', 'Type', 'Size', 'Note', '']}>
+            {list.map((backup) => (
+              <tr key={backup.id}>
+                <th scope="row">
+                  <Ago time={backup.created_at} />
+                </th>
+                <td>
+                  <Status
+                    value={backup.status === 'running' ? 'updating' : backup.status}
+                    title={backup.status_reason}
+                  />
+                </td>
+                <td>{backup.type}</td>
+                <td>{bytesText(backup.size_bytes)}</td>
+                <td>{backup.note ?? '–'}</td>
+                <td>{shown.mayChange && backup.status === 'completed' && <Actions shown={shown} backup={backup} />}</td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Section>
+    </>
+  );
+}
+
+function Take({ id, reload }: { id: string; reload(): Promise<void> }) {
+  const [note, setNote] = useState('');
+  const action = useAction(async () => {
+    await request(CREATE, { id, input: note ? { note } : {} });
+    setNote('');
+    await reload();
+  });
+  return (
+    <form
+      class="inline form-line"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void action.run();
+      }}
+    >
+      <Field
+        label="Take a backup now"
+        name="note"
+        placeholder="Why, if you like"
+        maxLength={200}
+        value={note}
+        error={action.error}
+        onInput={(event) => setNote(event.currentTarget.value)}
+      />
+      <Submit action={action}>Take a backup</Submit>
+      <Problem error={action.error} fields={['note']} />
+    </form>
+  );
+}
+
+function Actions({ shown: { database }, backup }: { shown: ShownDatabase; backup: Backup }) {
+  const [asks, setAsks] = useState(false);
+  const download = useAction(async () => {
+    const { getDatabaseBackupDownload } = await request(DOWNLOAD, { id: database.id, backup_id: backup.id });
+    location.assign(getDatabaseBackupDownload.url);
+  });
+  const restore = async (): Promise<void> => {
+    const input = {
+      name: `${database.name.slice(0, 50)}-${new Date().toISOString().slice(5, 16).replace(/\D/g, '')}`,
+      engine: database.engine,
+      restore_from: { database_id: database.id, backup_id: backup.id },
+    };
+    const { createDatabase } = await request(COPY, { project_id: database.project_id, input });
+    navigate(`/databases/${createDatabase.id}`);
+  };
+  return (
+    <>
+      <button type="button" class="quiet small" onClick={() => void download.run()}>
+        Download
+      </button>{' '}
+      <button type="button" class="quiet small" onClick={() => setAsks(true)}>
+        Restore
+      </button>
+      <Problem error={download.error} />
+      {asks && (
+        <Confirm title="Restore into a new database?" verb="Restore" work={restore} onClose={() => setAsks(false)}>
+          A copy is created beside this database, with the data of the backup. This database stays as it is.
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,86 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useMoving } from '../../api/use_moving';
+import { useQuery } from '../../api/use_query';
+import { pageProject } from '../../keyboard';
+import { Page, Waiting } from '../../parts/page';
+import { isUnsettled, Status } from '../../parts/status';
+import { mayActAs } from '../../session';
+
+const DATABASE = graphql(`
+  query Database($id: ID!) {
+    getDatabase(id: $id) {
+      id
+      project_id
+      name
+      engine
+      engine_version
+      database_package
+      storage_gb
+      region
+      nodes
+      database_name
+      username
+      backup_schedule {
+        enabled
+        hour_utc
+        retention_days
+      }
+      maintenance_window {
+        weekday
+        hour_utc
+      }
+      deletion_protection
+      point_in_time_window {
+        earliest
+        latest
+      }
+      status
+      status_reason
+      created_at
+    }
+  }
+`);
+
+export type DatabaseData = ResultOf<typeof DATABASE>['getDatabase'];
+
+export interface ShownDatabase {
+  database: DatabaseData;
+  mayChange: boolean;
+  reload(): Promise<void>;
+}
+
+interface FrameProps {
+  id: string;
+  section?: string;
+  command: string;
+  children(shown: ShownDatabase): ComponentChildren;
+}
+
+export function DatabaseFrame({ id, section, command, children }: FrameProps) {
+  const { data, error, reload } = useQuery(DATABASE, { id });
+  const database = data?.getDatabase;
+  useMoving(isUnsettled(database?.status), reload);
+  useEffect(() => void (pageProject.value = database?.project_id), [database?.project_id]);
+  return (
+    <Page
+      title={database?.name ?? 'Database'}
+      beside={database && <Status value={database.status} title={database.status_reason} />}
+      trail={database ? [{ href: `/projects/${database.project_id}/databases`, label: 'Databases' }] : []}
+      tabs={['Overview', 'Connect', 'Backups'].map((label) => ({
+        label,
+        href: `/databases/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,
+      }))}
+      projectId={database?.project_id}
+      command={command}
+    >
+      {section && <h2 class="off-screen">{section}</h2>}
+      {database ? (
+        children({ database, mayChange: mayActAs('developer', database.project_id), reload })
+      ) : (
+        <Waiting error={error} rows={6} />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,165 @@
+import { useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useMoving } from '../../api/use_moving';
+import { useAction, useQuery } from '../../api/use_query';
+import { Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
+import { Empty, Page, Section, Waiting } from '../../parts/page';
+import { isUnsettled } from '../../parts/status';
+import { navigate } from '../../router';
+import { mayActAs } from '../../session';
+import { DatabaseTable, projectTabs } from '../project';
+
+const DATABASES = graphql(`
+  query Databases($id: ID!, $cursor: String) {
+    listDatabases(project_id: $id, limit: 50, sort: "name", cursor: $cursor) {
+      data {
+        id
+        name
+        engine
+        engine_version
+        status
+        status_reason
+        storage_gb
+      }
+      next_cursor
+    }
+  }
+`);
+const CATALOG = graphql(`
+  query DatabaseCatalog {
+    listDatabaseEngines(limit: 100) {
+      data {
+        id
+        name
+        versions {
+          version
+          default
+          status
+        }
+      }
+    }
+    listDatabasePackages(limit: 100) {
+      data {
+        id
+        name
+        engines
+        memory_mb
+        storage_gb
+        max_storage_gb
+        price_monthly
+        currency
+      }
+    }
+  }
+`);
+const CREATE = graphql(`
+  mutation CreateDatabase($project_id: ID!, $input: CreateDatabaseInput!) {
+    createDatabase(project_id: $project_id, input: $input) {
+      id
+    }
+  }
+`);
+
+type Catalog = ResultOf<typeof CATALOG>;
+
+export function Databases({ id }: { id: string }) {
+  const [cursor, setCursor] = useState<string | null>(null);
+  const { data, error, reload } = useQuery(DATABASES, { id, cursor });
+  const list = data?.listDatabases;
+  useMoving(Boolean(list?.data.some(({ status }) => isUnsettled(status))), reload);
+  return (
+    <Page title="Databases" tabs={projectTabs(id)} projectId={id} command="svc db ls">
+      {!list && <Waiting error={error} />}
+      {list?.data.length === 0 && (
+        <Empty title="No database yet" command="svc db create orders --engine postgresql">
+          A database is a server of its own, with daily backups. Attach it to an application, or connect from elsewhere.
+        </Empty>
+      )}
+      {list && list.data.length > 0 && <DatabaseTable databases={list.data} />}
+      {list?.next_cursor && (
+        <button type="button" class="quiet" onClick={() => setCursor(list.next_cursor)}>
+          Next page
+        </button>
+      )}
+      {mayActAs('developer', id) && <Create projectId={id} />}
+    </Page>
+  );
+}
+
+function Create({ projectId }: { projectId: string }) {
+  const { data, error } = useQuery(CATALOG, {});
+  return (
+    <Section title="New database">
+      {data ? <NewDatabase catalog={data} projectId={projectId} /> : <Waiting error={error} />}
+    </Section>
+  );
+}
+
+function NewDatabase({ catalog, projectId }: { catalog: Catalog; projectId: string }) {
+  const engines = catalog.listDatabaseEngines.data;
+  const first = engines.find(({ id }) => id === 'postgresql')?.id ?? engines[0]?.id ?? '';
+  const fields = useFields({ name: '', engine: first, engine_version: '', database_package: '' });
+  const { name, engine, engine_version, database_package } = fields.values;
+  const action = useAction(async () => {
+    const chosen = { ...(engine_version && { engine_version }), ...(database_package && { database_package }) };
+    const { createDatabase } = await request(CREATE, { project_id: projectId, input: { name, engine, ...chosen } });
+    navigate(`/databases/${createDatabase.id}`);
+  });
+  if (!engines.length)
+    return <p class="notice">This installation has no database engine. Its operator installs them.</p>;
+  return (
+    <Form action={action}>
+      <div class="columns">
+        <Field label="Name" {...fields.of('name', action)} required placeholder="orders" />
+        <Select
+          label="Engine"
+          {...fields.of('engine', action)}
+          options={engines.map(({ id, name: label }) => ({ value: id, label }))}
+          onChange={(value) => fields.set({ engine: value, engine_version: '', database_package: '' })}
+        />
+        <Select
+          label="Version"
+          {...fields.of('engine_version', action)}
+          options={versionOptions(catalog, engine)}
+          onChange={(value) => fields.set({ engine_version: value })}
+        />
+        <Select
+          label="Size"
+          {...fields.of('database_package', action)}
+          options={sizeOptions(catalog, engine)}
+          onChange={(value) => fields.set({ database_package: value })}
+        />
+      </div>
+      <Problem error={action.error} fields={['name', 'engine', 'engine_version', 'database_package']} />
+      <footer class="actions">
+        <Submit action={action}>Create database</Submit>
+      </footer>
+    </Form>
+  );
+}
+
+interface Option {
+  value: string;
+  label: string;
+}
+
+function versionOptions({ listDatabaseEngines }: Catalog, engine: string): Option[] {
+  const versions = listDatabaseEngines.data.find(({ id }) => id === engine)?.versions ?? [];
+  const usual = versions.find((one) => one.default)?.version ?? 'newest';
+  return [
+    { value: '', label: `Default (${usual})` },
+    ...versions.map(({ version }) => ({ value: version, label: version })),
+  ];
+}
+
+function sizeOptions({ listDatabasePackages }: Catalog, engine: string): Option[] {
+  const sizes = listDatabasePackages.data.filter(({ engines }) => engines.includes(engine));
+  return [
+    { value: '', label: 'Smallest' },
+    ...sizes.map(({ id, name, memory_mb, storage_gb, price_monthly, currency }) => ({
+      value: id,
+      label: `${name}: ${memory_mb} MB, ${storage_gb} GB, ${price_monthly} ${currency} a month`,
+    })),
+  ];
+}

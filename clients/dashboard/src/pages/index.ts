@@ -1,0 +1,35 @@
+// Path -> page. Each group of pages is a file of its own, loaded when one of them is opened.
+import type { ComponentType } from 'preact';
+import { ProjectHome, ActivityPage } from './project';
+import { Projects } from './projects';
+import { SignIn, Welcome } from './sign_in';
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- each page has the parameters of its own path
+type Load = () => Promise<ComponentType<any>>;
+
+const at = async <Module, Name extends keyof Module>(module: Promise<Module>, name: Name): Promise<Module[Name]> =>
+  (await module)[name];
+
+export const pages: readonly (readonly [pattern: string, load: Load])[] = [
+  ['/', async () => Projects],
+  ['/sign-in', async () => SignIn],
+  ['/welcome', async () => Welcome],
+  ['/projects/:id', async () => ProjectHome],
+  ['/projects/:id/activity', async () => ActivityPage],
+  ['/projects/:id/new', () => at(import('./new_application'), 'NewApplication')],
+  ['/projects/:id/databases', () => at(import('./database/list'), 'Databases')],
+  ['/applications/:id', () => at(import('./application/overview'), 'ApplicationOverview')],
+  ['/applications/:id/deployments', () => at(import('./application/deployments'), 'Deployments')],
+  ['/applications/:id/deployments/:deployment_id', () => at(import('./application/deployments'), 'DeploymentPage')],
+  ['/applications/:id/logs', () => at(import('./application/logs'), 'ApplicationLogs')],
+  ['/applications/:id/metrics', () => at(import('./application/metrics'), 'ApplicationMetrics')],
+  ['/applications/:id/environment', () => at(import('./application/environment'), 'Environment')],
+  ['/applications/:id/processes', () => at(import('./application/processes'), 'Processes')],
+  ['/applications/:id/domains', () => at(import('./application/domains'), 'Domains')],
+  ['/applications/:id/settings', () => at(import('./application/settings'), 'Settings')],
+  ['/databases/:id', () => at(import('./database/database'), 'DatabaseOverview')],
+  ['/databases/:id/connect', () => at(import('./database/connect'), 'Connect')],
+  ['/databases/:id/backups', () => at(import('./database/backups'), 'Backups')],
+  ['/settings', () => at(import('./account'), 'AccountPage')],
+  ['/search', () => at(import('./search'), 'Search')],
+];

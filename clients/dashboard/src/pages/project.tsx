@@ -1,0 +1,250 @@
+// The home of a project: its applications and databases, with their states and what was deployed last.
+import { useState } from 'preact/hooks';
+import { graphql, type ResultOf } from '../api/graphql';
+import { useStream } from '../api/follow';
+import { useMoving } from '../api/use_moving';
+import { useQuery } from '../api/use_query';
+import { Empty, Page, Section, Table, Waiting, type Tab } from '../parts/page';
+import { isUnsettled, Status } from '../parts/status';
+import { Ago } from '../parts/time';
+import { mayActAs } from '../session';
+
+const HOME = graphql(`
+  query ProjectHome($id: ID!) {
+    getProject(id: $id) {
+      id
+      name
+      description
+    }
+    listApplications(project_id: $id, limit: 50, sort: "name") {
+      data {
+        id
+        name
+        status
+        status_reason
+        default_hostname
+        latest_deployment {
+          id
+          number
+          status
+          created_at
+          commit_message
+        }
+      }
+      next_cursor
+    }
+    listDatabases(project_id: $id, limit: 50, sort: "name") {
+      data {
+        id
+        name
+        engine
+        engine_version
+        status
+        status_reason
+        storage_gb
+      }
+      next_cursor
+    }
+  }
+`);
+const ACTIVITY = graphql(`
+  subscription ProjectActivity($id: ID!, $after: String) {
+    followProjectActivity(id: $id, after: $after) {
+      position
+      id
+      action
+      outcome
+      actor {
+        name
+        type
+      }
+      resource {
+        type
+        id
+        name
+      }
+      created_at
+    }
+  }
+`);
+
+type Entry = ResultOf<typeof ACTIVITY>['followProjectActivity'];
+type Home = ResultOf<typeof HOME>;
+
+export function projectTabs(id: string): Tab[] {
+  return [
+    { href: `/projects/${id}`, label: 'Overview' },
+    { href: `/projects/${id}/databases`, label: 'Databases' },
+    { href: `/projects/${id}/activity`, label: 'Activity' },
+  ];
+}
+
+export function ProjectHome({ id }: { id: string }) {
+  const { data, error, reload } = useQuery(HOME, { id });
+  const isMoving =
+    data && [...data.listApplications.data, ...data.listDatabases.data].some((one) => isUnsettled(one.status));
+
+  const entries = useActivity(id, () => void reload());
+  useMoving(Boolean(isMoving), reload);
+  const actions = mayActAs('developer', id) && (
+    <a role="button" href={`/projects/${id}/new`}>
+      New application
+    </a>
+  );
+  return (
+    <Page
+      title={data?.getProject.name ?? 'Project'}
+      tabs={projectTabs(id)}
+      actions={actions}
+      projectId={id}
+      command={`svc status --project ${id}`}
+    >
+      {!data && <Waiting error={error} rows={6} />}
+      {data && <Applications data={data} id={id} />}
+      {data && <Databases data={data} id={id} />}
+      {data && (
+        <Section title="Recent activity">
+          <ActivityTable entries={entries.slice(0, 8)} />
+        </Section>
+      )}
+    </Page>
+  );
+}
+
+function Applications({ data, id }: { data: Home; id: string }) {
+  const list = data.listApplications;
+  return (
+    <Section title="Applications">
+      {list.data.length === 0 ? (
+        <Empty
+          title="Nothing runs here yet"
+          command="svc up"
+          action={
+            mayActAs('developer', id) && (
+              <a role="button" href={`/projects/${id}/new`}>
+                Deploy the first application
+              </a>
+            )
+          }
+        >
+          Deploy from a Git address, from an image or from a preset. It gets an address of its own at once.
+        </Empty>
+      ) : (
+        <Table label="Applications" head={['Name', 'Status', 'Last deployment', 'Address']}>
+          {list.data.map((application) => (
+            <tr key={application.id}>
+              <th scope="row">
+                <a href={`/applications/${application.id}`}>{application.name}</a>
+              </th>
+              <td>
+                <Status value={application.status} title={application.status_reason} />
+              </td>
+              <td>
+                <LastDeployment application={application} />
+              </td>
+              <td>
+                <span class="clip">{application.default_hostname}</span>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Section>
+  );
+}
+
+function LastDeployment({ application }: { application: Home['listApplications']['data'][number] }) {
+  const last = application.latest_deployment;
+  if (!last) return <span class="faint">never</span>;
+  return (
+    <a class="plain-link" href={`/applications/${application.id}/deployments/${last.id}`}>
+      #{last.number} <Status value={last.status} /> <Ago time={last.created_at} />
+    </a>
+  );
+}
+
+function Databases({ data, id }: { data: Home; id: string }) {
+  const list = data.listDatabases.data;
+  return (
+    <Section
+      title="Databases"
+      actions={mayActAs('developer', id) && list.length > 0 && <a href={`/projects/${id}/databases`}>New database</a>}
+    >
+      {list.length === 0 ? (
+        <Empty
+          title="No database"
+          command="svc db create orders --engine postgresql"
+          action={mayActAs('developer', id) && <a href={`/projects/${id}/databases`}>Create a database</a>}
+        >
+          PostgreSQL, MariaDB and Redis with daily backups, and a connection string to copy.
+        </Empty>
+      ) : (
+        <DatabaseTable databases={list} />
+      )}
+    </Section>
+  );
+}
+
+export function DatabaseTable({ databases }: { databases: Home['listDatabases']['data'] }) {
+  return (
+    <Table label="Databases" head={['Name', 'Status', 'Engine', 'Storage']}>
+      {databases.map((database) => (
+        <tr key={database.id}>
+          <th scope="row">
+            <a href={`/databases/${database.id}`}>{database.name}</a>
+          </th>
+          <td>
+            <Status value={database.status} title={database.status_reason} />
+          </td>
+          <td>
+            {database.engine} {database.engine_version}
+          </td>
+          <td>{database.storage_gb} GB</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+export function ActivityPage({ id }: { id: string }) {
+  const { data, error } = useQuery(HOME, { id });
+  const entries = useActivity(id, () => {});
+  return (
+    <Page title="Activity" tabs={projectTabs(id)} projectId={id} command={`svc api listProjectActivity ${id}`}>
+      {!data ? <Waiting error={error} /> : <ActivityTable entries={entries} />}
+    </Page>
+  );
+}
+
+const ENTRIES_MAX = 200;
+
+/** Newest first, as they come. @param changed is called where there are new ones */
+function useActivity(id: string, changed: () => void): readonly Entry[] {
+  const [entries, setEntries] = useState<readonly Entry[]>([]);
+  useStream(ACTIVITY, { id }, (rows) => {
+    setEntries((before) => [...[...rows].reverse(), ...before].slice(0, ENTRIES_MAX));
+    if (entries.length) changed();
+  });
+  return entries;
+}
+
+function ActivityTable({ entries }: { entries: readonly Entry[] }) {
+  if (!entries.length) return <p class="faint">Nothing has happened in this project yet.</p>;
+  return (
+    <Table label="Activity" head={['When', 'What', 'Resource', 'Who']}>
+      {entries.map((entry) => (
+        <tr key={entry.id}>
+          <td>
+            <Ago time={entry.created_at} />
+          </td>
+          <td>
+            {entry.action.replace(/[._]/g, ' ')}
+            {entry.outcome === 'refused' && <Status value="failed" title="The call was refused." />}
+          </td>
+          <td>{entry.resource.name ?? entry.resource.id}</td>
+          <td>{entry.actor.name}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

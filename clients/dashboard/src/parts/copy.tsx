@@ -1,0 +1,44 @@
+import { useState } from 'preact/hooks';
+
+/** A text to take along, with a button that copies it. */
+export function Copyable({ text, label, shown = text }: { text: string; label: string; shown?: string }) {
+  return (
+    <div class="copyable">
+      <code tabIndex={0} role="textbox" aria-readonly="true" aria-label={label}>
+        {shown}
+      </code>
+      <CopyButton text={text} label={label} />
+    </div>
+  );
+}
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setState('copied');
+    } catch {
+      // Without https, browsers keep the clipboard to themselves.
+      setState(copyBySelection(text) ? 'copied' : 'failed');
+    }
+    setTimeout(() => setState('idle'), 2_000);
+  };
+  const words = { idle: 'Copy', copied: 'Copied', failed: 'Press Ctrl+C' };
+  return (
+    <button type="button" class="quiet small copy" aria-label={`Copy ${label}`} onClick={() => void copy()}>
+      <span aria-live="polite">{words[state]}</span>
+    </button>
+  );
+}
+
+function copyBySelection(text: string): boolean {
+  const area = document.createElement('textarea');
+  area.value = text;
+  area.className = 'off-screen';
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand('copy');
+  area.remove();
+  return done;
+}

@@ -1,0 +1,122 @@
+// A log of any length: only the lines on the screen are in the document.
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+export interface LogLine {
+  timestamp: string;
+  level: string;
+  message: string;
+  /** Where it comes from, such as a process type or a step. */
+  origin: string;
+}
+
+/** So many lines are kept; the oldest go first. */
+const LINES_MAX = 100_000;
+const ROW_PX = 20;
+const MARGIN_ROWS = 20;
+
+/** Lines in their order. Pages keep one for as long as they show the log. */
+export class LogLines {
+  private lines: LogLine[] = [];
+
+  get length(): number {
+    return this.lines.length;
+  }
+
+  append(more: readonly LogLine[]): void {
+    for (const line of more) this.lines.push(line);
+    // In large pieces: to take one from the front moves all others.
+    if (this.lines.length > LINES_MAX * 1.1) this.lines = this.lines.slice(-LINES_MAX);
+  }
+
+  prepend(older: readonly LogLine[]): void {
+    this.lines = [...older, ...this.lines].slice(-LINES_MAX);
+  }
+
+  slice(from: number, to: number): LogLine[] {
+    return this.lines.slice(from, to);
+  }
+
+  text(): string {
+    return this.lines.map(({ timestamp, origin, message }) => `${timestamp} ${origin} ${plain(message)}`).join('\n');
+  }
+}
+
+interface LogViewProps {
+  label: string;
+  lines: LogLines;
+  /** Rises with each change of the lines. */
+  version: number;
+  /** Shown where there is no line. */
+  empty: string;
+  onTop?: () => void;
+}
+
+export function LogView({ label, lines, version, empty, onTop }: LogViewProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ from: 0, to: 60 });
+  const [isAtEnd, setAtEnd] = useState(true);
+  const measure = (): void => {
+    const element = box.current;
+    if (!element) return;
+    const first = Math.floor(element.scrollTop / ROW_PX);
+    const from = Math.max(0, first - MARGIN_ROWS);
+    const to = first + Math.ceil(element.clientHeight / ROW_PX) + MARGIN_ROWS;
+    setView((before) => (before.from === from && before.to === to ? before : { from, to }));
+    setAtEnd(element.scrollTop + element.clientHeight >= element.scrollHeight - ROW_PX);
+    if (element.scrollTop === 0 && first === 0) onTop?.();
+  };
+  useLayoutEffect(() => {
+    if (isAtEnd && box.current) box.current.scrollTop = box.current.scrollHeight;
+    measure();
+  }, [version]);
+  useEffect(() => {
+    addEventListener('resize', measure);
+    return () => removeEventListener('resize', measure);
+  }, []);
+  const jump = (): void => {
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+    measure();
+  };
+  return (
+    <div class="log">
+      <div ref={box} class="log-box" tabIndex={0} role="region" aria-label={label} onScroll={measure}>
+        <Rows lines={lines} view={view} />
+        {lines.length === 0 && <p class="log-empty">{empty}</p>}
+      </div>
+      {!isAtEnd && (
+        <button type="button" class="small jump" onClick={jump}>
+          Newest lines
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Rows({ lines, view }: { lines: LogLines; view: { from: number; to: number } }) {
+  const shown = lines.slice(view.from, view.to);
+  return (
+    <div class="log-rows" style={{ height: `${lines.length * ROW_PX}px` }}>
+      <div style={{ transform: `translateY(${view.from * ROW_PX}px)` }}>
+        {shown.map((line, index) => (
+          <div class={`log-line ${line.level}`} key={view.from + index}>
+            <time dateTime={line.timestamp}>{clock(line.timestamp)}</time>
+            <span class="origin">{line.origin}</span>
+            <span class="message">{plain(line.message)}</span>
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function clock(timestamp: string): string {
+  const time = new Date(timestamp);
+  const pad = (value: number, digits = 2): string => String(value).padStart(digits, '0');
+  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => pad(part));
+  return `${parts.join(':')}.${pad(time.getMilliseconds(), 3)}`;
+}
+
+/** Without the colours and movements that programs write for terminals (ECMA-48). */
+function plain(message: string): string {
+  return message.includes('\u001b') ? message.replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|[@-_])/g, '') : message;
+}

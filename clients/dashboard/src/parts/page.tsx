@@ -1,0 +1,195 @@
+// The frame of each page: where one is, its title and actions, its tabs, and "as API call".
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { ApiError } from '../api/client';
+import { address } from '../router';
+import { projectOf } from '../session';
+import { ApiCalls } from './api_calls';
+import { RoleNote } from './role_note';
+
+export interface Tab {
+  href: string;
+  label: string;
+}
+
+interface PageProps {
+  title: string;
+  /** Stands behind the title, such as a status. */
+  beside?: ComponentChildren;
+  trail?: readonly Tab[];
+  tabs?: readonly Tab[];
+  actions?: ComponentChildren;
+  projectId?: string | undefined;
+  /** Command of `svc` that shows the same. */
+  command?: string;
+  children: ComponentChildren;
+}
+
+export function Page({ title, beside, trail = [], tabs = [], actions, projectId, command, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · Dashboard`;
+  }, [title]);
+  return (
+    <main id="main" tabIndex={-1}>
+      <Trail trail={trail} projectId={projectId} />
+      <header class="page-head">
+        <div class="title">
+          <h1>{title}</h1>
+          {beside}
+        </div>
+        <div class="actions">
+          <RoleNote projectId={projectId} />
+          {actions}
+        </div>
+      </header>
+      {tabs.length > 0 && <Tabs tabs={tabs} />}
+      {children}
+      <ApiCalls projectId={projectId} command={command} />
+    </main>
+  );
+}
+
+function Trail({ trail, projectId }: { trail: readonly Tab[]; projectId: string | undefined }) {
+  const project = projectOf(projectId);
+  const steps = [
+    { href: '/', label: 'Projects' },
+    ...(project ? [{ href: `/projects/${project.id}`, label: project.name }] : []),
+    ...trail,
+  ];
+  return (
+    <nav class="trail" aria-label="Breadcrumb">
+      <ol>
+        {steps.map(({ href, label }) => (
+          <li key={href}>
+            <a href={href}>{label}</a>
+          </li>
+        ))}
+      </ol>
+    </nav>
+  );
+}
+
+function Tabs({ tabs }: { tabs: readonly Tab[] }) {
+  const { path } = address.value;
+  return (
+    <nav class="tabs" aria-label="Sections">
+      <ul>
+        {tabs.map(({ href, label }) => (
+          <li key={href}>
+            <a href={href} aria-current={isWithin(path, href, tabs) ? 'page' : undefined}>
+              {label}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** A tab is that of the pages below it, but the first one, which all others are below. */
+function isWithin(path: string, href: string, tabs: readonly Tab[]): boolean {
+  return path === href || (href !== tabs[0]?.href && path.startsWith(`${href}/`));
+}
+
+/** In place of what is not there: an error, or room for what comes. */
+export function Waiting({ error, rows = 4 }: { error?: ApiError | null | undefined; rows?: number }) {
+  if (error) {
+    return (
+      <div class="notice bad" role="alert">
+        {error.status === 404 ? 'This does not exist, or you have no access to it.' : error.message}
+      </div>
+    );
+  }
+  return (
+    <div class="skeleton" role="status" aria-label="Loading">
+      {Array.from({ length: rows }, (_, index) => (
+        <span key={index} />
+      ))}
+    </div>
+  );
+}
+
+interface EmptyProps {
+  title: string;
+  children: ComponentChildren;
+  /** Command that does the next step. */
+  command?: string;
+  action?: ComponentChildren;
+}
+
+/** Says the next step where a list has nothing. */
+export function Empty({ title, children, command, action }: EmptyProps) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      <p>{children}</p>
+      {action && <p>{action}</p>}
+      {command && (
+        <p class="command">
+          On the command line: <code>{command}</code>
+        </p>
+      )}
+    </div>
+  );
+}
+
+export function Section({
+  title,
+  actions,
+  children,
+}: {
+  title: string;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <section>
+      <header class="section-head">
+        <h2>{title}</h2>
+        {actions && <div class="actions">{actions}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** A table that scrolls by itself where the screen is narrow. */
+export function Table({
+  label,
+  head,
+  children,
+}: {
+  label: string;
+  head: readonly string[];
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((title) => (
+              <th key={title} scope="col">
+                {title || <span class="off-screen">Actions</span>}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+export function Facts({ facts }: { facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value ?? '–'}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,27 @@
+// A state as a dot and its word: colour is never the only difference.
+type Tone = 'good' | 'busy' | 'bad' | 'calm';
+
+const TONES: Record<string, Tone> = {
+  ...tones('good', 'running', 'active', 'available', 'verified', 'issued', 'completed', 'ready', 'healthy', 'live'),
+  ...tones('busy', 'deploying', 'building', 'queued', 'starting', 'stopping', 'restarting', 'scaling', 'provisioning'),
+  ...tones('busy', 'updating', 'upgrading', 'restoring', 'pending', 'connecting', 'waiting'),
+  ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended'),
+};
+const WORDS: Record<string, string> = { new: 'not deployed' };
+
+export function Status({ value, title }: { value: string; title?: string | null | undefined }) {
+  return (
+    <span class={`status ${TONES[value] ?? 'calm'}`} title={title ?? undefined}>
+      {WORDS[value] ?? value.replace(/_/g, ' ')}
+    </span>
+  );
+}
+
+function tones(tone: Tone, ...values: string[]): Record<string, Tone> {
+  return Object.fromEntries(values.map((value) => [value, tone]));
+}
+
+/** States that end by themselves: the page asks again while there is one. */
+export function isUnsettled(value: string | undefined): boolean {
+  return value !== undefined && TONES[value] === 'busy';
+}

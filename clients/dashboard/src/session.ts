@@ -1,0 +1,80 @@
+// Who is signed in, and the projects that they see.
+import { signal } from '@preact/signals';
+import { onSignedOut, request } from './api/client';
+import { graphql, type ResultOf } from './api/graphql';
+import { navigate } from './router';
+
+const VIEWER = graphql(`
+  query Viewer {
+    viewer {
+      user {
+        id
+        name
+        email
+      }
+      account {
+        name
+      }
+      two_factor_enabled
+      email_confirmed
+      recovery_codes_left
+    }
+    listProjects(limit: 100, sort: "name") {
+      data {
+        id
+        name
+        description
+        role
+        default_region
+      }
+    }
+  }
+`);
+const LOGOUT = graphql(`
+  mutation Logout {
+    logout
+  }
+`);
+
+export type Viewer = ResultOf<typeof VIEWER>['viewer'];
+export type Project = ResultOf<typeof VIEWER>['listProjects']['data'][number];
+export type Role = NonNullable<Project['role']>;
+
+/** undefined until it is known. */
+export const viewer = signal<Viewer | null | undefined>(undefined);
+export const projects = signal<readonly Project[]>([]);
+
+/** Asks who is signed in. @throws ApiError where the server does not answer */
+export async function loadSession(): Promise<void> {
+  try {
+    const answer = await request(VIEWER, {});
+    projects.value = answer.listProjects.data;
+    viewer.value = answer.viewer;
+  } catch (error) {
+    if (viewer.value === null) return;
+    throw error;
+  }
+}
+
+export async function signOut(): Promise<void> {
+  await request(LOGOUT, {});
+  viewer.value = null;
+  projects.value = [];
+  navigate('/sign-in');
+}
+
+/** The project of an id, as far as it is known. */
+export function projectOf(id: string | undefined): Project | undefined {
+  return projects.value.find((project) => project.id === id);
+}
+
+const RANKS: Role[] = ['viewer', 'developer', 'owner'];
+
+/** Whether the person may do in a project what needs a role. */
+export function mayActAs(role: Role, projectId: string | undefined): boolean {
+  const own = projectOf(projectId)?.role;
+  return own != null && RANKS.indexOf(own) >= RANKS.indexOf(role);
+}
+
+// A session that ended leads to the sign-in page, and from there back to where the person was.
+onSignedOut(() => void (viewer.value = null));

@@ -1,0 +1,129 @@
+// The dashboard as people see it: built, served by a real service, in Debian's Chromium.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { mintId } from '../../../core/ids';
+import { storedPassword } from '../contract/password';
+import { hasProgram, named } from '../runner/programs';
+import { ROOT } from '../runner/repository';
+import type { TestService } from '../service';
+import type { Browser, Page, Playwright } from './playwright';
+
+const DASHBOARD = path.join(ROOT, 'clients/dashboard');
+const TOOLS = path.join(ROOT, 'tools/development/node_modules');
+const PLAYWRIGHT = path.join(TOOLS, 'playwright-core');
+const AXE = path.join(TOOLS, 'axe-core/axe.min.js');
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+export const PASSWORD = 'a long enough password';
+export const WIDTHS = [320, 768, 1440];
+
+export type { Page };
+
+/** A window of its own, with what it has complained of and where it has asked. */
+export interface Window {
+  page: Page;
+  /** Errors of the console, and of the policy of the page. */
+  complaints: string[];
+  /** Origins that were asked, each once. */
+  origins: Set<string>;
+}
+
+/** The tests of a file are skipped by name, outside of CI, where the browser or packages are missing. */
+export function fileNeedsChromium(): void {
+  const missing = [
+    ...(hasProgram('chromium') || existsSync(CHROMIUM) ? [] : ['chromium']),
+    ...(existsSync(PLAYWRIGHT) && existsSync(AXE) ? [] : ['npm ci --prefix tools/development']),
+    ...(existsSync(path.join(DASHBOARD, 'node_modules')) ? [] : ['npm ci --prefix clients/dashboard']),
+  ];
+  if (!missing.length || process.env.CI) return;
+  const skipped = named(test.skip, ` (needs: ${missing.join(', ')})`);
+  Object.assign(globalThis, { test: skipped, it: skipped, beforeAll: () => {}, afterAll: () => {} });
+}
+
+export function buildDashboard(): void {
+  execFileSync(process.execPath, [path.join(DASHBOARD, 'build.mjs'), '--if-stale'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}
+
+let browser: Browser | undefined;
+
+export async function openWindow(service: Pick<TestService, 'url'>, options: object = {}): Promise<Window> {
+  const { chromium } = (await import(PLAYWRIGHT)) as Playwright;
+  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const context = await browser.newContext({
+    baseURL: service.url,
+    viewport: { width: 1280, height: 800 },
+    ...options,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const [complaints, origins]: [string[], Set<string>] = [[], new Set()];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('request', (request) => origins.add(new URL(request.url()).origin));
+  return { page, complaints, origins };
+}
+
+export async function closeBrowser(): Promise<void> {
+  await browser?.close();
+  browser = undefined;
+}
+
+/** A person with a role in the first project, who can sign in with PASSWORD. */
+export async function newPerson(
+  { sql, project }: Pick<TestService, 'sql' | 'project'>,
+  email: string,
+  role: 'owner' | 'developer' | 'viewer',
+): Promise<void> {
+  const [account, user] = [mintId('acc'), mintId('usr')];
+  await sql('insert into accounts (id, name) values ($1, $2)', [account, email]);
+  await sql('insert into users (id, account_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [
+    ...[user, account, email, email.split('@')[0], storedPassword(PASSWORD)],
+  ]);
+  await sql('insert into members (project_id, user_id, role) values ($1, $2, $3)', [project, user, role]);
+}
+
+export async function signIn({ page }: Window, email: string, to = '/'): Promise<void> {
+  await page.goto(`/sign-in?return_to=${encodeURIComponent(to)}`);
+  await page.getByLabel('E-mail address').fill(email);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL(to);
+  await settled(page);
+}
+
+/** Opens a page, and waits until it has what it asked for. */
+export async function visit(page: Page, to: string): Promise<void> {
+  await page.goto(to);
+  await settled(page);
+}
+
+export async function settled(page: Page): Promise<void> {
+  await page.waitForFunction('document.querySelector("h1") && !document.querySelector(".skeleton")');
+}
+
+/** What axe finds wrong with the page as it stands. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(readFileSync(AXE, 'utf8'));
+  const found = (await page.evaluate(`axe.run({ runOnly: ${JSON.stringify(RULES)} })`)) as {
+    violations: { id: string; nodes: { html: string }[] }[];
+  };
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
+}
+
+/** Pixels by which the page is wider than the screen. */
+export async function overflow(page: Page): Promise<number> {
+  return (await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')) as number;
+}
+
+/** Where SCREENSHOTS is set, writes a picture of the page for the documentation. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  if (!process.env.SCREENSHOTS) return;
+  const folder = path.join(ROOT, 'docs/images');
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: path.join(folder, `${name}.png`) });
+}

@@ -1,0 +1,56 @@
+// The part of playwright-core that tests call: its own types are installed with tools/development, if at all.
+export interface Locator {
+  fill(text: string): Promise<void>;
+  click(options?: { timeout?: number; force?: boolean }): Promise<void>;
+  check(): Promise<void>;
+  uncheck(): Promise<void>;
+  press(key: string): Promise<void>;
+  selectOption(value: string): Promise<unknown>;
+  waitFor(options?: { timeout?: number; state?: 'visible' | 'hidden' | 'detached' }): Promise<void>;
+  inputValue(): Promise<string>;
+  innerText(): Promise<string>;
+  textContent(): Promise<string | null>;
+  getAttribute(name: string): Promise<string | null>;
+  evaluate<Result>(work: (element: Element) => Result): Promise<Result>;
+  count(): Promise<number>;
+  first(): Locator;
+  nth(index: number): Locator;
+  locator(selector: string, options?: { hasText?: string | RegExp }): Locator;
+  getByLabel(text: string | RegExp, options?: { exact?: boolean }): Locator;
+  getByText(text: string | RegExp, options?: { exact?: boolean }): Locator;
+  getByRole(role: string, options?: { name?: string | RegExp; exact?: boolean }): Locator;
+}
+
+interface Element {
+  matches(selector: string): boolean;
+  getBoundingClientRect(): { height: number; top: number };
+}
+
+export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByText' | 'getByRole'> {
+  goto(url: string): Promise<unknown>;
+  reload(): Promise<unknown>;
+  url(): string;
+  title(): Promise<string>;
+  keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
+  mouse: { wheel(x: number, y: number): Promise<void> };
+  setDefaultTimeout(ms: number): void;
+  setViewportSize(size: { width: number; height: number }): Promise<void>;
+  emulateMedia(media: { colorScheme: 'light' | 'dark' }): Promise<void>;
+  waitForURL(url: string | RegExp): Promise<void>;
+  waitForFunction(expression: string): Promise<unknown>;
+  evaluate(expression: string): Promise<unknown>;
+  addInitScript(script: string): Promise<void>;
+  screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>;
+  on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
+  on(event: 'pageerror', listener: (error: Error) => void): void;
+  on(event: 'request', listener: (request: { url(): string }) => void): void;
+}
+
+export interface Browser {
+  newContext(options: object): Promise<{ newPage(): Promise<Page>; close(): Promise<void> }>;
+  close(): Promise<void>;
+}
+
+export interface Playwright {
+  chromium: { launch(options: object): Promise<Browser> };
+}
