@@ -1,5 +1,5 @@
 // The first start on an empty database: an owner, a project, a key with every scope, shown once.
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { replaceFile } from '../core/files';
 import { makePassableDirectory } from '../core/directory';
@@ -41,9 +41,28 @@ export async function firstBoot({ database, config }: Pick<Platform, 'database' 
   });
 }
 
-/** Another address for an installation whose owner has set no password yet; null for every other one. */
-export function renewSetupUrl({ database, config }: Pick<Platform, 'database' | 'config'>): Promise<string | null> {
-  return database.transaction((session) => newSetupUrl(session, config));
+/**
+ * Another address for an installation whose owner has set no password yet: the text that says it, as `firstBootText`
+ * does. null for every other installation.
+ */
+export async function renewSetupUrl(
+  { database, config }: Pick<Platform, 'database' | 'config'>,
+  output: Output,
+): Promise<string | null> {
+  const setup_url = await database.transaction((session) => newSetupUrl(session, config));
+  if (!setup_url) return null;
+  const file = firstKeyFile(config.dataDir);
+  if (output === 'log') await replaceFile(file, formatJson({ ...(await readFirstKey(file)), setup_url }));
+  return [...setupText(setup_url, output === 'terminal' ? null : file), ''].join('\n');
+}
+
+/** What the operator has left of the file. */
+async function readFirstKey(file: string): Promise<Partial<FirstKey>> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as Partial<FirstKey>;
+  } catch {
+    return {};
+  }
 }
 
 /** The code is behind `#`, which browsers do not send: it is in no log of a proxy. */
@@ -82,10 +101,14 @@ async function writeFirstKey(dataDir: string, first: FirstKey): Promise<void> {
   makePassableDirectory(dataDir);
   try {
     // Replaced, since an existing one would keep its permissions.
-    await replaceFile(file, `${JSON.stringify(first, null, 2)}\n`);
+    await replaceFile(file, formatJson(first));
   } catch (error) {
     throw new StartupError(`can't write ${file}: ${(error as NodeJS.ErrnoException).code}`);
   }
+}
+
+function formatJson(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 async function create(session: Session, email: string, region: string): Promise<{ key: string; project_id: string }> {

@@ -30,9 +30,8 @@ async function start(platform: Platform): Promise<Running> {
   platform.log.info({ address: started.config.baseUrl, admin_port: started.adminPort }, 'ready');
   // Behind the lines of the log, where it stays in sight.
   if (welcome) writeText(platform.log, welcome);
-  const setupUrl = first ? null : await renewSetupUrl(platform);
-  if (setupUrl && output === 'terminal')
-    writeText(platform.log, `\nSet the password of the owner in the browser, once within 24 hours:\n\n  ${setupUrl}\n`);
+  const reminder = first ? null : await renewSetupUrl(platform, output);
+  if (reminder) writeText(platform.log, reminder);
   return started;
 }
 

@@ -7,6 +7,7 @@ interface Sent {
   key: string;
   value: string;
   available_at?: string;
+  expected_hash?: string;
 }
 
 const TEXT = `mutation ($id: ID!, $input: SetEnvironmentVariablesInput!) {
@@ -79,6 +80,33 @@ test('refuses reserved and managed keys with their places, and writes nothing', 
     fields: ['variables.1.key'],
   });
   expect(await stored()).toEqual({ MANAGED: 'theirs' });
+});
+
+test('refuses variables that have changed since they were read, and names all of them', async () => {
+  await set([{ key: 'READ', value: 'one' }]);
+  const [{ value_hash }] = await service.sql(
+    `select value_hash from environment_variables where application_id = $1 and key = 'READ'`,
+    [application],
+  );
+  const refused = await set([
+    { key: 'FREE', value: 'any' },
+    { key: 'READ', value: 'two', expected_hash: '0'.repeat(64) },
+    { key: 'GONE', value: 'three', expected_hash: value_hash },
+  ]);
+  expect(refused.errors?.[0].extensions).toMatchObject({
+    ...{ code: 'precondition_failed', status: 412, keys: ['READ', 'GONE'] },
+    fields: ['variables.1.key', 'variables.2.key'],
+  });
+  expect(await stored()).toMatchObject({ READ: 'one' });
+  expect((await set([{ key: 'READ', value: 'two', expected_hash: '' }])).errors?.[0].extensions.code).toBe(
+    'precondition_failed',
+  );
+  const kept = await set([
+    { key: 'READ', value: 'two', expected_hash: value_hash },
+    { key: 'NEW', value: 'four', expected_hash: '' },
+  ]);
+  expect(kept.errors).toBeUndefined();
+  expect(await stored()).toMatchObject({ READ: 'two', NEW: 'four' });
 });
 
 test('stops at 500 variables, counting only new ones', async () => {

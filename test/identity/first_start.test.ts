@@ -1,4 +1,6 @@
 // The first start of an installation: the code that it prints, with which the owner sets a password.
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { newFirstStartCode } from '../../models/identity/first_start';
 import { renewSetupUrl } from '../../server/first_boot';
 import { startService, type TestService } from '../support/service';
@@ -44,11 +46,10 @@ test('a code ends after a day, and the owner who has a password gets none', asyn
   await service.sql(`update account_links set expires_at = now() - interval '1 second'`);
   const input = { code: old, email: 'ada@example.com', password: PASSWORD };
   expect((await browser(service).refused(SET_UP, { input })).code).toBe('not_found');
-  const printed = (await renewSetupUrl(service.platform)) as string;
-  expect(printed).toMatch(/\/welcome#fst_[\w-]{40,}$/);
-  const [, code = ''] = printed.split('#');
+  const printed = (await renewSetupUrl(service.platform, 'terminal')) as string;
+  const [, code = ''] = /\/welcome#(fst_[\w-]{40,})\n/.exec(printed) ?? [];
   await browser(service).data(SET_UP, { input: { ...input, code } });
-  expect(await renewSetupUrl(service.platform)).toBeNull();
+  expect(await renewSetupUrl(service.platform, 'terminal')).toBeNull();
 });
 
 test('all codes end when one was used, or when the operator sets a password', async () => {
@@ -60,7 +61,17 @@ test('all codes end when one was used, or when the operator sets a password', as
 
 test('an installation with more than its owner prints no code', async () => {
   await service.mintKey({ role: 'viewer' });
-  expect(await renewSetupUrl(service.platform)).toBeNull();
+  expect(await renewSetupUrl(service.platform, 'terminal')).toBeNull();
+});
+
+test('a log gets no code: it stands in first-key.json, beside what was there', async () => {
+  const file = path.join(service.dataDir, 'first-key.json');
+  const before = JSON.parse(readFileSync(file, 'utf8'));
+  expect(await renewSetupUrl(service.platform, 'log')).toContain(`setup_url in ${file}`);
+  const after = JSON.parse(readFileSync(file, 'utf8'));
+  expect(after).toEqual({ ...before, setup_url: expect.stringMatching(/\/welcome#fst_/) });
+  expect(after.setup_url).not.toBe(before.setup_url);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
 test('a weak password is refused at its field, and attempts are limited', async () => {

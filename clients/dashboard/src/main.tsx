@@ -27,8 +27,8 @@ function App() {
   const { path } = address.value;
   const isOpen = OPEN.includes(path);
   useEffect(() => {
-    if (path !== '/welcome') loadSession().catch((problem: unknown) => setError(asApiError(problem)));
-  }, []);
+    if (!isOpen && viewer.value === undefined) loadSession().catch((problem: unknown) => setError(asApiError(problem)));
+  }, [isOpen]);
   useEffect(() => {
     if (viewer.value === null && !isOpen) {
       const to = location.pathname + location.search;

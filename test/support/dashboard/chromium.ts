@@ -103,13 +103,16 @@ export async function visit(page: Page, to: string): Promise<void> {
 }
 
 export async function settled(page: Page): Promise<void> {
-  await page.waitForFunction('document.querySelector("h1") && !document.querySelector(".skeleton")');
+  await page.locator('h1').first().waitFor();
+  await page.locator('.skeleton').first().waitFor({ state: 'detached' });
 }
 
 /** What axe finds wrong with the page as it stands. */
 export async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(readFileSync(AXE, 'utf8'));
-  const found = (await page.evaluate(`axe.run({ runOnly: ${JSON.stringify(RULES)} })`)) as {
+  if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(readFileSync(AXE, 'utf8'));
+  const found = (await page.evaluate(
+    `axe.run({ runOnly: ${JSON.stringify(RULES)}, resultTypes: ['violations'] })`,
+  )) as {
     violations: { id: string; nodes: { html: string }[] }[];
   };
   return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);

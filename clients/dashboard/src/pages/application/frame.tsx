@@ -140,7 +140,9 @@ export function addressOf({
   domains,
 }: Pick<ApplicationData, 'default_hostname' | 'domains'>): string {
   const host = domains.find(({ status }) => status === 'active')?.hostname ?? default_hostname;
-  return host.endsWith('.localhost') || host.includes(':') ? `http://${host}` : `https://${host}`;
+  // The rule of the command line: the API tells names, not ports.
+  if (location.protocol === 'https:') return `https://${host}`;
+  return `http://${host}:8000`;
 }
 
 function Actions({ application, mayChange, reload }: Shown) {
