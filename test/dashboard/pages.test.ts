@@ -68,7 +68,8 @@ test.each(PAGES.map(([name, place, picture = '']) => [name, place, picture] as c
     const { page } = window;
     await visit(page, place());
     if (picture) {
-      await page.setViewportSize({ width: 1024, height: 640 });
+      await page.emulateMedia({ colorScheme: 'light' });
+      await page.setViewportSize({ width: 960, height: 600 });
       await screenshot(page, picture);
     }
     await page

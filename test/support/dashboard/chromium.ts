@@ -49,12 +49,14 @@ export function buildDashboard(): void {
 
 let browser: Browser | undefined;
 
+/** Colours change at once, so that no contrast is measured on the way from light to dark. */
 export async function openWindow(service: Pick<TestService, 'url'>, options: object = {}): Promise<Window> {
   const { chromium } = (await import(PLAYWRIGHT)) as Playwright;
   browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
   const context = await browser.newContext({
     baseURL: service.url,
     viewport: { width: 1280, height: 800 },
+    reducedMotion: 'reduce',
     ...options,
   });
   const page = await context.newPage();
@@ -120,7 +122,9 @@ export async function violations(page: Page): Promise<string[]> {
 
 /** Pixels by which the page is wider than the screen. */
 export async function overflow(page: Page): Promise<number> {
-  return (await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')) as number;
+  return (await page.evaluate(
+    'Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)',
+  )) as number;
 }
 
 /** Where SCREENSHOTS is set, writes a picture of the page for the documentation. */

@@ -44,7 +44,9 @@ export async function logLines(
     `insert into log_lines (at, resource_id, project_id, application_id, deployment_id, source, level, message,
         process_type)
       select now() - make_interval(secs => ($4 - n) / 1000.0), $2, $1, $2, $3, 'app',
-        case when n % 10 = 0 then 'error' else 'info' end, 'line ' || n || $5, 'web' from generate_series(1, $4::int) n`,
+        case when n % 10 = 0 then 'error' else 'info' end,
+        'line ' || n || case when n = $4::int then $5 else ' of the shop' end, 'web'
+      from generate_series(1, $4::int) n`,
     [service.project, application, deployment, count, ` ${MARKUP}`],
   );
 }

@@ -104,7 +104,7 @@ export function ProjectHome({ id }: { id: string }) {
       {data && <Databases data={data} id={id} />}
       {data && (
         <Section title="Recent activity">
-          <ActivityTable entries={entries.slice(0, 8)} />
+          <ActivityTable entries={entries && entries.slice(0, 8)} />
         </Section>
       )}
     </Page>
@@ -218,17 +218,18 @@ export function ActivityPage({ id }: { id: string }) {
 
 const ENTRIES_MAX = 200;
 
-/** Newest first, as they come. @param changed is called where there are new ones */
-function useActivity(id: string, changed: () => void): readonly Entry[] {
+/** Newest first, as they come; null until the first have come. @param changed is called where there are new ones */
+function useActivity(id: string, changed: () => void): readonly Entry[] | null {
   const [entries, setEntries] = useState<readonly Entry[]>([]);
-  useStream(ACTIVITY, { id }, (rows) => {
+  const state = useStream(ACTIVITY, { id }, (rows) => {
     setEntries((before) => [...[...rows].reverse(), ...before].slice(0, ENTRIES_MAX));
     if (entries.length) changed();
   });
-  return entries;
+  return state === 'connecting' && !entries.length ? null : entries;
 }
 
-function ActivityTable({ entries }: { entries: readonly Entry[] }) {
+function ActivityTable({ entries }: { entries: readonly Entry[] | null }) {
+  if (!entries) return <Waiting />;
   if (!entries.length) return <p class="faint">Nothing has happened in this project yet.</p>;
   return (
     <Table label="Activity" head={['When', 'What', 'Resource', 'Who']}>

@@ -70,9 +70,10 @@ export function LogView({ label, lines, version, empty, onTop }: LogViewProps) {
     measure();
   }, [version]);
   useEffect(() => {
-    addEventListener('resize', measure);
-    return () => removeEventListener('resize', measure);
-  }, []);
+    const resized = (): void => (isAtEnd ? jump() : measure());
+    addEventListener('resize', resized);
+    return () => removeEventListener('resize', resized);
+  }, [isAtEnd]);
   const jump = (): void => {
     if (box.current) box.current.scrollTop = box.current.scrollHeight;
     measure();

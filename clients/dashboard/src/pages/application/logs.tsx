@@ -99,7 +99,7 @@ function FilterBar({ application, filters }: { application: ApplicationData; fil
   return (
     <form
       class="filters"
-      role="search"
+      aria-label="Lines to show"
       onSubmit={(event) => {
         event.preventDefault();
         setQuery({ search });
