@@ -2,7 +2,7 @@
 // From nothing the build takes a quarter of an hour of processor time and 1 GB of modules, then half a minute.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -57,7 +57,7 @@ function digestOfSources(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Another process may build the same meanwhile: each has a draft, and the last one stays. */
+/** Another process may build the same meanwhile: the second waits for the first, and takes what it made. */
 async function buildOnce(
   folder: string,
   output: string,
@@ -66,15 +66,12 @@ async function buildOnce(
 ): Promise<void> {
   if (existsSync(output)) return;
   removeOthers(path.dirname(output));
-  const draft = `${output}.${process.pid}`;
-  const args = ['-n', '10', 'go', 'build', '-ldflags', ['-s -w', ...flags].join(' '), '-o', draft, '.'];
+  const draft = `${output}.draft`;
+  const build = ['nice', '-n', '10', 'go', 'build', '-ldflags', ['-s -w', ...flags].join(' '), '-o', draft, '.'];
+  const script = '[ -e "$1" ] || { "${@:2}" && mv "$1.draft" "$1"; }';
   const options = { cwd: path.join(__dirname, folder), env: { ...process.env, PATH, ...env }, maxBuffer: 1 << 26 };
-  try {
-    await promisify(execFile)('nice', args, options);
-    renameSync(draft, output);
-  } finally {
-    rmSync(draft, { force: true });
-  }
+  const lock = `${output}.lock`;
+  await promisify(execFile)('flock', [lock, 'bash', '-c', script, 'build', output, ...build], options);
 }
 
 /** Programs of sources that are not these. */
