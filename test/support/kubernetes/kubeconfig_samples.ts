@@ -32,7 +32,7 @@ export const SUPPORTED: Record<string, Sample> = {
     user: plugin('v1beta1', 'aws', 'args: [--region, eu-central-1, eks, get-token, --cluster-name, shop]', 'env: null'),
   },
   'EKS with a profile': {
-    user: plugin('v1', 'aws-iam-authenticator', 'args: [token, -i, 7]', 'env: [{name: AWS_PROFILE, value: shop}]'),
+    user: plugin('v1', 'aws-iam-authenticator', 'args: [token, -i, "7"]', 'env: [{name: AWS_PROFILE, value: shop}]'),
   },
   GKE: {
     server: 'https://34.89.1.2',
@@ -57,7 +57,11 @@ export const SUPPORTED: Record<string, Sample> = {
   },
   DigitalOcean: {
     server: 'https://1a2b.k8s.ondigitalocean.com',
-    user: plugin('v1beta1', 'doctl', 'args: [kubernetes, cluster, kubeconfig, exec-credential, --version=v1beta1, 9]'),
+    user: plugin(
+      'v1beta1',
+      'doctl',
+      'args: [kubernetes, cluster, kubeconfig, exec-credential, --version=v1beta1, "9"]',
+    ),
   },
   OpenShift: { server: 'https://api.shop.example.com:6443', user: ['token: sha256~made-up'] },
   Rancher: {
