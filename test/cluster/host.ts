@@ -5,6 +5,7 @@ import { clusterNetwork, SLOTS, type ClusterNetwork } from './network';
 import { runProgram } from './processes';
 
 const CLUSTERS = '/run/platform-api-test-clusters';
+const KERNEL_NOTE = path.join(CLUSTERS, 'kernel.json');
 const CGROUPS = '/sys/fs/cgroup';
 /** kubelet sets these, and does not put them back. */
 const KERNEL_SETTINGS = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'];
@@ -24,7 +25,7 @@ export function takeSlot(): Slot {
     const network = clusterNetwork(number);
     const cgroup = `/platform-api-test-${number}`;
     clear(network, cgroup);
-    const kernel = KERNEL_SETTINGS.map((name) => [`/proc/sys/${name}`, readFileSync(`/proc/sys/${name}`)] as const);
+    noteKernelSettings();
     runProgram('ip', 'link', 'add', network.bridge, 'type', 'bridge');
     runProgram('ip', 'address', 'add', `${network.host}/24`, 'dev', network.bridge);
     runProgram('ip', 'link', 'set', network.bridge, 'up');
@@ -32,12 +33,27 @@ export function takeSlot(): Slot {
       ...{ network, cgroup },
       release() {
         clear(network, cgroup);
-        for (const [file, content] of kernel) writeFileSync(file, content);
         rmSync(path.join(CLUSTERS, String(number)));
+        restoreKernelSettings();
       },
     };
   }
   throw new Error(`all ${SLOTS} slots for clusters of tests are taken (${CLUSTERS})`);
+}
+
+/** As they were before the first cluster. */
+function noteKernelSettings(): void {
+  if (existsSync(KERNEL_NOTE)) return;
+  const settings = KERNEL_SETTINGS.map((name) => [name, readFileSync(`/proc/sys/${name}`, 'utf8')] as const);
+  writeFileSync(KERNEL_NOTE, JSON.stringify(settings));
+}
+
+/** After the last cluster. */
+function restoreKernelSettings(): void {
+  if (readdirSync(CLUSTERS).some((name) => /^\d$/.test(name))) return;
+  const settings = JSON.parse(readFileSync(KERNEL_NOTE, 'utf8')) as [string, string][];
+  for (const [name, value] of settings) writeFileSync(`/proc/sys/${name}`, value);
+  rmSync(KERNEL_NOTE);
 }
 
 /** In each hierarchy. @param group path from their roots */
