@@ -1954,7 +1954,7 @@ export type MutationSetUpOwnerArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreatePersonalKeyArgs = {
@@ -3308,7 +3308,7 @@ export type MutationCreateScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateScheduleArgs = {
@@ -3320,7 +3320,7 @@ export type MutationUpdateScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteScheduleArgs = {
@@ -3331,7 +3331,7 @@ export type MutationDeleteScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationTriggerScheduleArgs = {
@@ -3342,7 +3342,7 @@ export type MutationTriggerScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateSharedRepositoryArgs = {
