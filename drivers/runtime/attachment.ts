@@ -10,7 +10,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../core/process/command';
 import { driverContext } from '../../core/driver';
 import type { Handle } from '../runtime';
-import { INPUT_END_FILE, INPUT_FILE, exitOf, readHandle, readText, readUnit, runDirectoryOf } from './run_directory';
+import {
+  INPUT_END_FILE,
+  INPUT_FILE,
+  exitOf,
+  hasEnded,
+  readHandle,
+  readText,
+  readUnit,
+  runDirectoryOf,
+} from './run_directory';
 import type { Exited } from './run_directory';
 import { TERMINAL_FILE } from './sandbox/terminal';
 import { signalUnit } from './units/unit_processes';
@@ -66,8 +75,8 @@ export function openAttachment(directory: string, unitId: string): Attachment | 
       if (unit !== null) signalUnit(unit, handle, signal);
     },
     async resize({ rows, columns }) {
-      const terminal = readText(path.join(runDirectory, TERMINAL_FILE)).trim();
-      if (!/^\/dev\/pts\/\d+$/.test(terminal)) return;
+      const terminal = await findTerminal(runDirectory);
+      if (terminal === null) return;
       const words = ['-F', terminal, 'rows', String(rows), 'cols', String(columns)];
       await run('stty', words, driverContext(RESIZE_WITHIN_MS));
     },
@@ -177,6 +186,16 @@ async function openFifo(runDirectory: string, handle: Handle): Promise<Socket | 
     if (fd !== null) return new Socket({ fd, readable: false, writable: true });
     if (Date.now() > until || (await exitOf(runDirectory, handle)) !== null) return null;
   }
+}
+
+// Written by the first program in it.
+async function findTerminal(runDirectory: string): Promise<string | null> {
+  for (const until = Date.now() + OPEN_WITHIN_MS; Date.now() < until; await sleep(OPEN_EVERY_MS)) {
+    const terminal = readText(path.join(runDirectory, TERMINAL_FILE)).trim();
+    if (/^\/dev\/pts\/\d+$/.test(terminal)) return terminal;
+    if (hasEnded(runDirectory)) return null;
+  }
+  return null;
 }
 
 // Without waiting for a reader: where there is none, the open fails.

@@ -13,8 +13,9 @@ import { isFinished, type RunRow } from './run/row';
 import { beginStop } from './run/stopping';
 import { unitSpecOf } from './run/unit';
 
-/** The end of a unit wakes its row; this interval covers lost notifications. */
-const RECHECK_MS = 10_000;
+/** The end of a unit wakes its row; these intervals cover lost notifications, of a short command sooner. */
+const RECHECK_MS = { first: 1_000, later: 10_000 };
+const YOUNG_MS = 60_000;
 const STOPPING_MS = 1_000;
 /** What a run printed can be attached to for this time after its end. */
 const REPLAY_MS = 60_000;
@@ -45,7 +46,7 @@ async function advance(row: RunRow, ctx: JobContext): Promise<Outcome> {
   const state = await runtime.inspect(handle);
   if (state.state === 'gone') return lost(row);
   if (state.state === 'running') {
-    if (!row.cancel_requested_at && !(await cancelAbandoned(row, ctx))) return settled({}, RECHECK_MS);
+    if (!row.cancel_requested_at && !(await cancelAbandoned(row, ctx))) return settled({}, recheckMs(row));
     await beginStop(row, handle, ctx);
     return settled({}, STOPPING_MS);
   }
@@ -53,6 +54,11 @@ async function advance(row: RunRow, ctx: JobContext): Promise<Outcome> {
   await runtime.stop(handle, { grace_ms: 0 }, ctx);
   if (!(await shipLastLines(requireHost(ctx), row.id))) return progressing(0);
   return ended(row, resultOf(row, state, ctx), state.at);
+}
+
+function recheckMs({ started_at }: RunRow): number {
+  const ageMs = started_at === null ? 0 : Date.now() - Date.parse(started_at);
+  return ageMs < YOUNG_MS ? RECHECK_MS.first : RECHECK_MS.later;
 }
 
 /** Nobody sees the end of a terminal whose client is away. */
@@ -77,7 +83,7 @@ async function start(row: RunRow, ctx: JobContext): Promise<Outcome> {
     return ended(row, { status: 'failed', status_reason: toSentence(error.message) });
   }
   await ctx.record({ status: 'running' });
-  return settled({}, RECHECK_MS);
+  return settled({}, RECHECK_MS.first);
 }
 
 /** There is no trace of a unit that ran, for instance after the disk of the host was replaced. */

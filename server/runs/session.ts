@@ -136,7 +136,12 @@ async function exchange(
   const { run, args } = client;
   const writer = run.detached || args.read_only ? null : await becomeWriter(ws, client, attachment, end);
   ws.send(controlMessage({ type: 'ready', writer: writer !== null, tty: run.tty }));
-  ws.on('message', (data: RawData, isBinary: boolean) => receive(ws, data, isBinary, { writer, attachment, run, end }));
+  const receiver = { writer, attachment, run, end };
+  let turn = Promise.resolve();
+  // In their order: what is typed after a change of the size finds it done.
+  ws.on('message', (data: RawData, isBinary: boolean) => {
+    turn = turn.then(() => receive(ws, data, isBinary, receiver));
+  });
   ws.resume();
   try {
     const output = attachment.output((args.replay_bytes as number | null) ?? limits.runReplayBytes, signal);
@@ -201,7 +206,7 @@ interface Receiver {
   end: End;
 }
 
-function receive(ws: WebSocket, data: RawData, isBinary: boolean, receiver: Receiver): void {
+async function receive(ws: WebSocket, data: RawData, isBinary: boolean, receiver: Receiver): Promise<void> {
   const message = isBinary ? parseFrame(data as Buffer) : null;
   if (message === null) return receiver.end(CODES.protocol, 'The message is none of the protocol.');
   const { writer } = receiver;
@@ -213,9 +218,12 @@ function receive(ws: WebSocket, data: RawData, isBinary: boolean, receiver: Rece
     if (!writer.input.write(message.input)) ws.pause();
     return;
   }
-  obey(message.command, writer, receiver).catch((error: unknown) => {
-    ws.send(controlMessage({ type: 'error', message: error instanceof Error ? error.message : String(error) }));
+  ws.pause();
+  await obey(message.command, writer, receiver).catch(() => {
+    const text = `The platform could not do what ${message.command.type} asks for.`;
+    ws.send(controlMessage({ type: 'error', message: text }));
   });
+  if (!writer.input.writableNeedDrain) ws.resume();
 }
 
 const END_OF_TRANSMISSION = '\u0004';

@@ -30,13 +30,14 @@ needs('bash', 'curl').test(
       ...{ HOME: home.directory, TMPDIR: home.directory, PLATFORM_DATA_DIR: home.directory },
       SVC_INGRESS_PORT: String(platform.config.ingressPort),
     });
-    const [, version, login, up, env, seen, changed, database, api, cleared] = outputs;
-    expect(outputs).toHaveLength(10);
+    const [, version, login, up, env, seen, ran, changed, database, api, cleared] = outputs;
+    expect(outputs).toHaveLength(11);
     expect(version).toBe('0.1.0\n');
     expect(login).toMatch(/user\towner@example\.com\n[^]*scopes\tread write/);
     expect(up).toBe('Hello from version 1\n');
     expect(env).toMatch(/status\trunning\n[^]*Good morning from version 1\n/);
     expect(seen).toMatch(/application\thello\n[^]*\nins_\w+\tweb\trunning[^]*GET \/ 200[^]*\nweb\t2\t2\trunning\n$/);
+    expect(ran).toBe('GREETING="Good morning"\nGood morning\nended with 3\n');
     expect(changed).toMatch(/^http\S+\nGood morning from version 2\nhttp\S+\nGood morning from version 1\n$/);
     expect(database).toMatch(/\nhello-data\tpostgresql [^]*DATABASE_URL\t/);
     expect(api).toMatch(/^available\nuploads\ncurl 'http\S+\/v2\/volumes' [^]*Bearer \$SVC_TOKEN/);

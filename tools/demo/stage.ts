@@ -9,6 +9,9 @@ import { apiClient, type Api } from './api';
 
 export interface Stage {
   api: Api;
+  /** Address of the API, and the headers of its owner. */
+  address: string;
+  headers: Record<string, string>;
   directory: string;
   /** Of the ingress. */
   port: number;
@@ -57,7 +60,8 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
       key: string;
       project_id: string;
     };
-    return { api: apiClient(address, key, project_id), directory, port, adminPort, stop, close };
+    const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project_id };
+    return { api: apiClient(address, key, project_id), address, headers, directory, port, adminPort, stop, close };
   } catch (error) {
     await close();
     throw error;

@@ -12,6 +12,7 @@ import { init, link } from './commands/link';
 import { login, logout, whoami } from './commands/login';
 import { logs } from './commands/logs';
 import { previews } from './commands/previews';
+import { run, ssh } from './commands/run';
 import { buckets, keys } from './commands/storage';
 import { up } from './commands/up';
 import { apiRoutes } from './operations/api';
@@ -19,7 +20,7 @@ import { apiRoutes } from './operations/api';
 const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor },
   ...{ up, deploy, rollback, previews },
-  ...{ status, open, logs, ps, scale, restart, env, domains },
+  ...{ status, open, logs, ps, scale, restart, run, ssh, env, domains },
   ...{ db, buckets, keys, completion },
 };
 

@@ -22,6 +22,8 @@ const GROUPS: Record<string, Record<string, string>> = {
     ps: 'List instances',
     scale: 'Set the number of instances: svc scale web=3',
     restart: 'Restart the application or one process type',
+    run: 'Run a command once: svc run -- npm run migrate',
+    ssh: 'Open a shell beside the instances',
     env: 'Environment variables',
     domains: 'Custom domains',
   },

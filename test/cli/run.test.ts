@@ -1,0 +1,108 @@
+// svc run and svc ssh against a service that really runs commands.
+import { buildCli, fileNeedsCli, onTerminal, openHome, type Home } from '../support/cli/svc';
+import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import { nodeApp } from '../support/git/repositories';
+import { needs } from '../support/runner/programs';
+import { runEnded } from '../support/runs/runs';
+
+fileNeedsCli();
+
+let service: DeployService;
+let application: TestApplication;
+let home: Home;
+beforeAll(async () => {
+  buildCli();
+  service = await startDeployService();
+  application = await service.application(nodeApp('one'));
+  expect((await application.deploy()).status).toBe('active');
+  home = openHome(service);
+}, 90_000);
+afterAll(async () => {
+  home?.remove();
+  await service?.close();
+}, 60_000);
+
+const svc = (...args: string[]): ReturnType<Home['svc']> => home.svc([...args, '--app', application.id]);
+const run = (args: string[], input = ''): ReturnType<Home['svc']> =>
+  home.svc(['run', '--app', application.id, ...args], { input });
+
+test('a command prints here, and its exit code is that of svc', async () => {
+  expect(await run(['--', 'sh', '-c', 'echo "it\'s $0"; echo err >&2; exit 7', 'a b'])).toEqual({
+    code: 7,
+    stdout: "it's a b\n",
+    stderr: 'err\n',
+  });
+  expect((await run(['kill -TERM $$'])).code).toBe(143);
+});
+
+test('one word is a line for the shell, and variables go along', async () => {
+  const { code, stdout } = await run(['--env', 'A=1', '--env', 'B=x=y z', 'echo $A "$B" | cat']);
+  expect([code, stdout]).toEqual([0, '1 x=y z\n']);
+  expect(await run(['--env', 'wrong', 'true'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('NAME=value'),
+  });
+});
+
+test('standard input is that of the command, to its end', async () => {
+  const text = `${'0123456789\n'.repeat(200_000)}`;
+  const { code, stdout } = await run(['--', 'wc', '-c'], text);
+  expect([code, stdout.trim()]).toEqual([0, String(text.length)]);
+});
+
+test('long output comes whole', async () => {
+  const { stdout } = await run(['--', 'seq', '1', '100000']);
+  expect(stdout).toHaveLength(588_895);
+});
+
+test('--detach only starts it', async () => {
+  const { code, stdout } = await run([
+    '--detach',
+    '--type',
+    'm-1gb',
+    '--timeout',
+    '5m',
+    '--json',
+    '--',
+    'echo',
+    'later',
+  ]);
+  expect(code).toBe(0);
+  const row = JSON.parse(stdout);
+  expect(row).toMatchObject({ detached: true, application_type: 'm-1gb', timeout_seconds: 300, command: 'echo later' });
+  expect((await runEnded(application, row.id)).status).toBe('succeeded');
+});
+
+test('what the server refuses is said', async () => {
+  const { code, stderr } = await run(['--type', 'huge', 'true']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('application_type');
+});
+
+test('a shell needs a terminal', async () => {
+  const { code, stderr } = await svc('ssh');
+  expect(code).toBe(2);
+  expect(stderr).toContain('A shell needs a terminal.');
+});
+
+const { test: terminalTest } = needs('script');
+
+terminalTest('svc ssh is a shell with the size of this terminal, and ends with its code (needs script)', async () => {
+  const shell = onTerminal(home, ['ssh', '--app', application.id], { columns: 97 });
+  await shell.until(/\$ $/);
+  shell.child.stdin?.write('stty size; echo sh"own"\r');
+  await shell.until(/shown/);
+  expect(shell.stdout()).toMatch(/24 97/);
+  shell.child.stdin?.write('sleep 600\r');
+  await shell.until(/sleep 600/);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  shell.child.stdin?.write('\u0003');
+  shell.child.stdin?.write('echo in"t"; exit 5\r');
+  await shell.until(/int/);
+  expect((await shell.ended).code).toBe(5);
+});
+
+terminalTest('svc run at a terminal gives the command one (needs script)', async () => {
+  const running = onTerminal(home, ['run', '--app', application.id, '--', 'test -t 0 && echo has"-one"']);
+  expect(await running.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('has-one') });
+});
