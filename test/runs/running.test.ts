@@ -248,6 +248,30 @@ test('the log is followed while the command prints, each line once', async () =>
   expect(lines).toEqual([1, 2, 3, 4, 5, 6].map((count) => `line ${count}`));
 });
 
+test('the log is followed over GraphQL too', async () => {
+  const run = await startRun(application, 'for i in 1 2 3; do echo line $i; sleep 0.3; done');
+  const query = `subscription { followRunLogs(id: "${application.id}", run_id: "${run.id}") { message } }`;
+  const stop = new AbortController();
+  const response = await fetch(`${service.url}/graphql`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Bearer ${service.key}`,
+      'X-Svc-Project': service.project,
+      Accept: 'text/event-stream',
+      'Content-Type': 'application/json',
+    },
+    body: JSON.stringify({ query }),
+    signal: stop.signal,
+  });
+  let text = '';
+  for await (const part of response.body as unknown as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(part).toString();
+    if (text.includes('line 3')) break;
+  }
+  stop.abort();
+  expect([...text.matchAll(/"message":"(line \d)"/g)].map(([, line]) => line)).toEqual(['line 1', 'line 2', 'line 3']);
+});
+
 test('ten runs at once all end', async () => {
   const own = await fresh();
   const runs = await Promise.all(Array.from({ length: 10 }, (_, index) => startRun(own, `sleep 0.5; echo ${index}`)));
