@@ -31,6 +31,8 @@ export interface CertificateMessage {
 export interface ActivityMessage {
   id: string;
   action: string;
+  resource: { type: string; id: string; name: string | null };
+  actor: { name: string };
   [member: string]: unknown;
 }
 

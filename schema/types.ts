@@ -84,7 +84,7 @@ export type Query = {
   getCdnDomain: CdnDomain;
   /** Lists the purges of a CDN zone, newest first. They are kept for 30 days. */
   listCdnPurges: CdnPurgeList;
-  /** Gets a cache purge. Requests that start after it is `completed` are never answered with the purged objects. */
+  /** Gets a cache purge. Once it is `completed`, no request that starts afterwards is answered with what was purged. */
   getCdnPurge: CdnPurge;
   /** Lists the CDN zones of a project, newest first. */
   listCdnZones: CdnZoneList;
@@ -154,7 +154,7 @@ export type Query = {
   getDnsZone: DnsZone;
   /** Exports the records of a zone as a zone file in the format of BIND (RFC 1035, section 5). */
   exportDnsZone: DnsZoneFile;
-  /** Gets query metrics of a zone, with one series per metric and record type. Defaults to the last hour. */
+  /** Gets measurements of the queries of a zone: one series for each metric and record type. Defaults to the last hour. */
   getDnsZoneMetrics: Metrics;
   /** Gets the DNSSEC state of a zone and the DS records to set at the registrar. */
   getDnssec: Dnssec;
@@ -184,12 +184,9 @@ export type Query = {
   getGitRepository: GitRepository;
   /** Lists the branches of a repository, in the order of the provider. */
   listGitBranches: GitBranchList;
-  /** Lists the pull requests of a repository, most recently changed first. */
+  /** Lists the pull requests of a repository, those that were changed last first. */
   listGitPullRequests: GitPullRequestList;
-  /**
-   * Describes the key: the user or project as which it acts, and its permissions. Every valid key may call this operation,
-   * whatever its scopes.
-   */
+  /** Describes the key: as whom it acts and what it may do. Every valid key may call this operation, whatever its scopes. */
   getMe: Me;
   /** Lists the projects that the key has access to, with the role in each project. */
   listMyProjects: MyProjectList;
@@ -220,11 +217,11 @@ export type Query = {
   getApplicationMetrics: Metrics;
   /** Lists the notifiers of a project, newest first. */
   listNotifiers: NotifierList;
-  /** Gets a notifier with its last delivery. Secrets are masked. */
+  /** Gets one notifier with its last delivery. Secrets are masked. */
   getNotifier: Notifier;
   /** Lists the observers of a project, newest first. */
   listObservers: ObserverList;
-  /** Gets an observer with its last result and its uptime. */
+  /** Gets one observer with its last result and its uptime. */
   getObserver: Observer;
   /** Lists the previews of an application, newest first. */
   listPreviews: PreviewList;
@@ -259,17 +256,6 @@ export type Query = {
   listRuns: RunList;
   /** Gets a run of the application or of one of its previews. */
   getRun: Run;
-  /**
-   * Attaches to a run. Without `Upgrade: websocket` the response says what can be attached to. A WebSocket with the
-   * subprotocol `platform.run.v1` carries binary messages whose first byte is the channel: 0 standard input, 1 standard
-   * output, 2 standard error, 3 control as a JSON object. The server begins with `{"type": "ready", "writer", "tty"}` and
-   * ends with `{"type": "exit", "code", "signal"}`; the client may send `{"type": "resize", "rows", "columns"}`,
-   * `{"type": "signal", "signal": "SIGINT"}` and `{"type": "close_stdin"}`. The first client of a run with input is its
-   * writer, all others read. The end of a client does not end the run, but one with a terminal is canceled when it has had
-   * no writer for 60 seconds. A finished run can be attached to for 60 seconds. In GraphQL this only says what can be
-   * attached to.
-   */
-  attachRun: RunAttachment;
   /** Lists the log lines of a run, newest first. */
   listRunLogs: RunLogLineList;
   /** Lists the schedules of an application, newest first. */
@@ -282,7 +268,7 @@ export type Query = {
   getSharedRepository: SharedRepository;
   /** Lists the branches of a shared repository by name, as the remote has them now. */
   listSharedRepositoryBranches: GitBranchList;
-  /** Lists the projects that a repository is shared with. A project other than the owner sees only itself in the list. */
+  /** Lists the projects that a repository is shared with. A project that it is shared with sees only itself. */
   listSharedRepositoryProjects: SharedRepositoryProjectList;
   /** Lists the source uploads of an application, newest first. */
   listSourceUploads: SourceUploadList;
@@ -1148,14 +1134,6 @@ export type QueryGetRunArgs = {
 };
 
 
-export type QueryAttachRunArgs = {
-  id: Scalars['ID']['input'];
-  run_id: Scalars['ID']['input'];
-  replay_bytes?: InputMaybe<Scalars['ByteCount']['input']>;
-  read_only?: InputMaybe<Scalars['Boolean']['input']>;
-};
-
-
 export type QueryListRunLogsArgs = {
   id: Scalars['ID']['input'];
   run_id: Scalars['ID']['input'];
@@ -1255,7 +1233,7 @@ export type QueryListVolumeSizeLimitsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type Mutation = {
@@ -1311,15 +1289,9 @@ export type Mutation = {
   requestEmailConfirmation: Scalars['Boolean']['output'];
   /** Confirms an e-mail address with the token of a link from `requestEmailConfirmation`. */
   confirmEmail: Scalars['Boolean']['output'];
-  /**
-   * Sets the e-mail address and the password of the owner with the code that the first start of an installation prints,
-   * and logs in. The code can be used once within 24 hours. As long as the owner has no password, a restart prints another
-   * one.
-   */
-  setUpOwner: Viewer;
   /** Creates a personal key, which acts as the logged-in user. The token is shown only once. */
   createPersonalKey: CreatedApiKey;
-  /** Revokes a personal key, or the access of a program. It stops working immediately. */
+  /** Revokes a personal key, or ends what a program is allowed to do. It stops working immediately. */
   revokePersonalKey: Scalars['Boolean']['output'];
   /** Creates a project key, which acts as the project. The token is shown only once. Available to owners. */
   createProjectKey: CreatedApiKey;
@@ -1356,31 +1328,31 @@ export type Mutation = {
   updateApplicationSettings: ApplicationSettings;
   /**
    * Updates the auto-deploy configuration. While auto-deploy is on, the platform checks the head of the branch regularly
-   * (every minute, unless the operator has set another interval) and deploys it when it has changed. When auto-deploy is
-   * turned on, or the branch or the repository changes, the head is deployed if it differs from the version that the
-   * application runs; an application that was never deployed waits for the next push. A repository that does not respond
-   * is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier pushes.
+   * (every minute, unless the operator has set another interval) and deploys it when it has changed. Turning auto-deploy
+   * on, or switching to another branch or repository, deploys nothing: only later pushes are deployed. A repository that
+   * does not respond is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier
+   * pushes.
    */
   updateAutoDeploy: AutoDeploy;
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
   createBucket: Bucket;
   /**
    * Changes access, versioning, object lock, website or quota. While versioning is off, existing versions are kept. Object
-   * lock cannot be turned off.
+   * lock is never switched off.
    */
   updateBucket: Bucket;
   /**
-   * Deletes an empty bucket. A bucket with noncurrent versions or delete markers is not empty. Unfinished uploads are
-   * aborted.
+   * Deletes an empty bucket. Noncurrent versions, locked ones too, and delete markers count as content; unfinished uploads
+   * are aborted.
    */
   deleteBucket: Scalars['Boolean']['output'];
   /** Creates an access key for the S3 endpoint. Its secret is shown only in this response. */
   createBucketAccessKey: BucketAccessKey;
   /** Changes name, grants, expiry or state of a key. The change takes effect within a second. */
   updateBucketAccessKey: BucketAccessKey;
-  /** Deletes an access key. Requests and presigned URLs signed with the key fail from then on. */
+  /** Deletes an access key. Requests and presigned URLs signed with it are refused from then on. */
   deleteBucketAccessKey: Scalars['Boolean']['output'];
-  /** Generates a new secret and returns it. The access key id stays the same. The old secret stops working at once. */
+  /** Generates a new secret and returns it. The access key id stays; the old secret ends at once. */
   rotateBucketAccessKey: BucketAccessKey;
   /** Replaces the CORS rules of a bucket. */
   setBucketCors: BucketCors;
@@ -1391,15 +1363,15 @@ export type Mutation = {
   /** Removes the lifecycle rules of a bucket. */
   deleteBucketLifecycle: Scalars['Boolean']['output'];
   /**
-   * Replaces the access policy of a bucket. A statement with the effect deny takes precedence over everything else. A
-   * statement with the effect allow adds to the grants of access keys.
+   * Replaces the access policy of a bucket. A statement that denies wins over everything else; one that allows adds to the
+   * grants of access keys.
    */
   setBucketPolicy: BucketPolicy;
   /** Removes the access policy of a bucket. */
   deleteBucketPolicy: Scalars['Boolean']['output'];
   /**
    * Creates a presigned URL with which anybody can read or write one object without an access key. Treat it as a secret.
-   * The existence of the object is not checked.
+   * It is not checked whether the object exists.
    */
   presignBucketObject: PresignedUrl;
   /**
@@ -1411,18 +1383,15 @@ export type Mutation = {
   verifyCdnDomain: CdnDomain;
   /** Removes a custom domain from a CDN zone. You can then remove its DNS records. */
   removeCdnDomain: Scalars['Boolean']['output'];
-  /**
-   * Removes objects from the cache of a CDN zone: all of them, or by path, prefix or tag. A zone allows 100 purges per
-   * hour.
-   */
+  /** Removes objects from the cache of a CDN zone: all of them, or by address, prefix or tag. At most 100 an hour. */
   createCdnPurge: CdnPurge;
   /** Creates a CDN zone: a cache between visitors and an origin. It answers at its `hostname` as soon as it is `active`. */
   createCdnZone: CdnZone;
-  /** Updates the origin, the caching or the state of a CDN zone. Cached objects are kept: to remove them, purge the zone. */
+  /** Changes origin, caching or state of a CDN zone. Objects that are cached stay; to remove them, purge the zone. */
   updateCdnZone: CdnZone;
-  /** Deletes a CDN zone with its domains, its purges and its cached objects. */
+  /** Deletes a CDN zone with its domains, its purges and everything that it has cached. */
   deleteCdnZone: Scalars['Boolean']['output'];
-  /** Runs the check of an observer now and returns its result, which counts like every other result. */
+  /** Runs the check of an observer now and answers its result, which counts like any other. */
   checkObserver: CheckResult;
   /**
    * Creates a database: a database server of its own with a default user and a private endpoint. It is `provisioning`
@@ -1536,8 +1505,8 @@ export type Mutation = {
   /** Creates a record. It is served within seconds. */
   createDnsRecord: DnsRecord;
   /**
-   * Replaces all records of a zone in one step: either all of them are stored or none. Records of the platform are kept.
-   * Unchanged records keep their ids.
+   * Replaces all records of a zone in one step: either all of them are stored or none. Records of the platform stay.
+   * Records that stay the same keep their id.
    */
   replaceDnsRecords: DnsRecordSet;
   /** Deletes, updates and creates records in this order in one step: either all changes are made or none. */
@@ -1547,10 +1516,9 @@ export type Mutation = {
   /** Deletes a record. */
   deleteDnsRecord: Scalars['Boolean']['output'];
   /**
-   * Creates a DNS zone, which is answered within seconds. The zone is `pending` until the parent zone delegates to its
-   * name servers: set `name_servers` at your registrar. A zone that another project has only claimed does not block you;
-   * one that is delegated to another project does. Names that several projects claim are answered once one of them is
-   * delegated.
+   * Creates a DNS zone, which is answered within seconds. The zone is `pending` until the parent zone delegates to them:
+   * set `name_servers` at your registrar. A zone that another project has only claimed does not block you; one that is
+   * delegated to another project does. Names that several projects claim are answered once one of them is delegated.
    */
   createDnsZone: DnsZone;
   /** Changes the default TTL or the SOA values of a zone. */
@@ -1558,14 +1526,14 @@ export type Mutation = {
   /** Deletes a zone with its records and its signing keys. Its names are no longer answered. */
   deleteDnsZone: Scalars['Boolean']['output'];
   /**
-   * Checks now to which name servers the parent zone delegates. The response is the zone, whether or not it is delegated:
-   * `delegation` says what was found. Fails with `provider_error` if no server of the parent answers.
+   * Asks the name servers of the parent zone now which name servers they delegate to. The answer is the zone, whether or
+   * not it is delegated: `delegation` says what was found. Fails with `provider_error` if no server of the parent answers.
    */
   verifyDnsZone: DnsZone;
   /**
-   * Adds the records that the current name servers of the domain publish: all records if a server allows a transfer
-   * (AXFR), otherwise those of common names. Records that the zone already has are skipped. Fails with `provider_error` if
-   * no name server answers.
+   * Adds the records that the present name servers of the domain publish: all of them where a server allows a transfer
+   * (AXFR), otherwise those of common names. Records that the zone has
+   * already are skipped. Fails with `provider_error` if no name server answers.
    */
   scanDnsZone: DnsImport;
   /**
@@ -1576,7 +1544,7 @@ export type Mutation = {
   importDnsZone: DnsImport;
   /**
    * Signs an active zone. DNSSEC is `pending` until the parent zone has the DS record: set `ds_records` at your registrar.
-   * Registrars that read CDS records (RFC 7344) set it automatically.
+   * A registrar that reads CDS records (RFC 7344) does it by itself.
    */
   enableDnssec: Dnssec;
   /**
@@ -1585,8 +1553,8 @@ export type Mutation = {
    */
   disableDnssec: Scalars['Boolean']['output'];
   /**
-   * Replaces the key-signing key. The old and the new DS record are listed until the parent zone has the new one; both
-   * keys sign until then.
+   * Replaces the key-signing key. The old and the new DS record are listed until the parent zone has the new one; the old
+   * key signs along until then.
    */
   rotateDnssecKey: Dnssec;
   /**
@@ -1627,20 +1595,20 @@ export type Mutation = {
    */
   verifyEmailDomain: EmailDomain;
   /**
-   * Creates a new DKIM key. `dns_records` lists its record in addition to the current one. Mail is signed with the current
-   * key until the record of the new key is found. The old record then leaves the list.
+   * Makes a new DKIM key. `dns_records` lists its record beside the present one. Mail is signed with the present key until
+   * the record of the new one is found; then the present one leaves the list.
    */
   rotateEmailDomainDkim: EmailDomain;
   /** Creates a relay zone with an SMTP user and a generated password, which is shown only in this response. */
   createEmailRelayZone: EmailRelayZone;
-  /** Updates a relay zone. `enabled: false` disables the zone, and `enabled: true` enables it again. */
+  /** Changes a relay zone. `enabled: false` refuses its mail, `enabled: true` accepts it again. */
   updateEmailRelayZone: EmailRelayZone;
   /**
-   * Deletes a relay zone with its suppressions. Its SMTP user stops working at once. Accepted messages are still
+   * Deletes a relay zone with its suppressions. Its SMTP user is refused at once. Messages that were accepted are still
    * delivered.
    */
   deleteEmailRelayZone: Scalars['Boolean']['output'];
-  /** Generates a new SMTP password and returns it. The old password stops working at once. */
+  /** Generates a new SMTP password and returns it. The old one is refused at once. */
   rotateEmailRelayCredentials: EmailRelayZone;
   /** Suppresses a recipient: the relay zone sends nothing more to the address. */
   createEmailSuppression: EmailSuppression;
@@ -1650,8 +1618,8 @@ export type Mutation = {
   setEnvironmentVariable: EnvironmentVariable;
   /**
    * Creates or updates several environment variables: all of them or none. The change takes effect with the next
-   * deployment or restart. `env_key_reserved`, `env_key_managed` and `precondition_failed` name all refused variables in
-   * `keys`, and their places in the input in `fields`.
+   * deployment or restart. `env_key_reserved` and `env_key_managed` name all refused variables in `keys`, and their places
+   * in the input in `fields`.
    */
   setEnvironmentVariables: Array<EnvironmentVariable>;
   /** Deletes an environment variable. The change takes effect with the next deployment or restart. */
@@ -1659,7 +1627,7 @@ export type Mutation = {
   /**
    * Connects a project to an account of a Git provider. With `access_token` the token is checked at once: it is refused
    * with `provider_auth_failed` if the provider does not accept it or if it lacks a scope. With `auth_type` `oauth` the
-   * integration is `pending` until a user opens `authorization_url` and grants access.
+   * integration is `pending` until a person has opened `authorization_url` and granted access.
    */
   createGitIntegration: GitIntegration;
   /**
@@ -1670,9 +1638,8 @@ export type Mutation = {
   /** Deletes an integration with its token. Fails with `resource_in_use` while an application or shared repository uses it. */
   deleteGitIntegration: Scalars['Boolean']['output'];
   /**
-   * Checks now whether the provider accepts the token. If the provider rejects it, the request succeeds with the status
-   * `error`, and `status_reason` contains the answer of the provider. An integration that is `pending` gets a new
-   * `authorization_url`.
+   * Asks the provider now whether it accepts the token. A refused token is an answer too: the status is `error`, and
+   * `status_reason` says what the provider said. An integration that is `pending` gets a new `authorization_url`.
    */
   verifyGitIntegration: GitIntegration;
   /**
@@ -1699,20 +1666,17 @@ export type Mutation = {
    * cannot be removed. Project keys keep working.
    */
   removeMember: Scalars['Boolean']['output'];
-  /** Creates a notifier, which observers can then use. Its URLs must be public and use https. */
+  /** Creates a notifier, which observers can name. Addresses must be https and public. */
   createNotifier: Notifier;
-  /** Updates the name, the state or the configuration of a notifier. The fields of `config` are merged. */
+  /** Renames a notifier, switches it, or changes where it sends. The fields of `config` are merged. */
   updateNotifier: Notifier;
-  /** Deletes a notifier and removes it from all observers. */
+  /** Deletes a notifier and takes it out of every observer. */
   deleteNotifier: Scalars['Boolean']['output'];
-  /** Sends a test message and returns the outcome. The request also succeeds if the delivery fails: see `status`. */
+  /** Sends one test message and answers how that went. A failed delivery is an answer too. */
   testNotifier: NotifierTest;
   /** Creates an observer. It is `pending` until enough checks have passed or failed. */
   createObserver: Observer;
-  /**
-   * Updates an observer. `enabled: false` pauses the observer and resolves an open incident, and `enabled: true` resumes
-   * it.
-   */
+  /** Changes an observer. `enabled: false` pauses it and resolves an open incident, `enabled: true` resumes it. */
   updateObserver: Observer;
   /** Deletes an observer with its results and incidents. */
   deleteObserver: Scalars['Boolean']['output'];
@@ -1753,7 +1717,7 @@ export type Mutation = {
   updateProject: Project;
   /** Deletes an empty project. Its project keys stop working. */
   deleteProject: Scalars['Boolean']['output'];
-  /** Creates a container registry. It is `provisioning` until images can be pushed to its `host`. */
+  /** Creates a container registry. It is `provisioning` until it takes images at its `host`. */
   createRegistry: Registry;
   /** Deletes a container registry with its images. A registry that an application runs from cannot be deleted. */
   deleteRegistry: Scalars['Boolean']['output'];
@@ -1762,7 +1726,7 @@ export type Mutation = {
    * this response. To replace a secret, create another robot account and delete this one.
    */
   createRobotAccount: RobotAccount;
-  /** Deletes a robot account. The account stops working immediately. */
+  /** Deletes a robot account. It can neither push nor pull from this moment on. */
   deleteRobotAccount: Scalars['Boolean']['output'];
   /**
    * Runs a command once, beside the instances: with the files, environment variables, volumes and network of the release
@@ -1804,19 +1768,19 @@ export type Mutation = {
   /** Deletes a shared repository. Fails with `resource_in_use` while an application of any project uses it. */
   deleteSharedRepository: Scalars['Boolean']['output'];
   /**
-   * Checks now whether the repository can be read. If the remote rejects the key or the token, the request succeeds with
-   * the status `error`, and `status_reason` says why. If the remote does not respond, it fails with `provider_error`. The
-   * first successful check pins the host key of an ssh remote.
+   * Reads the repository now. A remote that refuses the key or the token is an answer too: the status is `error`, and
+   * `status_reason` says why. A remote that does not answer fails with `provider_error`. The first successful check pins
+   * the host key of an ssh remote.
    */
   verifySharedRepository: SharedRepository;
   /**
-   * Replaces the deploy key. The old key is no longer used, so the status is `pending` until the new key is registered and
-   * verified. The pinned host key is deleted too.
+   * Replaces the deploy key. The old key stops being used at once, so the status is `pending` until the new one was
+   * registered and verified. The pinned host key is forgotten too.
    */
   rotateSharedRepositoryDeployKey: SharedRepository;
   /** Shares a repository with another project of the caller. Its applications may use the repository from then on. */
   addSharedRepositoryProject: SharedRepositoryProject;
-  /** Stops sharing a repository. Fails with `resource_in_use` while an application of that project uses the repository. */
+  /** Stops sharing a repository. Fails with `resource_in_use` while an application of that project uses it. */
   removeSharedRepositoryProject: Scalars['Boolean']['output'];
   /**
    * Gets an address to which the source of a deployment can be uploaded, without a Git repository. Send a tar archive
@@ -1843,7 +1807,7 @@ export type Mutation = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationLoginArgs = {
@@ -1853,7 +1817,7 @@ export type MutationLoginArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRevokeSessionArgs = {
@@ -1863,7 +1827,7 @@ export type MutationRevokeSessionArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationChangePasswordArgs = {
@@ -1873,7 +1837,7 @@ export type MutationChangePasswordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationEnrolTwoFactorArgs = {
@@ -1883,7 +1847,7 @@ export type MutationEnrolTwoFactorArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationConfirmTwoFactorArgs = {
@@ -1893,7 +1857,7 @@ export type MutationConfirmTwoFactorArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDisableTwoFactorArgs = {
@@ -1904,7 +1868,7 @@ export type MutationDisableTwoFactorArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRegenerateRecoveryCodesArgs = {
@@ -1914,7 +1878,7 @@ export type MutationRegenerateRecoveryCodesArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRequestPasswordResetArgs = {
@@ -1924,7 +1888,7 @@ export type MutationRequestPasswordResetArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationResetPasswordArgs = {
@@ -1934,7 +1898,7 @@ export type MutationResetPasswordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationConfirmEmailArgs = {
@@ -1944,17 +1908,7 @@ export type MutationConfirmEmailArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
- * `dry_run_unsupported`.
- */
-export type MutationSetUpOwnerArgs = {
-  input: SetUpOwnerInput;
-};
-
-
-/**
- * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreatePersonalKeyArgs = {
@@ -1964,7 +1918,7 @@ export type MutationCreatePersonalKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRevokePersonalKeyArgs = {
@@ -1974,7 +1928,7 @@ export type MutationRevokePersonalKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateProjectKeyArgs = {
@@ -1985,7 +1939,7 @@ export type MutationCreateProjectKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRevokeProjectKeyArgs = {
@@ -1996,7 +1950,7 @@ export type MutationRevokeProjectKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateApplicationArgs = {
@@ -2007,7 +1961,7 @@ export type MutationCreateApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateApplicationArgs = {
@@ -2018,7 +1972,7 @@ export type MutationUpdateApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteApplicationArgs = {
@@ -2028,7 +1982,7 @@ export type MutationDeleteApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationStartApplicationArgs = {
@@ -2038,7 +1992,7 @@ export type MutationStartApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationStopApplicationArgs = {
@@ -2048,7 +2002,7 @@ export type MutationStopApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRestartApplicationArgs = {
@@ -2059,7 +2013,7 @@ export type MutationRestartApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateApplicationSettingsArgs = {
@@ -2070,7 +2024,7 @@ export type MutationUpdateApplicationSettingsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateAutoDeployArgs = {
@@ -2081,7 +2035,7 @@ export type MutationUpdateAutoDeployArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateBucketArgs = {
@@ -2092,7 +2046,7 @@ export type MutationCreateBucketArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateBucketArgs = {
@@ -2103,7 +2057,7 @@ export type MutationUpdateBucketArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketArgs = {
@@ -2113,7 +2067,7 @@ export type MutationDeleteBucketArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateBucketAccessKeyArgs = {
@@ -2124,7 +2078,7 @@ export type MutationCreateBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateBucketAccessKeyArgs = {
@@ -2135,7 +2089,7 @@ export type MutationUpdateBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketAccessKeyArgs = {
@@ -2145,7 +2099,7 @@ export type MutationDeleteBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRotateBucketAccessKeyArgs = {
@@ -2155,7 +2109,7 @@ export type MutationRotateBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationSetBucketCorsArgs = {
@@ -2166,7 +2120,7 @@ export type MutationSetBucketCorsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketCorsArgs = {
@@ -2176,7 +2130,7 @@ export type MutationDeleteBucketCorsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationSetBucketLifecycleArgs = {
@@ -2187,7 +2141,7 @@ export type MutationSetBucketLifecycleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketLifecycleArgs = {
@@ -2197,7 +2151,7 @@ export type MutationDeleteBucketLifecycleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationSetBucketPolicyArgs = {
@@ -2208,7 +2162,7 @@ export type MutationSetBucketPolicyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketPolicyArgs = {
@@ -2218,7 +2172,7 @@ export type MutationDeleteBucketPolicyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationPresignBucketObjectArgs = {
@@ -2229,7 +2183,7 @@ export type MutationPresignBucketObjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationAddCdnDomainArgs = {
@@ -2240,7 +2194,7 @@ export type MutationAddCdnDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyCdnDomainArgs = {
@@ -2251,7 +2205,7 @@ export type MutationVerifyCdnDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveCdnDomainArgs = {
@@ -2262,7 +2216,7 @@ export type MutationRemoveCdnDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateCdnPurgeArgs = {
@@ -2273,7 +2227,7 @@ export type MutationCreateCdnPurgeArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateCdnZoneArgs = {
@@ -2284,7 +2238,7 @@ export type MutationCreateCdnZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateCdnZoneArgs = {
@@ -2295,7 +2249,7 @@ export type MutationUpdateCdnZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteCdnZoneArgs = {
@@ -2305,7 +2259,7 @@ export type MutationDeleteCdnZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCheckObserverArgs = {
@@ -2315,7 +2269,7 @@ export type MutationCheckObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseArgs = {
@@ -2326,7 +2280,7 @@ export type MutationCreateDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDatabaseArgs = {
@@ -2337,7 +2291,7 @@ export type MutationUpdateDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseArgs = {
@@ -2347,7 +2301,7 @@ export type MutationDeleteDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationStartDatabaseArgs = {
@@ -2357,7 +2311,7 @@ export type MutationStartDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationStopDatabaseArgs = {
@@ -2367,7 +2321,7 @@ export type MutationStopDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRestartDatabaseArgs = {
@@ -2377,7 +2331,7 @@ export type MutationRestartDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpgradeDatabaseArgs = {
@@ -2388,7 +2342,7 @@ export type MutationUpgradeDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRestoreDatabaseArgs = {
@@ -2399,7 +2353,7 @@ export type MutationRestoreDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseAttachmentArgs = {
@@ -2410,7 +2364,7 @@ export type MutationCreateDatabaseAttachmentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseAttachmentArgs = {
@@ -2421,7 +2375,7 @@ export type MutationDeleteDatabaseAttachmentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseBackupArgs = {
@@ -2432,7 +2386,7 @@ export type MutationCreateDatabaseBackupArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseBackupArgs = {
@@ -2443,7 +2397,7 @@ export type MutationDeleteDatabaseBackupArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseEndpointArgs = {
@@ -2454,7 +2408,7 @@ export type MutationCreateDatabaseEndpointArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDatabaseEndpointArgs = {
@@ -2466,7 +2420,7 @@ export type MutationUpdateDatabaseEndpointArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseEndpointArgs = {
@@ -2477,7 +2431,7 @@ export type MutationDeleteDatabaseEndpointArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseReplicaArgs = {
@@ -2488,7 +2442,7 @@ export type MutationCreateDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDatabaseReplicaArgs = {
@@ -2500,7 +2454,7 @@ export type MutationUpdateDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseReplicaArgs = {
@@ -2511,7 +2465,7 @@ export type MutationDeleteDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationPromoteDatabaseReplicaArgs = {
@@ -2522,7 +2476,7 @@ export type MutationPromoteDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseUserArgs = {
@@ -2533,7 +2487,7 @@ export type MutationCreateDatabaseUserArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseUserArgs = {
@@ -2544,7 +2498,7 @@ export type MutationDeleteDatabaseUserArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRotateDatabaseUserPasswordArgs = {
@@ -2556,7 +2510,7 @@ export type MutationRotateDatabaseUserPasswordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRotateDatabaseCredentialsArgs = {
@@ -2567,7 +2521,7 @@ export type MutationRotateDatabaseCredentialsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDeploymentArgs = {
@@ -2578,7 +2532,7 @@ export type MutationCreateDeploymentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCancelDeploymentArgs = {
@@ -2589,7 +2543,7 @@ export type MutationCancelDeploymentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRollbackApplicationArgs = {
@@ -2600,7 +2554,7 @@ export type MutationRollbackApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDnsRecordArgs = {
@@ -2611,7 +2565,7 @@ export type MutationCreateDnsRecordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationReplaceDnsRecordsArgs = {
@@ -2622,7 +2576,7 @@ export type MutationReplaceDnsRecordsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationBatchDnsRecordsArgs = {
@@ -2633,7 +2587,7 @@ export type MutationBatchDnsRecordsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDnsRecordArgs = {
@@ -2645,7 +2599,7 @@ export type MutationUpdateDnsRecordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDnsRecordArgs = {
@@ -2656,7 +2610,7 @@ export type MutationDeleteDnsRecordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDnsZoneArgs = {
@@ -2667,7 +2621,7 @@ export type MutationCreateDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDnsZoneArgs = {
@@ -2678,7 +2632,7 @@ export type MutationUpdateDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDnsZoneArgs = {
@@ -2688,7 +2642,7 @@ export type MutationDeleteDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyDnsZoneArgs = {
@@ -2698,7 +2652,7 @@ export type MutationVerifyDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationScanDnsZoneArgs = {
@@ -2708,7 +2662,7 @@ export type MutationScanDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationImportDnsZoneArgs = {
@@ -2719,7 +2673,7 @@ export type MutationImportDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationEnableDnssecArgs = {
@@ -2729,7 +2683,7 @@ export type MutationEnableDnssecArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDisableDnssecArgs = {
@@ -2739,7 +2693,7 @@ export type MutationDisableDnssecArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRotateDnssecKeyArgs = {
@@ -2749,7 +2703,7 @@ export type MutationRotateDnssecKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationAddApplicationDomainArgs = {
@@ -2760,7 +2714,7 @@ export type MutationAddApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyApplicationDomainArgs = {
@@ -2771,7 +2725,7 @@ export type MutationVerifyApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationMoveApplicationDomainArgs = {
@@ -2783,7 +2737,7 @@ export type MutationMoveApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveApplicationDomainArgs = {
@@ -2794,7 +2748,7 @@ export type MutationRemoveApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateEmailDomainArgs = {
@@ -2805,7 +2759,7 @@ export type MutationCreateEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateEmailDomainArgs = {
@@ -2816,7 +2770,7 @@ export type MutationUpdateEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEmailDomainArgs = {
@@ -2826,7 +2780,7 @@ export type MutationDeleteEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyEmailDomainArgs = {
@@ -2836,7 +2790,7 @@ export type MutationVerifyEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRotateEmailDomainDkimArgs = {
@@ -2846,7 +2800,7 @@ export type MutationRotateEmailDomainDkimArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateEmailRelayZoneArgs = {
@@ -2857,7 +2811,7 @@ export type MutationCreateEmailRelayZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateEmailRelayZoneArgs = {
@@ -2868,7 +2822,7 @@ export type MutationUpdateEmailRelayZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEmailRelayZoneArgs = {
@@ -2878,7 +2832,7 @@ export type MutationDeleteEmailRelayZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRotateEmailRelayCredentialsArgs = {
@@ -2888,7 +2842,7 @@ export type MutationRotateEmailRelayCredentialsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateEmailSuppressionArgs = {
@@ -2899,7 +2853,7 @@ export type MutationCreateEmailSuppressionArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEmailSuppressionArgs = {
@@ -2910,7 +2864,7 @@ export type MutationDeleteEmailSuppressionArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationSetEnvironmentVariableArgs = {
@@ -2922,7 +2876,7 @@ export type MutationSetEnvironmentVariableArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationSetEnvironmentVariablesArgs = {
@@ -2933,7 +2887,7 @@ export type MutationSetEnvironmentVariablesArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEnvironmentVariableArgs = {
@@ -2944,7 +2898,7 @@ export type MutationDeleteEnvironmentVariableArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateGitIntegrationArgs = {
@@ -2955,7 +2909,7 @@ export type MutationCreateGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateGitIntegrationArgs = {
@@ -2966,7 +2920,7 @@ export type MutationUpdateGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteGitIntegrationArgs = {
@@ -2976,7 +2930,7 @@ export type MutationDeleteGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyGitIntegrationArgs = {
@@ -2986,7 +2940,7 @@ export type MutationVerifyGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUnlinkLoginArgs = {
@@ -2996,7 +2950,7 @@ export type MutationUnlinkLoginArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationInviteMemberArgs = {
@@ -3007,7 +2961,7 @@ export type MutationInviteMemberArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRevokeInvitationArgs = {
@@ -3018,7 +2972,7 @@ export type MutationRevokeInvitationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationAcceptInvitationArgs = {
@@ -3028,7 +2982,7 @@ export type MutationAcceptInvitationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationChangeMemberRoleArgs = {
@@ -3040,7 +2994,7 @@ export type MutationChangeMemberRoleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveMemberArgs = {
@@ -3051,7 +3005,7 @@ export type MutationRemoveMemberArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateNotifierArgs = {
@@ -3061,7 +3015,7 @@ export type MutationCreateNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateNotifierArgs = {
@@ -3072,7 +3026,7 @@ export type MutationUpdateNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteNotifierArgs = {
@@ -3082,7 +3036,7 @@ export type MutationDeleteNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationTestNotifierArgs = {
@@ -3092,7 +3046,7 @@ export type MutationTestNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateObserverArgs = {
@@ -3103,7 +3057,7 @@ export type MutationCreateObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateObserverArgs = {
@@ -3114,7 +3068,7 @@ export type MutationUpdateObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteObserverArgs = {
@@ -3124,7 +3078,7 @@ export type MutationDeleteObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreatePreviewArgs = {
@@ -3135,7 +3089,7 @@ export type MutationCreatePreviewArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeletePreviewArgs = {
@@ -3146,7 +3100,7 @@ export type MutationDeletePreviewArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRedeployPreviewArgs = {
@@ -3157,7 +3111,7 @@ export type MutationRedeployPreviewArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateProcessArgs = {
@@ -3168,7 +3122,7 @@ export type MutationCreateProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateProcessArgs = {
@@ -3180,7 +3134,7 @@ export type MutationUpdateProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteProcessArgs = {
@@ -3191,7 +3145,7 @@ export type MutationDeleteProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationScaleProcessArgs = {
@@ -3203,7 +3157,7 @@ export type MutationScaleProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateProjectArgs = {
@@ -3213,7 +3167,7 @@ export type MutationCreateProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateProjectArgs = {
@@ -3224,7 +3178,7 @@ export type MutationUpdateProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteProjectArgs = {
@@ -3234,7 +3188,7 @@ export type MutationDeleteProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateRegistryArgs = {
@@ -3245,7 +3199,7 @@ export type MutationCreateRegistryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteRegistryArgs = {
@@ -3255,7 +3209,7 @@ export type MutationDeleteRegistryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateRobotAccountArgs = {
@@ -3265,7 +3219,7 @@ export type MutationCreateRobotAccountArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteRobotAccountArgs = {
@@ -3275,7 +3229,7 @@ export type MutationDeleteRobotAccountArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateRunArgs = {
@@ -3286,7 +3240,7 @@ export type MutationCreateRunArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCancelRunArgs = {
@@ -3297,7 +3251,7 @@ export type MutationCancelRunArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateScheduleArgs = {
@@ -3308,7 +3262,7 @@ export type MutationCreateScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateScheduleArgs = {
@@ -3320,7 +3274,7 @@ export type MutationUpdateScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteScheduleArgs = {
@@ -3331,7 +3285,7 @@ export type MutationDeleteScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationTriggerScheduleArgs = {
@@ -3342,7 +3296,7 @@ export type MutationTriggerScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateSharedRepositoryArgs = {
@@ -3353,7 +3307,7 @@ export type MutationCreateSharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateSharedRepositoryArgs = {
@@ -3364,7 +3318,7 @@ export type MutationUpdateSharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteSharedRepositoryArgs = {
@@ -3374,7 +3328,7 @@ export type MutationDeleteSharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationVerifySharedRepositoryArgs = {
@@ -3384,7 +3338,7 @@ export type MutationVerifySharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRotateSharedRepositoryDeployKeyArgs = {
@@ -3394,7 +3348,7 @@ export type MutationRotateSharedRepositoryDeployKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationAddSharedRepositoryProjectArgs = {
@@ -3405,7 +3359,7 @@ export type MutationAddSharedRepositoryProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveSharedRepositoryProjectArgs = {
@@ -3416,7 +3370,7 @@ export type MutationRemoveSharedRepositoryProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateSourceUploadArgs = {
@@ -3427,7 +3381,7 @@ export type MutationCreateSourceUploadArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationCreateVolumeArgs = {
@@ -3438,7 +3392,7 @@ export type MutationCreateVolumeArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateVolumeArgs = {
@@ -3449,7 +3403,7 @@ export type MutationUpdateVolumeArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteVolumeArgs = {
@@ -3461,7 +3415,7 @@ export type Viewer = {
   user: User;
   account: Account;
   session: Session;
-  /** Whether the user has confirmed the e-mail address. */
+  /** Whether the user has shown that they read the mail of their e-mail address. */
   email_confirmed: Scalars['Boolean']['output'];
   /** Whether logging in requires a two-factor code. */
   two_factor_enabled: Scalars['Boolean']['output'];
@@ -3505,7 +3459,7 @@ export type SessionList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** Result of a password change: the personal keys that still work. */
+/** What a new password did to the personal keys of the user. */
 export type PasswordChange = {
   /** Keys that were revoked. */
   revoked_keys: Array<ApiKey>;
@@ -3553,21 +3507,11 @@ export type ResetPasswordInput = {
   new_password: Scalars['String']['input'];
 };
 
-export type SetUpOwnerInput = {
-  /** The code that the service prints at its first start. */
-  code: Scalars['String']['input'];
-  email: Scalars['String']['input'];
-  /** The password, 12 to 200 characters. */
-  password: Scalars['String']['input'];
-  /** Name of the owner. Defaults to `Owner`. */
-  name?: InputMaybe<Scalars['String']['input']>;
-};
-
 /** An AI model with its limits and prices. The operator decides which models the catalog contains. */
 export type AiModel = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Organization that made the model. */
+  /** Who made the model. */
   provider: Scalars['String']['output'];
   type: AiModelType;
   /** Maximum number of tokens of a request, input and output together. */
@@ -3582,7 +3526,7 @@ export type AiModel = {
   output_price_per_million?: Maybe<Scalars['String']['output']>;
   currency: Scalars['String']['output'];
   status: AiModelStatus;
-  /** Time at which the model will be retired, or `null` if none has been announced. */
+  /** Time at which the model stops to be available, or `null` if it is not known. */
   retires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -3593,7 +3537,7 @@ export type AiModelList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** Type of a model. */
+/** What a model does. */
 export type AiModelType =
   /** Answers in text. */
   | 'chat'
@@ -3608,7 +3552,7 @@ export type AiModelType =
 
 /** A feature of a model. */
 export type AiModelCapability =
-  /** Sends a response while it is being generated. */
+  /** Sends an answer while it is being made. */
   | 'streaming'
   /** Calls functions of the application. */
   | 'tools'
@@ -4013,7 +3957,10 @@ export type ApplicationHealthCheckSettings = {
 
 /** Previews of branches and pull requests. Changes take effect immediately. */
 export type ApplicationPreviewSettings = {
-  /** Whether every pull request gets a preview. Requires a source with a Git integration. */
+  /**
+   * Whether every pull request gets a preview. This requires a Git integration, which this version does not have: the
+   * value is stored but has no effect yet.
+   */
   auto_create: Scalars['Boolean']['output'];
   /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: Maybe<Scalars['Int']['output']>;
@@ -4105,7 +4052,10 @@ export type ApplicationHealthCheckSettingsInput = {
 
 /** Previews of branches and pull requests. Changes take effect immediately. */
 export type ApplicationPreviewSettingsInput = {
-  /** Whether every pull request gets a preview. Requires a source with a Git integration. */
+  /**
+   * Whether every pull request gets a preview. This requires a Git integration, which this version does not have: the
+   * value is stored but has no effect yet.
+   */
   auto_create?: InputMaybe<Scalars['Boolean']['input']>;
   /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: InputMaybe<Scalars['Int']['input']>;
@@ -4131,10 +4081,7 @@ export type AutoDeploy = {
    * integration by itself. `null` for a repository that is only an address.
    */
   webhook_url?: Maybe<Scalars['String']['output']>;
-  /**
-   * Why the platform could not create the webhook, or `null` if it exists. Create the webhook at the provider yourself in
-   * that case.
-   */
+  /** Why the platform could not create the webhook: create it at the provider yourself. `null` if there is one. */
   webhook_reason?: Maybe<Scalars['String']['output']>;
 };
 
@@ -4199,7 +4146,7 @@ export type Bucket = {
   versioning: Scalars['Boolean']['output'];
   /** Whether versions of objects can be locked against removal. Versioning stays on with it. */
   object_lock: Scalars['Boolean']['output'];
-  /** Retention of new versions that are written without one, or `null`. */
+  /** Retention of new versions that bring none, or `null`. */
   default_retention?: Maybe<BucketRetention>;
   /** Website settings, or `null` if the bucket is not served as a website. */
   website?: Maybe<BucketWebsite>;
@@ -4241,9 +4188,9 @@ export type BucketRetention = {
 
 /** Who may remove a version before the end of its retention. */
 export type RetentionMode =
-  /** Access keys with the permission to bypass governance, if the request asks for the bypass. */
+  /** Access keys that may bypass governance, and ask for it. */
   | 'governance'
-  /** Nobody. The retention cannot be shortened either. */
+  /** Nobody, and nobody may shorten it. */
   | 'compliance';
 
 /** How a bucket is served as a website. */
@@ -4262,9 +4209,9 @@ export type CreateBucketInput = {
   access?: InputMaybe<BucketAccess>;
   /** Keep overwritten and deleted objects as noncurrent versions. */
   versioning?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Whether versions of objects can be locked against removal. Turns versioning on. Object lock cannot be turned off. */
+  /** Versions of objects can be locked against removal. Switches versioning on, and is never switched off. */
   object_lock?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Retention of new versions that are written without one. Requires `object_lock`. */
+  /** Retention of new versions that bring none. Requires `object_lock`. */
   default_retention?: InputMaybe<BucketRetentionInput>;
   /** Website settings. Requires `access` public_read. */
   website?: InputMaybe<BucketWebsiteInput>;
@@ -4276,13 +4223,13 @@ export type UpdateBucketInput = {
   access?: InputMaybe<BucketAccess>;
   /** Keep overwritten and deleted objects as noncurrent versions. */
   versioning?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Whether versions of objects can be locked against removal. Requires `versioning`. Object lock cannot be turned off. */
+  /** Versions of objects can be locked against removal. Requires `versioning`, and is never switched off. */
   object_lock?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Retention of new versions that are written without one, or `null` for none. Requires `object_lock`. */
+  /** Retention of new versions that bring none; `null` for none. Requires `object_lock`. */
   default_retention?: InputMaybe<BucketRetentionInput>;
-  /** Website settings, merged into the current ones. `null` turns the website off. Requires `access` public_read. */
+  /** Website settings, merged into the present ones. `null` turns the website off. Requires `access` public_read. */
   website?: InputMaybe<BucketWebsiteInput>;
-  /** Maximum of stored data in gigabytes of 2^30 bytes. A limit below the current size only prevents new writes. */
+  /** Maximum of stored data in gigabytes of 2^30 bytes. A limit below the present use only refuses new data. */
   quota_gb?: InputMaybe<Scalars['Int']['input']>;
 };
 
@@ -4312,9 +4259,9 @@ export type BucketAccessKey = {
   /** Buckets that the key may use. An empty list grants nothing. */
   grants: Array<BucketGrant>;
   enabled: Scalars['Boolean']['output'];
-  /** Time at which the key expires, or `null` if it never expires. */
+  /** When the key expires, or `null`. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Time of the last use, to the minute, or `null` if the key was never used. */
+  /** When the key was last used, to the minute, or `null`. */
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
   status: BucketAccessKeyStatus;
   created_at: Scalars['DateTime']['output'];
@@ -4356,7 +4303,7 @@ export type CreateBucketAccessKeyInput = {
   /** Buckets that the key may use. */
   grants?: InputMaybe<Array<BucketGrantInput>>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Time in the future at which the key expires. */
+  /** When the key expires. It must be in the future. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
@@ -4365,7 +4312,7 @@ export type UpdateBucketAccessKeyInput = {
   /** Replaces all grants. */
   grants?: InputMaybe<Array<BucketGrantInput>>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Time in the future at which the key expires, or `null` for no expiry. */
+  /** When the key expires, in the future. `null`: never. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
@@ -4380,7 +4327,7 @@ export type BucketCors = {
   rules: Array<BucketCorsRule>;
 };
 
-/** A CORS rule: which origins may use the bucket from a browser. */
+/** Which pages of other origins may use the bucket. */
 export type BucketCorsRule = {
   /** Origins, with one `*` at most in each, which stands for any characters; `*` alone for all. */
   allowed_origins: Array<Scalars['String']['output']>;
@@ -4495,7 +4442,7 @@ export type BucketPolicyStatementInput = {
   actions: Array<Scalars['String']['input']>;
   /**
    * Patterns of object keys. `*` stands for any characters, `?` for one. Lists are allowed by their prefix, and other
-   * actions on the bucket itself need `*`. ARNs are accepted too: `arn:aws:s3:::name` is for actions on the bucket alone,
+   * actions on the bucket itself need `*`. ARNs are taken too: `arn:aws:s3:::name` is for actions on the bucket alone,
    * and `arn:aws:s3:::name/images/*` for those on objects alone.
    */
   resources: Array<Scalars['String']['input']>;
@@ -4560,7 +4507,7 @@ export type BucketUsage = {
   noncurrent_size_bytes: Scalars['ByteCount']['output'];
   /** Bytes of objects sent to clients. */
   egress_bytes: Scalars['ByteCount']['output'];
-  /** Requests to the S3 endpoint, including rejected ones. */
+  /** Requests to the S3 endpoint, refused ones included. */
   requests: Scalars['Int']['output'];
   /** First day of the period. */
   from: Scalars['String']['output'];
@@ -4591,37 +4538,37 @@ export type Region = {
   /** Features that the region offers. */
   features: Array<RegionFeature>;
   /**
-   * Network of applications, builds and databases that start from now on, or `null` until a worker of the region has
+   * Network of applications, builds and databases that start from now on, or `null` as long as no worker of the region has
    * reported it.
    */
   network?: Maybe<RegionNetwork>;
   /**
-   * Isolation of the files of applications and builds that start from now on, or `null` until a worker of the region has
-   * reported it.
+   * How far files of applications and builds that start from now on are apart, or `null` as long as no worker of the
+   * region has reported it.
    */
   file_isolation?: Maybe<FileIsolation>;
 };
 
-/** Network access of the resources of a region. */
+/** What resources of a region reach over the network, and who reaches them. */
 export type RegionNetwork = {
-  /** Which resources share a network, including the loopback interface 127.0.0.1. */
+  /** Who shares a network, and with it the loopback interface 127.0.0.1. */
   isolation: NetworkIsolation;
   /** Whether programs can connect to public addresses outside of the region. */
   egress: Scalars['Boolean']['output'];
 };
 
 /**
- * Isolation of the networks of a region. `project`: the resources of a project share a network that no other project is
- * in. `none`: all projects share the network of the host.
+ * How far the networks of a region are apart. `project`: the resources of a project share a network that no other project
+ * is in. `none`: all projects share the network of the host.
  */
 export type NetworkIsolation =
   | 'project'
   | 'none';
 
 /**
- * Isolation of the files of a region. `sandbox`: an application sees its own files and the programs of the host. `user`:
- * each project has a user of the operating system, which sees all files that its permissions allow. `none`: applications
- * run as one user, which can read the files of all projects.
+ * How far the files of a region are apart. `sandbox`: an application sees its own files and the programs of the host.
+ * `user`: each project has a user of the operating system, which sees all files that its permissions allow. `none`:
+ * applications run as one user, which can read the files of all projects.
  */
 export type FileIsolation =
   | 'sandbox'
@@ -4816,17 +4763,17 @@ export type CdnPurge = {
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** A page of cache purges. */
+/** One page of cache purges. */
 export type CdnPurgeList = {
   data: Array<CdnPurge>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CdnPurgeType =
   /** Everything in the zone. */
   | 'all'
-  /** Objects by path. The query string is included if the zone caches by query string. */
+  /** Objects by path, with the query string if it counts. */
   | 'urls'
   /** Objects whose path begins with a prefix. */
   | 'prefixes'
@@ -4846,7 +4793,7 @@ export type CreateCdnPurgeInput = {
   type: CdnPurgeType;
   /**
    * 1 to 100 paths or prefixes that begin with `/`, percent-encoded as they are requested, or tags. Query strings count
-   * only if the zone caches by query string. Not allowed for the type `all`.
+   * only where they do in the zone. Not for the type `all`.
    */
   values?: InputMaybe<Array<Scalars['String']['input']>>;
 };
@@ -4859,12 +4806,12 @@ export type CdnZone = {
   origin: CdnOrigin;
   /** Host name at which the zone answers. Custom domains point to it. */
   hostname: Scalars['String']['output'];
-  /** Whether the zone is enabled. A disabled zone answers with the status 503. */
+  /** A zone that is not enabled answers 503. */
   enabled: Scalars['Boolean']['output'];
   cache: CdnCache;
-  /** Whether text is compressed with gzip or Brotli, if the origin did not compress it and the visitor accepts it. */
+  /** Compresses texts with gzip or Brotli, where the origin did not and the visitor can. */
   compression: Scalars['Boolean']['output'];
-  /** Whether http is redirected to https, for host names that have a certificate. */
+  /** Redirects http to https, for host names that have a certificate. */
   force_https: Scalars['Boolean']['output'];
   status: CdnZoneStatus;
   /** Why the zone is not active, or `null`. */
@@ -4873,10 +4820,10 @@ export type CdnZone = {
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** A page of CDN zones. */
+/** One page of CDN zones. */
 export type CdnZoneList = {
   data: Array<CdnZone>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -4885,14 +4832,14 @@ export type CdnZoneStatus =
   | 'provisioning'
   /** The zone answers. */
   | 'active'
-  /** A change is being applied to the cache. */
+  /** A change is on its way to the cache. */
   | 'updating'
   /** The zone is not enabled. */
   | 'disabled'
   /** The zone could not be set up; `status_reason` says why. */
   | 'failed';
 
-/** Where a CDN zone fetches objects that are not cached. Only the field of its type is set. */
+/** Where a CDN zone fetches what it does not have. Only the field of its type is set. */
 export type CdnOrigin = {
   type: CdnOriginType;
   /** Scheme, host and port of the origin. */
@@ -4904,23 +4851,20 @@ export type CdnOrigin = {
 };
 
 export type CdnOriginType =
-  /** Any server, by its URL. */
+  /** A server anywhere, by its address. */
   | 'url'
   /** A bucket of the project, which may be private. */
   | 'bucket'
   /** An application of the project. */
   | 'application';
 
-/** How long a CDN zone caches responses of the origin. */
+/** How long a CDN zone keeps what the origin has sent. */
 export type CdnCache = {
-  /** Seconds for which responses without a freshness lifetime are cached. */
+  /** Seconds for responses that do not say how long they are fresh. */
   default_ttl_seconds: Scalars['Int']['output'];
-  /** Seconds for which browsers may cache a response, or `null` for the value of the origin. */
+  /** Seconds that browsers may keep a response, or `null` for what the origin says. */
   browser_ttl_seconds?: Maybe<Scalars['Int']['output']>;
-  /**
-   * Whether the headers Cache-Control and Expires of the origin are respected. If not, everything is cached for
-   * `default_ttl_seconds`.
-   */
+  /** Whether Cache-Control and Expires of the origin count. Without them, everything is kept for `default_ttl_seconds`. */
   respect_origin_headers: Scalars['Boolean']['output'];
   query_string: CdnQueryString;
   /** Whether a stale response is served while the origin cannot be reached. */
@@ -4928,9 +4872,9 @@ export type CdnCache = {
 };
 
 export type CdnQueryString =
-  /** URLs that differ only in the query string share one cached object. */
+  /** Addresses that differ in the query string alone are one object. */
   | 'ignore'
-  /** Each query string has its own cached object. */
+  /** Each query string is an object of its own. */
   | 'include';
 
 export type CdnZoneMetric =
@@ -4960,7 +4904,7 @@ export type CreateCdnZoneInput = {
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** Fields that are left out keep their values, those of `cache` too. `origin` is replaced as a whole. */
+/** What to change in a CDN zone. Fields of `cache` that are left out stay; `origin` is replaced. */
 export type UpdateCdnZoneInput = {
   name?: InputMaybe<Scalars['String']['input']>;
   origin?: InputMaybe<CdnOriginInput>;
@@ -4970,7 +4914,7 @@ export type UpdateCdnZoneInput = {
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** Where a CDN zone fetches objects that are not cached: the type, and the field that it requires. */
+/** Where a CDN zone fetches what it does not have: the type and the one field that it needs. */
 export type CdnOriginInput = {
   type: CdnOriginType;
   /** Scheme, host and port of the origin, without a path. */
@@ -4981,13 +4925,13 @@ export type CdnOriginInput = {
   host_header?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** How long a CDN zone caches responses of the origin. */
+/** How long a CDN zone keeps what the origin has sent. */
 export type CdnCacheInput = {
-  /** Seconds for which responses without a freshness lifetime are cached. Defaults to 86400. */
+  /** Seconds for responses that do not say how long they are fresh. Defaults to 86400. */
   default_ttl_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Seconds for which browsers may cache a response. Defaults to `null`, the value of the origin. */
+  /** Seconds that browsers may keep a response. Defaults to `null`: what the origin says. */
   browser_ttl_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Whether the headers Cache-Control and Expires of the origin are respected. Defaults to `true`. */
+  /** Whether Cache-Control and Expires of the origin count. Defaults to `true`. */
   respect_origin_headers?: InputMaybe<Scalars['Boolean']['input']>;
   /** Defaults to `include`. */
   query_string?: InputMaybe<CdnQueryString>;
@@ -4995,31 +4939,31 @@ export type CdnCacheInput = {
   serve_stale?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** The result of a check. */
+/** What one check found. */
 export type CheckResult = {
   id: Scalars['ID']['output'];
   observer_id: Scalars['ID']['output'];
   checked_at: Scalars['DateTime']['output'];
   status: CheckStatus;
-  /** Region from which the target was checked. */
+  /** Where it was checked from. */
   region: Scalars['String']['output'];
-  /** Duration of the whole check in milliseconds, or `null` if the target did not answer. */
+  /** Time of the whole check; null where nothing answered. */
   response_time_ms?: Maybe<Scalars['Float']['output']>;
-  /** Status code of the HTTP response. */
+  /** Status of the HTTP answer. */
   status_code?: Maybe<Scalars['Int']['output']>;
   /** Value of the metric. */
   value?: Maybe<Scalars['Float']['output']>;
-  /** Why the check failed, or `null` if it passed. */
+  /** Why it failed. */
   error?: Maybe<Scalars['String']['output']>;
-  /** Id of the incident that was open after the check, or `null`. */
+  /** Incident that was open after it. */
   incident_id?: Maybe<Scalars['ID']['output']>;
-  /** Durations of the parts of the check, or `null` if none was measured. */
+  /** Parts of the time; null where there was none. */
   timings?: Maybe<CheckTimings>;
-  /** Time at which the certificate of the target expires. */
+  /** When the certificate of the target expires. */
   certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
-/** Durations of the parts of a check in milliseconds. A part that was not reached is `null`. */
+/** Times of the parts of a check, in milliseconds. A part that was not reached is null. */
 export type CheckTimings = {
   dns_ms?: Maybe<Scalars['Float']['output']>;
   connect_ms?: Maybe<Scalars['Float']['output']>;
@@ -5027,17 +4971,17 @@ export type CheckTimings = {
   first_byte_ms?: Maybe<Scalars['Float']['output']>;
 };
 
-/** A page of results. */
+/** One page of results. */
 export type CheckResultList = {
   data: Array<CheckResult>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CheckStatus =
   /** As expected. */
   | 'pass'
-  /** The result is not as expected. `error` says why. */
+  /** Not as expected; `error` says why. */
   | 'fail';
 
 /** A managed database: a database server of its own with data, users and endpoints. */
@@ -5624,7 +5568,7 @@ export type DatabaseUser = {
   is_default: Scalars['Boolean']['output'];
   /** Password. Shown only when the user is created or the password is rotated, otherwise `null`. */
   password?: Maybe<Scalars['String']['output']>;
-  /** Time at which the previous password expires at the latest, or `null` if no rotation is in progress. */
+  /** When the previous password ends at the latest, while a rotation is under way. Otherwise `null`. */
   previous_password_valid_until?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -5658,7 +5602,7 @@ export type DatabaseCredentials = {
   password: Scalars['String']['output'];
   /** Name of the database on the server, or `null` for key-value engines. */
   database_name?: Maybe<Scalars['String']['output']>;
-  /** Time at which the previous password expires at the latest, or `null` if no rotation is in progress. */
+  /** When the previous password ends at the latest, while a rotation is under way. Otherwise `null`. */
   previous_password_valid_until?: Maybe<Scalars['DateTime']['output']>;
   endpoints: Array<DatabaseCredentialsEndpoint>;
 };
@@ -5675,10 +5619,7 @@ export type DatabaseCredentialsEndpoint = {
 };
 
 export type RotateDatabasePasswordInput = {
-  /**
-   * Whether the previous password ends at once, for example because it has leaked. Applications that still use it fail
-   * until they restart.
-   */
+  /** Ends the previous password at once, because it has leaked. Applications that still use it fail until they restart. */
   immediate?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
@@ -5704,7 +5645,7 @@ export type Deployment = {
   commit_sha?: Maybe<Scalars['String']['output']>;
   /** OCI image that is run, or `null` for a source that is built. */
   image?: Maybe<Scalars['String']['output']>;
-  /** Source that was deployed. */
+  /** What was deployed. */
   source?: Maybe<DeploymentSource>;
   /** Whether the build ignores the build cache. */
   clear_cache: Scalars['Boolean']['output'];
@@ -5834,9 +5775,9 @@ export type DnsRecord = {
   /** CAA only. */
   tag?: Maybe<DnsCaaTag>;
   comment?: Maybe<Scalars['String']['output']>;
-  /** Whether the record is managed by the platform, so that it cannot be changed or deleted. */
+  /** The record belongs to the platform and cannot be changed or deleted. */
   is_protected: Scalars['Boolean']['output'];
-  /** The resource that manages the record, or `null`. */
+  /** The resource that made the record and keeps it, or `null`. */
   managed_by?: Maybe<DnsRecordOwner>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -5854,7 +5795,7 @@ export type DnsRecordSet = {
   records: Array<DnsRecord>;
 };
 
-/** The result of a batch. */
+/** What a batch has done. */
 export type DnsBatch = {
   created: Array<DnsRecord>;
   updated: Array<DnsRecord>;
@@ -5862,7 +5803,7 @@ export type DnsBatch = {
   deleted: Array<Scalars['ID']['output']>;
 };
 
-/** The resource that manages a record. */
+/** The resource that a record belongs to. */
 export type DnsRecordOwner = {
   /** Kind of the resource. */
   type: Scalars['String']['output'];
@@ -5880,12 +5821,12 @@ export type DnsCaaTag =
 export type CreateDnsRecordInput = {
   type: DnsType;
   /**
-   * Name relative to the zone. The first label may be `*`. International names are converted to Punycode. Defaults to `@`,
-   * the name of the zone itself.
+   * Name relative to the zone. The first label may be `*`. International names become punycode. Defaults to `@`, the name
+   * of the zone itself.
    */
   name?: InputMaybe<Scalars['String']['input']>;
   /**
-   * Value of the record: an address, a host name or text, depending on the type. Quoted strings (`"one" "two"`) are the
+   * What the record says: an address, a host name or a text, by its type. Quoted strings (`"one" "two"`) are the
    * strings of a TXT record.
    */
   value: Scalars['String']['input'];
@@ -5911,7 +5852,7 @@ export type UpdateDnsRecordInput = {
 };
 
 export type ReplaceDnsRecordsInput = {
-  /** All records that the zone should have, except those of the platform. */
+  /** All records that the zone should have, those of the platform apart. */
   records: Array<CreateDnsRecordInput>;
 };
 
@@ -5948,7 +5889,7 @@ export type DnsZone = {
   name_servers: Array<Scalars['String']['output']>;
   /** Serial number of the SOA record. Every change raises it. */
   serial: Scalars['Int']['output'];
-  /** Number of records, including those of the platform. */
+  /** Number of records, those of the platform included. */
   record_count: Scalars['Int']['output'];
   dnssec_status: DnssecStatus;
   status: DnsZoneStatus;
@@ -5980,17 +5921,17 @@ export type DnsZoneStatus =
 export type DnsZoneSoa = {
   /** Mailbox of the person responsible for the zone. */
   email: Scalars['String']['output'];
-  /** Seconds after which a secondary name server checks for changes. */
+  /** Seconds after which a secondary asks for changes. */
   refresh: Scalars['Int']['output'];
-  /** Seconds after which a secondary name server retries a failed check. */
+  /** Seconds after which a secondary asks again. */
   retry: Scalars['Int']['output'];
-  /** Seconds without a successful check after which a secondary name server stops answering. */
+  /** Seconds after which a secondary that got no answer stops answering. */
   expire: Scalars['Int']['output'];
   /** Seconds for which a negative answer may be cached (RFC 2308). */
   minimum: Scalars['Int']['output'];
 };
 
-/** The delegation of a zone in its parent zone. */
+/** What the parent zone says about a zone. */
 export type DnsDelegation = {
   state: DnsDelegationState;
   /** Name servers that the parent zone lists. */
@@ -5998,7 +5939,7 @@ export type DnsDelegation = {
 };
 
 export type DnsDelegationState =
-  /** The delegation has not been checked yet. */
+  /** It has not been checked yet. */
   | 'unknown'
   /** The parent zone lists no name server. */
   | 'not_delegated'
@@ -6019,13 +5960,13 @@ export type DnsImport = {
   created: Scalars['Int']['output'];
   updated: Scalars['Int']['output'];
   deleted: Scalars['Int']['output'];
-  /** Number of skipped records: those that the zone already had, SOA records and NS records of the apex. */
+  /** Records that the zone had already, SOA records and NS records of the apex. */
   skipped: Scalars['Int']['output'];
   /** Lines that could not become a record. */
   errors: Array<DnsImportError>;
-  /** Lines that were imported with a changed TTL, because TTLs must be from 60 to 86400. */
+  /** Lines that were imported with another TTL than they have: one from 60 to 86400. */
   notes: Array<DnsImportError>;
-  /** Records that were created or updated, or would be with `dry_run`. */
+  /** The records that were created or updated; with `dry_run`, those that would be. */
   records: Array<DnsRecord>;
 };
 
@@ -6036,15 +5977,15 @@ export type DnsImportError = {
 };
 
 export type DnsImportMode =
-  /** Records that are missing in the file are kept. */
+  /** Records of the zone that the file does not have are kept. */
   | 'merge'
-  /** Records that are missing in the file are deleted. */
+  /** Records of the zone that the file does not have are deleted. */
   | 'replace';
 
 export type CreateDnsZoneInput = {
   /**
-   * Domain name. It is converted to lower case without a trailing dot, and international names to Punycode. Public
-   * suffixes are not allowed. Zones of a part of a network (RFC 2317) have a slash: `0/25.2.0.192.in-addr.arpa`.
+   * Domain name. Upper case is folded, a trailing dot taken off, and international names become punycode. Not a public
+   * suffix. Zones of a part of a network (RFC 2317) have a slash: `0/25.2.0.192.in-addr.arpa`.
    */
   name: Scalars['String']['input'];
   default_ttl?: InputMaybe<Scalars['Int']['input']>;
@@ -6070,16 +6011,16 @@ export type ImportDnsZoneInput = {
   /** Text of the zone file, at most 1 MiB. */
   zone_file: Scalars['String']['input'];
   mode?: InputMaybe<DnsImportMode>;
-  /** Whether the import is only simulated, without a change. */
+  /** Reports what would happen, and changes nothing. */
   dry_run?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type DnsZoneMetric =
   /** Queries for names of the zone. */
   | 'queries'
-  /** Responses without an error, including those without a record. */
+  /** Answers without an error, those without a record included. */
   | 'responses_noerror'
-  /** Responses that the name does not exist. */
+  /** Answers that the name does not exist. */
   | 'responses_nxdomain'
   /** Queries that could not be answered. */
   | 'responses_servfail';
@@ -6092,7 +6033,7 @@ export type Dnssec = {
   /** DS records for the parent zone. */
   ds_records: Array<DsRecord>;
   enabled_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Time of the last check of the DS records in the parent zone. */
+  /** When the parent zone was last asked for its DS records. */
   last_checked_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -6117,7 +6058,7 @@ export type DsRecord = {
 export type Domain = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
-  /** Id of the application to which the domain points. */
+  /** Id of the application that the domain leads to. */
   application_id: Scalars['ID']['output'];
   /** Host name in lower case. International names are in Punycode. */
   hostname: Scalars['String']['output'];
@@ -6127,8 +6068,8 @@ export type Domain = {
   /** What was missing at the last check, or `null` if everything was found. */
   status_reason?: Maybe<Scalars['String']['output']>;
   /**
-   * DNS records that the domain requires. You have to create them, unless the platform manages them in your DNS zone: then
-   * they have `managed_by` there.
+   * DNS records that the domain requires. You have to create them, unless the platform keeps them: then they stand in your
+   * zone with `managed_by`, and are `verified`.
    */
   dns_instructions: Array<DnsInstruction>;
   certificate: Certificate;
@@ -6138,7 +6079,7 @@ export type Domain = {
   verified_at?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The application to which the domain points. */
+  /** The application that the domain leads to. */
   application?: Maybe<Application>;
 };
 
@@ -6200,7 +6141,7 @@ export type DnsInstructionPurpose =
   | 'spf'
   /** Publishes a key with which mail is signed (RFC 6376). The Ed25519 key is advice. */
   | 'dkim'
-  /** Routes bounces to the platform. */
+  /** Leads bounces to the platform. */
   | 'return_path'
   /** Says what receivers do with mail that fails SPF and DKIM (RFC 7489). Advice: the domain can send without it. */
   | 'dmarc';
@@ -6251,16 +6192,16 @@ export type EmailDomain = {
   name: Scalars['String']['output'];
   /** First label of the name to which bounces return, below the domain. */
   return_path_subdomain: Scalars['String']['output'];
-  /** Whether a tracking image in HTML messages records when they are opened. */
+  /** Whether HTML messages get a picture that tells when they are opened. */
   open_tracking: Scalars['Boolean']['output'];
-  /** Whether links in HTML messages are redirected through the platform, which counts clicks. */
+  /** Whether links of HTML messages lead over the platform, which counts the clicks. */
   click_tracking: Scalars['Boolean']['output'];
-  /** Selector of the current DKIM key (RFC 6376). */
+  /** Selector of the DKIM key that signs now (RFC 6376). */
   dkim_selector: Scalars['String']['output'];
   dns: DnsMode;
   /**
-   * DNS records that the domain requires. You have to create them, unless the platform manages them in your DNS zone: then
-   * they have `managed_by` there.
+   * DNS records that the domain requires. You have to create them, unless the platform keeps them: then they stand in your
+   * zone with `managed_by`, and are `verified`.
    */
   dns_records: Array<DnsInstruction>;
   status: EmailDomainStatus;
@@ -6290,7 +6231,7 @@ export type EmailDomainStatus =
   | 'failed';
 
 export type CreateEmailDomainInput = {
-  /** Domain name. It is converted to lower case, and international names to Punycode. Public suffixes are not allowed. */
+  /** Domain name. Upper case is folded, and international names become Punycode. Not a public suffix. */
   name: Scalars['String']['input'];
   /** First label of the name to which bounces return. */
   return_path_subdomain?: InputMaybe<Scalars['String']['input']>;
@@ -6306,14 +6247,14 @@ export type UpdateEmailDomainInput = {
   click_tracking?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** A mail submission endpoint (SMTP) with its own credentials, limits and suppression list. */
+/** An SMTP entry with its own credentials, limits and suppression list. */
 export type EmailRelayZone = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Ids of the sending domains that the zone may send from. */
+  /** Ids of the sending domains whose addresses may be senders. */
   email_domain_ids: Array<Scalars['ID']['output']>;
-  /** Networks from which mail is accepted. An empty list allows all networks. */
+  /** Networks from which mail is accepted. Empty: any. */
   allowed_sources: Array<Scalars['String']['output']>;
   /** Recipients per day (UTC), or `null` for the limit of the platform. */
   daily_limit?: Maybe<Scalars['Int']['output']>;
@@ -6342,32 +6283,32 @@ export type EmailRelayZoneList = {
 export type EmailRelayZoneStatus =
   /** Mail is accepted. */
   | 'active'
-  /** Mail is rejected, because `enabled` is false. */
+  /** Mail is refused, since `enabled` is false. */
   | 'disabled'
-  /** Mail is rejected by the platform, because too many messages bounced or were reported as spam. */
+  /** Mail is refused by the platform: too much of it bounced or was complained about. */
   | 'suspended';
 
 export type EmailMetric =
-  /** Recipients accepted for delivery, without suppressed ones. */
+  /** Recipients that were accepted for delivery, suppressed ones not included. */
   | 'sent'
   /** Recipients whose server has accepted the message. */
   | 'delivered'
-  /** Recipients whose server permanently rejected the message, or did not accept it in time. */
+  /** Recipients whose server has refused the message for good, or for too long. */
   | 'bounced'
   /** Recipients who have reported the message as spam. */
   | 'complained'
   /** Messages that were opened, each counted once. */
   | 'opened'
-  /** Messages in which a link was clicked, each counted once. */
+  /** Messages of which a link was followed, each counted once. */
   | 'clicked'
-  /** Recipients to whom nothing was sent, because they are on the suppression list. */
+  /** Recipients to whom nothing was sent, since they are on the suppression list. */
   | 'suppressed';
 
 export type CreateEmailRelayZoneInput = {
   name: Scalars['String']['input'];
   /** Ids of verified sending domains of the project. */
   email_domain_ids: Array<Scalars['ID']['input']>;
-  /** Networks from which mail is accepted. An empty list allows all networks. */
+  /** Networks from which mail is accepted. Empty: any. */
   allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
   /** Recipients per day (UTC). `null` for the limit of the platform. */
   daily_limit?: InputMaybe<Scalars['Int']['input']>;
@@ -6378,7 +6319,7 @@ export type UpdateEmailRelayZoneInput = {
   name?: InputMaybe<Scalars['String']['input']>;
   /** Ids of verified sending domains of the project. Replaces the list. */
   email_domain_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** Networks from which mail is accepted. An empty list allows all networks. Replaces the list. */
+  /** Networks from which mail is accepted. Empty: any. Replaces the list. */
   allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
   /** Recipients per day (UTC). `null` for the limit of the platform. */
   daily_limit?: InputMaybe<Scalars['Int']['input']>;
@@ -6404,7 +6345,7 @@ export type EmailSuppressionList = {
 };
 
 export type EmailSuppressionReason =
-  /** The server of the recipient rejected mail to the address. */
+  /** The server of the recipient has refused mail to the address. */
   | 'bounce'
   /** The recipient has reported mail of the relay zone as spam. */
   | 'complaint'
@@ -6412,7 +6353,7 @@ export type EmailSuppressionReason =
   | 'manual';
 
 export type CreateEmailSuppressionInput = {
-  /** Address of the recipient, converted to lower case. */
+  /** Address of the recipient, folded to lower case. */
   email: Scalars['String']['input'];
   /** A note. */
   detail?: InputMaybe<Scalars['String']['input']>;
@@ -6469,11 +6410,6 @@ export type EnvironmentVariableInput = {
   value: Scalars['String']['input'];
   /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
   available_at?: InputMaybe<EnvironmentVariableAvailability>;
-  /**
-   * `value_hash` that the variable must still have, or an empty text if it must not exist yet. Otherwise the call fails
-   * with `precondition_failed`, and nothing is changed. By default, nothing is compared.
-   */
-  expected_hash?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** A connection of a project to an account of a Git provider. */
@@ -6485,7 +6421,7 @@ export type GitIntegration = {
   /** Address of a self-hosted provider, or `null` for the public service. */
   base_url?: Maybe<Scalars['String']['output']>;
   auth_type: GitAuthType;
-  /** URL at which a user grants access. It is set while the status is `pending`, and works for one day. */
+  /** Address that a person opens to grant access. It is set while the status is `pending`, and works for one day. */
   authorization_url?: Maybe<Scalars['String']['output']>;
   /** The account that the token belongs to, or `null` until access was granted. */
   account?: Maybe<GitAccount>;
@@ -6531,20 +6467,20 @@ export type GitProvider =
   | 'gitea';
 
 export type GitAuthType =
-  /** A token that was created at the provider. */
+  /** A token that was made at the provider. */
   | 'token'
-  /** Access that a user grants in the browser. */
+  /** Access that a person grants in the browser. */
   | 'oauth';
 
 export type GitIntegrationStatus =
-  /** Access has not been granted yet. */
+  /** Access was not granted yet. */
   | 'pending'
   /** The provider accepts the token. */
   | 'active'
   /** The provider refuses the token. */
   | 'error';
 
-/** `access_token` is required for the `auth_type` `token`, and not allowed for `oauth`. */
+/** A token needs `access_token`; OAuth takes none. */
 export type CreateGitIntegrationInput = {
   /** Defaults to the login of the account. */
   name?: InputMaybe<Scalars['String']['input']>;
@@ -6553,7 +6489,7 @@ export type CreateGitIntegrationInput = {
   base_url?: InputMaybe<Scalars['String']['input']>;
   auth_type?: InputMaybe<GitAuthType>;
   /**
-   * Token of the provider. It is stored encrypted and never shown. Required scopes: `repo` at GitHub, `api` at GitLab,
+   * Token of the provider; it is stored encrypted and never shown. Needed scopes: `repo` at GitHub, `api` at GitLab,
    * `read:user`, `write:repository` and `write:issue` at Gitea. For an API token of Bitbucket write `address:token`.
    */
   access_token?: InputMaybe<Scalars['String']['input']>;
@@ -6561,7 +6497,7 @@ export type CreateGitIntegrationInput = {
 
 export type UpdateGitIntegrationInput = {
   name?: InputMaybe<Scalars['String']['input']>;
-  /** `oauth` requests access again. `token` requires `access_token`. */
+  /** `oauth` asks for access again; `token` needs `access_token`. */
   auth_type?: InputMaybe<GitAuthType>;
   /** A new token for the same or another account of the provider. */
   access_token?: InputMaybe<Scalars['String']['input']>;
@@ -6577,7 +6513,7 @@ export type GitRepository = {
   /** Default branch, or `null` while the repository is empty. */
   default_branch?: Maybe<Scalars['String']['output']>;
   url: Scalars['String']['output'];
-  /** Time of the last push, or of the last change if the provider reports only that. */
+  /** Time of the last push, or of the last change where the provider tells only that. */
   pushed_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -6591,7 +6527,7 @@ export type GitRepositoryList = {
 export type GitBranch = {
   name: Scalars['String']['output'];
   commit_sha: Scalars['String']['output'];
-  /** Whether the provider protects the branch, or `null` if this is not known. */
+  /** Whether the provider protects the branch, or `null` where that is not known. */
   protected?: Maybe<Scalars['Boolean']['output']>;
 };
 
@@ -6710,39 +6646,39 @@ export type ErrorList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** An incident: a period in which an observer was alerting. */
+/** A time in which an observer was alerting. */
 export type Incident = {
   id: Scalars['ID']['output'];
   observer_id: Scalars['ID']['output'];
   status: IncidentStatus;
-  /** Error of the check that opened the incident. */
+  /** Error of the check that opened it. */
   cause: Scalars['String']['output'];
   started_at: Scalars['DateTime']['output'];
   resolved_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Duration of the incident in seconds, or `null` while it is open. */
+  /** Until it was resolved; null while it is open. */
   duration_seconds?: Maybe<Scalars['Int']['output']>;
-  /** Messages about the incident in chronological order. */
+  /** Messages about it, in their order. */
   notifications: Array<IncidentNotification>;
 };
 
 /** A message about an incident. */
 export type IncidentNotification = {
   notifier_id: Scalars['ID']['output'];
-  /** Time at which the receiver accepted the message, or `null` before that. */
+  /** When the receiver took it; null until then. */
   sent_at?: Maybe<Scalars['DateTime']['output']>;
   status: NotificationStatus;
 };
 
 export type NotificationStatus =
-  /** The message is being sent. Failed attempts are repeated for a day. */
+  /** On its way; failed attempts are repeated for a day. */
   | 'pending'
   | 'delivered'
   | 'failed';
 
-/** A page of incidents. */
+/** One page of incidents. */
 export type IncidentList = {
   data: Array<Incident>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7007,25 +6943,25 @@ export type ApplicationMetric =
   | 'responses_4xx'
   | 'responses_5xx';
 
-/** A notifier: a receiver of messages about incidents, such as e-mail addresses or a webhook. */
+/** A way in which people or programs are told. */
 export type Notifier = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   type: NotifierType;
   config: NotifierConfig;
-  /** Whether the notifier sends messages. */
+  /** A notifier that is switched off sends nothing. */
   enabled: Scalars['Boolean']['output'];
-  /** Outcome of the last delivery, or `null` before the first one. */
+  /** How the last delivery ended; null before the first. */
   last_delivery?: Maybe<NotifierDelivery>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** A page of notifiers. */
+/** One page of notifiers. */
 export type NotifierList = {
   data: Array<Notifier>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7036,47 +6972,47 @@ export type NotifierType =
   | 'slack'
   /** Webhook of a Discord channel. */
   | 'discord'
-  /** Signed requests to a URL of your own (Standard Webhooks). */
+  /** Signed requests to an address of your own (Standard Webhooks). */
   | 'webhook'
   /** Events API v2 of PagerDuty. */
   | 'pagerduty';
 
 /** Where a notifier sends. Only the fields of its type are set; secrets are masked. */
 export type NotifierConfig = {
-  /** For email: addresses of the receivers. */
+  /** Of email. */
   addresses?: Maybe<Array<Scalars['String']['output']>>;
-  /** For slack and discord: the host and the last four characters of the webhook URL. */
+  /** Of slack and discord: the host and the last four characters. */
   webhook_url?: Maybe<Scalars['String']['output']>;
-  /** For webhook: the URL. Its query is masked. */
+  /** Of webhook; the query is masked. */
   url?: Maybe<Scalars['String']['output']>;
-  /** For webhook: the last four characters of the secret, or `null` if requests are not signed. */
+  /** Of webhook: the last four characters. Null: requests are not signed. */
   secret?: Maybe<Scalars['String']['output']>;
-  /** For webhook: activity log entries that are sent in addition. */
+  /** Entries of the activity log that are sent too. `null`: none. */
   events?: Maybe<Array<Scalars['String']['output']>>;
-  /** For pagerduty: the last four characters of the integration key. */
+  /** Of pagerduty: the last four characters. */
   routing_key?: Maybe<Scalars['String']['output']>;
 };
 
-/** Outcome of a delivery. */
+/** The end of a delivery. */
 export type NotifierDelivery = {
   at: Scalars['DateTime']['output'];
   status: NotifierDeliveryStatus;
-  /** Why the delivery failed, or `null` if it did not. */
+  /** Why it failed. */
   error?: Maybe<Scalars['String']['output']>;
 };
 
 export type NotifierDeliveryStatus =
-  /** The receiver accepted the message. */
+  /** The receiver took the message. */
   | 'delivered'
-  /** The receiver did not accept the message. `error` says why. */
+  /** The receiver did not take it; `error` says why. */
   | 'failed';
 
-/** Outcome of a test message. */
+/** How a test message went. */
 export type NotifierTest = {
   status: NotifierDeliveryStatus;
-  /** Status code of the response of the receiver, or `null` if it sent none. */
+  /** Status of the receiver's answer; null where it gave none. */
   status_code?: Maybe<Scalars['Int']['output']>;
-  /** Why the delivery failed, or `null` if it did not. */
+  /** Why it failed. */
   error?: Maybe<Scalars['String']['output']>;
   duration_ms: Scalars['Int']['output'];
 };
@@ -7085,86 +7021,86 @@ export type CreateNotifierInput = {
   name: Scalars['String']['input'];
   type: NotifierType;
   config: CreateNotifierConfigInput;
-  /** Whether the notifier sends messages. */
+  /** false: nothing is sent. */
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateNotifierInput = {
   name?: InputMaybe<Scalars['String']['input']>;
-  /** Merged into the current configuration. */
+  /** Merged into the present one. */
   config?: InputMaybe<UpdateNotifierConfigInput>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/**
- * `email` requires `addresses`, `slack` and `discord` require `webhook_url`, `webhook` requires `url`, and `pagerduty`
- * requires `routing_key`.
- */
+/** email needs addresses; slack and discord need webhook_url; webhook needs url; pagerduty needs routing_key. */
 export type CreateNotifierConfigInput = {
-  /** For email: addresses of the receivers. */
+  /** Of email. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For slack and discord: the webhook URL from Slack or Discord. */
+  /** Of slack and discord: the address that they gave you. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: URL that receives the requests. */
+  /** Of webhook. */
   url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: secret with which requests are signed (HMAC-SHA256). `whsec_` and base64, or any text. */
+  /** Of webhook: signs the requests (HMAC-SHA256). `whsec_` and base64, or any text. */
   secret?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: activity log entries to send, such as `deployment.*`. `*` sends all entries. */
+  /**
+   * Entries of the activity log to send, such as `deployment.*`, `run.failed` or `schedule.missed`; `*` sends all. For all
+   * types.
+   */
   events?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For pagerduty: the integration key. */
+  /** Of pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Fields that are left out keep their values, and so do masked values that are sent back unchanged. */
+/** Absent fields stay as they are, and so do masked values that are sent back as they were shown. */
 export type UpdateNotifierConfigInput = {
-  /** For email: addresses of the receivers. */
+  /** Of email. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For slack and discord: the webhook URL from Slack or Discord. */
+  /** Of slack and discord. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: URL that receives the requests. */
+  /** Of webhook. */
   url?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: secret with which requests are signed, or `null` to send unsigned requests. */
+  /** Of webhook; null: requests are not signed. */
   secret?: InputMaybe<Scalars['String']['input']>;
-  /** For webhook: activity log entries to send. `null` or an empty list sends none. */
+  /** Entries of the activity log to send; null or an empty list: none. For all types. */
   events?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** For pagerduty: the integration key. */
+  /** Of pagerduty. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** An observer: it checks a target over the network, or a metric of an application or a database. */
+/** Watches a target from outside, or a metric of an application or a database. */
 export type Observer = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   type: ObserverType;
-  /** Whether the observer is running. `false` means paused. */
+  /** false: paused. */
   enabled: Scalars['Boolean']['output'];
-  /** Check of an uptime observer, or `null` for metric observers. */
+  /** Of an uptime observer. */
   uptime?: Maybe<ObserverUptime>;
-  /** Metric of a metric observer, or `null` for uptime observers. */
+  /** Of a metric observer. */
   metric?: Maybe<ObserverMetric>;
   interval_seconds: Scalars['Int']['output'];
-  /** Number of consecutive failures that open an incident. */
+  /** Consecutive failures that open an incident. */
   failure_threshold: Scalars['Int']['output'];
-  /** Number of consecutive passes that resolve the incident. */
+  /** Consecutive passes that resolve it. */
   recovery_threshold: Scalars['Int']['output'];
   notifier_ids: Array<Scalars['ID']['output']>;
-  /** Minutes between reminders to the notifiers while an incident is open, or `null` for no reminders. */
+  /** While an incident is open, notifiers are told again after this time; null: never. */
   reminder_minutes?: Maybe<Scalars['Int']['output']>;
   status: ObserverStatus;
   /** Result of the last check. */
   last_result?: Maybe<CheckResult>;
-  /** Share of the checks of the last 30 days that passed, or `null` for metric observers and before the first check. */
+  /** Share of checks of the last 30 days that passed; null for metrics, and before the first check. */
   uptime_percent_30d?: Maybe<Scalars['Float']['output']>;
   open_incident_id?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** A page of observers. */
+/** One page of observers. */
 export type ObserverList = {
   data: Array<Observer>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7179,32 +7115,32 @@ export type ObserverStatus =
   | 'pending'
   /** The last checks passed. */
   | 'ok'
-  /** The last checks failed, and an incident is open. */
+  /** The last checks failed; an incident is open. */
   | 'alerting'
-  /** The metric has had no value for three windows. */
+  /** The metric has been silent for three windows. */
   | 'no_data'
   /** Switched off. */
   | 'paused';
 
-/** The check of an uptime observer. */
+/** What an uptime observer checks, and what it expects. */
 export type ObserverUptime = {
   check: UptimeCheck;
-  /** Target of the check: a URL for `http`, host:port for `tcp`, and a host for `ping`. */
+  /** URL for http, host:port for tcp, host for ping. */
   target: Scalars['String']['output'];
-  /** For http: method of the request. */
+  /** Of http. */
   method: UptimeMethod;
-  /** For http: headers of the request. Values are masked. */
+  /** Of http. Values are masked. */
   headers: Array<ObserverHeader>;
-  /** For http: expected status codes. An empty list expects 200 to 399. */
+  /** Of http; empty: 200 to 399. */
   expected_status_codes: Array<Scalars['Int']['output']>;
-  /** For http: text that the body must contain. */
+  /** Of http: text that the body contains. */
   expected_body?: Maybe<Scalars['String']['output']>;
   follow_redirects: Scalars['Boolean']['output'];
   verify_tls: Scalars['Boolean']['output'];
-  /** For https: days before the expiry of the certificate at which the notifiers are warned. 0 disables the warning. */
+  /** Of https: notifiers are told when the certificate expires within this time; 0: never. */
   certificate_expiry_days: Scalars['Int']['output'];
   timeout_seconds: Scalars['Int']['output'];
-  /** Regions from which the target is checked. If the list is empty, the platform chooses. */
+  /** Where it is checked from; empty: the choice of the platform. */
   regions: Array<Scalars['String']['output']>;
 };
 
@@ -7228,16 +7164,16 @@ export type ObserverHeader = {
   value: Scalars['String']['output'];
 };
 
-/** The metric that is watched, and the threshold. */
+/** The metric that is watched, and when it is too much or too little. */
 export type ObserverMetric = {
   resource_type: ObservedResourceType;
   resource_id: Scalars['ID']['output'];
-  /** Name of a metric of the resource, as in its metrics operation. */
+  /** A metric of that kind, see its metrics. */
   metric: Scalars['String']['output'];
-  /** Comparison of the value with the threshold. The check fails if it is true. */
+  /** The check fails where this holds between the value and the threshold. */
   operator: MetricOperator;
   threshold: Scalars['Float']['output'];
-  /** Seconds until now over which the value is computed. */
+  /** The value is that of this time until now. */
   window_seconds: Scalars['Int']['output'];
 };
 
@@ -7258,43 +7194,43 @@ export type MetricOperator =
 export type CreateObserverInput = {
   name: Scalars['String']['input'];
   type: ObserverType;
-  /** Whether the observer starts running. `false` creates a paused observer. */
+  /** false: begins paused. */
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
   /** Needed for uptime. */
   uptime?: InputMaybe<CreateObserverUptimeInput>;
   /** Needed for metric. */
   metric?: InputMaybe<CreateObserverMetricInput>;
-  /** Seconds between checks: 30, 60, 120, 300, 600, 1800 or 3600. */
+  /** 30, 60, 120, 300, 600, 1800 or 3600. */
   interval_seconds?: InputMaybe<Scalars['Int']['input']>;
   failure_threshold?: InputMaybe<Scalars['Int']['input']>;
   recovery_threshold?: InputMaybe<Scalars['Int']['input']>;
-  /** Ids of notifiers of the project. */
+  /** Notifiers of the project to tell. */
   notifier_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** Minutes between reminders while an incident is open, or `null` for no reminders. */
+  /** null: no reminders. */
   reminder_minutes?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type UpdateObserverInput = {
   name?: InputMaybe<Scalars['String']['input']>;
-  /** `false` pauses the observer, and `true` resumes it. */
+  /** false pauses, true resumes. */
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Merged into the current configuration. Only for uptime observers. */
+  /** Merged into the present one; only of an uptime observer. */
   uptime?: InputMaybe<UpdateObserverUptimeInput>;
-  /** Merged into the current configuration. Only for metric observers. */
+  /** Merged into the present one; only of a metric observer. */
   metric?: InputMaybe<UpdateObserverMetricInput>;
-  /** Seconds between checks: 30, 60, 120, 300, 600, 1800 or 3600. */
+  /** 30, 60, 120, 300, 600, 1800 or 3600. */
   interval_seconds?: InputMaybe<Scalars['Int']['input']>;
   failure_threshold?: InputMaybe<Scalars['Int']['input']>;
   recovery_threshold?: InputMaybe<Scalars['Int']['input']>;
-  /** Replaces the list. */
+  /** Replaces the present list. */
   notifier_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** Minutes between reminders while an incident is open, or `null` for no reminders. */
+  /** null: no reminders. */
   reminder_minutes?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type CreateObserverUptimeInput = {
   check?: InputMaybe<UptimeCheck>;
-  /** Target of the check: a URL for `http`, host:port for `tcp`, and a host for `ping`. */
+  /** URL for http, host:port for tcp, host for ping. */
   target: Scalars['String']['input'];
   method?: InputMaybe<UptimeMethod>;
   headers?: InputMaybe<Array<ObserverHeaderInput>>;
@@ -7303,20 +7239,20 @@ export type CreateObserverUptimeInput = {
   expected_body?: InputMaybe<Scalars['String']['input']>;
   follow_redirects?: InputMaybe<Scalars['Boolean']['input']>;
   verify_tls?: InputMaybe<Scalars['Boolean']['input']>;
-  /** For https: days before the expiry of the certificate at which the notifiers are warned. 0 disables the warning. */
+  /** Of https: notifiers are told when the certificate expires within this time; 0: never. */
   certificate_expiry_days?: InputMaybe<Scalars['Int']['input']>;
-  /** Timeout of a check in seconds. It must be less than the interval. */
+  /** Less than the interval. */
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Regions from which the target is checked. If the list is empty, the platform chooses. */
+  /** Empty: the choice of the platform. */
   regions?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 
-/** Fields that are left out keep their values. */
+/** Absent fields stay as they are. */
 export type UpdateObserverUptimeInput = {
   check?: InputMaybe<UptimeCheck>;
   target?: InputMaybe<Scalars['String']['input']>;
   method?: InputMaybe<UptimeMethod>;
-  /** Replaces the list. The value `***` keeps the current value of a header. */
+  /** Replaces the present list; the value `***` keeps the one that a header has. */
   headers?: InputMaybe<Array<ObserverHeaderInput>>;
   expected_status_codes?: InputMaybe<Array<Scalars['Int']['input']>>;
   expected_body?: InputMaybe<Scalars['String']['input']>;
@@ -7334,7 +7270,7 @@ export type ObserverHeaderInput = {
 
 export type CreateObserverMetricInput = {
   resource_type: ObservedResourceType;
-  /** Id of an application or database of the project. */
+  /** Application or database of the project. */
   resource_id: Scalars['ID']['input'];
   metric: Scalars['String']['input'];
   operator: MetricOperator;
@@ -7342,7 +7278,7 @@ export type CreateObserverMetricInput = {
   window_seconds?: InputMaybe<Scalars['Int']['input']>;
 };
 
-/** Fields that are left out keep their values. */
+/** Absent fields stay as they are. */
 export type UpdateObserverMetricInput = {
   resource_type?: InputMaybe<ObservedResourceType>;
   resource_id?: InputMaybe<Scalars['ID']['input']>;
@@ -7639,7 +7575,7 @@ export type Registry = {
   /** Unique on the platform: the first part of the path of every image. */
   name: Scalars['String']['output'];
   region: Scalars['String']['output'];
-  /** Prefix of the repository in an image reference: the host, the port and the name of the registry. */
+  /** What stands before the repository in an image reference. */
   host: Scalars['String']['output'];
   /** Number of tags. */
   image_count: Scalars['Int']['output'];
@@ -7652,17 +7588,17 @@ export type Registry = {
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** A page of container registries. */
+/** One page of container registries. */
 export type RegistryList = {
   data: Array<Registry>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type RegistryStatus =
   /** The registry is being set up. */
   | 'provisioning'
-  /** Images can be pushed and pulled. */
+  /** The registry takes and serves images. */
   | 'active'
   /** The registry could not be set up; `status_reason` says why. */
   | 'failed';
@@ -7678,14 +7614,14 @@ export type RegistryImage = {
   media_type: Scalars['String']['output'];
   /** Size of the manifest and of everything that it names. Shared layers count in each image. */
   size_bytes: Scalars['ByteCount']['output'];
-  /** Time at which the tag was last pushed. */
+  /** When the tag was last pushed. */
   pushed_at: Scalars['DateTime']['output'];
 };
 
-/** A page of image tags. */
+/** One page of image tags. */
 export type RegistryImageList = {
   data: Array<RegistryImage>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7703,25 +7639,25 @@ export type RobotAccount = {
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   permissions: Array<RobotPermission>;
-  /** Registries that the account may use; `null` allows every registry of the project, including future ones. */
+  /** Registries that the account may use; `null` means every registry of the project, later ones included. */
   registry_ids?: Maybe<Array<Scalars['ID']['output']>>;
-  /** Time at which the account expires, or `null` if it never expires. */
+  /** When the account stops to work, or `null`. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   /** User name for `docker login`. */
   username: Scalars['String']['output'];
   /** Password for `docker login`. Shown only in the response to the creation, `null` elsewhere. */
   secret?: Maybe<Scalars['String']['output']>;
-  /** Time of the last pull, push or deletion, or `null` if there was none. */
+  /** When the account last pulled, pushed or deleted something, or `null`. */
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
   status: RobotAccountStatus;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** A page of robot accounts. */
+/** One page of robot accounts. */
 export type RobotAccountList = {
   data: Array<RobotAccount>;
-  /** Cursor of the next page, or `null` on the last page. */
+  /** Cursor of the next page; null on the last one. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7743,9 +7679,9 @@ export type RobotAccountStatus =
 export type CreateRobotAccountInput = {
   name: Scalars['String']['input'];
   permissions: Array<RobotPermission>;
-  /** Registries that the account may use. Defaults to every registry of the project, including future ones. */
+  /** Registries that the account may use. Defaults to every registry of the project, later ones included. */
   registry_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** Time at which the account expires. By default, it never expires. */
+  /** When the account stops to work. Defaults to never. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
@@ -7826,20 +7762,6 @@ export type RunStatus =
   /** The command ran longer than `timeout_seconds` and was ended. */
   | 'timed_out';
 
-/** What a client can attach to. */
-export type RunAttachment = {
-  run_id: Scalars['ID']['output'];
-  /** Subprotocol of the WebSocket. */
-  protocol: Scalars['String']['output'];
-  status: RunStatus;
-  /** Whether the command has a terminal. */
-  tty: Scalars['Boolean']['output'];
-  /** Whether the command has no standard input. */
-  detached: Scalars['Boolean']['output'];
-  /** Whether a client writes to the standard input of the run. */
-  has_writer: Scalars['Boolean']['output'];
-};
-
 /** A page of runs. */
 export type RunList = {
   data: Array<Run>;
@@ -7882,16 +7804,6 @@ export type CreateRunInput = {
   application_type?: InputMaybe<Scalars['String']['input']>;
   /** Time after which the run is ended, in seconds. */
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /**
-   * Whether the command gets a terminal, for a shell or another program that a person uses. It ends when no client writes
-   * to it for 60 seconds. Fails with `engine_unavailable` where the host has no terminals.
-   */
-  tty?: InputMaybe<Scalars['Boolean']['input']>;
-  /**
-   * Whether the command has no standard input. Otherwise the input is what clients of `attachRun` send, and does not end
-   * before they end it. Defaults to the opposite of `tty`.
-   */
-  detached?: InputMaybe<Scalars['Boolean']['input']>;
   /** Environment variables in addition to those of the release. They take precedence. */
   env?: InputMaybe<Array<RunVariableInput>>;
 };
@@ -8028,7 +7940,7 @@ export type UpdateScheduleInput = {
 /** A repository that is connected by its address, and that several projects may use. */
 export type SharedRepository = {
   id: Scalars['ID']['output'];
-  /** Id of the project that owns the repository. */
+  /** The project that owns it. */
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   url: Scalars['String']['output'];
@@ -8038,14 +7950,14 @@ export type SharedRepository = {
   default_branch: Scalars['String']['output'];
   /** The key to register at the host of the repository; `null` unless the access is `deploy_key`. */
   deploy_key?: Maybe<DeployKey>;
-  /** Fingerprint of the host key that was pinned at the first connection, or `null` before it and for https. */
+  /** Fingerprint of the host key that was pinned at the first contact; `null` before it, and for https. */
   host_key_fingerprint?: Maybe<Scalars['String']['output']>;
   /**
-   * Address to call on each push. The address cannot be guessed, and calling it only makes the platform check the
+   * Address to call on each push. It cannot be guessed, and whoever has it can only make the platform look at the
    * repository.
    */
   webhook_url: Scalars['String']['output'];
-  /** Whether the selected project owns the repository, or has access to it as another project. */
+  /** Whether the selected project owns the repository or is one that it is shared with. */
   access_level: SharedRepositoryAccessLevel;
   status: SharedRepositoryStatus;
   /** Why the repository could not be read, or `null`. */
@@ -8070,7 +7982,7 @@ export type DeployKey = {
 };
 
 export type SharedRepositoryAccess =
-  /** With the deploy key that the platform created. For ssh. */
+  /** With the deploy key that the platform made. For ssh. */
   | 'deploy_key'
   /** With the token of a Git integration. For https. */
   | 'git_integration'
@@ -8078,15 +7990,15 @@ export type SharedRepositoryAccess =
   | 'public';
 
 export type SharedRepositoryAccessLevel =
-  /** The selected project owns the repository. */
+  /** The selected project owns it. */
   | 'owner'
-  /** Another project shares the repository with the selected project. */
+  /** Another project shares it with the selected one. */
   | 'shared';
 
 export type SharedRepositoryStatus =
-  /** The repository has not been read yet. */
+  /** It was not read yet. */
   | 'pending'
-  /** The repository can be read. */
+  /** It can be read. */
   | 'active'
   /** The remote refused the key or the token, or has no such repository. */
   | 'error';
@@ -8112,9 +8024,9 @@ export type CreateSharedRepositoryInput = {
   url: Scalars['String']['input'];
   /** Defaults to `deploy_key` for ssh and to `public` for https. */
   access?: InputMaybe<SharedRepositoryAccess>;
-  /** Git integration with the provider that hosts the repository. Required for the access `git_integration`. */
+  /** Needed by the access `git_integration`. The address must be of the host of that provider. */
   git_integration_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Default branch to use until the repository has been read. */
+  /** Used until the repository was read; then the remote's own. */
   default_branch?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -8136,8 +8048,8 @@ export type SourceUpload = {
   project_id: Scalars['ID']['output'];
   application_id: Scalars['ID']['output'];
   /**
-   * Address to which the archive is sent. Everybody who knows the address can upload, so keep it secret. Only the response
-   * that creates the upload contains it; it is `null` later.
+   * Address to which the archive is sent. Whoever has it can upload, so keep it secret. Only the response that creates the
+   * upload contains it; it is `null` later.
    */
   upload_url?: Maybe<Scalars['String']['output']>;
   /** HTTP method of the upload. */

@@ -43,13 +43,13 @@ export function discordRequest(url: string, message: Outgoing): ChatRequest {
 
 /** Events API v2: https://developer.pagerduty.com/docs/send-alert-event */
 export function pagerdutyRequest(url: string, routing_key: string, message: Outgoing): ChatRequest {
-  const { title, lines } = messageTextOf(message);
+  const { title, lines, isAlert } = messageTextOf(message);
   const { observer, incident } = message.data as Partial<IncidentMessage & CertificateMessage>;
   const action = message.event === 'observer.resolved' ? 'resolve' : 'trigger';
   const payload = {
     summary: cut(title, 1024),
     source: observer?.target ?? message.project.name,
-    severity: incident ? 'critical' : observer ? 'warning' : 'info',
+    severity: incident ? 'critical' : observer || isAlert ? 'warning' : 'info',
     timestamp: message.at,
     custom_details: Object.fromEntries(lines),
   };

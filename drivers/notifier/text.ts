@@ -16,12 +16,7 @@ export function messageTextOf(message: Outgoing): MessageText {
       lines: [['Project', message.project.name]],
       isAlert: false,
     };
-  if (message.event === 'activity')
-    return {
-      title: String((message.data as ActivityMessage).action),
-      lines: [['Project', message.project.name]],
-      isAlert: false,
-    };
+  if (message.event === 'activity') return activityText(message);
   if (message.event === 'observer.certificate_expiring') return certificateText(message);
   const { observer, incident, last_error, note } = message.data as IncidentMessage;
   const isAlert = message.event !== 'observer.resolved';
@@ -34,6 +29,19 @@ export function messageTextOf(message: Outgoing): MessageText {
     ...(message.link ? [['Details', message.link] as [string, string]] : []),
   ];
   return { title: titleOf(message.event, observer.name, incident.duration_seconds), lines, isAlert };
+}
+
+const BAD_ENDS = /\.(?:failed|missed|timed_out|crashed)$/;
+
+function activityText({ data, project, at }: Outgoing): MessageText {
+  const { action, resource, actor } = data as ActivityMessage;
+  const lines: [string, string][] = [
+    [resource.type, resource.name === null ? resource.id : `${resource.name} (${resource.id})`],
+    ['By', actor.name],
+    ['At', at],
+    ['Project', project.name],
+  ];
+  return { title: `${action}: ${resource.name ?? resource.id}`, lines, isAlert: BAD_ENDS.test(action) };
 }
 
 function certificateText(message: Outgoing): MessageText {

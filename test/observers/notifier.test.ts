@@ -59,6 +59,17 @@ describe('secrets are masked', () => {
   });
 });
 
+test.each([
+  ['slack', { webhook_url: SLACK }],
+  ['pagerduty', { routing_key: '0123456789abcdef0123456789abcdef' }],
+])('%s takes entries of the activity too, and has none unless it says so', async (type, config) => {
+  const events = ['run.failed', 'schedule.missed'];
+  const { body } = await create(type, { ...config, events });
+  expect(body.config.events).toEqual(events);
+  const changed = await service.call('PATCH', `/v2/notifiers/${body.id}`, { body: { config: { events: null } } });
+  expect(changed.body.config.events).toBeNull();
+});
+
 describe('what is refused', () => {
   const cases: [string, string, Record<string, unknown>, [string, string][]][] = [
     ['nothing of its type', 'slack', {}, [['config.webhook_url', 'required']]],

@@ -98,6 +98,7 @@ const COLLECTIONS: Record<string, string> = {
   env: 'environment_variable',
   errors: 'error',
   repositories: 'git_repository',
+  schedules: 'schedule',
   records: 'dns_record',
   suppressions: 'email_suppression',
   ...databaseCollections,
@@ -156,7 +157,6 @@ const makers: Record<string, (world: World, kind: string) => Promise<string>> = 
   async instance(world) {
     return instanceOf(world.service, await deployedOnce(world), 'web');
   },
-  /** As rows: an application may have only a few that have not finished. */
   async run(world) {
     return runOf(world.service, await deployedOnce(world));
   },
@@ -169,8 +169,7 @@ async function deployedOnce(world: World): Promise<DeployedApplication> {
   return running.get(id) as Promise<DeployedApplication>;
 }
 
-/** Actions on an application that has a release in service. */
-const IN_SERVICE = ['createRun', 'triggerSchedule', 'stopApplication', 'restartApplication'];
+const IN_SERVICE = ['createRun', 'stopApplication', 'restartApplication'];
 /** Actions that only some states allow, which a new row is not in. */
 const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
   ...databaseReady,
@@ -184,6 +183,7 @@ const READY: Record<string, (world: World, id: string) => Promise<unknown>> = {
   },
   rotateSharedRepositoryDeployKey: (world, id) =>
     world.service.sql(`update shared_repositories set access = 'deploy_key' where id = $1`, [id]),
+  triggerSchedule: deployedOnce,
   createCdnPurge: activateCdnZone,
   redeployPreview: (world, id) => world.service.sql(`update previews set status = 'running' where id = $1`, [id]),
 };

@@ -13,6 +13,7 @@ import { login, logout, whoami } from './commands/login';
 import { logs } from './commands/logs';
 import { previews } from './commands/previews';
 import { run, ssh } from './commands/run';
+import { schedules } from './commands/schedules';
 import { buckets, keys } from './commands/storage';
 import { up } from './commands/up';
 import { apiRoutes } from './operations/api';
@@ -20,7 +21,7 @@ import { apiRoutes } from './operations/api';
 const ROUTES = {
   ...{ login, logout, whoami, link, init, doctor },
   ...{ up, deploy, rollback, previews },
-  ...{ status, open, logs, ps, scale, restart, run, ssh, env, domains },
+  ...{ status, open, logs, ps, scale, restart, run, ssh, schedules, env, domains },
   ...{ db, buckets, keys, completion },
 };
 

@@ -24,6 +24,7 @@ const GROUPS: Record<string, Record<string, string>> = {
     restart: 'Restart the application or one process type',
     run: 'Run a command once: svc run -- npm run migrate',
     ssh: 'Open a shell beside the instances',
+    schedules: 'Commands that run at certain times',
     env: 'Environment variables',
     domains: 'Custom domains',
   },

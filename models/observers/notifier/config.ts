@@ -10,11 +10,11 @@ export type SealedConfig = NotifierTarget;
 type Field = keyof SealedConfig;
 
 const FIELDS: Record<NotifierType, { needs: Field[]; may: Field[] }> = {
-  email: { needs: ['addresses'], may: [] },
-  slack: { needs: ['webhook_url'], may: [] },
-  discord: { needs: ['webhook_url'], may: [] },
+  email: { needs: ['addresses'], may: ['events'] },
+  slack: { needs: ['webhook_url'], may: ['events'] },
+  discord: { needs: ['webhook_url'], may: ['events'] },
   webhook: { needs: ['url'], may: ['secret', 'events'] },
-  pagerduty: { needs: ['routing_key'], may: [] },
+  pagerduty: { needs: ['routing_key'], may: ['events'] },
 };
 
 const SHOWN_CHARACTERS = 4;
@@ -95,7 +95,8 @@ export function publicConfigOf({
     webhook_url: webhook_url === undefined ? null : maskedUrl(webhook_url),
     url: url === undefined ? null : maskedQuery(url),
     secret: secret == null ? null : maskedText(secret),
-    events: url === undefined ? null : (events ?? []),
+    // As it was before other types had them: null where there are none.
+    events: events ?? (url === undefined ? null : []),
     routing_key: routing_key === undefined ? null : maskedText(routing_key),
   };
 }
