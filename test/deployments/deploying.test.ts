@@ -22,6 +22,8 @@ describe('the way from nothing to a domain', () => {
         settings,
         worker,
         ran,
+        nightly,
+        sync,
         scaled,
         bounds,
         bad,
@@ -33,13 +35,15 @@ describe('the way from nothing to a domain', () => {
         domain,
         cleared,
       ] = outputs;
-      expect(outputs).toHaveLength(18);
+      expect(outputs).toHaveLength(20);
       expect(first).toBe('active\nHello from version 1\n');
       expect(folder).toMatch(/"status":"ready"[^]*\}active\n/);
       expect(logs).toMatch(/Deployment 1 is active\.[^]*"message":"listening on \d+"/);
       expect(settings).toBe('/\nGREETING\nrunning\nGood morning from version 1\n');
       expect(worker).toBe('migrated\nGood morning from version 2\n');
       expect(ran).toBe('0\nGood morning, migrated\n');
+      expect(nightly).toMatch(/^\d{4}-\d\d-\d\dT0[01]:30:00\.000Z\nGood morning, reported\n$/);
+      expect(sync).toBe('forbid\n');
       expect(scaled).toMatch(/^1\n2\n +2 "process_type":"web"\n +1 "process_type":"worker"\n$/);
       expect(bounds).toBe('3\nrunning\n');
       expect(bad).toMatch(/did not listen on PORT \d+ within 10 seconds[^]*\nGood morning from version 2\n$/);
