@@ -84,7 +84,7 @@ export type Query = {
   getCdnDomain: CdnDomain;
   /** Lists the purges of a CDN zone, newest first. They are kept for 30 days. */
   listCdnPurges: CdnPurgeList;
-  /** Gets a cache purge. Once it is `completed`, no request that starts afterwards is answered with what was purged. */
+  /** Gets a cache purge. Requests that start after it is `completed` are never answered with the purged objects. */
   getCdnPurge: CdnPurge;
   /** Lists the CDN zones of a project, newest first. */
   listCdnZones: CdnZoneList;
@@ -154,7 +154,7 @@ export type Query = {
   getDnsZone: DnsZone;
   /** Exports the records of a zone as a zone file in the format of BIND (RFC 1035, section 5). */
   exportDnsZone: DnsZoneFile;
-  /** Gets measurements of the queries of a zone: one series for each metric and record type. Defaults to the last hour. */
+  /** Gets query metrics of a zone, with one series per metric and record type. Defaults to the last hour. */
   getDnsZoneMetrics: Metrics;
   /** Gets the DNSSEC state of a zone and the DS records to set at the registrar. */
   getDnssec: Dnssec;
@@ -184,9 +184,12 @@ export type Query = {
   getGitRepository: GitRepository;
   /** Lists the branches of a repository, in the order of the provider. */
   listGitBranches: GitBranchList;
-  /** Lists the pull requests of a repository, those that were changed last first. */
+  /** Lists the pull requests of a repository, most recently changed first. */
   listGitPullRequests: GitPullRequestList;
-  /** Describes the key: as whom it acts and what it may do. Every valid key may call this operation, whatever its scopes. */
+  /**
+   * Describes the key: the user or project as which it acts, and its permissions. Every valid key may call this operation,
+   * whatever its scopes.
+   */
   getMe: Me;
   /** Lists the projects that the key has access to, with the role in each project. */
   listMyProjects: MyProjectList;
@@ -217,11 +220,11 @@ export type Query = {
   getApplicationMetrics: Metrics;
   /** Lists the notifiers of a project, newest first. */
   listNotifiers: NotifierList;
-  /** Gets one notifier with its last delivery. Secrets are masked. */
+  /** Gets a notifier with its last delivery. Secrets are masked. */
   getNotifier: Notifier;
   /** Lists the observers of a project, newest first. */
   listObservers: ObserverList;
-  /** Gets one observer with its last result and its uptime. */
+  /** Gets an observer with its last result and its uptime. */
   getObserver: Observer;
   /** Lists the previews of an application, newest first. */
   listPreviews: PreviewList;
@@ -256,6 +259,17 @@ export type Query = {
   listRuns: RunList;
   /** Gets a run of the application or of one of its previews. */
   getRun: Run;
+  /**
+   * Attaches to a run. Without `Upgrade: websocket` the response says what can be attached to. A WebSocket with the
+   * subprotocol `platform.run.v1` carries binary messages whose first byte is the channel: 0 standard input, 1 standard
+   * output, 2 standard error, 3 control as a JSON object. The server begins with `{"type": "ready", "writer", "tty"}` and
+   * ends with `{"type": "exit", "code", "signal"}`; the client may send `{"type": "resize", "rows", "columns"}`,
+   * `{"type": "signal", "signal": "SIGINT"}` and `{"type": "close_stdin"}`. The first client of a run with input is its
+   * writer, all others read. The end of a client does not end the run, but one with a terminal is canceled when it has had
+   * no writer for 60 seconds. A finished run can be attached to for 60 seconds. In GraphQL this only says what can be
+   * attached to.
+   */
+  attachRun: RunAttachment;
   /** Lists the log lines of a run, newest first. */
   listRunLogs: RunLogLineList;
   /** Lists the schedules of an application, newest first. */
@@ -268,7 +282,7 @@ export type Query = {
   getSharedRepository: SharedRepository;
   /** Lists the branches of a shared repository by name, as the remote has them now. */
   listSharedRepositoryBranches: GitBranchList;
-  /** Lists the projects that a repository is shared with. A project that it is shared with sees only itself. */
+  /** Lists the projects that a repository is shared with. A project other than the owner sees only itself in the list. */
   listSharedRepositoryProjects: SharedRepositoryProjectList;
   /** Lists the source uploads of an application, newest first. */
   listSourceUploads: SourceUploadList;
@@ -1134,6 +1148,14 @@ export type QueryGetRunArgs = {
 };
 
 
+export type QueryAttachRunArgs = {
+  id: Scalars['ID']['input'];
+  run_id: Scalars['ID']['input'];
+  replay_bytes?: InputMaybe<Scalars['ByteCount']['input']>;
+  read_only?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+
 export type QueryListRunLogsArgs = {
   id: Scalars['ID']['input'];
   run_id: Scalars['ID']['input'];
@@ -1233,7 +1255,7 @@ export type QueryListVolumeSizeLimitsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type Mutation = {
@@ -1289,9 +1311,15 @@ export type Mutation = {
   requestEmailConfirmation: Scalars['Boolean']['output'];
   /** Confirms an e-mail address with the token of a link from `requestEmailConfirmation`. */
   confirmEmail: Scalars['Boolean']['output'];
+  /**
+   * Sets the e-mail address and the password of the owner with the code that the first start of an installation prints,
+   * and logs in. The code can be used once within 24 hours. As long as the owner has no password, a restart prints another
+   * one.
+   */
+  setUpOwner: Viewer;
   /** Creates a personal key, which acts as the logged-in user. The token is shown only once. */
   createPersonalKey: CreatedApiKey;
-  /** Revokes a personal key, or ends what a program is allowed to do. It stops working immediately. */
+  /** Revokes a personal key, or the access of a program. It stops working immediately. */
   revokePersonalKey: Scalars['Boolean']['output'];
   /** Creates a project key, which acts as the project. The token is shown only once. Available to owners. */
   createProjectKey: CreatedApiKey;
@@ -1328,31 +1356,31 @@ export type Mutation = {
   updateApplicationSettings: ApplicationSettings;
   /**
    * Updates the auto-deploy configuration. While auto-deploy is on, the platform checks the head of the branch regularly
-   * (every minute, unless the operator has set another interval) and deploys it when it has changed. Turning auto-deploy
-   * on, or switching to another branch or repository, deploys nothing: only later pushes are deployed. A repository that
-   * does not respond is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier
-   * pushes.
+   * (every minute, unless the operator has set another interval) and deploys it when it has changed. When auto-deploy is
+   * turned on, or the branch or the repository changes, the head is deployed if it differs from the version that the
+   * application runs; an application that was never deployed waits for the next push. A repository that does not respond
+   * is checked less often, down to every ten minutes. A push cancels the waiting deployments of earlier pushes.
    */
   updateAutoDeploy: AutoDeploy;
   /** Creates a bucket, which can be used at once. Its name is unique on the whole platform. */
   createBucket: Bucket;
   /**
    * Changes access, versioning, object lock, website or quota. While versioning is off, existing versions are kept. Object
-   * lock is never switched off.
+   * lock cannot be turned off.
    */
   updateBucket: Bucket;
   /**
-   * Deletes an empty bucket. Noncurrent versions, locked ones too, and delete markers count as content; unfinished uploads
-   * are aborted.
+   * Deletes an empty bucket. A bucket with noncurrent versions or delete markers is not empty. Unfinished uploads are
+   * aborted.
    */
   deleteBucket: Scalars['Boolean']['output'];
   /** Creates an access key for the S3 endpoint. Its secret is shown only in this response. */
   createBucketAccessKey: BucketAccessKey;
   /** Changes name, grants, expiry or state of a key. The change takes effect within a second. */
   updateBucketAccessKey: BucketAccessKey;
-  /** Deletes an access key. Requests and presigned URLs signed with it are refused from then on. */
+  /** Deletes an access key. Requests and presigned URLs signed with the key fail from then on. */
   deleteBucketAccessKey: Scalars['Boolean']['output'];
-  /** Generates a new secret and returns it. The access key id stays; the old secret ends at once. */
+  /** Generates a new secret and returns it. The access key id stays the same. The old secret stops working at once. */
   rotateBucketAccessKey: BucketAccessKey;
   /** Replaces the CORS rules of a bucket. */
   setBucketCors: BucketCors;
@@ -1363,15 +1391,15 @@ export type Mutation = {
   /** Removes the lifecycle rules of a bucket. */
   deleteBucketLifecycle: Scalars['Boolean']['output'];
   /**
-   * Replaces the access policy of a bucket. A statement that denies wins over everything else; one that allows adds to the
-   * grants of access keys.
+   * Replaces the access policy of a bucket. A statement with the effect deny takes precedence over everything else. A
+   * statement with the effect allow adds to the grants of access keys.
    */
   setBucketPolicy: BucketPolicy;
   /** Removes the access policy of a bucket. */
   deleteBucketPolicy: Scalars['Boolean']['output'];
   /**
    * Creates a presigned URL with which anybody can read or write one object without an access key. Treat it as a secret.
-   * It is not checked whether the object exists.
+   * The existence of the object is not checked.
    */
   presignBucketObject: PresignedUrl;
   /**
@@ -1383,15 +1411,18 @@ export type Mutation = {
   verifyCdnDomain: CdnDomain;
   /** Removes a custom domain from a CDN zone. You can then remove its DNS records. */
   removeCdnDomain: Scalars['Boolean']['output'];
-  /** Removes objects from the cache of a CDN zone: all of them, or by address, prefix or tag. At most 100 an hour. */
+  /**
+   * Removes objects from the cache of a CDN zone: all of them, or by path, prefix or tag. A zone allows 100 purges per
+   * hour.
+   */
   createCdnPurge: CdnPurge;
   /** Creates a CDN zone: a cache between visitors and an origin. It answers at its `hostname` as soon as it is `active`. */
   createCdnZone: CdnZone;
-  /** Changes origin, caching or state of a CDN zone. Objects that are cached stay; to remove them, purge the zone. */
+  /** Updates the origin, the caching or the state of a CDN zone. Cached objects are kept: to remove them, purge the zone. */
   updateCdnZone: CdnZone;
-  /** Deletes a CDN zone with its domains, its purges and everything that it has cached. */
+  /** Deletes a CDN zone with its domains, its purges and its cached objects. */
   deleteCdnZone: Scalars['Boolean']['output'];
-  /** Runs the check of an observer now and answers its result, which counts like any other. */
+  /** Runs the check of an observer now and returns its result, which counts like every other result. */
   checkObserver: CheckResult;
   /**
    * Creates a database: a database server of its own with a default user and a private endpoint. It is `provisioning`
@@ -1505,8 +1536,8 @@ export type Mutation = {
   /** Creates a record. It is served within seconds. */
   createDnsRecord: DnsRecord;
   /**
-   * Replaces all records of a zone in one step: either all of them are stored or none. Records of the platform stay.
-   * Records that stay the same keep their id.
+   * Replaces all records of a zone in one step: either all of them are stored or none. Records of the platform are kept.
+   * Unchanged records keep their ids.
    */
   replaceDnsRecords: DnsRecordSet;
   /** Deletes, updates and creates records in this order in one step: either all changes are made or none. */
@@ -1516,9 +1547,10 @@ export type Mutation = {
   /** Deletes a record. */
   deleteDnsRecord: Scalars['Boolean']['output'];
   /**
-   * Creates a DNS zone, which is answered within seconds. The zone is `pending` until the parent zone delegates to them:
-   * set `name_servers` at your registrar. A zone that another project has only claimed does not block you; one that is
-   * delegated to another project does. Names that several projects claim are answered once one of them is delegated.
+   * Creates a DNS zone, which is answered within seconds. The zone is `pending` until the parent zone delegates to its
+   * name servers: set `name_servers` at your registrar. A zone that another project has only claimed does not block you;
+   * one that is delegated to another project does. Names that several projects claim are answered once one of them is
+   * delegated.
    */
   createDnsZone: DnsZone;
   /** Changes the default TTL or the SOA values of a zone. */
@@ -1526,14 +1558,14 @@ export type Mutation = {
   /** Deletes a zone with its records and its signing keys. Its names are no longer answered. */
   deleteDnsZone: Scalars['Boolean']['output'];
   /**
-   * Asks the name servers of the parent zone now which name servers they delegate to. The answer is the zone, whether or
-   * not it is delegated: `delegation` says what was found. Fails with `provider_error` if no server of the parent answers.
+   * Checks now to which name servers the parent zone delegates. The response is the zone, whether or not it is delegated:
+   * `delegation` says what was found. Fails with `provider_error` if no server of the parent answers.
    */
   verifyDnsZone: DnsZone;
   /**
-   * Adds the records that the present name servers of the domain publish: all of them where a server allows a transfer
-   * (AXFR), otherwise those of common names. Records that the zone has
-   * already are skipped. Fails with `provider_error` if no name server answers.
+   * Adds the records that the current name servers of the domain publish: all records if a server allows a transfer
+   * (AXFR), otherwise those of common names. Records that the zone already has are skipped. Fails with `provider_error` if
+   * no name server answers.
    */
   scanDnsZone: DnsImport;
   /**
@@ -1544,7 +1576,7 @@ export type Mutation = {
   importDnsZone: DnsImport;
   /**
    * Signs an active zone. DNSSEC is `pending` until the parent zone has the DS record: set `ds_records` at your registrar.
-   * A registrar that reads CDS records (RFC 7344) does it by itself.
+   * Registrars that read CDS records (RFC 7344) set it automatically.
    */
   enableDnssec: Dnssec;
   /**
@@ -1553,8 +1585,8 @@ export type Mutation = {
    */
   disableDnssec: Scalars['Boolean']['output'];
   /**
-   * Replaces the key-signing key. The old and the new DS record are listed until the parent zone has the new one; the old
-   * key signs along until then.
+   * Replaces the key-signing key. The old and the new DS record are listed until the parent zone has the new one; both
+   * keys sign until then.
    */
   rotateDnssecKey: Dnssec;
   /**
@@ -1595,20 +1627,20 @@ export type Mutation = {
    */
   verifyEmailDomain: EmailDomain;
   /**
-   * Makes a new DKIM key. `dns_records` lists its record beside the present one. Mail is signed with the present key until
-   * the record of the new one is found; then the present one leaves the list.
+   * Creates a new DKIM key. `dns_records` lists its record in addition to the current one. Mail is signed with the current
+   * key until the record of the new key is found. The old record then leaves the list.
    */
   rotateEmailDomainDkim: EmailDomain;
   /** Creates a relay zone with an SMTP user and a generated password, which is shown only in this response. */
   createEmailRelayZone: EmailRelayZone;
-  /** Changes a relay zone. `enabled: false` refuses its mail, `enabled: true` accepts it again. */
+  /** Updates a relay zone. `enabled: false` disables the zone, and `enabled: true` enables it again. */
   updateEmailRelayZone: EmailRelayZone;
   /**
-   * Deletes a relay zone with its suppressions. Its SMTP user is refused at once. Messages that were accepted are still
+   * Deletes a relay zone with its suppressions. Its SMTP user stops working at once. Accepted messages are still
    * delivered.
    */
   deleteEmailRelayZone: Scalars['Boolean']['output'];
-  /** Generates a new SMTP password and returns it. The old one is refused at once. */
+  /** Generates a new SMTP password and returns it. The old password stops working at once. */
   rotateEmailRelayCredentials: EmailRelayZone;
   /** Suppresses a recipient: the relay zone sends nothing more to the address. */
   createEmailSuppression: EmailSuppression;
@@ -1618,8 +1650,8 @@ export type Mutation = {
   setEnvironmentVariable: EnvironmentVariable;
   /**
    * Creates or updates several environment variables: all of them or none. The change takes effect with the next
-   * deployment or restart. `env_key_reserved` and `env_key_managed` name all refused variables in `keys`, and their places
-   * in the input in `fields`.
+   * deployment or restart. `env_key_reserved`, `env_key_managed` and `precondition_failed` name all refused variables in
+   * `keys`, and their places in the input in `fields`.
    */
   setEnvironmentVariables: Array<EnvironmentVariable>;
   /** Deletes an environment variable. The change takes effect with the next deployment or restart. */
@@ -1627,7 +1659,7 @@ export type Mutation = {
   /**
    * Connects a project to an account of a Git provider. With `access_token` the token is checked at once: it is refused
    * with `provider_auth_failed` if the provider does not accept it or if it lacks a scope. With `auth_type` `oauth` the
-   * integration is `pending` until a person has opened `authorization_url` and granted access.
+   * integration is `pending` until a user opens `authorization_url` and grants access.
    */
   createGitIntegration: GitIntegration;
   /**
@@ -1638,8 +1670,9 @@ export type Mutation = {
   /** Deletes an integration with its token. Fails with `resource_in_use` while an application or shared repository uses it. */
   deleteGitIntegration: Scalars['Boolean']['output'];
   /**
-   * Asks the provider now whether it accepts the token. A refused token is an answer too: the status is `error`, and
-   * `status_reason` says what the provider said. An integration that is `pending` gets a new `authorization_url`.
+   * Checks now whether the provider accepts the token. If the provider rejects it, the request succeeds with the status
+   * `error`, and `status_reason` contains the answer of the provider. An integration that is `pending` gets a new
+   * `authorization_url`.
    */
   verifyGitIntegration: GitIntegration;
   /**
@@ -1666,17 +1699,20 @@ export type Mutation = {
    * cannot be removed. Project keys keep working.
    */
   removeMember: Scalars['Boolean']['output'];
-  /** Creates a notifier, which observers can name. Addresses must be https and public. */
+  /** Creates a notifier, which observers can then use. Its URLs must be public and use https. */
   createNotifier: Notifier;
-  /** Renames a notifier, switches it, or changes where it sends. The fields of `config` are merged. */
+  /** Updates the name, the state or the configuration of a notifier. The fields of `config` are merged. */
   updateNotifier: Notifier;
-  /** Deletes a notifier and takes it out of every observer. */
+  /** Deletes a notifier and removes it from all observers. */
   deleteNotifier: Scalars['Boolean']['output'];
-  /** Sends one test message and answers how that went. A failed delivery is an answer too. */
+  /** Sends a test message and returns the outcome. The request also succeeds if the delivery fails: see `status`. */
   testNotifier: NotifierTest;
   /** Creates an observer. It is `pending` until enough checks have passed or failed. */
   createObserver: Observer;
-  /** Changes an observer. `enabled: false` pauses it and resolves an open incident, `enabled: true` resumes it. */
+  /**
+   * Updates an observer. `enabled: false` pauses the observer and resolves an open incident, and `enabled: true` resumes
+   * it.
+   */
   updateObserver: Observer;
   /** Deletes an observer with its results and incidents. */
   deleteObserver: Scalars['Boolean']['output'];
@@ -1717,7 +1753,7 @@ export type Mutation = {
   updateProject: Project;
   /** Deletes an empty project. Its project keys stop working. */
   deleteProject: Scalars['Boolean']['output'];
-  /** Creates a container registry. It is `provisioning` until it takes images at its `host`. */
+  /** Creates a container registry. It is `provisioning` until images can be pushed to its `host`. */
   createRegistry: Registry;
   /** Deletes a container registry with its images. A registry that an application runs from cannot be deleted. */
   deleteRegistry: Scalars['Boolean']['output'];
@@ -1726,7 +1762,7 @@ export type Mutation = {
    * this response. To replace a secret, create another robot account and delete this one.
    */
   createRobotAccount: RobotAccount;
-  /** Deletes a robot account. It can neither push nor pull from this moment on. */
+  /** Deletes a robot account. The account stops working immediately. */
   deleteRobotAccount: Scalars['Boolean']['output'];
   /**
    * Runs a command once, beside the instances: with the files, environment variables, volumes and network of the release
@@ -1768,19 +1804,19 @@ export type Mutation = {
   /** Deletes a shared repository. Fails with `resource_in_use` while an application of any project uses it. */
   deleteSharedRepository: Scalars['Boolean']['output'];
   /**
-   * Reads the repository now. A remote that refuses the key or the token is an answer too: the status is `error`, and
-   * `status_reason` says why. A remote that does not answer fails with `provider_error`. The first successful check pins
-   * the host key of an ssh remote.
+   * Checks now whether the repository can be read. If the remote rejects the key or the token, the request succeeds with
+   * the status `error`, and `status_reason` says why. If the remote does not respond, it fails with `provider_error`. The
+   * first successful check pins the host key of an ssh remote.
    */
   verifySharedRepository: SharedRepository;
   /**
-   * Replaces the deploy key. The old key stops being used at once, so the status is `pending` until the new one was
-   * registered and verified. The pinned host key is forgotten too.
+   * Replaces the deploy key. The old key is no longer used, so the status is `pending` until the new key is registered and
+   * verified. The pinned host key is deleted too.
    */
   rotateSharedRepositoryDeployKey: SharedRepository;
   /** Shares a repository with another project of the caller. Its applications may use the repository from then on. */
   addSharedRepositoryProject: SharedRepositoryProject;
-  /** Stops sharing a repository. Fails with `resource_in_use` while an application of that project uses it. */
+  /** Stops sharing a repository. Fails with `resource_in_use` while an application of that project uses the repository. */
   removeSharedRepositoryProject: Scalars['Boolean']['output'];
   /**
    * Gets an address to which the source of a deployment can be uploaded, without a Git repository. Send a tar archive
@@ -1807,7 +1843,7 @@ export type Mutation = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationLoginArgs = {
@@ -1817,7 +1853,7 @@ export type MutationLoginArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRevokeSessionArgs = {
@@ -1827,7 +1863,7 @@ export type MutationRevokeSessionArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationChangePasswordArgs = {
@@ -1837,7 +1873,7 @@ export type MutationChangePasswordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationEnrolTwoFactorArgs = {
@@ -1847,7 +1883,7 @@ export type MutationEnrolTwoFactorArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationConfirmTwoFactorArgs = {
@@ -1857,7 +1893,7 @@ export type MutationConfirmTwoFactorArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDisableTwoFactorArgs = {
@@ -1868,7 +1904,7 @@ export type MutationDisableTwoFactorArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRegenerateRecoveryCodesArgs = {
@@ -1878,7 +1914,7 @@ export type MutationRegenerateRecoveryCodesArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRequestPasswordResetArgs = {
@@ -1888,7 +1924,7 @@ export type MutationRequestPasswordResetArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationResetPasswordArgs = {
@@ -1898,7 +1934,7 @@ export type MutationResetPasswordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationConfirmEmailArgs = {
@@ -1908,7 +1944,17 @@ export type MutationConfirmEmailArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
+ * `dry_run_unsupported`.
+ */
+export type MutationSetUpOwnerArgs = {
+  input: SetUpOwnerInput;
+};
+
+
+/**
+ * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreatePersonalKeyArgs = {
@@ -1918,7 +1964,7 @@ export type MutationCreatePersonalKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRevokePersonalKeyArgs = {
@@ -1928,7 +1974,7 @@ export type MutationRevokePersonalKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateProjectKeyArgs = {
@@ -1939,7 +1985,7 @@ export type MutationCreateProjectKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRevokeProjectKeyArgs = {
@@ -1950,7 +1996,7 @@ export type MutationRevokeProjectKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateApplicationArgs = {
@@ -1961,7 +2007,7 @@ export type MutationCreateApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateApplicationArgs = {
@@ -1972,7 +2018,7 @@ export type MutationUpdateApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteApplicationArgs = {
@@ -1982,7 +2028,7 @@ export type MutationDeleteApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationStartApplicationArgs = {
@@ -1992,7 +2038,7 @@ export type MutationStartApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationStopApplicationArgs = {
@@ -2002,7 +2048,7 @@ export type MutationStopApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRestartApplicationArgs = {
@@ -2013,7 +2059,7 @@ export type MutationRestartApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateApplicationSettingsArgs = {
@@ -2024,7 +2070,7 @@ export type MutationUpdateApplicationSettingsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateAutoDeployArgs = {
@@ -2035,7 +2081,7 @@ export type MutationUpdateAutoDeployArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateBucketArgs = {
@@ -2046,7 +2092,7 @@ export type MutationCreateBucketArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateBucketArgs = {
@@ -2057,7 +2103,7 @@ export type MutationUpdateBucketArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketArgs = {
@@ -2067,7 +2113,7 @@ export type MutationDeleteBucketArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateBucketAccessKeyArgs = {
@@ -2078,7 +2124,7 @@ export type MutationCreateBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateBucketAccessKeyArgs = {
@@ -2089,7 +2135,7 @@ export type MutationUpdateBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketAccessKeyArgs = {
@@ -2099,7 +2145,7 @@ export type MutationDeleteBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRotateBucketAccessKeyArgs = {
@@ -2109,7 +2155,7 @@ export type MutationRotateBucketAccessKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationSetBucketCorsArgs = {
@@ -2120,7 +2166,7 @@ export type MutationSetBucketCorsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketCorsArgs = {
@@ -2130,7 +2176,7 @@ export type MutationDeleteBucketCorsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationSetBucketLifecycleArgs = {
@@ -2141,7 +2187,7 @@ export type MutationSetBucketLifecycleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketLifecycleArgs = {
@@ -2151,7 +2197,7 @@ export type MutationDeleteBucketLifecycleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationSetBucketPolicyArgs = {
@@ -2162,7 +2208,7 @@ export type MutationSetBucketPolicyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteBucketPolicyArgs = {
@@ -2172,7 +2218,7 @@ export type MutationDeleteBucketPolicyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationPresignBucketObjectArgs = {
@@ -2183,7 +2229,7 @@ export type MutationPresignBucketObjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationAddCdnDomainArgs = {
@@ -2194,7 +2240,7 @@ export type MutationAddCdnDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyCdnDomainArgs = {
@@ -2205,7 +2251,7 @@ export type MutationVerifyCdnDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveCdnDomainArgs = {
@@ -2216,7 +2262,7 @@ export type MutationRemoveCdnDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateCdnPurgeArgs = {
@@ -2227,7 +2273,7 @@ export type MutationCreateCdnPurgeArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateCdnZoneArgs = {
@@ -2238,7 +2284,7 @@ export type MutationCreateCdnZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateCdnZoneArgs = {
@@ -2249,7 +2295,7 @@ export type MutationUpdateCdnZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteCdnZoneArgs = {
@@ -2259,7 +2305,7 @@ export type MutationDeleteCdnZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCheckObserverArgs = {
@@ -2269,7 +2315,7 @@ export type MutationCheckObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseArgs = {
@@ -2280,7 +2326,7 @@ export type MutationCreateDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDatabaseArgs = {
@@ -2291,7 +2337,7 @@ export type MutationUpdateDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseArgs = {
@@ -2301,7 +2347,7 @@ export type MutationDeleteDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationStartDatabaseArgs = {
@@ -2311,7 +2357,7 @@ export type MutationStartDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationStopDatabaseArgs = {
@@ -2321,7 +2367,7 @@ export type MutationStopDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRestartDatabaseArgs = {
@@ -2331,7 +2377,7 @@ export type MutationRestartDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpgradeDatabaseArgs = {
@@ -2342,7 +2388,7 @@ export type MutationUpgradeDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRestoreDatabaseArgs = {
@@ -2353,7 +2399,7 @@ export type MutationRestoreDatabaseArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseAttachmentArgs = {
@@ -2364,7 +2410,7 @@ export type MutationCreateDatabaseAttachmentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseAttachmentArgs = {
@@ -2375,7 +2421,7 @@ export type MutationDeleteDatabaseAttachmentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseBackupArgs = {
@@ -2386,7 +2432,7 @@ export type MutationCreateDatabaseBackupArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseBackupArgs = {
@@ -2397,7 +2443,7 @@ export type MutationDeleteDatabaseBackupArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseEndpointArgs = {
@@ -2408,7 +2454,7 @@ export type MutationCreateDatabaseEndpointArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDatabaseEndpointArgs = {
@@ -2420,7 +2466,7 @@ export type MutationUpdateDatabaseEndpointArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseEndpointArgs = {
@@ -2431,7 +2477,7 @@ export type MutationDeleteDatabaseEndpointArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseReplicaArgs = {
@@ -2442,7 +2488,7 @@ export type MutationCreateDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDatabaseReplicaArgs = {
@@ -2454,7 +2500,7 @@ export type MutationUpdateDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseReplicaArgs = {
@@ -2465,7 +2511,7 @@ export type MutationDeleteDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationPromoteDatabaseReplicaArgs = {
@@ -2476,7 +2522,7 @@ export type MutationPromoteDatabaseReplicaArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDatabaseUserArgs = {
@@ -2487,7 +2533,7 @@ export type MutationCreateDatabaseUserArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDatabaseUserArgs = {
@@ -2498,7 +2544,7 @@ export type MutationDeleteDatabaseUserArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRotateDatabaseUserPasswordArgs = {
@@ -2510,7 +2556,7 @@ export type MutationRotateDatabaseUserPasswordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRotateDatabaseCredentialsArgs = {
@@ -2521,7 +2567,7 @@ export type MutationRotateDatabaseCredentialsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDeploymentArgs = {
@@ -2532,7 +2578,7 @@ export type MutationCreateDeploymentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCancelDeploymentArgs = {
@@ -2543,7 +2589,7 @@ export type MutationCancelDeploymentArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRollbackApplicationArgs = {
@@ -2554,7 +2600,7 @@ export type MutationRollbackApplicationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDnsRecordArgs = {
@@ -2565,7 +2611,7 @@ export type MutationCreateDnsRecordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationReplaceDnsRecordsArgs = {
@@ -2576,7 +2622,7 @@ export type MutationReplaceDnsRecordsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationBatchDnsRecordsArgs = {
@@ -2587,7 +2633,7 @@ export type MutationBatchDnsRecordsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDnsRecordArgs = {
@@ -2599,7 +2645,7 @@ export type MutationUpdateDnsRecordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDnsRecordArgs = {
@@ -2610,7 +2656,7 @@ export type MutationDeleteDnsRecordArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateDnsZoneArgs = {
@@ -2621,7 +2667,7 @@ export type MutationCreateDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateDnsZoneArgs = {
@@ -2632,7 +2678,7 @@ export type MutationUpdateDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteDnsZoneArgs = {
@@ -2642,7 +2688,7 @@ export type MutationDeleteDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyDnsZoneArgs = {
@@ -2652,7 +2698,7 @@ export type MutationVerifyDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationScanDnsZoneArgs = {
@@ -2662,7 +2708,7 @@ export type MutationScanDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationImportDnsZoneArgs = {
@@ -2673,7 +2719,7 @@ export type MutationImportDnsZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationEnableDnssecArgs = {
@@ -2683,7 +2729,7 @@ export type MutationEnableDnssecArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDisableDnssecArgs = {
@@ -2693,7 +2739,7 @@ export type MutationDisableDnssecArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRotateDnssecKeyArgs = {
@@ -2703,7 +2749,7 @@ export type MutationRotateDnssecKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationAddApplicationDomainArgs = {
@@ -2714,7 +2760,7 @@ export type MutationAddApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyApplicationDomainArgs = {
@@ -2725,7 +2771,7 @@ export type MutationVerifyApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationMoveApplicationDomainArgs = {
@@ -2737,7 +2783,7 @@ export type MutationMoveApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveApplicationDomainArgs = {
@@ -2748,7 +2794,7 @@ export type MutationRemoveApplicationDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateEmailDomainArgs = {
@@ -2759,7 +2805,7 @@ export type MutationCreateEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateEmailDomainArgs = {
@@ -2770,7 +2816,7 @@ export type MutationUpdateEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEmailDomainArgs = {
@@ -2780,7 +2826,7 @@ export type MutationDeleteEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyEmailDomainArgs = {
@@ -2790,7 +2836,7 @@ export type MutationVerifyEmailDomainArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRotateEmailDomainDkimArgs = {
@@ -2800,7 +2846,7 @@ export type MutationRotateEmailDomainDkimArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateEmailRelayZoneArgs = {
@@ -2811,7 +2857,7 @@ export type MutationCreateEmailRelayZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateEmailRelayZoneArgs = {
@@ -2822,7 +2868,7 @@ export type MutationUpdateEmailRelayZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEmailRelayZoneArgs = {
@@ -2832,7 +2878,7 @@ export type MutationDeleteEmailRelayZoneArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRotateEmailRelayCredentialsArgs = {
@@ -2842,7 +2888,7 @@ export type MutationRotateEmailRelayCredentialsArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateEmailSuppressionArgs = {
@@ -2853,7 +2899,7 @@ export type MutationCreateEmailSuppressionArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEmailSuppressionArgs = {
@@ -2864,7 +2910,7 @@ export type MutationDeleteEmailSuppressionArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationSetEnvironmentVariableArgs = {
@@ -2876,7 +2922,7 @@ export type MutationSetEnvironmentVariableArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationSetEnvironmentVariablesArgs = {
@@ -2887,7 +2933,7 @@ export type MutationSetEnvironmentVariablesArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteEnvironmentVariableArgs = {
@@ -2898,7 +2944,7 @@ export type MutationDeleteEnvironmentVariableArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateGitIntegrationArgs = {
@@ -2909,7 +2955,7 @@ export type MutationCreateGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateGitIntegrationArgs = {
@@ -2920,7 +2966,7 @@ export type MutationUpdateGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteGitIntegrationArgs = {
@@ -2930,7 +2976,7 @@ export type MutationDeleteGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationVerifyGitIntegrationArgs = {
@@ -2940,7 +2986,7 @@ export type MutationVerifyGitIntegrationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUnlinkLoginArgs = {
@@ -2950,7 +2996,7 @@ export type MutationUnlinkLoginArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationInviteMemberArgs = {
@@ -2961,7 +3007,7 @@ export type MutationInviteMemberArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRevokeInvitationArgs = {
@@ -2972,7 +3018,7 @@ export type MutationRevokeInvitationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationAcceptInvitationArgs = {
@@ -2982,7 +3028,7 @@ export type MutationAcceptInvitationArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationChangeMemberRoleArgs = {
@@ -2994,7 +3040,7 @@ export type MutationChangeMemberRoleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveMemberArgs = {
@@ -3005,7 +3051,7 @@ export type MutationRemoveMemberArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateNotifierArgs = {
@@ -3015,7 +3061,7 @@ export type MutationCreateNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateNotifierArgs = {
@@ -3026,7 +3072,7 @@ export type MutationUpdateNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteNotifierArgs = {
@@ -3036,7 +3082,7 @@ export type MutationDeleteNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationTestNotifierArgs = {
@@ -3046,7 +3092,7 @@ export type MutationTestNotifierArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateObserverArgs = {
@@ -3057,7 +3103,7 @@ export type MutationCreateObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateObserverArgs = {
@@ -3068,7 +3114,7 @@ export type MutationUpdateObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteObserverArgs = {
@@ -3078,7 +3124,7 @@ export type MutationDeleteObserverArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreatePreviewArgs = {
@@ -3089,7 +3135,7 @@ export type MutationCreatePreviewArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeletePreviewArgs = {
@@ -3100,7 +3146,7 @@ export type MutationDeletePreviewArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRedeployPreviewArgs = {
@@ -3111,7 +3157,7 @@ export type MutationRedeployPreviewArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateProcessArgs = {
@@ -3122,7 +3168,7 @@ export type MutationCreateProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateProcessArgs = {
@@ -3134,7 +3180,7 @@ export type MutationUpdateProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteProcessArgs = {
@@ -3145,7 +3191,7 @@ export type MutationDeleteProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationScaleProcessArgs = {
@@ -3157,7 +3203,7 @@ export type MutationScaleProcessArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateProjectArgs = {
@@ -3167,7 +3213,7 @@ export type MutationCreateProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateProjectArgs = {
@@ -3178,7 +3224,7 @@ export type MutationUpdateProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteProjectArgs = {
@@ -3188,7 +3234,7 @@ export type MutationDeleteProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateRegistryArgs = {
@@ -3199,7 +3245,7 @@ export type MutationCreateRegistryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteRegistryArgs = {
@@ -3209,7 +3255,7 @@ export type MutationDeleteRegistryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateRobotAccountArgs = {
@@ -3219,7 +3265,7 @@ export type MutationCreateRobotAccountArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteRobotAccountArgs = {
@@ -3229,7 +3275,7 @@ export type MutationDeleteRobotAccountArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateRunArgs = {
@@ -3240,7 +3286,7 @@ export type MutationCreateRunArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCancelRunArgs = {
@@ -3251,7 +3297,7 @@ export type MutationCancelRunArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateScheduleArgs = {
@@ -3262,7 +3308,7 @@ export type MutationCreateScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateScheduleArgs = {
@@ -3274,7 +3320,7 @@ export type MutationUpdateScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteScheduleArgs = {
@@ -3285,7 +3331,7 @@ export type MutationDeleteScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationTriggerScheduleArgs = {
@@ -3296,7 +3342,7 @@ export type MutationTriggerScheduleArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateSharedRepositoryArgs = {
@@ -3307,7 +3353,7 @@ export type MutationCreateSharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateSharedRepositoryArgs = {
@@ -3318,7 +3364,7 @@ export type MutationUpdateSharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteSharedRepositoryArgs = {
@@ -3328,7 +3374,7 @@ export type MutationDeleteSharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationVerifySharedRepositoryArgs = {
@@ -3338,7 +3384,7 @@ export type MutationVerifySharedRepositoryArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRotateSharedRepositoryDeployKeyArgs = {
@@ -3348,7 +3394,7 @@ export type MutationRotateSharedRepositoryDeployKeyArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationAddSharedRepositoryProjectArgs = {
@@ -3359,7 +3405,7 @@ export type MutationAddSharedRepositoryProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationRemoveSharedRepositoryProjectArgs = {
@@ -3370,7 +3416,7 @@ export type MutationRemoveSharedRepositoryProjectArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateSourceUploadArgs = {
@@ -3381,7 +3427,7 @@ export type MutationCreateSourceUploadArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationCreateVolumeArgs = {
@@ -3392,7 +3438,7 @@ export type MutationCreateVolumeArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationUpdateVolumeArgs = {
@@ -3403,7 +3449,7 @@ export type MutationUpdateVolumeArgs = {
 
 /**
  * Every write. With the header `Dry-Run: true` a request runs completely and is rolled back: the response is the one that
- * the write would have had, and nothing is changed. Operations that act before they answer refuse it with
+ * the write would have had, and nothing is changed. Operations whose effects cannot be rolled back fail with
  * `dry_run_unsupported`.
  */
 export type MutationDeleteVolumeArgs = {
@@ -3415,7 +3461,7 @@ export type Viewer = {
   user: User;
   account: Account;
   session: Session;
-  /** Whether the user has shown that they read the mail of their e-mail address. */
+  /** Whether the user has confirmed the e-mail address. */
   email_confirmed: Scalars['Boolean']['output'];
   /** Whether logging in requires a two-factor code. */
   two_factor_enabled: Scalars['Boolean']['output'];
@@ -3459,7 +3505,7 @@ export type SessionList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** What a new password did to the personal keys of the user. */
+/** Result of a password change: the personal keys that still work. */
 export type PasswordChange = {
   /** Keys that were revoked. */
   revoked_keys: Array<ApiKey>;
@@ -3507,11 +3553,21 @@ export type ResetPasswordInput = {
   new_password: Scalars['String']['input'];
 };
 
+export type SetUpOwnerInput = {
+  /** The code that the service prints at its first start. */
+  code: Scalars['String']['input'];
+  email: Scalars['String']['input'];
+  /** The password, 12 to 200 characters. */
+  password: Scalars['String']['input'];
+  /** Name of the owner. Defaults to `Owner`. */
+  name?: InputMaybe<Scalars['String']['input']>;
+};
+
 /** An AI model with its limits and prices. The operator decides which models the catalog contains. */
 export type AiModel = {
   id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Who made the model. */
+  /** Organization that made the model. */
   provider: Scalars['String']['output'];
   type: AiModelType;
   /** Maximum number of tokens of a request, input and output together. */
@@ -3526,7 +3582,7 @@ export type AiModel = {
   output_price_per_million?: Maybe<Scalars['String']['output']>;
   currency: Scalars['String']['output'];
   status: AiModelStatus;
-  /** Time at which the model stops to be available, or `null` if it is not known. */
+  /** Time at which the model will be retired, or `null` if none has been announced. */
   retires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -3537,7 +3593,7 @@ export type AiModelList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** What a model does. */
+/** Type of a model. */
 export type AiModelType =
   /** Answers in text. */
   | 'chat'
@@ -3552,7 +3608,7 @@ export type AiModelType =
 
 /** A feature of a model. */
 export type AiModelCapability =
-  /** Sends an answer while it is being made. */
+  /** Sends a response while it is being generated. */
   | 'streaming'
   /** Calls functions of the application. */
   | 'tools'
@@ -3957,10 +4013,7 @@ export type ApplicationHealthCheckSettings = {
 
 /** Previews of branches and pull requests. Changes take effect immediately. */
 export type ApplicationPreviewSettings = {
-  /**
-   * Whether every pull request gets a preview. This requires a Git integration, which this version does not have: the
-   * value is stored but has no effect yet.
-   */
+  /** Whether every pull request gets a preview. Requires a source with a Git integration. */
   auto_create: Scalars['Boolean']['output'];
   /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: Maybe<Scalars['Int']['output']>;
@@ -4052,10 +4105,7 @@ export type ApplicationHealthCheckSettingsInput = {
 
 /** Previews of branches and pull requests. Changes take effect immediately. */
 export type ApplicationPreviewSettingsInput = {
-  /**
-   * Whether every pull request gets a preview. This requires a Git integration, which this version does not have: the
-   * value is stored but has no effect yet.
-   */
+  /** Whether every pull request gets a preview. Requires a source with a Git integration. */
   auto_create?: InputMaybe<Scalars['Boolean']['input']>;
   /** Number of days after which a preview is deleted, or `null` to keep it. */
   expire_after_days?: InputMaybe<Scalars['Int']['input']>;
@@ -4081,7 +4131,10 @@ export type AutoDeploy = {
    * integration by itself. `null` for a repository that is only an address.
    */
   webhook_url?: Maybe<Scalars['String']['output']>;
-  /** Why the platform could not create the webhook: create it at the provider yourself. `null` if there is one. */
+  /**
+   * Why the platform could not create the webhook, or `null` if it exists. Create the webhook at the provider yourself in
+   * that case.
+   */
   webhook_reason?: Maybe<Scalars['String']['output']>;
 };
 
@@ -4146,7 +4199,7 @@ export type Bucket = {
   versioning: Scalars['Boolean']['output'];
   /** Whether versions of objects can be locked against removal. Versioning stays on with it. */
   object_lock: Scalars['Boolean']['output'];
-  /** Retention of new versions that bring none, or `null`. */
+  /** Retention of new versions that are written without one, or `null`. */
   default_retention?: Maybe<BucketRetention>;
   /** Website settings, or `null` if the bucket is not served as a website. */
   website?: Maybe<BucketWebsite>;
@@ -4188,9 +4241,9 @@ export type BucketRetention = {
 
 /** Who may remove a version before the end of its retention. */
 export type RetentionMode =
-  /** Access keys that may bypass governance, and ask for it. */
+  /** Access keys with the permission to bypass governance, if the request asks for the bypass. */
   | 'governance'
-  /** Nobody, and nobody may shorten it. */
+  /** Nobody. The retention cannot be shortened either. */
   | 'compliance';
 
 /** How a bucket is served as a website. */
@@ -4209,9 +4262,9 @@ export type CreateBucketInput = {
   access?: InputMaybe<BucketAccess>;
   /** Keep overwritten and deleted objects as noncurrent versions. */
   versioning?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Versions of objects can be locked against removal. Switches versioning on, and is never switched off. */
+  /** Whether versions of objects can be locked against removal. Turns versioning on. Object lock cannot be turned off. */
   object_lock?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Retention of new versions that bring none. Requires `object_lock`. */
+  /** Retention of new versions that are written without one. Requires `object_lock`. */
   default_retention?: InputMaybe<BucketRetentionInput>;
   /** Website settings. Requires `access` public_read. */
   website?: InputMaybe<BucketWebsiteInput>;
@@ -4223,13 +4276,13 @@ export type UpdateBucketInput = {
   access?: InputMaybe<BucketAccess>;
   /** Keep overwritten and deleted objects as noncurrent versions. */
   versioning?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Versions of objects can be locked against removal. Requires `versioning`, and is never switched off. */
+  /** Whether versions of objects can be locked against removal. Requires `versioning`. Object lock cannot be turned off. */
   object_lock?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Retention of new versions that bring none; `null` for none. Requires `object_lock`. */
+  /** Retention of new versions that are written without one, or `null` for none. Requires `object_lock`. */
   default_retention?: InputMaybe<BucketRetentionInput>;
-  /** Website settings, merged into the present ones. `null` turns the website off. Requires `access` public_read. */
+  /** Website settings, merged into the current ones. `null` turns the website off. Requires `access` public_read. */
   website?: InputMaybe<BucketWebsiteInput>;
-  /** Maximum of stored data in gigabytes of 2^30 bytes. A limit below the present use only refuses new data. */
+  /** Maximum of stored data in gigabytes of 2^30 bytes. A limit below the current size only prevents new writes. */
   quota_gb?: InputMaybe<Scalars['Int']['input']>;
 };
 
@@ -4259,9 +4312,9 @@ export type BucketAccessKey = {
   /** Buckets that the key may use. An empty list grants nothing. */
   grants: Array<BucketGrant>;
   enabled: Scalars['Boolean']['output'];
-  /** When the key expires, or `null`. */
+  /** Time at which the key expires, or `null` if it never expires. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
-  /** When the key was last used, to the minute, or `null`. */
+  /** Time of the last use, to the minute, or `null` if the key was never used. */
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
   status: BucketAccessKeyStatus;
   created_at: Scalars['DateTime']['output'];
@@ -4303,7 +4356,7 @@ export type CreateBucketAccessKeyInput = {
   /** Buckets that the key may use. */
   grants?: InputMaybe<Array<BucketGrantInput>>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
-  /** When the key expires. It must be in the future. */
+  /** Time in the future at which the key expires. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
@@ -4312,7 +4365,7 @@ export type UpdateBucketAccessKeyInput = {
   /** Replaces all grants. */
   grants?: InputMaybe<Array<BucketGrantInput>>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
-  /** When the key expires, in the future. `null`: never. */
+  /** Time in the future at which the key expires, or `null` for no expiry. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
@@ -4327,7 +4380,7 @@ export type BucketCors = {
   rules: Array<BucketCorsRule>;
 };
 
-/** Which pages of other origins may use the bucket. */
+/** A CORS rule: which origins may use the bucket from a browser. */
 export type BucketCorsRule = {
   /** Origins, with one `*` at most in each, which stands for any characters; `*` alone for all. */
   allowed_origins: Array<Scalars['String']['output']>;
@@ -4442,7 +4495,7 @@ export type BucketPolicyStatementInput = {
   actions: Array<Scalars['String']['input']>;
   /**
    * Patterns of object keys. `*` stands for any characters, `?` for one. Lists are allowed by their prefix, and other
-   * actions on the bucket itself need `*`. ARNs are taken too: `arn:aws:s3:::name` is for actions on the bucket alone,
+   * actions on the bucket itself need `*`. ARNs are accepted too: `arn:aws:s3:::name` is for actions on the bucket alone,
    * and `arn:aws:s3:::name/images/*` for those on objects alone.
    */
   resources: Array<Scalars['String']['input']>;
@@ -4507,7 +4560,7 @@ export type BucketUsage = {
   noncurrent_size_bytes: Scalars['ByteCount']['output'];
   /** Bytes of objects sent to clients. */
   egress_bytes: Scalars['ByteCount']['output'];
-  /** Requests to the S3 endpoint, refused ones included. */
+  /** Requests to the S3 endpoint, including rejected ones. */
   requests: Scalars['Int']['output'];
   /** First day of the period. */
   from: Scalars['String']['output'];
@@ -4538,37 +4591,37 @@ export type Region = {
   /** Features that the region offers. */
   features: Array<RegionFeature>;
   /**
-   * Network of applications, builds and databases that start from now on, or `null` as long as no worker of the region has
+   * Network of applications, builds and databases that start from now on, or `null` until a worker of the region has
    * reported it.
    */
   network?: Maybe<RegionNetwork>;
   /**
-   * How far files of applications and builds that start from now on are apart, or `null` as long as no worker of the
-   * region has reported it.
+   * Isolation of the files of applications and builds that start from now on, or `null` until a worker of the region has
+   * reported it.
    */
   file_isolation?: Maybe<FileIsolation>;
 };
 
-/** What resources of a region reach over the network, and who reaches them. */
+/** Network access of the resources of a region. */
 export type RegionNetwork = {
-  /** Who shares a network, and with it the loopback interface 127.0.0.1. */
+  /** Which resources share a network, including the loopback interface 127.0.0.1. */
   isolation: NetworkIsolation;
   /** Whether programs can connect to public addresses outside of the region. */
   egress: Scalars['Boolean']['output'];
 };
 
 /**
- * How far the networks of a region are apart. `project`: the resources of a project share a network that no other project
- * is in. `none`: all projects share the network of the host.
+ * Isolation of the networks of a region. `project`: the resources of a project share a network that no other project is
+ * in. `none`: all projects share the network of the host.
  */
 export type NetworkIsolation =
   | 'project'
   | 'none';
 
 /**
- * How far the files of a region are apart. `sandbox`: an application sees its own files and the programs of the host.
- * `user`: each project has a user of the operating system, which sees all files that its permissions allow. `none`:
- * applications run as one user, which can read the files of all projects.
+ * Isolation of the files of a region. `sandbox`: an application sees its own files and the programs of the host. `user`:
+ * each project has a user of the operating system, which sees all files that its permissions allow. `none`: applications
+ * run as one user, which can read the files of all projects.
  */
 export type FileIsolation =
   | 'sandbox'
@@ -4763,17 +4816,17 @@ export type CdnPurge = {
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of cache purges. */
+/** A page of cache purges. */
 export type CdnPurgeList = {
   data: Array<CdnPurge>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CdnPurgeType =
   /** Everything in the zone. */
   | 'all'
-  /** Objects by path, with the query string if it counts. */
+  /** Objects by path. The query string is included if the zone caches by query string. */
   | 'urls'
   /** Objects whose path begins with a prefix. */
   | 'prefixes'
@@ -4793,7 +4846,7 @@ export type CreateCdnPurgeInput = {
   type: CdnPurgeType;
   /**
    * 1 to 100 paths or prefixes that begin with `/`, percent-encoded as they are requested, or tags. Query strings count
-   * only where they do in the zone. Not for the type `all`.
+   * only if the zone caches by query string. Not allowed for the type `all`.
    */
   values?: InputMaybe<Array<Scalars['String']['input']>>;
 };
@@ -4806,12 +4859,12 @@ export type CdnZone = {
   origin: CdnOrigin;
   /** Host name at which the zone answers. Custom domains point to it. */
   hostname: Scalars['String']['output'];
-  /** A zone that is not enabled answers 503. */
+  /** Whether the zone is enabled. A disabled zone answers with the status 503. */
   enabled: Scalars['Boolean']['output'];
   cache: CdnCache;
-  /** Compresses texts with gzip or Brotli, where the origin did not and the visitor can. */
+  /** Whether text is compressed with gzip or Brotli, if the origin did not compress it and the visitor accepts it. */
   compression: Scalars['Boolean']['output'];
-  /** Redirects http to https, for host names that have a certificate. */
+  /** Whether http is redirected to https, for host names that have a certificate. */
   force_https: Scalars['Boolean']['output'];
   status: CdnZoneStatus;
   /** Why the zone is not active, or `null`. */
@@ -4820,10 +4873,10 @@ export type CdnZone = {
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of CDN zones. */
+/** A page of CDN zones. */
 export type CdnZoneList = {
   data: Array<CdnZone>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -4832,14 +4885,14 @@ export type CdnZoneStatus =
   | 'provisioning'
   /** The zone answers. */
   | 'active'
-  /** A change is on its way to the cache. */
+  /** A change is being applied to the cache. */
   | 'updating'
   /** The zone is not enabled. */
   | 'disabled'
   /** The zone could not be set up; `status_reason` says why. */
   | 'failed';
 
-/** Where a CDN zone fetches what it does not have. Only the field of its type is set. */
+/** Where a CDN zone fetches objects that are not cached. Only the field of its type is set. */
 export type CdnOrigin = {
   type: CdnOriginType;
   /** Scheme, host and port of the origin. */
@@ -4851,20 +4904,23 @@ export type CdnOrigin = {
 };
 
 export type CdnOriginType =
-  /** A server anywhere, by its address. */
+  /** Any server, by its URL. */
   | 'url'
   /** A bucket of the project, which may be private. */
   | 'bucket'
   /** An application of the project. */
   | 'application';
 
-/** How long a CDN zone keeps what the origin has sent. */
+/** How long a CDN zone caches responses of the origin. */
 export type CdnCache = {
-  /** Seconds for responses that do not say how long they are fresh. */
+  /** Seconds for which responses without a freshness lifetime are cached. */
   default_ttl_seconds: Scalars['Int']['output'];
-  /** Seconds that browsers may keep a response, or `null` for what the origin says. */
+  /** Seconds for which browsers may cache a response, or `null` for the value of the origin. */
   browser_ttl_seconds?: Maybe<Scalars['Int']['output']>;
-  /** Whether Cache-Control and Expires of the origin count. Without them, everything is kept for `default_ttl_seconds`. */
+  /**
+   * Whether the headers Cache-Control and Expires of the origin are respected. If not, everything is cached for
+   * `default_ttl_seconds`.
+   */
   respect_origin_headers: Scalars['Boolean']['output'];
   query_string: CdnQueryString;
   /** Whether a stale response is served while the origin cannot be reached. */
@@ -4872,9 +4928,9 @@ export type CdnCache = {
 };
 
 export type CdnQueryString =
-  /** Addresses that differ in the query string alone are one object. */
+  /** URLs that differ only in the query string share one cached object. */
   | 'ignore'
-  /** Each query string is an object of its own. */
+  /** Each query string has its own cached object. */
   | 'include';
 
 export type CdnZoneMetric =
@@ -4904,7 +4960,7 @@ export type CreateCdnZoneInput = {
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** What to change in a CDN zone. Fields of `cache` that are left out stay; `origin` is replaced. */
+/** Fields that are left out keep their values, those of `cache` too. `origin` is replaced as a whole. */
 export type UpdateCdnZoneInput = {
   name?: InputMaybe<Scalars['String']['input']>;
   origin?: InputMaybe<CdnOriginInput>;
@@ -4914,7 +4970,7 @@ export type UpdateCdnZoneInput = {
   force_https?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** Where a CDN zone fetches what it does not have: the type and the one field that it needs. */
+/** Where a CDN zone fetches objects that are not cached: the type, and the field that it requires. */
 export type CdnOriginInput = {
   type: CdnOriginType;
   /** Scheme, host and port of the origin, without a path. */
@@ -4925,13 +4981,13 @@ export type CdnOriginInput = {
   host_header?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** How long a CDN zone keeps what the origin has sent. */
+/** How long a CDN zone caches responses of the origin. */
 export type CdnCacheInput = {
-  /** Seconds for responses that do not say how long they are fresh. Defaults to 86400. */
+  /** Seconds for which responses without a freshness lifetime are cached. Defaults to 86400. */
   default_ttl_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Seconds that browsers may keep a response. Defaults to `null`: what the origin says. */
+  /** Seconds for which browsers may cache a response. Defaults to `null`, the value of the origin. */
   browser_ttl_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Whether Cache-Control and Expires of the origin count. Defaults to `true`. */
+  /** Whether the headers Cache-Control and Expires of the origin are respected. Defaults to `true`. */
   respect_origin_headers?: InputMaybe<Scalars['Boolean']['input']>;
   /** Defaults to `include`. */
   query_string?: InputMaybe<CdnQueryString>;
@@ -4939,31 +4995,31 @@ export type CdnCacheInput = {
   serve_stale?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** What one check found. */
+/** The result of a check. */
 export type CheckResult = {
   id: Scalars['ID']['output'];
   observer_id: Scalars['ID']['output'];
   checked_at: Scalars['DateTime']['output'];
   status: CheckStatus;
-  /** Where it was checked from. */
+  /** Region from which the target was checked. */
   region: Scalars['String']['output'];
-  /** Time of the whole check; null where nothing answered. */
+  /** Duration of the whole check in milliseconds, or `null` if the target did not answer. */
   response_time_ms?: Maybe<Scalars['Float']['output']>;
-  /** Status of the HTTP answer. */
+  /** Status code of the HTTP response. */
   status_code?: Maybe<Scalars['Int']['output']>;
   /** Value of the metric. */
   value?: Maybe<Scalars['Float']['output']>;
-  /** Why it failed. */
+  /** Why the check failed, or `null` if it passed. */
   error?: Maybe<Scalars['String']['output']>;
-  /** Incident that was open after it. */
+  /** Id of the incident that was open after the check, or `null`. */
   incident_id?: Maybe<Scalars['ID']['output']>;
-  /** Parts of the time; null where there was none. */
+  /** Durations of the parts of the check, or `null` if none was measured. */
   timings?: Maybe<CheckTimings>;
-  /** When the certificate of the target expires. */
+  /** Time at which the certificate of the target expires. */
   certificate_expires_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
-/** Times of the parts of a check, in milliseconds. A part that was not reached is null. */
+/** Durations of the parts of a check in milliseconds. A part that was not reached is `null`. */
 export type CheckTimings = {
   dns_ms?: Maybe<Scalars['Float']['output']>;
   connect_ms?: Maybe<Scalars['Float']['output']>;
@@ -4971,17 +5027,17 @@ export type CheckTimings = {
   first_byte_ms?: Maybe<Scalars['Float']['output']>;
 };
 
-/** One page of results. */
+/** A page of results. */
 export type CheckResultList = {
   data: Array<CheckResult>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type CheckStatus =
   /** As expected. */
   | 'pass'
-  /** Not as expected; `error` says why. */
+  /** The result is not as expected. `error` says why. */
   | 'fail';
 
 /** A managed database: a database server of its own with data, users and endpoints. */
@@ -5568,7 +5624,7 @@ export type DatabaseUser = {
   is_default: Scalars['Boolean']['output'];
   /** Password. Shown only when the user is created or the password is rotated, otherwise `null`. */
   password?: Maybe<Scalars['String']['output']>;
-  /** When the previous password ends at the latest, while a rotation is under way. Otherwise `null`. */
+  /** Time at which the previous password expires at the latest, or `null` if no rotation is in progress. */
   previous_password_valid_until?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -5602,7 +5658,7 @@ export type DatabaseCredentials = {
   password: Scalars['String']['output'];
   /** Name of the database on the server, or `null` for key-value engines. */
   database_name?: Maybe<Scalars['String']['output']>;
-  /** When the previous password ends at the latest, while a rotation is under way. Otherwise `null`. */
+  /** Time at which the previous password expires at the latest, or `null` if no rotation is in progress. */
   previous_password_valid_until?: Maybe<Scalars['DateTime']['output']>;
   endpoints: Array<DatabaseCredentialsEndpoint>;
 };
@@ -5619,7 +5675,10 @@ export type DatabaseCredentialsEndpoint = {
 };
 
 export type RotateDatabasePasswordInput = {
-  /** Ends the previous password at once, because it has leaked. Applications that still use it fail until they restart. */
+  /**
+   * Whether the previous password ends at once, for example because it has leaked. Applications that still use it fail
+   * until they restart.
+   */
   immediate?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
@@ -5645,7 +5704,7 @@ export type Deployment = {
   commit_sha?: Maybe<Scalars['String']['output']>;
   /** OCI image that is run, or `null` for a source that is built. */
   image?: Maybe<Scalars['String']['output']>;
-  /** What was deployed. */
+  /** Source that was deployed. */
   source?: Maybe<DeploymentSource>;
   /** Whether the build ignores the build cache. */
   clear_cache: Scalars['Boolean']['output'];
@@ -5775,9 +5834,9 @@ export type DnsRecord = {
   /** CAA only. */
   tag?: Maybe<DnsCaaTag>;
   comment?: Maybe<Scalars['String']['output']>;
-  /** The record belongs to the platform and cannot be changed or deleted. */
+  /** Whether the record is managed by the platform, so that it cannot be changed or deleted. */
   is_protected: Scalars['Boolean']['output'];
-  /** The resource that made the record and keeps it, or `null`. */
+  /** The resource that manages the record, or `null`. */
   managed_by?: Maybe<DnsRecordOwner>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
@@ -5795,7 +5854,7 @@ export type DnsRecordSet = {
   records: Array<DnsRecord>;
 };
 
-/** What a batch has done. */
+/** The result of a batch. */
 export type DnsBatch = {
   created: Array<DnsRecord>;
   updated: Array<DnsRecord>;
@@ -5803,7 +5862,7 @@ export type DnsBatch = {
   deleted: Array<Scalars['ID']['output']>;
 };
 
-/** The resource that a record belongs to. */
+/** The resource that manages a record. */
 export type DnsRecordOwner = {
   /** Kind of the resource. */
   type: Scalars['String']['output'];
@@ -5821,12 +5880,12 @@ export type DnsCaaTag =
 export type CreateDnsRecordInput = {
   type: DnsType;
   /**
-   * Name relative to the zone. The first label may be `*`. International names become punycode. Defaults to `@`, the name
-   * of the zone itself.
+   * Name relative to the zone. The first label may be `*`. International names are converted to Punycode. Defaults to `@`,
+   * the name of the zone itself.
    */
   name?: InputMaybe<Scalars['String']['input']>;
   /**
-   * What the record says: an address, a host name or a text, by its type. Quoted strings (`"one" "two"`) are the
+   * Value of the record: an address, a host name or text, depending on the type. Quoted strings (`"one" "two"`) are the
    * strings of a TXT record.
    */
   value: Scalars['String']['input'];
@@ -5852,7 +5911,7 @@ export type UpdateDnsRecordInput = {
 };
 
 export type ReplaceDnsRecordsInput = {
-  /** All records that the zone should have, those of the platform apart. */
+  /** All records that the zone should have, except those of the platform. */
   records: Array<CreateDnsRecordInput>;
 };
 
@@ -5889,7 +5948,7 @@ export type DnsZone = {
   name_servers: Array<Scalars['String']['output']>;
   /** Serial number of the SOA record. Every change raises it. */
   serial: Scalars['Int']['output'];
-  /** Number of records, those of the platform included. */
+  /** Number of records, including those of the platform. */
   record_count: Scalars['Int']['output'];
   dnssec_status: DnssecStatus;
   status: DnsZoneStatus;
@@ -5921,17 +5980,17 @@ export type DnsZoneStatus =
 export type DnsZoneSoa = {
   /** Mailbox of the person responsible for the zone. */
   email: Scalars['String']['output'];
-  /** Seconds after which a secondary asks for changes. */
+  /** Seconds after which a secondary name server checks for changes. */
   refresh: Scalars['Int']['output'];
-  /** Seconds after which a secondary asks again. */
+  /** Seconds after which a secondary name server retries a failed check. */
   retry: Scalars['Int']['output'];
-  /** Seconds after which a secondary that got no answer stops answering. */
+  /** Seconds without a successful check after which a secondary name server stops answering. */
   expire: Scalars['Int']['output'];
   /** Seconds for which a negative answer may be cached (RFC 2308). */
   minimum: Scalars['Int']['output'];
 };
 
-/** What the parent zone says about a zone. */
+/** The delegation of a zone in its parent zone. */
 export type DnsDelegation = {
   state: DnsDelegationState;
   /** Name servers that the parent zone lists. */
@@ -5939,7 +5998,7 @@ export type DnsDelegation = {
 };
 
 export type DnsDelegationState =
-  /** It has not been checked yet. */
+  /** The delegation has not been checked yet. */
   | 'unknown'
   /** The parent zone lists no name server. */
   | 'not_delegated'
@@ -5960,13 +6019,13 @@ export type DnsImport = {
   created: Scalars['Int']['output'];
   updated: Scalars['Int']['output'];
   deleted: Scalars['Int']['output'];
-  /** Records that the zone had already, SOA records and NS records of the apex. */
+  /** Number of skipped records: those that the zone already had, SOA records and NS records of the apex. */
   skipped: Scalars['Int']['output'];
   /** Lines that could not become a record. */
   errors: Array<DnsImportError>;
-  /** Lines that were imported with another TTL than they have: one from 60 to 86400. */
+  /** Lines that were imported with a changed TTL, because TTLs must be from 60 to 86400. */
   notes: Array<DnsImportError>;
-  /** The records that were created or updated; with `dry_run`, those that would be. */
+  /** Records that were created or updated, or would be with `dry_run`. */
   records: Array<DnsRecord>;
 };
 
@@ -5977,15 +6036,15 @@ export type DnsImportError = {
 };
 
 export type DnsImportMode =
-  /** Records of the zone that the file does not have are kept. */
+  /** Records that are missing in the file are kept. */
   | 'merge'
-  /** Records of the zone that the file does not have are deleted. */
+  /** Records that are missing in the file are deleted. */
   | 'replace';
 
 export type CreateDnsZoneInput = {
   /**
-   * Domain name. Upper case is folded, a trailing dot taken off, and international names become punycode. Not a public
-   * suffix. Zones of a part of a network (RFC 2317) have a slash: `0/25.2.0.192.in-addr.arpa`.
+   * Domain name. It is converted to lower case without a trailing dot, and international names to Punycode. Public
+   * suffixes are not allowed. Zones of a part of a network (RFC 2317) have a slash: `0/25.2.0.192.in-addr.arpa`.
    */
   name: Scalars['String']['input'];
   default_ttl?: InputMaybe<Scalars['Int']['input']>;
@@ -6011,16 +6070,16 @@ export type ImportDnsZoneInput = {
   /** Text of the zone file, at most 1 MiB. */
   zone_file: Scalars['String']['input'];
   mode?: InputMaybe<DnsImportMode>;
-  /** Reports what would happen, and changes nothing. */
+  /** Whether the import is only simulated, without a change. */
   dry_run?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type DnsZoneMetric =
   /** Queries for names of the zone. */
   | 'queries'
-  /** Answers without an error, those without a record included. */
+  /** Responses without an error, including those without a record. */
   | 'responses_noerror'
-  /** Answers that the name does not exist. */
+  /** Responses that the name does not exist. */
   | 'responses_nxdomain'
   /** Queries that could not be answered. */
   | 'responses_servfail';
@@ -6033,7 +6092,7 @@ export type Dnssec = {
   /** DS records for the parent zone. */
   ds_records: Array<DsRecord>;
   enabled_at?: Maybe<Scalars['DateTime']['output']>;
-  /** When the parent zone was last asked for its DS records. */
+  /** Time of the last check of the DS records in the parent zone. */
   last_checked_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -6058,7 +6117,7 @@ export type DsRecord = {
 export type Domain = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
-  /** Id of the application that the domain leads to. */
+  /** Id of the application to which the domain points. */
   application_id: Scalars['ID']['output'];
   /** Host name in lower case. International names are in Punycode. */
   hostname: Scalars['String']['output'];
@@ -6068,8 +6127,8 @@ export type Domain = {
   /** What was missing at the last check, or `null` if everything was found. */
   status_reason?: Maybe<Scalars['String']['output']>;
   /**
-   * DNS records that the domain requires. You have to create them, unless the platform keeps them: then they stand in your
-   * zone with `managed_by`, and are `verified`.
+   * DNS records that the domain requires. You have to create them, unless the platform manages them in your DNS zone: then
+   * they have `managed_by` there.
    */
   dns_instructions: Array<DnsInstruction>;
   certificate: Certificate;
@@ -6079,7 +6138,7 @@ export type Domain = {
   verified_at?: Maybe<Scalars['DateTime']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
-  /** The application that the domain leads to. */
+  /** The application to which the domain points. */
   application?: Maybe<Application>;
 };
 
@@ -6141,7 +6200,7 @@ export type DnsInstructionPurpose =
   | 'spf'
   /** Publishes a key with which mail is signed (RFC 6376). The Ed25519 key is advice. */
   | 'dkim'
-  /** Leads bounces to the platform. */
+  /** Routes bounces to the platform. */
   | 'return_path'
   /** Says what receivers do with mail that fails SPF and DKIM (RFC 7489). Advice: the domain can send without it. */
   | 'dmarc';
@@ -6192,16 +6251,16 @@ export type EmailDomain = {
   name: Scalars['String']['output'];
   /** First label of the name to which bounces return, below the domain. */
   return_path_subdomain: Scalars['String']['output'];
-  /** Whether HTML messages get a picture that tells when they are opened. */
+  /** Whether a tracking image in HTML messages records when they are opened. */
   open_tracking: Scalars['Boolean']['output'];
-  /** Whether links of HTML messages lead over the platform, which counts the clicks. */
+  /** Whether links in HTML messages are redirected through the platform, which counts clicks. */
   click_tracking: Scalars['Boolean']['output'];
-  /** Selector of the DKIM key that signs now (RFC 6376). */
+  /** Selector of the current DKIM key (RFC 6376). */
   dkim_selector: Scalars['String']['output'];
   dns: DnsMode;
   /**
-   * DNS records that the domain requires. You have to create them, unless the platform keeps them: then they stand in your
-   * zone with `managed_by`, and are `verified`.
+   * DNS records that the domain requires. You have to create them, unless the platform manages them in your DNS zone: then
+   * they have `managed_by` there.
    */
   dns_records: Array<DnsInstruction>;
   status: EmailDomainStatus;
@@ -6231,7 +6290,7 @@ export type EmailDomainStatus =
   | 'failed';
 
 export type CreateEmailDomainInput = {
-  /** Domain name. Upper case is folded, and international names become Punycode. Not a public suffix. */
+  /** Domain name. It is converted to lower case, and international names to Punycode. Public suffixes are not allowed. */
   name: Scalars['String']['input'];
   /** First label of the name to which bounces return. */
   return_path_subdomain?: InputMaybe<Scalars['String']['input']>;
@@ -6247,14 +6306,14 @@ export type UpdateEmailDomainInput = {
   click_tracking?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** An SMTP entry with its own credentials, limits and suppression list. */
+/** A mail submission endpoint (SMTP) with its own credentials, limits and suppression list. */
 export type EmailRelayZone = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
-  /** Ids of the sending domains whose addresses may be senders. */
+  /** Ids of the sending domains that the zone may send from. */
   email_domain_ids: Array<Scalars['ID']['output']>;
-  /** Networks from which mail is accepted. Empty: any. */
+  /** Networks from which mail is accepted. An empty list allows all networks. */
   allowed_sources: Array<Scalars['String']['output']>;
   /** Recipients per day (UTC), or `null` for the limit of the platform. */
   daily_limit?: Maybe<Scalars['Int']['output']>;
@@ -6283,32 +6342,32 @@ export type EmailRelayZoneList = {
 export type EmailRelayZoneStatus =
   /** Mail is accepted. */
   | 'active'
-  /** Mail is refused, since `enabled` is false. */
+  /** Mail is rejected, because `enabled` is false. */
   | 'disabled'
-  /** Mail is refused by the platform: too much of it bounced or was complained about. */
+  /** Mail is rejected by the platform, because too many messages bounced or were reported as spam. */
   | 'suspended';
 
 export type EmailMetric =
-  /** Recipients that were accepted for delivery, suppressed ones not included. */
+  /** Recipients accepted for delivery, without suppressed ones. */
   | 'sent'
   /** Recipients whose server has accepted the message. */
   | 'delivered'
-  /** Recipients whose server has refused the message for good, or for too long. */
+  /** Recipients whose server permanently rejected the message, or did not accept it in time. */
   | 'bounced'
   /** Recipients who have reported the message as spam. */
   | 'complained'
   /** Messages that were opened, each counted once. */
   | 'opened'
-  /** Messages of which a link was followed, each counted once. */
+  /** Messages in which a link was clicked, each counted once. */
   | 'clicked'
-  /** Recipients to whom nothing was sent, since they are on the suppression list. */
+  /** Recipients to whom nothing was sent, because they are on the suppression list. */
   | 'suppressed';
 
 export type CreateEmailRelayZoneInput = {
   name: Scalars['String']['input'];
   /** Ids of verified sending domains of the project. */
   email_domain_ids: Array<Scalars['ID']['input']>;
-  /** Networks from which mail is accepted. Empty: any. */
+  /** Networks from which mail is accepted. An empty list allows all networks. */
   allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
   /** Recipients per day (UTC). `null` for the limit of the platform. */
   daily_limit?: InputMaybe<Scalars['Int']['input']>;
@@ -6319,7 +6378,7 @@ export type UpdateEmailRelayZoneInput = {
   name?: InputMaybe<Scalars['String']['input']>;
   /** Ids of verified sending domains of the project. Replaces the list. */
   email_domain_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** Networks from which mail is accepted. Empty: any. Replaces the list. */
+  /** Networks from which mail is accepted. An empty list allows all networks. Replaces the list. */
   allowed_sources?: InputMaybe<Array<Scalars['String']['input']>>;
   /** Recipients per day (UTC). `null` for the limit of the platform. */
   daily_limit?: InputMaybe<Scalars['Int']['input']>;
@@ -6345,7 +6404,7 @@ export type EmailSuppressionList = {
 };
 
 export type EmailSuppressionReason =
-  /** The server of the recipient has refused mail to the address. */
+  /** The server of the recipient rejected mail to the address. */
   | 'bounce'
   /** The recipient has reported mail of the relay zone as spam. */
   | 'complaint'
@@ -6353,7 +6412,7 @@ export type EmailSuppressionReason =
   | 'manual';
 
 export type CreateEmailSuppressionInput = {
-  /** Address of the recipient, folded to lower case. */
+  /** Address of the recipient, converted to lower case. */
   email: Scalars['String']['input'];
   /** A note. */
   detail?: InputMaybe<Scalars['String']['input']>;
@@ -6410,6 +6469,11 @@ export type EnvironmentVariableInput = {
   value: Scalars['String']['input'];
   /** When the variable is available. Defaults to `both` for a new variable and to the current value on an update. */
   available_at?: InputMaybe<EnvironmentVariableAvailability>;
+  /**
+   * `value_hash` that the variable must still have, or an empty text if it must not exist yet. Otherwise the call fails
+   * with `precondition_failed`, and nothing is changed. By default, nothing is compared.
+   */
+  expected_hash?: InputMaybe<Scalars['String']['input']>;
 };
 
 /** A connection of a project to an account of a Git provider. */
@@ -6421,7 +6485,7 @@ export type GitIntegration = {
   /** Address of a self-hosted provider, or `null` for the public service. */
   base_url?: Maybe<Scalars['String']['output']>;
   auth_type: GitAuthType;
-  /** Address that a person opens to grant access. It is set while the status is `pending`, and works for one day. */
+  /** URL at which a user grants access. It is set while the status is `pending`, and works for one day. */
   authorization_url?: Maybe<Scalars['String']['output']>;
   /** The account that the token belongs to, or `null` until access was granted. */
   account?: Maybe<GitAccount>;
@@ -6467,20 +6531,20 @@ export type GitProvider =
   | 'gitea';
 
 export type GitAuthType =
-  /** A token that was made at the provider. */
+  /** A token that was created at the provider. */
   | 'token'
-  /** Access that a person grants in the browser. */
+  /** Access that a user grants in the browser. */
   | 'oauth';
 
 export type GitIntegrationStatus =
-  /** Access was not granted yet. */
+  /** Access has not been granted yet. */
   | 'pending'
   /** The provider accepts the token. */
   | 'active'
   /** The provider refuses the token. */
   | 'error';
 
-/** A token needs `access_token`; OAuth takes none. */
+/** `access_token` is required for the `auth_type` `token`, and not allowed for `oauth`. */
 export type CreateGitIntegrationInput = {
   /** Defaults to the login of the account. */
   name?: InputMaybe<Scalars['String']['input']>;
@@ -6489,7 +6553,7 @@ export type CreateGitIntegrationInput = {
   base_url?: InputMaybe<Scalars['String']['input']>;
   auth_type?: InputMaybe<GitAuthType>;
   /**
-   * Token of the provider; it is stored encrypted and never shown. Needed scopes: `repo` at GitHub, `api` at GitLab,
+   * Token of the provider. It is stored encrypted and never shown. Required scopes: `repo` at GitHub, `api` at GitLab,
    * `read:user`, `write:repository` and `write:issue` at Gitea. For an API token of Bitbucket write `address:token`.
    */
   access_token?: InputMaybe<Scalars['String']['input']>;
@@ -6497,7 +6561,7 @@ export type CreateGitIntegrationInput = {
 
 export type UpdateGitIntegrationInput = {
   name?: InputMaybe<Scalars['String']['input']>;
-  /** `oauth` asks for access again; `token` needs `access_token`. */
+  /** `oauth` requests access again. `token` requires `access_token`. */
   auth_type?: InputMaybe<GitAuthType>;
   /** A new token for the same or another account of the provider. */
   access_token?: InputMaybe<Scalars['String']['input']>;
@@ -6513,7 +6577,7 @@ export type GitRepository = {
   /** Default branch, or `null` while the repository is empty. */
   default_branch?: Maybe<Scalars['String']['output']>;
   url: Scalars['String']['output'];
-  /** Time of the last push, or of the last change where the provider tells only that. */
+  /** Time of the last push, or of the last change if the provider reports only that. */
   pushed_at?: Maybe<Scalars['DateTime']['output']>;
 };
 
@@ -6527,7 +6591,7 @@ export type GitRepositoryList = {
 export type GitBranch = {
   name: Scalars['String']['output'];
   commit_sha: Scalars['String']['output'];
-  /** Whether the provider protects the branch, or `null` where that is not known. */
+  /** Whether the provider protects the branch, or `null` if this is not known. */
   protected?: Maybe<Scalars['Boolean']['output']>;
 };
 
@@ -6646,39 +6710,39 @@ export type ErrorList = {
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
-/** A time in which an observer was alerting. */
+/** An incident: a period in which an observer was alerting. */
 export type Incident = {
   id: Scalars['ID']['output'];
   observer_id: Scalars['ID']['output'];
   status: IncidentStatus;
-  /** Error of the check that opened it. */
+  /** Error of the check that opened the incident. */
   cause: Scalars['String']['output'];
   started_at: Scalars['DateTime']['output'];
   resolved_at?: Maybe<Scalars['DateTime']['output']>;
-  /** Until it was resolved; null while it is open. */
+  /** Duration of the incident in seconds, or `null` while it is open. */
   duration_seconds?: Maybe<Scalars['Int']['output']>;
-  /** Messages about it, in their order. */
+  /** Messages about the incident in chronological order. */
   notifications: Array<IncidentNotification>;
 };
 
 /** A message about an incident. */
 export type IncidentNotification = {
   notifier_id: Scalars['ID']['output'];
-  /** When the receiver took it; null until then. */
+  /** Time at which the receiver accepted the message, or `null` before that. */
   sent_at?: Maybe<Scalars['DateTime']['output']>;
   status: NotificationStatus;
 };
 
 export type NotificationStatus =
-  /** On its way; failed attempts are repeated for a day. */
+  /** The message is being sent. Failed attempts are repeated for a day. */
   | 'pending'
   | 'delivered'
   | 'failed';
 
-/** One page of incidents. */
+/** A page of incidents. */
 export type IncidentList = {
   data: Array<Incident>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -6943,25 +7007,25 @@ export type ApplicationMetric =
   | 'responses_4xx'
   | 'responses_5xx';
 
-/** A way in which people or programs are told. */
+/** A notifier: a receiver of messages about incidents, such as e-mail addresses or a webhook. */
 export type Notifier = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   type: NotifierType;
   config: NotifierConfig;
-  /** A notifier that is switched off sends nothing. */
+  /** Whether the notifier sends messages. */
   enabled: Scalars['Boolean']['output'];
-  /** How the last delivery ended; null before the first. */
+  /** Outcome of the last delivery, or `null` before the first one. */
   last_delivery?: Maybe<NotifierDelivery>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of notifiers. */
+/** A page of notifiers. */
 export type NotifierList = {
   data: Array<Notifier>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -6972,47 +7036,47 @@ export type NotifierType =
   | 'slack'
   /** Webhook of a Discord channel. */
   | 'discord'
-  /** Signed requests to an address of your own (Standard Webhooks). */
+  /** Signed requests to a URL of your own (Standard Webhooks). */
   | 'webhook'
   /** Events API v2 of PagerDuty. */
   | 'pagerduty';
 
 /** Where a notifier sends. Only the fields of its type are set; secrets are masked. */
 export type NotifierConfig = {
-  /** Of email. */
+  /** For email: addresses of the receivers. */
   addresses?: Maybe<Array<Scalars['String']['output']>>;
-  /** Of slack and discord: the host and the last four characters. */
+  /** For slack and discord: the host and the last four characters of the webhook URL. */
   webhook_url?: Maybe<Scalars['String']['output']>;
-  /** Of webhook; the query is masked. */
+  /** For webhook: the URL. Its query is masked. */
   url?: Maybe<Scalars['String']['output']>;
-  /** Of webhook: the last four characters. Null: requests are not signed. */
+  /** For webhook: the last four characters of the secret, or `null` if requests are not signed. */
   secret?: Maybe<Scalars['String']['output']>;
-  /** Entries of the activity log that are sent too. `null`: none. */
+  /** Activity log entries that are sent in addition, or `null` for none. */
   events?: Maybe<Array<Scalars['String']['output']>>;
-  /** Of pagerduty: the last four characters. */
+  /** For pagerduty: the last four characters of the integration key. */
   routing_key?: Maybe<Scalars['String']['output']>;
 };
 
-/** The end of a delivery. */
+/** Outcome of a delivery. */
 export type NotifierDelivery = {
   at: Scalars['DateTime']['output'];
   status: NotifierDeliveryStatus;
-  /** Why it failed. */
+  /** Why the delivery failed, or `null` if it did not. */
   error?: Maybe<Scalars['String']['output']>;
 };
 
 export type NotifierDeliveryStatus =
-  /** The receiver took the message. */
+  /** The receiver accepted the message. */
   | 'delivered'
-  /** The receiver did not take it; `error` says why. */
+  /** The receiver did not accept the message. `error` says why. */
   | 'failed';
 
-/** How a test message went. */
+/** Outcome of a test message. */
 export type NotifierTest = {
   status: NotifierDeliveryStatus;
-  /** Status of the receiver's answer; null where it gave none. */
+  /** Status code of the response of the receiver, or `null` if it sent none. */
   status_code?: Maybe<Scalars['Int']['output']>;
-  /** Why it failed. */
+  /** Why the delivery failed, or `null` if it did not. */
   error?: Maybe<Scalars['String']['output']>;
   duration_ms: Scalars['Int']['output'];
 };
@@ -7021,86 +7085,89 @@ export type CreateNotifierInput = {
   name: Scalars['String']['input'];
   type: NotifierType;
   config: CreateNotifierConfigInput;
-  /** false: nothing is sent. */
+  /** Whether the notifier sends messages. */
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type UpdateNotifierInput = {
   name?: InputMaybe<Scalars['String']['input']>;
-  /** Merged into the present one. */
+  /** Merged into the current configuration. */
   config?: InputMaybe<UpdateNotifierConfigInput>;
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
-/** email needs addresses; slack and discord need webhook_url; webhook needs url; pagerduty needs routing_key. */
+/**
+ * `email` requires `addresses`, `slack` and `discord` require `webhook_url`, `webhook` requires `url`, and `pagerduty`
+ * requires `routing_key`.
+ */
 export type CreateNotifierConfigInput = {
-  /** Of email. */
+  /** For email: addresses of the receivers. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** Of slack and discord: the address that they gave you. */
+  /** For slack and discord: the webhook URL from Slack or Discord. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** Of webhook. */
+  /** For webhook: URL that receives the requests. */
   url?: InputMaybe<Scalars['String']['input']>;
-  /** Of webhook: signs the requests (HMAC-SHA256). `whsec_` and base64, or any text. */
+  /** For webhook: secret with which requests are signed (HMAC-SHA256). `whsec_` and base64, or any text. */
   secret?: InputMaybe<Scalars['String']['input']>;
   /**
-   * Entries of the activity log to send, such as `deployment.*`, `run.failed` or `schedule.missed`; `*` sends all. For all
-   * types.
+   * Activity log entries to send, such as `deployment.*`, `run.failed` or `schedule.missed`. `*` sends all entries. For
+   * all types.
    */
   events?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** Of pagerduty: the integration key. */
+  /** For pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Absent fields stay as they are, and so do masked values that are sent back as they were shown. */
+/** Fields that are left out keep their values, and so do masked values that are sent back unchanged. */
 export type UpdateNotifierConfigInput = {
-  /** Of email. */
+  /** For email: addresses of the receivers. */
   addresses?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** Of slack and discord. */
+  /** For slack and discord: the webhook URL from Slack or Discord. */
   webhook_url?: InputMaybe<Scalars['String']['input']>;
-  /** Of webhook. */
+  /** For webhook: URL that receives the requests. */
   url?: InputMaybe<Scalars['String']['input']>;
-  /** Of webhook; null: requests are not signed. */
+  /** For webhook: secret with which requests are signed, or `null` to send unsigned requests. */
   secret?: InputMaybe<Scalars['String']['input']>;
-  /** Entries of the activity log to send; null or an empty list: none. For all types. */
+  /** Activity log entries to send. `null` or an empty list sends none. For all types. */
   events?: InputMaybe<Array<Scalars['String']['input']>>;
-  /** Of pagerduty. */
+  /** For pagerduty: the integration key. */
   routing_key?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Watches a target from outside, or a metric of an application or a database. */
+/** An observer: it checks a target over the network, or a metric of an application or a database. */
 export type Observer = {
   id: Scalars['ID']['output'];
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   type: ObserverType;
-  /** false: paused. */
+  /** Whether the observer is running. `false` means paused. */
   enabled: Scalars['Boolean']['output'];
-  /** Of an uptime observer. */
+  /** Check of an uptime observer, or `null` for metric observers. */
   uptime?: Maybe<ObserverUptime>;
-  /** Of a metric observer. */
+  /** Metric of a metric observer, or `null` for uptime observers. */
   metric?: Maybe<ObserverMetric>;
   interval_seconds: Scalars['Int']['output'];
-  /** Consecutive failures that open an incident. */
+  /** Number of consecutive failures that open an incident. */
   failure_threshold: Scalars['Int']['output'];
-  /** Consecutive passes that resolve it. */
+  /** Number of consecutive passes that resolve the incident. */
   recovery_threshold: Scalars['Int']['output'];
   notifier_ids: Array<Scalars['ID']['output']>;
-  /** While an incident is open, notifiers are told again after this time; null: never. */
+  /** Minutes between reminders to the notifiers while an incident is open, or `null` for no reminders. */
   reminder_minutes?: Maybe<Scalars['Int']['output']>;
   status: ObserverStatus;
   /** Result of the last check. */
   last_result?: Maybe<CheckResult>;
-  /** Share of checks of the last 30 days that passed; null for metrics, and before the first check. */
+  /** Share of the checks of the last 30 days that passed, or `null` for metric observers and before the first check. */
   uptime_percent_30d?: Maybe<Scalars['Float']['output']>;
   open_incident_id?: Maybe<Scalars['ID']['output']>;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of observers. */
+/** A page of observers. */
 export type ObserverList = {
   data: Array<Observer>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7115,32 +7182,32 @@ export type ObserverStatus =
   | 'pending'
   /** The last checks passed. */
   | 'ok'
-  /** The last checks failed; an incident is open. */
+  /** The last checks failed, and an incident is open. */
   | 'alerting'
-  /** The metric has been silent for three windows. */
+  /** The metric has had no value for three windows. */
   | 'no_data'
   /** Switched off. */
   | 'paused';
 
-/** What an uptime observer checks, and what it expects. */
+/** The check of an uptime observer. */
 export type ObserverUptime = {
   check: UptimeCheck;
-  /** URL for http, host:port for tcp, host for ping. */
+  /** Target of the check: a URL for `http`, host:port for `tcp`, and a host for `ping`. */
   target: Scalars['String']['output'];
-  /** Of http. */
+  /** For http: method of the request. */
   method: UptimeMethod;
-  /** Of http. Values are masked. */
+  /** For http: headers of the request. Values are masked. */
   headers: Array<ObserverHeader>;
-  /** Of http; empty: 200 to 399. */
+  /** For http: expected status codes. An empty list expects 200 to 399. */
   expected_status_codes: Array<Scalars['Int']['output']>;
-  /** Of http: text that the body contains. */
+  /** For http: text that the body must contain. */
   expected_body?: Maybe<Scalars['String']['output']>;
   follow_redirects: Scalars['Boolean']['output'];
   verify_tls: Scalars['Boolean']['output'];
-  /** Of https: notifiers are told when the certificate expires within this time; 0: never. */
+  /** For https: days before the expiry of the certificate at which the notifiers are warned. 0 disables the warning. */
   certificate_expiry_days: Scalars['Int']['output'];
   timeout_seconds: Scalars['Int']['output'];
-  /** Where it is checked from; empty: the choice of the platform. */
+  /** Regions from which the target is checked. If the list is empty, the platform chooses. */
   regions: Array<Scalars['String']['output']>;
 };
 
@@ -7164,16 +7231,16 @@ export type ObserverHeader = {
   value: Scalars['String']['output'];
 };
 
-/** The metric that is watched, and when it is too much or too little. */
+/** The metric that is watched, and the threshold. */
 export type ObserverMetric = {
   resource_type: ObservedResourceType;
   resource_id: Scalars['ID']['output'];
-  /** A metric of that kind, see its metrics. */
+  /** Name of a metric of the resource, as in its metrics operation. */
   metric: Scalars['String']['output'];
-  /** The check fails where this holds between the value and the threshold. */
+  /** Comparison of the value with the threshold. The check fails if it is true. */
   operator: MetricOperator;
   threshold: Scalars['Float']['output'];
-  /** The value is that of this time until now. */
+  /** Seconds until now over which the value is computed. */
   window_seconds: Scalars['Int']['output'];
 };
 
@@ -7194,43 +7261,43 @@ export type MetricOperator =
 export type CreateObserverInput = {
   name: Scalars['String']['input'];
   type: ObserverType;
-  /** false: begins paused. */
+  /** Whether the observer starts running. `false` creates a paused observer. */
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
   /** Needed for uptime. */
   uptime?: InputMaybe<CreateObserverUptimeInput>;
   /** Needed for metric. */
   metric?: InputMaybe<CreateObserverMetricInput>;
-  /** 30, 60, 120, 300, 600, 1800 or 3600. */
+  /** Seconds between checks: 30, 60, 120, 300, 600, 1800 or 3600. */
   interval_seconds?: InputMaybe<Scalars['Int']['input']>;
   failure_threshold?: InputMaybe<Scalars['Int']['input']>;
   recovery_threshold?: InputMaybe<Scalars['Int']['input']>;
-  /** Notifiers of the project to tell. */
+  /** Ids of notifiers of the project. */
   notifier_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** null: no reminders. */
+  /** Minutes between reminders while an incident is open, or `null` for no reminders. */
   reminder_minutes?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type UpdateObserverInput = {
   name?: InputMaybe<Scalars['String']['input']>;
-  /** false pauses, true resumes. */
+  /** `false` pauses the observer, and `true` resumes it. */
   enabled?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Merged into the present one; only of an uptime observer. */
+  /** Merged into the current configuration. Only for uptime observers. */
   uptime?: InputMaybe<UpdateObserverUptimeInput>;
-  /** Merged into the present one; only of a metric observer. */
+  /** Merged into the current configuration. Only for metric observers. */
   metric?: InputMaybe<UpdateObserverMetricInput>;
-  /** 30, 60, 120, 300, 600, 1800 or 3600. */
+  /** Seconds between checks: 30, 60, 120, 300, 600, 1800 or 3600. */
   interval_seconds?: InputMaybe<Scalars['Int']['input']>;
   failure_threshold?: InputMaybe<Scalars['Int']['input']>;
   recovery_threshold?: InputMaybe<Scalars['Int']['input']>;
-  /** Replaces the present list. */
+  /** Replaces the list. */
   notifier_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** null: no reminders. */
+  /** Minutes between reminders while an incident is open, or `null` for no reminders. */
   reminder_minutes?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type CreateObserverUptimeInput = {
   check?: InputMaybe<UptimeCheck>;
-  /** URL for http, host:port for tcp, host for ping. */
+  /** Target of the check: a URL for `http`, host:port for `tcp`, and a host for `ping`. */
   target: Scalars['String']['input'];
   method?: InputMaybe<UptimeMethod>;
   headers?: InputMaybe<Array<ObserverHeaderInput>>;
@@ -7239,20 +7306,20 @@ export type CreateObserverUptimeInput = {
   expected_body?: InputMaybe<Scalars['String']['input']>;
   follow_redirects?: InputMaybe<Scalars['Boolean']['input']>;
   verify_tls?: InputMaybe<Scalars['Boolean']['input']>;
-  /** Of https: notifiers are told when the certificate expires within this time; 0: never. */
+  /** For https: days before the expiry of the certificate at which the notifiers are warned. 0 disables the warning. */
   certificate_expiry_days?: InputMaybe<Scalars['Int']['input']>;
-  /** Less than the interval. */
+  /** Timeout of a check in seconds. It must be less than the interval. */
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
-  /** Empty: the choice of the platform. */
+  /** Regions from which the target is checked. If the list is empty, the platform chooses. */
   regions?: InputMaybe<Array<Scalars['String']['input']>>;
 };
 
-/** Absent fields stay as they are. */
+/** Fields that are left out keep their values. */
 export type UpdateObserverUptimeInput = {
   check?: InputMaybe<UptimeCheck>;
   target?: InputMaybe<Scalars['String']['input']>;
   method?: InputMaybe<UptimeMethod>;
-  /** Replaces the present list; the value `***` keeps the one that a header has. */
+  /** Replaces the list. The value `***` keeps the current value of a header. */
   headers?: InputMaybe<Array<ObserverHeaderInput>>;
   expected_status_codes?: InputMaybe<Array<Scalars['Int']['input']>>;
   expected_body?: InputMaybe<Scalars['String']['input']>;
@@ -7270,7 +7337,7 @@ export type ObserverHeaderInput = {
 
 export type CreateObserverMetricInput = {
   resource_type: ObservedResourceType;
-  /** Application or database of the project. */
+  /** Id of an application or database of the project. */
   resource_id: Scalars['ID']['input'];
   metric: Scalars['String']['input'];
   operator: MetricOperator;
@@ -7278,7 +7345,7 @@ export type CreateObserverMetricInput = {
   window_seconds?: InputMaybe<Scalars['Int']['input']>;
 };
 
-/** Absent fields stay as they are. */
+/** Fields that are left out keep their values. */
 export type UpdateObserverMetricInput = {
   resource_type?: InputMaybe<ObservedResourceType>;
   resource_id?: InputMaybe<Scalars['ID']['input']>;
@@ -7575,7 +7642,7 @@ export type Registry = {
   /** Unique on the platform: the first part of the path of every image. */
   name: Scalars['String']['output'];
   region: Scalars['String']['output'];
-  /** What stands before the repository in an image reference. */
+  /** Prefix of the repository in an image reference: the host, the port and the name of the registry. */
   host: Scalars['String']['output'];
   /** Number of tags. */
   image_count: Scalars['Int']['output'];
@@ -7588,17 +7655,17 @@ export type Registry = {
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of container registries. */
+/** A page of container registries. */
 export type RegistryList = {
   data: Array<Registry>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
 export type RegistryStatus =
   /** The registry is being set up. */
   | 'provisioning'
-  /** The registry takes and serves images. */
+  /** Images can be pushed and pulled. */
   | 'active'
   /** The registry could not be set up; `status_reason` says why. */
   | 'failed';
@@ -7614,14 +7681,14 @@ export type RegistryImage = {
   media_type: Scalars['String']['output'];
   /** Size of the manifest and of everything that it names. Shared layers count in each image. */
   size_bytes: Scalars['ByteCount']['output'];
-  /** When the tag was last pushed. */
+  /** Time at which the tag was last pushed. */
   pushed_at: Scalars['DateTime']['output'];
 };
 
-/** One page of image tags. */
+/** A page of image tags. */
 export type RegistryImageList = {
   data: Array<RegistryImage>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7639,25 +7706,25 @@ export type RobotAccount = {
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   permissions: Array<RobotPermission>;
-  /** Registries that the account may use; `null` means every registry of the project, later ones included. */
+  /** Registries that the account may use; `null` allows every registry of the project, including future ones. */
   registry_ids?: Maybe<Array<Scalars['ID']['output']>>;
-  /** When the account stops to work, or `null`. */
+  /** Time at which the account expires, or `null` if it never expires. */
   expires_at?: Maybe<Scalars['DateTime']['output']>;
   /** User name for `docker login`. */
   username: Scalars['String']['output'];
   /** Password for `docker login`. Shown only in the response to the creation, `null` elsewhere. */
   secret?: Maybe<Scalars['String']['output']>;
-  /** When the account last pulled, pushed or deleted something, or `null`. */
+  /** Time of the last pull, push or deletion, or `null` if there was none. */
   last_used_at?: Maybe<Scalars['DateTime']['output']>;
   status: RobotAccountStatus;
   created_at: Scalars['DateTime']['output'];
   updated_at: Scalars['DateTime']['output'];
 };
 
-/** One page of robot accounts. */
+/** A page of robot accounts. */
 export type RobotAccountList = {
   data: Array<RobotAccount>;
-  /** Cursor of the next page; null on the last one. */
+  /** Cursor of the next page, or `null` on the last page. */
   next_cursor?: Maybe<Scalars['String']['output']>;
 };
 
@@ -7679,9 +7746,9 @@ export type RobotAccountStatus =
 export type CreateRobotAccountInput = {
   name: Scalars['String']['input'];
   permissions: Array<RobotPermission>;
-  /** Registries that the account may use. Defaults to every registry of the project, later ones included. */
+  /** Registries that the account may use. Defaults to every registry of the project, including future ones. */
   registry_ids?: InputMaybe<Array<Scalars['ID']['input']>>;
-  /** When the account stops to work. Defaults to never. */
+  /** Time at which the account expires. By default, it never expires. */
   expires_at?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
@@ -7762,6 +7829,20 @@ export type RunStatus =
   /** The command ran longer than `timeout_seconds` and was ended. */
   | 'timed_out';
 
+/** What a client can attach to. */
+export type RunAttachment = {
+  run_id: Scalars['ID']['output'];
+  /** Subprotocol of the WebSocket. */
+  protocol: Scalars['String']['output'];
+  status: RunStatus;
+  /** Whether the command has a terminal. */
+  tty: Scalars['Boolean']['output'];
+  /** Whether the command has no standard input. */
+  detached: Scalars['Boolean']['output'];
+  /** Whether a client writes to the standard input of the run. */
+  has_writer: Scalars['Boolean']['output'];
+};
+
 /** A page of runs. */
 export type RunList = {
   data: Array<Run>;
@@ -7804,6 +7885,16 @@ export type CreateRunInput = {
   application_type?: InputMaybe<Scalars['String']['input']>;
   /** Time after which the run is ended, in seconds. */
   timeout_seconds?: InputMaybe<Scalars['Int']['input']>;
+  /**
+   * Whether the command gets a terminal, for a shell or another program that a person uses. It ends when no client writes
+   * to it for 60 seconds. Fails with `engine_unavailable` where the host has no terminals.
+   */
+  tty?: InputMaybe<Scalars['Boolean']['input']>;
+  /**
+   * Whether the command has no standard input. Otherwise the input is what clients of `attachRun` send, and does not end
+   * before they end it. Defaults to the opposite of `tty`.
+   */
+  detached?: InputMaybe<Scalars['Boolean']['input']>;
   /** Environment variables in addition to those of the release. They take precedence. */
   env?: InputMaybe<Array<RunVariableInput>>;
 };
@@ -7940,7 +8031,7 @@ export type UpdateScheduleInput = {
 /** A repository that is connected by its address, and that several projects may use. */
 export type SharedRepository = {
   id: Scalars['ID']['output'];
-  /** The project that owns it. */
+  /** Id of the project that owns the repository. */
   project_id: Scalars['ID']['output'];
   name: Scalars['String']['output'];
   url: Scalars['String']['output'];
@@ -7950,14 +8041,14 @@ export type SharedRepository = {
   default_branch: Scalars['String']['output'];
   /** The key to register at the host of the repository; `null` unless the access is `deploy_key`. */
   deploy_key?: Maybe<DeployKey>;
-  /** Fingerprint of the host key that was pinned at the first contact; `null` before it, and for https. */
+  /** Fingerprint of the host key that was pinned at the first connection, or `null` before it and for https. */
   host_key_fingerprint?: Maybe<Scalars['String']['output']>;
   /**
-   * Address to call on each push. It cannot be guessed, and whoever has it can only make the platform look at the
+   * Address to call on each push. The address cannot be guessed, and calling it only makes the platform check the
    * repository.
    */
   webhook_url: Scalars['String']['output'];
-  /** Whether the selected project owns the repository or is one that it is shared with. */
+  /** Whether the selected project owns the repository, or has access to it as another project. */
   access_level: SharedRepositoryAccessLevel;
   status: SharedRepositoryStatus;
   /** Why the repository could not be read, or `null`. */
@@ -7982,7 +8073,7 @@ export type DeployKey = {
 };
 
 export type SharedRepositoryAccess =
-  /** With the deploy key that the platform made. For ssh. */
+  /** With the deploy key that the platform created. For ssh. */
   | 'deploy_key'
   /** With the token of a Git integration. For https. */
   | 'git_integration'
@@ -7990,15 +8081,15 @@ export type SharedRepositoryAccess =
   | 'public';
 
 export type SharedRepositoryAccessLevel =
-  /** The selected project owns it. */
+  /** The selected project owns the repository. */
   | 'owner'
-  /** Another project shares it with the selected one. */
+  /** Another project shares the repository with the selected project. */
   | 'shared';
 
 export type SharedRepositoryStatus =
-  /** It was not read yet. */
+  /** The repository has not been read yet. */
   | 'pending'
-  /** It can be read. */
+  /** The repository can be read. */
   | 'active'
   /** The remote refused the key or the token, or has no such repository. */
   | 'error';
@@ -8024,9 +8115,9 @@ export type CreateSharedRepositoryInput = {
   url: Scalars['String']['input'];
   /** Defaults to `deploy_key` for ssh and to `public` for https. */
   access?: InputMaybe<SharedRepositoryAccess>;
-  /** Needed by the access `git_integration`. The address must be of the host of that provider. */
+  /** Git integration with the provider that hosts the repository. Required for the access `git_integration`. */
   git_integration_id?: InputMaybe<Scalars['ID']['input']>;
-  /** Used until the repository was read; then the remote's own. */
+  /** Default branch to use until the repository has been read. */
   default_branch?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -8048,8 +8139,8 @@ export type SourceUpload = {
   project_id: Scalars['ID']['output'];
   application_id: Scalars['ID']['output'];
   /**
-   * Address to which the archive is sent. Whoever has it can upload, so keep it secret. Only the response that creates the
-   * upload contains it; it is `null` later.
+   * Address to which the archive is sent. Everybody who knows the address can upload, so keep it secret. Only the response
+   * that creates the upload contains it; it is `null` later.
    */
   upload_url?: Maybe<Scalars['String']['output']>;
   /** HTTP method of the upload. */
