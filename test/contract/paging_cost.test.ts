@@ -134,6 +134,7 @@ describe('indexes', () => {
     if (name.endsWith('_id')) return mintId(PREFIXES[name] ?? prefixOf(name.slice(0, -3)));
     if (type === 'Int') return '7';
     const enumeration = core.schema.getType(type);
+    if (String(enumeration) === 'Boolean') return 'true';
     return enumeration && 'getValues' in enumeration ? (enumeration.getValues()[0]?.name as string) : 'x';
   }
 });
