@@ -54,6 +54,7 @@ const OF_PATTERNS: Readonly<Record<string, string>> = {
   [CORS_ORIGIN]: 'must be an origin such as https://www.example.com, without a path and with one * at most, or * alone',
   "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$": HEADER,
   '^[0-9A-Fa-f]{64}$': 'must be a SHA-256 in 64 hexadecimal digits',
+  '^([0-9a-f]{64})?$': 'must be a SHA-256 in 64 small hexadecimal digits, or empty',
   '^key$': 'must be key',
   '^/$': 'must be a slash',
   '^\\d{4}-\\d{2}-\\d{2}$': 'must be a day such as 2026-01-31',

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/workload jobs/applications/workload server/agents/workloads */
 // Applications on a cluster, as their users see them: the API, the ingress and the log. The cluster is real.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
