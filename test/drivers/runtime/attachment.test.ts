@@ -62,7 +62,8 @@ describe.each(variants.filter(([, { sandbox }]) => sandbox === 'none' || hasBubb
     attachment.endInput();
     expect(await reader.end).toBe(0);
     expect(reader.text()).toBe('one\ntwo\nafter\n');
-    expect(await attachment.openInput()).toBeNull();
+    // The sandbox of a unit that has ended may hold its input for a moment.
+    await until(async () => (await attachment.openInput()) === null);
   });
 
   test('10 MB go through the input whole', async () => {
