@@ -21,6 +21,7 @@ import { openEmbedded } from '../platform/embedded';
 import { MIGRATIONS } from '../platform/platform';
 import { listenErrorReason } from '../http/http';
 import type { Command } from './command';
+import { cluster } from './doctor_cluster';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
@@ -55,6 +56,7 @@ const checks: Record<string, Check> = {
   host,
   isolation,
   'networks of projects': projectNetworks,
+  cluster,
   'backup store': backupStore,
   'DNS resolver': resolver,
   'name server': nameserver,

@@ -1,0 +1,19 @@
+import type { Config } from '../../core/config';
+import { driverContext } from '../../core/driver';
+import { openClusterWorkloads } from '../platform/cluster';
+import type { Finding } from './finding';
+
+const CLUSTER_WITHIN_MS = 20_000;
+
+/** Whether the cluster answers, and which rights are missing. Nothing where applications run on this host. */
+export async function cluster(config: Config): Promise<Finding[]> {
+  if (config.workloads !== 'kubernetes') return [];
+  const workloads = await openClusterWorkloads(config, () => undefined);
+  try {
+    const { healthy, reason, facts } = await workloads.fingerprint(driverContext(CLUSTER_WITHIN_MS));
+    const detail = reason ?? `Kubernetes ${facts.version} answers, namespaces begin with ${facts.prefix}-`;
+    return [{ check: 'cluster', status: healthy ? 'ok' : 'failed', detail }];
+  } finally {
+    await workloads.close();
+  }
+}
