@@ -11,6 +11,8 @@ import { workloadOf, type WorkloadRow } from './workload/specification';
 const RECHECK_MS = 60_000;
 /** While instances are on their way: obstacles such as a quota show themselves late. */
 const WAITING_MS = 3_000;
+/** Of instances that have not become ready for minutes, their pods tell. */
+const SOON_MS = 300_000;
 const LEAVING_MS = 1_000;
 const REFUSED_MS = 10_000;
 
@@ -41,7 +43,8 @@ async function applyWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome
   try {
     const { ready, obstacle, corrected } = await workloads.ensure(await workloadOf(row, launch, ctx), ctx);
     if (corrected.length) ctx.log.warn({ workload: row.id, fields: corrected }, 'a workload was changed by somebody');
-    if (ready < row.instances) return progressing(WAITING_MS, { observed: { obstacle } });
+    if (ready < row.instances && Date.now() - Date.parse(row.updated_at) < SOON_MS)
+      return progressing(WAITING_MS, { observed: { obstacle } });
     return settled({ observed: { obstacle } }, jittered(RECHECK_MS));
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason === 'transient') throw error;

@@ -11,7 +11,7 @@ const ENSURE = named(`insert into workloads (id, project_id, application_id, pre
     deployment_id, release_id, instances, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)
   on conflict (release_id, process_id) do update set instances = excluded.instances, deleted_at = null,
-    ${newGenerationOf('workloads')}
+    updated_at = excluded.updated_at, ${newGenerationOf('workloads')}
     where workloads.instances <> excluded.instances or workloads.deleted_at is not null
   returning id`);
 

@@ -104,5 +104,5 @@ function instancesOf({ process_id }: ProcessState, present: readonly PresentInst
 }
 
 function crashReason({ process_type, status_reason }: PresentInstance): string {
-  return `Process type ${process_type}: ${status_reason ?? 'It stops again and again.'}`;
+  return `Process type ${process_type}: ${status_reason ?? 'The instance ends each time that it is started.'}`;
 }

@@ -38,7 +38,7 @@ export async function restartAfterEnd(
   await appendInstanceLog(
     row,
     ctx,
-    `${text}${status === 'crashed' ? ' It keeps ending; the platform restarts it once a minute.' : ''}`,
+    `${text}${status === 'crashed' ? ' It has ended several times, so the platform restarts it once a minute.' : ''}`,
     'error',
   );
   const columns = {

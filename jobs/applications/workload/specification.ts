@@ -21,6 +21,8 @@ export interface WorkloadRow extends LoopRow {
   deployment_id: string;
   release_id: string;
   instances: number;
+  /** RFC 3339. */
+  updated_at: string;
 }
 
 /** Nodes pull for as long as an instance may be moved while the control plane is away. */

@@ -21,7 +21,7 @@ export async function requireHealthy(
   );
   if (!lost) return;
   await copyLastOutput(row, lost, ctx);
-  const reason = lost.status_reason ?? 'It stops again and again.';
+  const reason = lost.status_reason ?? 'The instance ends each time that it is started.';
   const consequence = (await hasVersionInService(ctx.sql, row)) ? ', so the previous version stays in service' : '';
   throw new DeploymentFailure(
     `The new version does not stay up${consequence}. Process type ${lost.process_type}: ${reason}`,

@@ -68,7 +68,7 @@ async function requireShared(ctx: Context, id: string): Promise<void> {
   const found = await SharedRepository.visible(ctx, id).catch(() => null);
   const held = found ? await ctx.sql.query(LOCK_SHARED, [id]) : [];
   if (held.length) return;
-  throw problem('reference_not_found', 'source.shared_repository_id names nothing usable in this project.', {
+  throw problem('reference_not_found', 'source.shared_repository_id names nothing that this project can use.', {
     field: 'source.shared_repository_id',
   });
 }

@@ -165,7 +165,7 @@ async function requireRegistry(ctx: Context, id: string, image: string | null): 
 }
 
 function notFound(field: SourceField): Error {
-  return problem('reference_not_found', `source.${field} names nothing usable in this project.`, {
+  return problem('reference_not_found', `source.${field} names nothing that this project can use.`, {
     field: `source.${field}`,
   });
 }
