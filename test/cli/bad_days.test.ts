@@ -9,7 +9,7 @@ import path from 'node:path';
 import { appendLogLines } from '../../models/applications/log_line';
 import { BINARY, buildCli, fileNeedsCli, follow, logInWith, openHome, type Home } from '../support/cli/svc';
 import { makeAuthority } from '../support/databases/authority';
-import { newPerson } from '../identity/oauth/person';
+import { newPerson } from '../support/identity/person';
 import { needs } from '../support/runner/programs';
 import { startService, type TestService } from '../support/service';
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mintId } from '../../core/ids';
 import { mintSecret, sha256 } from '../../core/accounts/tokens';
-import { newUser, PASSWORD } from '../identity/browser';
+import { newUser, PASSWORD } from '../support/identity/browser';
 import { startService, type TestService } from '../support/service';
 import {
   bearer,

@@ -3,7 +3,7 @@ import { simpleParser } from 'mailparser';
 import { freePort } from '../support/processes/free_port';
 import { eventually } from '../support/email/mail';
 import { startService, type TestService } from '../support/service';
-import { browser, newBrowser, newUser, PASSWORD } from './browser';
+import { browser, newBrowser, newUser, PASSWORD } from '../support/identity/browser';
 
 let service: TestService;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { scopes as allScopes } from '../../core/accounts/scopes';
 import { startService, type TestService } from '../support/service';
-import { newBrowser, type Browser } from './browser';
+import { newBrowser, type Browser } from '../support/identity/browser';
 
 let service: TestService;
 let owner: Awaited<ReturnType<typeof newBrowser>>;

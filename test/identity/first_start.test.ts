@@ -4,7 +4,7 @@ import path from 'node:path';
 import { newFirstStartCode } from '../../models/identity/first_start';
 import { renewSetupUrl } from '../../server/first_boot';
 import { startService, type TestService } from '../support/service';
-import { browser, LOGIN } from './browser';
+import { browser, LOGIN } from '../support/identity/browser';
 
 const SET_UP = `mutation ($input: SetUpOwnerInput!) { setUpOwner(input: $input) { user { email name } } }`;
 const PASSWORD = 'correct horse battery';

@@ -61,6 +61,7 @@ test('the dashboard functions are those of the documentation', () => {
     'revokePersonalKey',
     'revokeProjectKey',
     'revokeSession',
+    'setUpOwner',
     'unlinkLogin',
     'viewer',
   ]);
@@ -69,7 +70,15 @@ test('the dashboard functions are those of the documentation', () => {
       .filter(({ session }) => session === 'signedOut')
       .map(({ name }) => name)
       .sort(),
-  ).toEqual(['acceptInvitation', 'confirmEmail', 'login', 'loginMethods', 'requestPasswordReset', 'resetPassword']);
+  ).toEqual([
+    'acceptInvitation',
+    'confirmEmail',
+    'login',
+    'loginMethods',
+    'requestPasswordReset',
+    'resetPassword',
+    'setUpOwner',
+  ]);
   expect(fields.every(({ operations }) => operations.length === 0)).toBe(true);
   expect(Object.keys(scopes).every(isScope)).toBe(true);
 });

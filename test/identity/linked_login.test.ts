@@ -2,7 +2,7 @@
 // test/identity/oauth/provider_login.test.ts.
 import { mintId } from '../../core/ids';
 import { startService, type TestService } from '../support/service';
-import { newBrowser, type Browser } from './browser';
+import { newBrowser, type Browser } from '../support/identity/browser';
 
 const UNLINK = 'mutation ($id: ID!) { unlinkLogin(id: $id) }';
 const LIST = '{ listLinkedLogins { id provider email created_at last_used_at } }';

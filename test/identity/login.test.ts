@@ -1,5 +1,5 @@
 import { startService, type TestService } from '../support/service';
-import { browser, newBrowser, newUser, PASSWORD } from './browser';
+import { browser, newBrowser, newUser, PASSWORD } from '../support/identity/browser';
 
 let service: TestService;
 let secure: TestService;

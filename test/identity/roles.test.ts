@@ -1,6 +1,6 @@
 // A session acts on resources with the role that the person has in each project.
 import { startService, type TestService } from '../support/service';
-import { newBrowser } from './browser';
+import { newBrowser } from '../support/identity/browser';
 
 let service: TestService;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { Secret, TOTP } from 'otpauth';
 import { startService, type TestService } from '../support/service';
-import { browser, newBrowser, PASSWORD, type Browser } from './browser';
+import { browser, newBrowser, PASSWORD, type Browser } from '../support/identity/browser';
 
 let service: TestService;
 beforeAll(async () => {

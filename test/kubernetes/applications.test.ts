@@ -51,14 +51,19 @@ async function startOnCluster(cluster: TestCluster): Promise<DeployService> {
   return started;
 }
 
+interface Instance {
+  id: string;
+  status: string;
+  process_type: string;
+  restart_count: number;
+}
+
 async function scale(application: TestApplication, type: string, instances: number): Promise<void> {
   const processes = (await application.get('/processes')).data as { id: string; type: string }[];
   await application.post(`/processes/${processes.find((one) => one.type === type)?.id}/scale`, { instances });
 }
 
-async function instancesOf(
-  application: TestApplication,
-): Promise<{ id: string; status: string; process_type: string }[]> {
+async function instancesOf(application: TestApplication): Promise<Instance[]> {
   return (await application.get('/instances')).data;
 }
 
@@ -140,10 +145,7 @@ if (hasStaticBusybox())
       });
       expect(new Set(ticks).size).toBe(1);
       const clock = (await instancesOf(application)).find((one) => one.process_type === 'clock');
-      expect(clock).toMatchObject({
-        restart_count: expect.any(Number),
-        status_reason: expect.stringContaining('code 0'),
-      });
+      expect(clock?.restart_count).toBeGreaterThan(0);
     }, 180_000);
 
     test('what somebody changes in the cluster is put back', async () => {

@@ -2,7 +2,7 @@ import { prices } from '../../core/catalog/catalogs';
 import { amountOf } from '../../models/projects/billing';
 import { storedPassword } from '../support/contract/password';
 import { startService, type TestService } from '../support/service';
-import { browser, newBrowser, type Browser } from '../identity/browser';
+import { browser, newBrowser, type Browser } from '../support/identity/browser';
 
 let service: TestService;
 let owner: Browser;

@@ -1,5 +1,5 @@
 import { startService, type TestService } from '../support/service';
-import { browser, newBrowser, newUser, PASSWORD, type Browser } from '../identity/browser';
+import { browser, newBrowser, newUser, PASSWORD, type Browser } from '../support/identity/browser';
 
 let service: TestService;
 let owner: Awaited<ReturnType<typeof newBrowser>>;

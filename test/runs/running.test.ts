@@ -30,10 +30,10 @@ const fresh = async (files = nodeApp('one')): Promise<TestApplication> => {
 
 describe('a command', () => {
   test('prints into its log and ends with success', async () => {
-    const run = await finishedRun(application, 'echo "$GREETING"; echo err >&2; pwd');
+    const run = await finishedRun(application, 'echo "$GREETING"; echo err >&2; ls server.js');
     expect(run).toMatchObject({ status: 'succeeded', status_reason: null, exit_code: 0, signal: null });
     expect(Date.parse(run.started_at)).toBeLessThanOrEqual(Date.parse(run.finished_at));
-    expect((await runLog(application, run.id)).sort()).toEqual(['/app', 'err', 'hello']);
+    expect((await runLog(application, run.id)).sort()).toEqual(['err', 'hello', 'server.js']);
     const { data } = await application.get(`/logs?search=hello`);
     expect(data.filter(({ source }: { source: string }) => source === 'app')).toEqual([]);
   });

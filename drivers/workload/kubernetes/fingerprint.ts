@@ -30,7 +30,7 @@ export async function fingerprintOf(
     const missing: string[] = [];
     for (const right of NEEDED_RIGHTS)
       if (!(await client.reviewAccess({ group: '', ...right }, ctx)).allowed)
-        missing.push(`${right.verb} ${right.resource}`);
+        missing.push(`${right.verb} ${right.resource}${right.subresource ? `/${right.subresource}` : ''}`);
     const reason = missing.length ? `The credentials lack the right to ${missing.join(', ')}.` : null;
     return { healthy: reason === null, reason, facts };
   } catch (error) {

@@ -2,7 +2,7 @@
 import { OAUTH_PATHS } from '../../../core/accounts/oauth';
 import { startService, type TestService } from '../../support/service';
 import { openClient, REDIRECT, refusal, type Client } from './client';
-import { newPerson, type Person } from './person';
+import { newPerson, type Person } from '../../support/identity/person';
 
 let service: TestService;
 let client: Client;

@@ -1,8 +1,8 @@
 // The authorisation code with PKCE, as an independent client and a browser without scripts do it.
 import { startService, type TestService } from '../../support/service';
-import { browser, PASSWORD } from '../browser';
+import { browser, PASSWORD } from '../../support/identity/browser';
 import { openClient, refusal, type Client } from './client';
-import { logIn, newPerson, visitor, type Person } from './person';
+import { logIn, newPerson, visitor, type Person } from '../../support/identity/person';
 
 let service: TestService;
 let client: Client;

@@ -2,7 +2,7 @@
 // The pages of the authorisation server in a real browser, and by the rules of axe (WCAG 2.2 AA).
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { newUser, PASSWORD } from '../browser';
+import { newUser, PASSWORD } from '../../support/identity/browser';
 import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
 import { openForeignProvider, type ForeignProvider } from './foreign_provider';

@@ -1,7 +1,7 @@
 // A client as an independent library (oauth4webapi) makes it.
 import type * as Oauth from 'oauth4webapi' with { 'resolution-mode': 'import' };
 import type { TestService } from '../../support/service';
-import { logIn, type Page, type Person } from './person';
+import { logIn, type Page, type Person } from '../../support/identity/person';
 
 export const REDIRECT = 'http://127.0.0.1:49152/callback';
 

@@ -8,7 +8,7 @@ import {
 } from '../../../models/identity/oauth/client';
 import { makeContext } from '../../../server/platform/context';
 import { startService, type TestService } from '../../support/service';
-import { logIn, newPerson, type Person } from './person';
+import { logIn, newPerson, type Person } from '../../support/identity/person';
 
 let service: TestService;
 let person: Person;

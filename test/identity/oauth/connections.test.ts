@@ -2,9 +2,9 @@
 import { startService, type TestService } from '../../support/service';
 import { openPlatform } from '../../../server/platform/platform';
 import { startService as serve } from '../../../server/service';
-import { browser, type Browser } from '../browser';
+import { browser, type Browser } from '../../support/identity/browser';
 import { openClient, refusal, type Client } from './client';
-import { newPerson, type Person } from './person';
+import { newPerson, type Person } from '../../support/identity/person';
 
 let service: TestService;
 let client: Client;

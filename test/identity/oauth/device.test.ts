@@ -5,7 +5,7 @@ import { OAUTH_PATHS } from '../../../core/accounts/oauth';
 import { findRecord, saveRecord } from '../../../models/identity/oauth/records';
 import { startService, type TestService } from '../../support/service';
 import { openClient, type Client } from './client';
-import { logIn, newPerson, visitor, type Page, type Person } from './person';
+import { logIn, newPerson, visitor, type Page, type Person } from '../../support/identity/person';
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 

@@ -2,8 +2,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type * as Oidc from 'oidc-provider' with { 'resolution-mode': 'import' };
-import type { Page, Person } from './person';
-import { visitor } from './person';
+import type { Page, Person } from '../../support/identity/person';
+import { visitor } from '../../support/identity/person';
 
 export interface ForeignPerson {
   email?: string;

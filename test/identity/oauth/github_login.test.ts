@@ -2,10 +2,10 @@
 // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { newUser } from '../browser';
+import { newUser } from '../../support/identity/browser';
 import { startService, type TestService } from '../../support/service';
 import { CLIENT_SECRET, pressProvider } from './foreign_provider';
-import { visitor, type Page, type Person } from './person';
+import { visitor, type Page, type Person } from '../../support/identity/person';
 
 interface Peer {
   url: string;

@@ -5,7 +5,7 @@ import { freePort } from '../../support/processes/free_port';
 import { endPrograms, startProgram } from '../../support/processes/program';
 import { startService, type TestService } from '../../support/service';
 import { openClient, type Client } from './client';
-import { newPerson, type Person } from './person';
+import { newPerson, type Person } from '../../support/identity/person';
 
 let service: TestService;
 let client: Client;

@@ -1,7 +1,7 @@
 // How clients find the authorisation server: RFC 8414, RFC 9728, and what every 401 says.
 import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
-import { visitor } from './person';
+import { visitor } from '../../support/identity/person';
 
 let service: TestService;
 beforeAll(async () => {

@@ -3,10 +3,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ownPath } from '../../../core/mail/account_paths';
-import { newUser } from '../browser';
+import { newUser } from '../../support/identity/browser';
 import { startService, type TestService } from '../../support/service';
 import { CLIENT_SECRET, openForeignProvider, pressProvider, type ForeignProvider } from './foreign_provider';
-import { visitor, type Page, type Person } from './person';
+import { visitor, type Page, type Person } from '../../support/identity/person';
 
 type Visitor = Pick<Person, 'open' | 'submit' | 'cookies'>;
 

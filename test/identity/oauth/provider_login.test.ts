@@ -1,11 +1,11 @@
 // Logins at another provider: whose they become, two-factor, linking and unlinking. The provider is oidc-provider.
 import { randomBytes } from 'node:crypto';
 import { loadConfig } from '../../../core/config';
-import { newUser, PASSWORD } from '../browser';
+import { newUser, PASSWORD } from '../../support/identity/browser';
 import { startService, type TestService } from '../../support/service';
 import { openForeignProvider, pressProvider, type ForeignProvider } from './foreign_provider';
 import { openClient } from './client';
-import { logIn, newPerson, visitor, type Page, type Person } from './person';
+import { logIn, newPerson, visitor, type Page, type Person } from '../../support/identity/person';
 
 /* eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
 type Data = any;

@@ -6,7 +6,7 @@ import { makeContext } from '../../../server/platform/context';
 import { isSelfRegistered } from '../../../models/identity/oauth/client';
 import { startService, type TestService } from '../../support/service';
 import { openClient } from './client';
-import { logIn, newPerson, type Person } from './person';
+import { logIn, newPerson, type Person } from '../../support/identity/person';
 
 const SDK = path.resolve(
   __dirname,

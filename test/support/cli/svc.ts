@@ -3,7 +3,7 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import * as fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { logIn, type Page, type Person } from '../../identity/oauth/person';
+import { logIn, type Page, type Person } from '../identity/person';
 import { ROOT } from '../runner/repository';
 import { named } from '../runner/programs';
 import type { TestService } from '../service';

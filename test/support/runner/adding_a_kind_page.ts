@@ -48,7 +48,7 @@ function withPage(file: string, text: string): string {
   return [
     [/static override readonly filters = .*/, filters],
     [/static override readonly sorts = .*/, sorts],
-    [/declare name: string;\n/, `declare name: string;\n  ${field}\n\n${block('/** Leads to the page')}`],
+    [/declare name: string;\n/, `declare name: string;\n  ${field}\n\n${block('/** Points the bookmark to the page')}`],
     [/(?=^import \{ Resource \})/m, IMPORTS],
   ].reduce((code, [from, to]) => replaced(from as RegExp, to as string, code), text);
 }
@@ -58,7 +58,7 @@ function withPageSchema(text: string, replaced: (from: RegExp, to: string, sourc
     .split('\n}\n')
     .map((part) => part.replace(/^[^]*# …\n/, ''));
   const list = (/# …\n([^]*?)^\)/m.exec(block('listBookmarks(')) as RegExpExecArray)[1] as string;
-  const verb = block('"Leads to the page');
+  const verb = block('"Points the bookmark to the page');
   const [operation, ownInput] = verb.split(/\n(?=input )/) as [string, string];
   return [
     [/(?<=^type Bookmark \{\n)/m, `${type}\n`],

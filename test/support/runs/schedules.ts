@@ -22,12 +22,13 @@ export async function newSchedule(service: TestService, application: string, mor
   return made.body;
 }
 
-/** Makes a schedule due, `ago` being an interval of PostgreSQL. */
+/** Makes a schedule due, `ago` being an interval of PostgreSQL. A step that is running looks at it again. */
 export async function makeDue(service: Pick<TestService, 'sql'>, id: string, ago = '1 second'): Promise<void> {
-  await service.sql(`update cron_schedules set next_run_at = now() - $2::interval, next_at = now() where id = $1`, [
-    id,
-    ago,
-  ]);
+  await service.sql(
+    `update cron_schedules set next_run_at = now() - $2::interval, next_at = now(), generation = generation + 1
+      where id = $1`,
+    [id, ago],
+  );
 }
 
 /** One decision, as the loop makes it. */

@@ -1,7 +1,7 @@
 // A person at a browser without scripts: follows redirects, keeps cookies, fills in forms.
 import { CookieJar } from 'tough-cookie';
-import type { TestService } from '../../support/service';
-import { newUser, PASSWORD } from '../browser';
+import type { TestService } from '../service';
+import { newUser, PASSWORD } from './browser';
 
 export interface Page {
   url: string;

@@ -1,7 +1,7 @@
 // A person at the dashboard: GraphQL with a cookie jar.
-import { mintId } from '../../core/ids';
-import { storedPassword } from '../support/contract/password';
-import type { TestService } from '../support/service';
+import { mintId } from '../../../core/ids';
+import { storedPassword } from '../contract/password';
+import type { TestService } from '../service';
 
 export const PASSWORD = 'a long enough password';
 
