@@ -2,6 +2,7 @@
 // position is the time of the last line that was read, and how many lines had that time: a stream that breaks, or a
 // process that starts again, goes on behind it.
 import type { KubernetesClient } from '../../kubernetes/client/client';
+import { backoff, pause } from '../../kubernetes/client/pause';
 import { podLogLines } from '../../kubernetes/client/pod_log';
 import type { LogChunk } from '../../runtime';
 import type { WorkloadLogs } from '../../workload';
@@ -117,13 +118,13 @@ function take(all: Map<string, Followed>, log: Followed, position: string | null
 /** Until the pod has gone and its stream has ended. */
 async function followLog(client: KubernetesClient, log: Followed): Promise<void> {
   const { signal } = log.stop;
-  let retryMs = RETRY_MS.first;
+  const retry = backoff(RETRY_MS.first, RETRY_MS.max);
   while (!signal.aborted) {
     const isRead = await readStream(client, log, signal).catch(() => false);
     if (log.isGone) log.stop.abort();
     // The container has ended; its successor has a stream of its own.
-    retryMs = isRead ? RETRY_MS.first : Math.min(2 * retryMs, RETRY_MS.max);
-    await pause(retryMs, signal);
+    if (isRead) retry.reset();
+    await pause(retry.next(), signal);
   }
 }
 
@@ -166,16 +167,4 @@ async function add(log: Followed, at: string, text: string, signal: AbortSignal)
 function parsePosition(position: string | null): [string, number] | [] {
   const [at, count] = position?.split(' ') ?? [];
   return at && count ? [at, Number(count)] : [];
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-  });
 }
