@@ -56,8 +56,8 @@ async function ensureWorkload(options: Options, workload: Workload, ctx: DriverC
   if (present === null) await ensureProject(options, workload.project_id, ctx);
   await ensurePullSecret(options, pull, ctx);
   if ((await client.get(resourceTypes.secrets, keyOf(variables), ctx)) === null)
-    await applyOwn(options, resourceTypes.secrets, variables, ctx);
-  const applied = await applyOwn(options, resourceTypes.deployments, deployment, ctx);
+    await applyOver(options, resourceTypes.secrets, null, variables, ctx);
+  const applied = await applyOver(options, resourceTypes.deployments, present, deployment, ctx);
   return {
     ready: applied.status?.readyReplicas ?? 0,
     obstacle: obstacleOf(applied),
@@ -72,14 +72,26 @@ async function ensureProject({ networks, ...options }: Options, projectId: strin
   await applyOwn(own, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
 }
 
-/** @throws DriverError `conflict` where an object of this name is somebody else's */
 async function applyOwn<T extends KubernetesObject>(
-  { client, prefix }: Options,
+  options: Options,
   type: ResourceType<T>,
   object: T,
   ctx: DriverContext,
 ): Promise<T> {
-  const present = await client.get(type, keyOf(object), ctx);
+  return applyOver(options, type, await options.client.get(type, keyOf(object), ctx), object, ctx);
+}
+
+/**
+ * @param present the object of this name, as it was read
+ * @throws DriverError `conflict` where it is somebody else's
+ */
+async function applyOver<T extends KubernetesObject>(
+  { client, prefix }: Options,
+  type: ResourceType<T>,
+  present: T | null,
+  object: T,
+  ctx: DriverContext,
+): Promise<T> {
   if (present !== null && present.metadata?.labels?.[LABEL.installation] !== prefix)
     throw new DriverError(
       'conflict',
@@ -91,7 +103,7 @@ async function applyOwn<T extends KubernetesObject>(
 async function ensurePullSecret(options: Options, secret: Secret, ctx: DriverContext): Promise<void> {
   const present = await options.client.get(resourceTypes.secrets, keyOf(secret), ctx);
   const ends = Date.parse(present?.metadata?.annotations?.[LOGIN_ENDS] ?? '');
-  if (!(ends - Date.now() > LOGIN_LEFT_MS)) await applyOwn(options, resourceTypes.secrets, secret, ctx);
+  if (!(ends - Date.now() > LOGIN_LEFT_MS)) await applyOver(options, resourceTypes.secrets, present, secret, ctx);
 }
 
 /** Why the cluster creates no pods, or has given up waiting for them. */
