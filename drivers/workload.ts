@@ -21,8 +21,6 @@ export interface Workload extends WorkloadRef {
   image: WorkloadImage;
   /** Replaces entry point and command of the image; null: the image's own. */
   command: string[] | null;
-  /** Below the root of the image; null: as the image has it. */
-  working_directory: string | null;
   /** User and group ids of the program. */
   user: { uid: number; gid: number };
   /** Values may be secret: they are in no specification that a reader of workloads sees. */
@@ -33,8 +31,6 @@ export interface Workload extends WorkloadRef {
   limits: { memory_mb: number; cpus: number; disk_mb: number | null };
   /** Time from the signal to the end of the program, at most. */
   shutdown_grace_seconds: number;
-  /** Previews give way to applications where the cluster is full. */
-  priority: 'application' | 'preview';
 }
 
 export interface WorkloadImage {
@@ -66,8 +62,6 @@ export interface WorkloadState {
 export interface WorkloadInstance {
   /** Unique among all pods, also deleted ones. */
   uid: string;
-  /** `web-7d9f…`: name of the pod. */
-  name: string;
   workload_id: string;
   status: 'starting' | 'running' | 'crashed' | 'stopping';
   /** Sentences for users; null where all is well. */
@@ -82,8 +76,6 @@ export interface WorkloadInstance {
   location: { address: string } | null;
   /** Where its program accepts requests; null for process types without requests. */
   port: number | null;
-  /** Name of the machine. */
-  node: string | null;
 }
 
 export interface InstanceListener {

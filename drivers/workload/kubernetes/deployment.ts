@@ -103,13 +103,12 @@ function podSpec(workload: Workload, secrets: { variables: string; pull: string 
 }
 
 function container(workload: Workload, variables: string): Container {
-  const { image, command, working_directory, port, health, process_type } = workload;
+  const { image, command, port, health, process_type } = workload;
   return {
     name: process_type,
     image: image.reference,
     imagePullPolicy: 'IfNotPresent',
     ...(command !== null && { command }),
-    ...(working_directory !== null && { workingDir: working_directory }),
     envFrom: [{ secretRef: { name: variables } }],
     env: [{ name: 'SVC_INSTANCE_ID', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
     ...(port !== null && {

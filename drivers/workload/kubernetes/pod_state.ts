@@ -19,7 +19,6 @@ export function instanceOfPod(pod: Pod): WorkloadInstance | null {
   const address = status?.podIP;
   return {
     uid: metadata.uid,
-    name: metadata.name ?? '',
     workload_id,
     ...readingOf(pod, container),
     restarts: container?.restartCount ?? 0,
@@ -27,7 +26,6 @@ export function instanceOfPod(pod: Pod): WorkloadInstance | null {
     ended_at: (container?.state?.terminated ?? container?.lastState?.terminated)?.finishedAt ?? null,
     location: address ? { address } : null,
     port: spec?.containers[0]?.ports?.[0]?.containerPort ?? null,
-    node: spec?.nodeName ?? null,
   };
 }
 

@@ -45,7 +45,6 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
     health: port === null ? null : healthOf(row, launch),
     limits: { memory_mb: process.memory_mb, cpus: process.cpus, disk_mb: process.disk_mb ?? null },
     shutdown_grace_seconds: settings.run.shutdown_grace_seconds,
-    priority: row.preview_id === null ? 'application' : 'preview',
   };
 }
 
@@ -60,13 +59,12 @@ async function requireSupported({ application_id, preview_id }: WorkloadRow, { s
     );
 }
 
-type Program = Pick<Workload, 'command' | 'working_directory' | 'user'>;
+type Program = Pick<Workload, 'command' | 'user'>;
 
 function programOf({ process_type }: WorkloadRow, image: ImageSettings | undefined, command: string): Program {
   if (!image)
     return {
       command: [LAUNCH, process_type],
-      working_directory: null,
       user: { uid: RELEASE_USER, gid: RELEASE_USER },
     };
   if (image.user.uid === 0)
@@ -76,7 +74,7 @@ function programOf({ process_type }: WorkloadRow, image: ImageSettings | undefin
     );
   const { uid, gid } = image.user;
   const own = unitImageOf({ image }, command)?.command;
-  return { command: own ? null : ['/bin/sh', '-c', command], working_directory: null, user: { uid, gid } };
+  return { command: own ? null : ['/bin/sh', '-c', command], user: { uid, gid } };
 }
 
 function portOf(row: WorkloadRow, { settings, found_port }: WorkloadLaunch): number {
