@@ -65,11 +65,10 @@ async function ensureWorkload(options: Options, workload: Workload, ctx: DriverC
   };
 }
 
-async function ensureProject({ networks, ...options }: Options, projectId: string, ctx: DriverContext): Promise<void> {
-  const { prefix } = options;
-  const own = { networks, ...options };
-  await applyOwn(own, resourceTypes.namespaces, projectNamespace(prefix, projectId), ctx);
-  await applyOwn(own, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
+async function ensureProject(options: Options, projectId: string, ctx: DriverContext): Promise<void> {
+  const { prefix, networks } = options;
+  await applyOwn(options, resourceTypes.namespaces, projectNamespace(prefix, projectId), ctx);
+  await applyOwn(options, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
 }
 
 async function applyOwn<T extends KubernetesObject>(

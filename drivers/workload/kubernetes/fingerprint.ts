@@ -3,7 +3,7 @@ import { DriverError, type DriverContext, type Fingerprint } from '../../../core
 import type { AccessQuestion, KubernetesClient } from '../../kubernetes/client/client';
 
 /** Rights that the platform needs, as for `kubectl auth can-i`. */
-export const NEEDED_RIGHTS = [
+const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'create', 'patch'], { resource: 'namespaces' }),
   ...rightsTo(['get', 'create', 'patch'], { group: 'networking.k8s.io', resource: 'networkpolicies' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'secrets' }),
