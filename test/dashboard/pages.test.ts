@@ -106,6 +106,8 @@ test('"as API call" shows what the page asks, as REST and as GraphQL', async () 
   const { page } = window;
   await visit(page, application());
   await page.locator('details.api-calls summary').click();
+  // The table of operations is loaded when it is first opened.
+  await page.locator('details.api-calls').getByText('curl, REST').first().waitFor();
   const text = await page.locator('details.api-calls').innerText();
   expect(text).toContain(
     `curl '${service.url}/v2/applications/${planted.application}' -H "Authorization: Bearer $KEY"`,
