@@ -18,9 +18,10 @@ export let registryPort: number;
 export let base: Buffer;
 
 /** Skips by name where nothing can be run from an image: there is no program to put in one. */
-export const describeImages = hasStaticBusybox()
-  ? describe
-  : (name: string, work: () => void) => describe.skip(`${name} (no static busybox on this machine)`, work);
+export function describeImages(name: string, work: () => void): void {
+  if (hasStaticBusybox()) describe(name, work);
+  else describe.skip(`${name} (no static busybox on this machine)`, work);
+}
 
 /** To be called where tests are declared. */
 export function setUpImages(given: Record<string, string> | ((port: number) => Record<string, string>) = {}): void {

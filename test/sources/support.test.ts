@@ -1,0 +1,30 @@
+// Files below test/ that are no test files are loaded once for all test files of a process.
+import ts from 'typescript';
+import { readSource, repositoryFiles } from '../support/runner/repository';
+
+const OF_ONE_FILE = new Set(['describe', 'test', 'it', 'expect', 'beforeAll', 'beforeEach', 'afterAll', 'afterEach']);
+
+const shared = repositoryFiles().filter(
+  (file) => /^test\/(support|cluster)\/.*\.ts$/.test(file) && !file.endsWith('.test.ts'),
+);
+
+/** Names of the framework that the file takes while it is loaded: those of the first test file alone. */
+function takenAtLoad(text: string): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) || ts.isTypeNode(node)) return;
+    if (ts.isPropertyAccessExpression(node)) return visit(node.expression);
+    if (ts.isPropertyAssignment(node)) return visit(node.initializer);
+    if (ts.isIdentifier(node) && OF_ONE_FILE.has(node.text)) found.push(node.text);
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile('file.ts', text, ts.ScriptTarget.Latest));
+  return found;
+}
+
+test('what is shared takes `describe` and its like when it is called, not when it is loaded', () => {
+  expect(shared.length).toBeGreaterThan(100);
+  expect(shared.flatMap((file) => takenAtLoad(readSource(file)).map((name) => `${file}: ${name}`))).toEqual([]);
+  expect(takenAtLoad('export const many = ready() ? describe : skipped;')).toEqual(['describe']);
+  expect(takenAtLoad('export const many = (name: string) => describe(name, work); many.test = 1;')).toEqual([]);
+});
