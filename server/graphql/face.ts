@@ -18,6 +18,7 @@ import { sendText } from '../../rest/send_text';
 import { compiling, executor, type Executor } from './compiled_queries';
 import { extensionsOf, formatAndLogError, formatError, outcomes, responsePlugin } from './errors';
 import { openIntrospection, type Executed, type Introspection } from './introspection';
+import { keptDocuments } from './kept_documents';
 import { queryLimits, type QueryLimits, type QueryNature } from './query_limits';
 import { identify, readRequest, requireDistinctConnection, requireJson, type GraphqlRequest } from './request';
 import { openStrangers, tokensMax, type Strangers } from './strangers';
@@ -89,6 +90,7 @@ async function startApollo(platform: Platform, schema: GraphQLSchema, run: Execu
     gateway: compiling(schema, run),
     introspection: true,
     persistedQueries: false,
+    documentStore: keptDocuments(),
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     hideSchemaDetailsFromClientErrors: false,
