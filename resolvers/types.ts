@@ -1295,6 +1295,7 @@ export type ApplicationResolvers<ContextType = Context, ParentType extends Resol
   volumes?: Resolver<Array<ResolversTypes['Volume']>, ParentType, ContextType, RequireFields<Schema.ApplicationVolumesArgs, 'limit'>>;
   domains?: Resolver<Array<ResolversTypes['Domain']>, ParentType, ContextType, RequireFields<Schema.ApplicationDomainsArgs, 'limit'>>;
   environment_variables?: Resolver<Array<ResolversTypes['EnvironmentVariable']>, ParentType, ContextType, RequireFields<Schema.ApplicationEnvironment_VariablesArgs, 'limit'>>;
+  url?: Resolver<Schema.Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   current_deployment?: Resolver<Schema.Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
   latest_deployment?: Resolver<Schema.Maybe<ResolversTypes['Deployment']>, ParentType, ContextType>;
   metrics?: Resolver<ResolversTypes['Metrics'], ParentType, ContextType, Partial<Schema.ApplicationMetricsArgs>>;

@@ -3733,6 +3733,12 @@ export type Application = {
   domains: Array<Domain>;
   /** Environment variables of the application with their values, oldest first. */
   environment_variables: Array<EnvironmentVariable>;
+  /**
+   * URL at which visitors reach the application: that of its oldest active custom domain, else that of `default_hostname`.
+   * It begins with https if the platform has TLS for the host name, otherwise with http. `null` while the process type
+   * `web` is scaled to 0.
+   */
+  url?: Maybe<Scalars['String']['output']>;
   /** The active deployment of the application. */
   current_deployment?: Maybe<Deployment>;
   /** The newest deployment of the application, whatever its status is. Those of its previews are left out. */

@@ -1,5 +1,6 @@
 import { Application } from '../../models/applications/application';
 import { childrenOf } from '../../models/applications/application/children';
+import { visitorUrl } from '../../models/applications/application/url';
 import { Deployment } from '../../models/deployments/deployment';
 import { newestDeployments } from '../../models/deployments/deployment/newest';
 import { Domain } from '../../models/domains/domain';
@@ -30,6 +31,7 @@ export const resolvers: Resolvers = {
     volumes: (application, { limit }, ctx) => childrenOf(Volume, ctx, application, limit),
     domains: (application, { limit }, ctx) => childrenOf(Domain, ctx, application, limit),
     environment_variables: (application, { limit }, ctx) => childrenOf(EnvironmentVariable, ctx, application, limit),
+    url: (application, _, ctx) => visitorUrl(ctx, application),
     current_deployment: (application, _, ctx, info) =>
       loadOne(Deployment, ctx, application.project_id, application.current_deployment_id, info),
     latest_deployment: async (application, _, ctx) => (await newestDeployments(ctx, application, 1))[0] ?? null,

@@ -1,4 +1,5 @@
 // What GraphQL shows beside an application: its newest deployment and its metrics.
+import { applicationUrl } from '../../models/applications/application/url';
 import { startService, type TestService } from '../support/service';
 
 let service: TestService;
@@ -59,4 +60,49 @@ test('wrong arguments, and more points than a page may have, are refused', async
     { id },
   );
   expect(many.errors?.[0].message).toMatch(/at most 100 points/);
+});
+
+describe('url', () => {
+  const URL_QUERY = 'query ($id: ID!) { getApplication(id: $id) { default_hostname url } }';
+  const read = async (id: string): Promise<{ default_hostname: string; url: string | null }> =>
+    (await service.graphql(URL_QUERY, { id })).data.getApplication;
+  const portOfIngress = (): string => `:${service.platform.config.ingressPort}`;
+
+  test('is where visitors reach the application: its oldest active domain, else the name of the platform', async () => {
+    const id = await application('reached');
+    const { default_hostname, url } = await read(id);
+    expect(url).toBe(`http://${default_hostname}${portOfIngress()}`);
+    for (const hostname of ['*.reached.example.com', 'www.reached.example.com', 'reached.example.com'])
+      await service.call('POST', `/v2/applications/${id}/domains`, { body: { hostname } });
+    expect((await read(id)).url).toBe(url);
+    await service.sql(`update domains set status = 'active' where application_id = $1`, [id]);
+    expect((await read(id)).url).toBe(`http://www.reached.example.com${portOfIngress()}`);
+  });
+
+  test('is null while web is scaled to 0, and of each of a list its own', async () => {
+    const ids = [await application('worker'), await application('shop')];
+    const { body } = await service.call('GET', `/v2/applications/${ids[0]}/processes`);
+    await service.call('POST', `/v2/applications/${ids[0]}/processes/${body.data[0].id}/scale`, {
+      body: { instances: 0 },
+    });
+    const { data } = await service.graphql('{ listApplications(limit: 2) { data { id url } } }');
+    expect(data.listApplications.data).toEqual([
+      { id: ids[1], url: expect.stringMatching(/^http:\/\/shop-/) },
+      { id: ids[0], url: null },
+    ]);
+  });
+});
+
+test.each([
+  [{}, 'http://a.test:8000'],
+  [{ ingressPort: 80 }, 'http://a.test'],
+  [{ ingressTlsPort: 8443 }, 'http://a.test:8000'],
+  [{ ingressTlsPort: 8443, ingressCertFile: '/cert.pem' }, 'https://a.test:8443'],
+  [{ ingressTlsPort: 443, ingressCertFile: '/cert.pem' }, 'https://a.test'],
+  [{ baseUrl: 'https://platform.test' }, 'http://a.test:8000'],
+  [{ baseUrl: 'https://platform.test', trustProxy: 1 }, 'https://a.test'],
+  [{ trustProxy: 1 }, 'http://a.test:8000'],
+])('an address that opens, with %j', (settings, url) => {
+  const usual = { ingressPort: 8000, ingressTlsPort: null, ingressCertFile: null };
+  expect(applicationUrl({ ...usual, baseUrl: 'http://platform.test', trustProxy: 0, ...settings }, 'a.test')).toBe(url);
 });

@@ -23,12 +23,11 @@ afterAll(async () => {
 needs('bash', 'curl').test(
   'the README runs as it stands',
   async () => {
-    const { url, key, project, platform } = hall.service;
+    const { url, key, project } = hall.service;
     const first = { base_url: url, key, project_id: project };
     fs.writeFileSync(path.join(home.directory, 'first-key.json'), JSON.stringify(first));
     const outputs = await pasteDocument('clients/cli/README.md', {
       ...{ HOME: home.directory, TMPDIR: home.directory, PLATFORM_DATA_DIR: home.directory },
-      SVC_INGRESS_PORT: String(platform.config.ingressPort),
     });
     const [, version, login, up, env, seen, ran, changed, database, api, cleared] = outputs;
     expect(outputs).toHaveLength(11);

@@ -15,7 +15,6 @@ beforeAll(async () => {
   buildCli();
   service = await startService({ worker: true, settings: { S3_PORT: String(await freePort()) } });
   home = openHome(service);
-  home.env.SVC_INGRESS_PORT = String(service.platform.config.ingressPort);
   write('index.html', 'version 1');
   write('.gitignore', 'secret/\n*.log\n');
   write('.dockerignore', 'docs\n');

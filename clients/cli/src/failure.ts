@@ -42,9 +42,13 @@ export class ProblemFailure extends Failure {
     readonly status: number,
     hints: readonly string[] = [],
   ) {
-    super(problem.detail ?? problem.title ?? `The server answered with status ${status}.`, exitCodeOf(status), hints);
+    const code = isLacking(problem) ? EXIT.failed : exitCodeOf(status);
+    super(problem.detail ?? problem.title ?? `The server answered with status ${status}.`, code, hints);
   }
 }
+
+/** Whether the server does not know the operation, as opposed to the resource. */
+export const isLacking = ({ code }: Problem): boolean => code === 'route_not_found' || code === 'method_not_allowed';
 
 export const usageFailure = (message: string, ...hints: string[]): Failure => new Failure(message, EXIT.usage, hints);
 

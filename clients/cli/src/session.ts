@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { readCredentials } from './config/credentials';
 import { findLink, type FoundLink } from './config/link';
-import { EXIT, Failure, ProblemFailure, usageFailure, type Problem } from './failure';
+import { EXIT, Failure, isLacking, ProblemFailure, usageFailure, type Problem } from './failure';
 import { networkFailure, sendWithRetries } from './http/retry';
 import { openResponse, type HttpAnswer } from './http/send';
 import { noteServer } from './outcome';
@@ -140,7 +140,10 @@ export function problemOf(session: Pick<Session, 'server'>, { status, text, head
     problem = { title: `${session.server} answered with status ${status}, and not as the platform does.` };
   }
   const after = headers['retry-after'];
-  return new ProblemFailure(problem, status, after ? [`Try again in ${after} s.`] : []);
+  return new ProblemFailure(problem, status, [
+    ...(after ? [`Try again in ${after} s.`] : []),
+    ...(isLacking(problem) ? [`${session.server} lacks this operation. It may be older than svc ${SVC_VERSION}.`] : []),
+  ]);
 }
 
 async function listAll<Entry>(session: Session, path: string, query: Call['query'], call?: Call): Promise<Entry[]> {

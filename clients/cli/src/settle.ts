@@ -16,19 +16,24 @@ export interface Patience {
   timeout?: number | undefined;
 }
 
-/** Reads a resource until its status is none of these. @throws Failure with exit code 5 after the time-out */
+/**
+ * Reads a resource until its status is none of these, or it is no longer as the function says.
+ * @throws Failure with exit code 5 after the time-out
+ */
 export async function waitWhile(
   session: Session,
   path: string,
-  statuses: readonly string[],
+  unsettled: readonly string[] | ((row: Row) => boolean),
   { timeout }: Patience,
 ): Promise<Row> {
+  const isUnsettled =
+    typeof unsettled === 'function' ? unsettled : (row: Row): boolean => unsettled.includes(String(row.status));
   const began = Date.now();
   const progress = startProgress('Waiting');
   try {
     for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(POLL_MS_MAX, pauseMs * 1.5)) {
       const row = await session.request('GET', path);
-      if (!statuses.includes(String(row.status))) return row;
+      if (!isUnsettled(row)) return row;
       progress.update(String(row.status));
       if (timeout !== undefined && Date.now() + pauseMs > began + timeout * 1000)
         throw new Failure(`After ${timeout} s the status is still ${row.status}. The work goes on.`, EXIT.timeout);
@@ -39,7 +44,13 @@ export async function waitWhile(
   }
 }
 
-const UNFINISHED = ['queued', 'building', 'deploying'];
+const UNFINISHED = new Set(['queued', 'building', 'deploying']);
+const FINISHED = new Set(['active', 'superseded', 'failed', 'canceled']);
+
+/** A newer server may have further statuses: with those, the time at which it ended says whether it has. */
+function isUnfinished({ status, finished_at }: Row): boolean {
+  return UNFINISHED.has(String(status)) || (!FINISHED.has(String(status)) && finished_at === null);
+}
 
 /**
  * Follows a deployment to its end, with its log on standard error.
@@ -61,7 +72,7 @@ export async function followDeployment(
     ),
   );
   try {
-    const ended = await waitWhile(session, path, UNFINISHED, options);
+    const ended = await waitWhile(session, path, isUnfinished, options);
     await lines.end();
     if (ended.status === 'active' || ended.status === 'superseded') return ended;
     throw await deploymentFailure(session, path, ended, options.log);

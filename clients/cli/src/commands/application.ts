@@ -1,5 +1,5 @@
 // status, open, ps, scale, restart.
-import { applicationUrl } from '../application_url';
+import { findApplicationUrl } from '../application_url';
 import { duration, maybe, sessionCommand, toggle, tuple, words } from '../command';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { notice } from '../output/notice';
@@ -15,8 +15,10 @@ export const status = sessionCommand({
   brief: 'Show the application and its deployments',
   async run(session, flags) {
     const id = await session.application();
-    const application = await session.request('GET', `/v2/applications/${id}`);
-    const url = applicationUrl(session, application.default_hostname);
+    const [application, url] = await Promise.all([
+      session.request('GET', `/v2/applications/${id}`),
+      findApplicationUrl(session, id),
+    ]);
     if (flags.field !== undefined) return printOne({ ...application, url }, flags);
     const [deployments, processes] = await Promise.all([
       session.request<{ data: Row[] }>('GET', `/v2/applications/${id}/deployments`, {
@@ -51,8 +53,11 @@ export const open = sessionCommand({
   text: 'Prints its address; without a terminal, nothing is opened.',
   output: false,
   async run(session) {
-    const { default_hostname } = await session.request('GET', `/v2/applications/${await session.application()}`);
-    const url = applicationUrl(session, default_hostname);
+    const url = await findApplicationUrl(session, await session.application());
+    if (url === null)
+      throw new Failure('Nothing answers visitors: the process type web is scaled to 0.', EXIT.failed, [
+        'Start it: svc scale web=1',
+      ]);
     if (isTerminal()) openInBrowser(url);
     writeLine(url);
   },

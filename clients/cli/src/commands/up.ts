@@ -2,7 +2,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { Transform } from 'node:stream';
-import { applicationUrl } from '../application_url';
+import { findApplicationUrl } from '../application_url';
 import { duration, maybe, sessionCommand, toggle, tuple } from '../command';
 import { EXIT, Failure, usageFailure } from '../failure';
 import { networkFailure } from '../http/retry';
@@ -61,9 +61,9 @@ export async function printDeployed(
 ): Promise<void> {
   if (ended.status_reason) notice(String(ended.status_reason));
   if (flags.json || flags.field !== undefined) return printOne(ended, flags);
-  const { default_hostname } = await session.request('GET', `/v2/applications/${application}`);
+  const url = await findApplicationUrl(session, application);
   notice(`Deployment ${ended.number} is ${ended.status}.`);
-  writeLine(applicationUrl(session, default_hostname));
+  if (url !== null) writeLine(url);
 }
 
 async function findOrCreate(

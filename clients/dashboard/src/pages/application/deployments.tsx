@@ -12,7 +12,7 @@ import { Empty, Facts, Section, Table, Waiting } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
-import { addressOf, ApplicationFrame, type Shown } from './frame';
+import { ApplicationFrame, type Shown } from './frame';
 
 const DEPLOYMENTS = graphql(`
   query Deployments($id: ID!, $cursor: String) {
@@ -220,8 +220,8 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
           Cancel
         </button>
       )}
-      {deployment.status === 'active' && (
-        <a role="button" href={addressOf(application)} target="_blank" rel="noreferrer">
+      {deployment.status === 'active' && application.url && (
+        <a role="button" href={application.url} target="_blank" rel="noreferrer">
           Open the application
         </a>
       )}

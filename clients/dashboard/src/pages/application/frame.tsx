@@ -24,6 +24,7 @@ const APPLICATION = graphql(`
       application_type
       preset
       default_hostname
+      url
       status
       status_reason
       current_deployment_id
@@ -42,11 +43,6 @@ const APPLICATION = graphql(`
         status
         status_reason
         created_at
-      }
-      domains(limit: 20) {
-        id
-        hostname
-        status
       }
       processes(limit: 20) {
         id
@@ -135,18 +131,8 @@ function tabsOf(id: string): Tab[] {
   }));
 }
 
-export function addressOf({
-  default_hostname,
-  domains,
-}: Pick<ApplicationData, 'default_hostname' | 'domains'>): string {
-  const host = domains.find(({ status }) => status === 'active')?.hostname ?? default_hostname;
-  // The rule of the command line: the API tells names, not ports.
-  if (location.protocol === 'https:') return `https://${host}`;
-  return `http://${host}:8000`;
-}
-
 function Actions({ application, mayChange, reload }: Shown) {
-  const { id, name, status } = application;
+  const { id, name, status, url } = application;
   const [asks, setAsks] = useState<'stop' | null>(null);
   const deploy = useAction(async () => {
     const { createDeployment } = await request(DEPLOY, { id, input: {} });
@@ -158,8 +144,8 @@ function Actions({ application, mayChange, reload }: Shown) {
   });
   return (
     <>
-      {status === 'running' && (
-        <a role="button" class="quiet" href={addressOf(application)} target="_blank" rel="noreferrer">
+      {status === 'running' && url && (
+        <a role="button" class="quiet" href={url} target="_blank" rel="noreferrer">
           Open <span class="off-screen">(in a new tab)</span>
         </a>
       )}

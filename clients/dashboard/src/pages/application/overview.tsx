@@ -3,7 +3,7 @@ import { Empty, Facts, Section, Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { address } from '../../router';
-import { addressOf, ApplicationFrame, type ApplicationData } from './frame';
+import { ApplicationFrame, type ApplicationData } from './frame';
 
 export function ApplicationOverview({ id }: { id: string }) {
   const problem = address.value.query.get('problem');
@@ -51,10 +51,10 @@ export function ApplicationOverview({ id }: { id: string }) {
 }
 
 function Summary({ application }: { application: ApplicationData }) {
-  const { id, latest_deployment: last, source } = application;
+  const { id, latest_deployment: last, source, url } = application;
   return (
     <Section title="Overview">
-      <Copyable label="address" text={addressOf(application)} />
+      {url && <Copyable label="address" text={url} />}
       <Facts
         facts={[
           [
