@@ -37,6 +37,9 @@ const POLICY = [
   "require-trusted-types-for 'script'",
 ].join('; ');
 
+/** The terminal of a run: xterm writes style elements, and colours of single characters into attributes. */
+const TERMINAL = /^\/applications\/[^/]+\/runs\/[^/]+\/terminal\/?$/;
+
 const HEADERS = {
   'X-Content-Type-Options': 'nosniff',
   // With no-referrer, browsers would send no origin with the requests of the page.
@@ -112,7 +115,7 @@ function readFiles(folder: string): Map<string, File> {
 }
 
 function sendDocument(request: Request, response: Response, file: File | undefined): void {
-  if (file) return sendFile(request, response, file, DOCUMENT_HEADERS);
+  if (file) return sendFile(request, response, file, documentHeaders(request.path));
   const { headers, html } = formPage(
     'The dashboard is not built',
     'The API is running. To build the dashboard, run the command below in the folder of the platform, and start again.',
@@ -120,6 +123,12 @@ function sendDocument(request: Request, response: Response, file: File | undefin
       '<p><a href="/v2/docs">Reference of the API</a> · <a href="/graphql">GraphQL</a></p>',
   );
   response.writeHead(503, headers).end(html);
+}
+
+function documentHeaders(path: string): Record<string, string> {
+  if (!TERMINAL.test(path)) return DOCUMENT_HEADERS;
+  const policy = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'");
+  return { ...DOCUMENT_HEADERS, 'Content-Security-Policy': policy };
 }
 
 function sendFile(request: Request, response: Response, file: File, headers: Record<string, string>): void {

@@ -62,6 +62,17 @@ test('a browser gets the page at each path, with a policy that allows files of t
   }
 });
 
+test('the terminal of a run alone may have styles of its own, and nothing more', async () => {
+  const base = await serve();
+  const policyOf = async (place: string): Promise<string> =>
+    String((await get(base + place, HTML)).headers['content-security-policy']);
+  const usual = await policyOf('/');
+  const terminal = '/applications/app_1/runs/run_1/terminal';
+  expect(await policyOf(terminal)).toBe(usual.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'"));
+  for (const place of [`${terminal}/more`, `/x${terminal}`, '/applications/a/runs/terminal', `/?${terminal}`])
+    expect(await policyOf(place)).toBe(usual);
+});
+
 test('programs get what the API answered before', async () => {
   const base = await serve();
   for (const accept of ['application/json', '*/*']) {

@@ -19,11 +19,17 @@ export function guardLeaving(guard: () => boolean): () => void {
   return () => void (mayLeave = () => true);
 }
 
+/** Pages whose documents have another policy than all others (server/http/dashboard.ts). */
+const OWN_POLICY = /^\/applications\/[^/]+\/runs\/[^/]+\/terminal\/?$/;
+
 /** Shows the page of a path of this server. */
 export function navigate(to: string, how: 'push' | 'replace' = 'push'): void {
   if (!mayLeave()) return;
   mayLeave = () => true;
-  const isOtherPage = new URL(to, location.href).pathname !== location.pathname;
+  const { pathname } = new URL(to, location.href);
+  const isOtherPage = pathname !== location.pathname;
+  if (isOtherPage && (OWN_POLICY.test(pathname) || OWN_POLICY.test(location.pathname)))
+    return how === 'push' ? location.assign(to) : location.replace(to);
   history[how === 'push' ? 'pushState' : 'replaceState'](null, '', to);
   if (isOtherPage) {
     forgetCalls();

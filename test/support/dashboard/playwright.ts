@@ -6,7 +6,7 @@ export interface Locator {
   uncheck(): Promise<void>;
   press(key: string): Promise<void>;
   selectOption(value: string): Promise<unknown>;
-  waitFor(options?: { timeout?: number; state?: 'visible' | 'hidden' | 'detached' }): Promise<void>;
+  waitFor(options?: { timeout?: number; state?: 'visible' | 'hidden' | 'detached' | 'attached' }): Promise<void>;
   inputValue(): Promise<string>;
   innerText(): Promise<string>;
   textContent(): Promise<string | null>;

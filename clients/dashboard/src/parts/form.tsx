@@ -65,6 +65,8 @@ interface Given {
   autoFocus?: boolean;
   autocomplete?: string;
   inputMode?: 'numeric';
+  /** Id of a datalist. */
+  list?: string;
   placeholder?: string;
   minLength?: number;
   maxLength?: number;
@@ -89,6 +91,34 @@ export function Field({ label, name, error, hint, ...given }: Labelled & Given) 
         name={name}
         aria-invalid={problem ? true : undefined}
         aria-describedby={`${id}-hint`}
+      />
+      <Hint id={`${id}-hint`} hint={hint} problem={problem} />
+    </div>
+  );
+}
+
+interface TextAreaProps extends Labelled {
+  value: string;
+  rows?: number;
+  required?: boolean;
+  placeholder?: string;
+  /** Takes what the fields of `useFields` give to inputs. */
+  onInput(event: TargetedEvent<HTMLInputElement>): void;
+}
+
+export function TextArea({ label, name, error, hint, onInput, ...given }: TextAreaProps) {
+  const [id, problem] = [useId(), problemOf(error, name)];
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea
+        {...given}
+        id={id}
+        name={name}
+        spellcheck={false}
+        aria-invalid={problem ? true : undefined}
+        aria-describedby={`${id}-hint`}
+        onInput={(event) => onInput(event as unknown as TargetedEvent<HTMLInputElement>)}
       />
       <Hint id={`${id}-hint`} hint={hint} problem={problem} />
     </div>

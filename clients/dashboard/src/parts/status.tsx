@@ -3,9 +3,11 @@ type Tone = 'good' | 'busy' | 'bad' | 'calm';
 
 const TONES: Record<string, Tone> = {
   ...tones('good', 'running', 'active', 'available', 'verified', 'issued', 'completed', 'ready', 'healthy', 'live'),
+  ...tones('good', 'succeeded', 'ok', 'pass', 'delegated', 'resolved'),
   ...tones('busy', 'deploying', 'building', 'queued', 'starting', 'stopping', 'restarting', 'scaling', 'provisioning'),
   ...tones('busy', 'updating', 'upgrading', 'restoring', 'pending', 'connecting', 'waiting'),
-  ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended'),
+  ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended', 'timed_out', 'alerting'),
+  ...tones('bad', 'open', 'fail', 'not_delegated', 'elsewhere', 'partial', 'moved'),
 };
 const WORDS: Record<string, string> = { new: 'not deployed' };
 

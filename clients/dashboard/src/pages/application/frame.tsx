@@ -124,7 +124,8 @@ export function ApplicationFrame({ id, section, command, children }: FrameProps)
 }
 
 function tabsOf(id: string): Tab[] {
-  const pages = ['Overview', 'Deployments', 'Logs', 'Metrics', 'Environment', 'Processes', 'Domains', 'Settings'];
+  const runs = ['Processes', 'Runs', 'Schedules'];
+  const pages = ['Overview', 'Deployments', 'Logs', 'Metrics', 'Environment', ...runs, 'Domains', 'Settings'];
   return pages.map((label) => ({
     label,
     href: `/applications/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,

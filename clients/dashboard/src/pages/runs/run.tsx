@@ -1,0 +1,141 @@
+// A run with its log.
+import { useRef, useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useStream } from '../../api/follow';
+import { useMoving } from '../../api/use_moving';
+import { useAction, useQuery } from '../../api/use_query';
+import { Problem } from '../../parts/form';
+import { LogLines, LogView } from '../../parts/log_view';
+import { Facts, Section, Waiting } from '../../parts/page';
+import { Status } from '../../parts/status';
+import { Ago, durationText } from '../../parts/time';
+import { ApplicationFrame, type Shown } from '../application/frame';
+import { isUnfinished } from './list';
+
+export const RUN = graphql(`
+  query Run($id: ID!, $run_id: ID!) {
+    getRun(id: $id, run_id: $run_id) {
+      id
+      command
+      process_type
+      application_type
+      deployment_id
+      env
+      timeout_seconds
+      tty
+      status
+      status_reason
+      exit_code
+      signal
+      trigger {
+        type
+        id
+      }
+      created_at
+      started_at
+      finished_at
+    }
+  }
+`);
+const LOG = graphql(`
+  subscription RunLog($id: ID!, $run_id: ID!, $after: String) {
+    followRunLogs(id: $id, run_id: $run_id, after: $after) {
+      position
+      timestamp
+      level
+      source
+      message
+    }
+  }
+`);
+const CANCEL = graphql(`
+  mutation CancelRun($id: ID!, $run_id: ID!) {
+    cancelRun(id: $id, run_id: $run_id) {
+      id
+    }
+  }
+`);
+
+type RunData = ResultOf<typeof RUN>['getRun'];
+
+export function RunPage({ id, run_id }: { id: string; run_id: string }) {
+  return (
+    <ApplicationFrame id={id} section="Run" command={`svc api listRunLogs ${id} ${run_id}`}>
+      {(shown) => <One key={run_id} shown={shown} runId={run_id} />}
+    </ApplicationFrame>
+  );
+}
+
+function One({ shown, runId }: { shown: Shown; runId: string }) {
+  const { id } = shown.application;
+  const { data, error, reload } = useQuery(RUN, { id, run_id: runId });
+  const run = data?.getRun;
+  const isOn = isUnfinished(run?.status);
+  useMoving(isOn, reload);
+  const cancel = useAction(async () => {
+    await request(CANCEL, { id, run_id: runId });
+    await reload();
+  });
+  if (!run) return <Waiting error={error} rows={6} />;
+  const actions = shown.mayChange && isOn && (
+    <>
+      <button type="button" class="quiet" disabled={cancel.isRunning} onClick={() => void cancel.run()}>
+        Cancel
+      </button>
+      {run.tty && (
+        <a role="button" href={`/applications/${id}/runs/${runId}/terminal`}>
+          Open the terminal
+        </a>
+      )}
+    </>
+  );
+  return (
+    <Section title="Run" actions={actions}>
+      <Problem error={cancel.error} />
+      <p class="headline" aria-live="polite">
+        <Status value={run.status} /> <span class="faint">{durationText(run.started_at, run.finished_at)}</span>
+      </p>
+      {run.status_reason && <p class="notice bad">{run.status_reason}</p>}
+      <Facts facts={factsOf(id, run)} />
+      <Log id={id} runId={runId} isOver={!isOn} />
+    </Section>
+  );
+}
+
+function factsOf(id: string, run: RunData): [string, preact.ComponentChildren][] {
+  const exit = run.exit_code === null ? null : `${run.exit_code}${run.signal ? ` (${run.signal})` : ''}`;
+  return [
+    ['Command', <code>{run.command}</code>],
+    ['Exit code', exit],
+    ['Size', `${run.application_type}, process type ${run.process_type}`],
+    ['Time limit', `${run.timeout_seconds} s`],
+    ...(run.env.length ? [['Own variables', run.env.join(', ')] as [string, string]] : []),
+    [
+      'Release',
+      <a class="plain-link" href={`/applications/${id}/deployments/${run.deployment_id}`}>
+        of its deployment
+      </a>,
+    ],
+    ['Started by', run.trigger.type === 'schedule' ? 'a schedule' : run.trigger.type],
+    ['Created', <Ago time={run.created_at} />],
+  ];
+}
+
+function Log({ id, runId, isOver }: { id: string; runId: string; isOver: boolean }) {
+  const lines = useRef(new LogLines()).current;
+  const [version, setVersion] = useState(0);
+  const state = useStream(LOG, { id, run_id: runId }, (rows) => {
+    lines.append(rows.map(({ source, ...line }) => ({ ...line, origin: source })));
+    setVersion((before) => before + 1);
+  });
+  return (
+    <>
+      <header class="log-head">
+        <h3>Log</h3>
+        {isOver ? <span class="faint">The run is over.</span> : <Status value={state} />}
+      </header>
+      <LogView label="Log of the run" lines={lines} version={version} empty="No line yet." />
+    </>
+  );
+}
