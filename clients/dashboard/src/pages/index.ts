@@ -37,6 +37,9 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/databases/:id', () => at(import('./database/database'), 'DatabaseOverview')],
   ['/databases/:id/connect', () => at(import('./database/connect'), 'Connect')],
   ['/databases/:id/backups', () => at(import('./database/backups'), 'Backups')],
+  ['/databases/:id/users', () => at(import('./database/users'), 'DatabaseUsers')],
+  ['/databases/:id/metrics', () => at(import('./database/metrics'), 'DatabaseMetrics')],
+  ['/databases/:id/restore', () => at(import('./database/restore'), 'Restore')],
   ['/settings', () => at(import('./account'), 'AccountPage')],
   ['/search', () => at(import('./search'), 'Search')],
 ];

@@ -68,7 +68,7 @@ export function DatabaseFrame({ id, section, command, children }: FrameProps) {
       title={database?.name ?? 'Database'}
       beside={database && <Status value={database.status} title={database.status_reason} />}
       trail={database ? [{ href: `/projects/${database.project_id}/databases`, label: 'Databases' }] : []}
-      tabs={['Overview', 'Connect', 'Backups'].map((label) => ({
+      tabs={['Overview', 'Connect', 'Users', 'Metrics', 'Backups', 'Restore'].map((label) => ({
         label,
         href: `/databases/${id}${label === 'Overview' ? '' : `/${label.toLowerCase()}`}`,
       }))}

@@ -1,0 +1,53 @@
+import { graphql } from '../../api/graphql';
+import { useQuery } from '../../api/use_query';
+import { MetricCharts, METRICS_POLL_MS, usePeriod, type ChartSpec } from '../../parts/metric_charts';
+import { Waiting } from '../../parts/page';
+import { DatabaseFrame } from './frame';
+
+const METRICS = graphql(`
+  query DatabaseMetrics($id: ID!, $from: DateTime) {
+    getDatabaseMetrics(id: $id, from: $from) {
+      from
+      to
+      resolution_seconds
+      series {
+        metric
+        unit
+        labels {
+          name
+          value
+        }
+        points {
+          timestamp
+          value
+        }
+      }
+    }
+  }
+`);
+
+const CHARTS: ChartSpec[] = [
+  { title: 'CPU', unit: '%', metrics: { cpu_percent: '' } },
+  { title: 'Memory', unit: '%', metrics: { memory_percent: '' } },
+  { title: 'Storage', unit: 'MB', metrics: { storage_used_bytes: '' }, divisor: 1e6 },
+  { title: 'Connections', unit: '', metrics: { connections: '' } },
+  { title: 'Transactions', unit: 'per second', metrics: { transactions_per_second: '' } },
+  { title: 'Disk', unit: 'per second', metrics: { read_iops: 'reads', write_iops: 'writes' } },
+  { title: 'Replicas behind', unit: 's', metrics: { replication_lag_seconds: '' } },
+];
+
+export function DatabaseMetrics({ id }: { id: string }) {
+  const [from, period] = usePeriod();
+  const { data, error } = useQuery(METRICS, { id, from }, METRICS_POLL_MS);
+  return (
+    <DatabaseFrame id={id} section="Metrics" command={`svc api getDatabaseMetrics ${id}`}>
+      {() => (
+        <>
+          {period}
+          {!data && <Waiting error={error} rows={8} />}
+          {data && <MetricCharts metrics={data.getDatabaseMetrics} charts={CHARTS} label="replica_id" />}
+        </>
+      )}
+    </DatabaseFrame>
+  );
+}

@@ -1,0 +1,77 @@
+// Measurements over time: the choice of a period, and a chart for each group of metrics.
+import { useMemo, useState } from 'preact/hooks';
+import { Chart, type ChartSeries } from './chart';
+
+export interface Metrics {
+  from: string;
+  to: string;
+  series: readonly {
+    metric: string;
+    labels: readonly { name: string; value: string }[];
+    points: readonly { timestamp: string; value: number }[];
+  }[];
+}
+
+export interface ChartSpec {
+  title: string;
+  unit: string;
+  /** Metric -> its name in the legend; empty where it is the only one. */
+  metrics: Record<string, string>;
+  /** Divides the values, such as 1e6 for megabytes. */
+  divisor?: number;
+}
+
+const PERIODS = { '1 hour': 1, '6 hours': 6, '24 hours': 24, '7 days': 168 };
+type Period = keyof typeof PERIODS;
+/** So often pages with charts ask again. */
+export const METRICS_POLL_MS = 30_000;
+
+/** The period of a page: its beginning, and the control that chooses it. */
+export function usePeriod(): [from: string, control: preact.JSX.Element] {
+  const [period, setPeriod] = useState<Period>('1 hour');
+  const from = useMemo(() => new Date(Date.now() - PERIODS[period] * 3_600_000).toISOString(), [period]);
+  const control = (
+    <fieldset class="segments">
+      <legend class="off-screen">Period</legend>
+      {(Object.keys(PERIODS) as Period[]).map((one) => (
+        <label key={one}>
+          <input type="radio" name="period" checked={one === period} onChange={() => setPeriod(one)} />
+          <span>{one}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+  return [from, control];
+}
+
+interface MetricChartsProps {
+  metrics: Metrics;
+  charts: readonly ChartSpec[];
+  /** Label that tells series of one metric apart, such as `process_type`. */
+  label: string;
+}
+
+export function MetricCharts({ metrics, charts, label }: MetricChartsProps) {
+  const filled = useMemo(
+    () => charts.map((chart) => ({ ...chart, series: seriesOf(metrics, chart, label) })),
+    [metrics, charts, label],
+  );
+  return (
+    <div class="charts">
+      {filled.map(({ title, unit, series }) => (
+        <Chart key={title} title={title} unit={unit} series={series} from={metrics.from} to={metrics.to} />
+      ))}
+    </div>
+  );
+}
+
+/** One series for each metric and value of the label. */
+function seriesOf(metrics: Metrics, { metrics: names, divisor = 1 }: ChartSpec, label: string): ChartSeries[] {
+  return metrics.series
+    .filter(({ metric }) => metric in names)
+    .map(({ metric, labels, points }) => {
+      const of = labels.find(({ name }) => name === label)?.value;
+      const shown = divisor === 1 ? points : points.map((point) => ({ ...point, value: point.value / divisor }));
+      return { label: [of, names[metric]].filter(Boolean).join(' ') || 'all', points: shown };
+    });
+}
