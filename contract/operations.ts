@@ -94,6 +94,11 @@ export function readOperations(schema: GraphQLSchema): OperationTable {
   return { fields, operations };
 }
 
+/** Whether If-Match holds for a field: for changes of what is there, on both faces. */
+export function takesIfMatch({ operations }: Pick<RootField, 'operations'>): boolean {
+  return operations.some(({ method }) => method !== 'GET' && method !== 'POST');
+}
+
 interface RestArguments {
   method: Method;
   path: string;

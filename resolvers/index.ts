@@ -12,7 +12,7 @@ import { admit, execute, projectPlaceOf, type Confirm, type Prepare, type RootOp
 import { compileField } from '../contract/field_validator';
 import { requireScope } from '../contract/guard';
 import type { LiveReader } from '../contract/live';
-import { readOperations, type OperationTable, type RootField } from '../contract/operations';
+import { readOperations, takesIfMatch, type OperationTable, type RootField } from '../contract/operations';
 import { withSubscriptions, type Combination } from '../contract/subscriptions';
 import { problem } from '../core/errors';
 import { registeredFiles } from '../core/folder_registry';
@@ -131,8 +131,9 @@ function admitRoot(config: FieldConfig, operation: RootOperation): FieldConfig {
   return {
     ...config,
     async resolve(source, given, ctx, info) {
-      // A context per root field, since each acts on a project of its own.
-      const inner: Context = { ...ctx };
+      // A context per root field, since each acts on a project of its own. As on REST, If-Match is for changes of what
+      // is there.
+      const inner: Context = { ...ctx, if_match: takesIfMatch(operation.field) ? ctx.if_match : undefined };
       try {
         const args = await admit(inner, operation, {
           ...projectPlaceOf(operation.field, given),

@@ -178,7 +178,14 @@ async function answer(
     ? await parts.introspection.answer({ query, operationName, isConstant: nature.isConstant }, run)
     : await run();
   if (!ctx.identity && outcomes.get(ctx.reply)?.code !== 'graphql_invalid') parts.strangers.remember(query);
-  const own = { ...headers, ...lowerCase(ctx.reply.headers), 'content-type': `${json}; charset=utf-8` };
+  const { etag } = ctx.reply;
+  const own = {
+    ...headers,
+    ...lowerCase(ctx.reply.headers),
+    // Of several resources it would not say whose it is.
+    ...(etag !== null && nature.rootFields === 1 && { etag }),
+    'content-type': `${json}; charset=utf-8`,
+  };
   sendText(response, status, own, text, false);
 }
 
@@ -216,6 +223,7 @@ function contextOf(
 ): Context {
   const ctx = requestContext(platform, request, String(response.getHeader('X-Request-Id')));
   const started = performance.now();
+  ctx.if_match = request.headers['if-match'];
   localsOf(response).ctx = ctx;
   response.once('close', () => done(entryOf(request, response, ctx, started)));
   return ctx;
