@@ -4,12 +4,15 @@ import * as path from 'node:path';
 import * as zlib from 'node:zlib';
 import { build } from 'vite';
 import { operationTable } from './operation_table.mjs';
+import { resourceTable } from './resource_table.mjs';
 
 const HERE = import.meta.dirname;
 const SCHEMA = path.join(HERE, '../../test/golden/schema.graphql');
 const DIST = path.join(HERE, 'dist');
 const OPERATIONS = path.join(HERE, '.cache/operations.json');
-const INPUTS = ['build.mjs', 'operation_table.mjs', 'index.html', 'package.json', 'public', 'src'];
+const RESOURCES = path.join(HERE, '.cache/resources.json');
+const TABLES = ['operation_table.mjs', 'resource_table.mjs', 'resource_types.mjs'];
+const INPUTS = ['build.mjs', ...TABLES, 'index.html', 'package.json', 'public', 'src'];
 
 if (!process.argv.includes('--if-stale') || isStale()) await run();
 
@@ -17,13 +20,15 @@ async function run() {
   // Built aside: a service that starts meanwhile finds all of the files that were built before, or all of the new ones.
   const temporary = path.join(HERE, `.cache/dist.${process.pid}`);
   fs.mkdirSync(path.dirname(OPERATIONS), { recursive: true });
-  fs.writeFileSync(OPERATIONS, JSON.stringify(operationTable(fs.readFileSync(SCHEMA, 'utf8'))));
+  const sdl = fs.readFileSync(SCHEMA, 'utf8');
+  fs.writeFileSync(OPERATIONS, JSON.stringify(operationTable(sdl)));
+  fs.writeFileSync(RESOURCES, JSON.stringify(resourceTable(sdl)));
   await build({
     root: HERE,
     configFile: false,
     logLevel: 'warn',
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-    resolve: { alias: { '#operations': OPERATIONS } },
+    resolve: { alias: { '#operations': OPERATIONS, '#resources': RESOURCES } },
     // The policy of the page refuses what would stand in the document or in other files as data.
     build: { outDir: temporary, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   });

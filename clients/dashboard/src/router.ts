@@ -68,8 +68,12 @@ export function startRouter(): void {
   });
 }
 
-/** The parameters of a path that has the form of a pattern, such as `/applications/:id`; null for another one. */
+/**
+ * The parameters of a path that has the form of a pattern, such as `/applications/:id`; null for another one. A pattern
+ * that ends with `/*` has all paths below it, and itself; the parameter `rest` is what follows.
+ */
 export function matchPath(pattern: string, path: string): Record<string, string> | null {
+  if (pattern.endsWith('/*')) return matchBelow(pattern.slice(0, -2), path);
   const [wanted = [], given = []] = [pattern, path].map((text) => text.replace(/\/$/, '').split('/'));
   if (wanted.length !== given.length) return null;
   const found: Record<string, string> = {};
@@ -79,4 +83,11 @@ export function matchPath(pattern: string, path: string): Record<string, string>
     else if (part !== value) return null;
   }
   return found;
+}
+
+function matchBelow(pattern: string, path: string): Record<string, string> | null {
+  const parts = path.replace(/\/$/, '').split('/');
+  const count = pattern.split('/').length;
+  const found = matchPath(pattern, parts.slice(0, count).join('/'));
+  return found && { ...found, rest: parts.slice(count).join('/') };
 }

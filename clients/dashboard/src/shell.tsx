@@ -52,6 +52,9 @@ function PersonMenu({ name, email }: { name: string; email: string }) {
         <a href="/settings" onClick={close}>
           Account and security
         </a>
+        <a href="/resources" onClick={close}>
+          Catalogs and access
+        </a>
         <a href="/v2/docs">API reference</a>
         <button type="button" class="plain" onClick={() => (close(), openKeys())}>
           Keyboard <kbd>?</kbd>

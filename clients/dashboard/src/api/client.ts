@@ -24,6 +24,7 @@ export class ApiError extends Error {
 interface Answer {
   data?: unknown;
   errors?: { message: string; extensions?: Record<string, unknown> }[];
+  etag?: string | null;
 }
 
 /** Codes that mean: nobody is signed in any more. */
@@ -41,21 +42,41 @@ export async function request<Data, Variables>(
   variables: Variables,
   signal?: AbortSignal,
 ): Promise<Data> {
+  return (await requestWith(query, variables, { signal })).data;
+}
+
+/** What goes with a query beside its variables. */
+export interface Sent {
+  headers?: Record<string, string>;
+  signal?: AbortSignal | undefined;
+}
+
+/** As request. @returns also the ETag, where one resource was asked for */
+export async function requestWith<Data, Variables>(
+  query: Query<Data, Variables>,
+  variables: Variables,
+  sent: Sent,
+): Promise<{ data: Data; etag: string | null }> {
   const text = query as unknown as string;
   noteCall(text, variables);
-  const { data, errors } = await post(text, variables, signal);
-  if (!errors?.[0]) return data as Data;
+  const { data, errors, etag = null } = await post(text, variables, sent);
+  if (!errors?.[0]) return { data: data as Data, etag };
   const error = toApiError(errors[0]);
   if (SIGNED_OUT.includes(error.code)) for (const listener of signedOut) listener();
   throw error;
 }
 
-async function post(query: string, variables: unknown, signal?: AbortSignal): Promise<Answer> {
-  const headers = { 'Content-Type': 'application/json', Accept: 'application/json' };
+async function post(query: string, variables: unknown, { headers, signal }: Sent): Promise<Answer> {
+  const types = { 'Content-Type': 'application/json', Accept: 'application/json' };
   const body = JSON.stringify({ query, variables });
   try {
-    const response = await fetch('/graphql', { method: 'POST', headers, body, signal: signal ?? null });
-    return (await response.json()) as Answer;
+    const response = await fetch('/graphql', {
+      method: 'POST',
+      headers: { ...types, ...headers },
+      body,
+      signal: signal ?? null,
+    });
+    return { ...((await response.json()) as Answer), etag: response.headers.get('etag') };
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new ApiError('unreachable', 0, 'The server does not answer. Check your connection, and try again.');
@@ -63,10 +84,17 @@ async function post(query: string, variables: unknown, signal?: AbortSignal): Pr
 }
 
 export function toApiError({ message, extensions = {} }: NonNullable<Answer['errors']>[number]): ApiError {
-  const { code = 'internal_error', status = 500, errors = [] } = extensions;
-  const fields = (errors as FieldError[]).map(({ field, detail }) => ({
-    field: field.replace(/^input\./, ''),
-    detail,
-  }));
-  return new ApiError(String(code), Number(status), message, fields, extensions);
+  const { code = 'internal_error', status = 500 } = extensions;
+  return new ApiError(String(code), Number(status), message, fieldErrorsOf(message, extensions), extensions);
+}
+
+/** Errors of fields are in `errors`, in a list of their own such as `record_errors`, or the one that `field` names. */
+function fieldErrorsOf(message: string, extensions: Record<string, unknown>): FieldError[] {
+  const lists = Object.entries(extensions).filter(([name, list]) => /(^|_)errors$/.test(name) && Array.isArray(list));
+  const listed = lists.flatMap(([, list]) => list as Partial<FieldError>[]);
+  const { field: only } = extensions;
+  const found = listed.length || typeof only !== 'string' ? listed : [{ field: only, detail: message }];
+  return found.flatMap(({ field, detail }) =>
+    typeof field === 'string' ? [{ field: field.replace(/^input\./, ''), detail: detail ?? message }] : [],
+  );
 }

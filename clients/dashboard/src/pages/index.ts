@@ -17,6 +17,7 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/projects/:id', async () => ProjectHome],
   ['/projects/:id/activity', async () => ActivityPage],
   ['/projects/:id/new', () => at(import('./new_application'), 'NewApplication')],
+  ['/projects/:id/resources/*', () => at(import('./generic'), 'Resources')],
   ['/projects/:id/databases', () => at(import('./database/list'), 'Databases')],
   ['/applications/:id', () => at(import('./application/overview'), 'ApplicationOverview')],
   ['/applications/:id/deployments', () => at(import('./application/deployments'), 'Deployments')],
@@ -40,6 +41,7 @@ export const pages: readonly (readonly [pattern: string, load: Load])[] = [
   ['/databases/:id/users', () => at(import('./database/users'), 'DatabaseUsers')],
   ['/databases/:id/metrics', () => at(import('./database/metrics'), 'DatabaseMetrics')],
   ['/databases/:id/restore', () => at(import('./database/restore'), 'Restore')],
+  ['/resources/*', () => at(import('./generic'), 'Resources')],
   ['/settings', () => at(import('./account'), 'AccountPage')],
   ['/search', () => at(import('./search'), 'Search')],
 ];

@@ -76,6 +76,7 @@ export function projectTabs(id: string): Tab[] {
     { href: `/projects/${id}`, label: 'Overview' },
     { href: `/projects/${id}/databases`, label: 'Databases' },
     { href: `/projects/${id}/activity`, label: 'Activity' },
+    { href: `/projects/${id}/resources`, label: 'All resources' },
   ];
 }
 

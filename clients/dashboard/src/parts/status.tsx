@@ -3,10 +3,10 @@ type Tone = 'good' | 'busy' | 'bad' | 'calm';
 
 const TONES: Record<string, Tone> = {
   ...tones('good', 'running', 'active', 'available', 'verified', 'issued', 'completed', 'ready', 'healthy', 'live'),
-  ...tones('good', 'succeeded', 'ok', 'pass', 'delegated', 'resolved'),
+  ...tones('good', 'succeeded', 'ok', 'pass', 'delegated', 'resolved', 'delivered', 'in_use', 'supported'),
   ...tones('busy', 'deploying', 'building', 'queued', 'starting', 'stopping', 'restarting', 'scaling', 'provisioning'),
-  ...tones('busy', 'updating', 'upgrading', 'restoring', 'pending', 'connecting', 'waiting'),
-  ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended', 'timed_out', 'alerting'),
+  ...tones('busy', 'updating', 'upgrading', 'restoring', 'pending', 'connecting', 'waiting', 'resizing', 'promoting'),
+  ...tones('bad', 'crashed', 'failed', 'unhealthy', 'suspended', 'timed_out', 'alerting', 'error', 'refused'),
   ...tones('bad', 'open', 'fail', 'not_delegated', 'elsewhere', 'partial', 'moved'),
 };
 const WORDS: Record<string, string> = { new: 'not deployed' };

@@ -1,0 +1,97 @@
+// Names of the API as people read them.
+import type { Row } from '../../api/resources/query';
+import { parametersOf, type Operation, type Place, type ResourcePage, type Shown } from '../../api/resources/table';
+
+const ABBREVIATIONS = new Set(
+  (
+    'ai api cdn cors cpu dkim dns dnssec git http https id ids ip mb gb mx s3 smtp soa spf sql ssh ttl url urls utc ' +
+    'uri ca sha hsts tls caa dmarc'
+  ).split(' '),
+);
+
+/** `dns_zones` and `verifyDnsZone` -> `DNS zones` and `Verify DNS zone`. */
+export function words(name: string): string {
+  const parts = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split('_')
+    .filter(Boolean)
+    .map((part) => (ABBREVIATIONS.has(part) ? abbreviation(part) : part));
+  const text = parts.join(' ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function abbreviation(part: string): string {
+  if (part === 'git') return 'Git';
+  return part.endsWith('s') &&
+    part !== 'dns' &&
+    part !== 'cors' &&
+    part !== 'https' &&
+    part !== 'hsts' &&
+    part !== 'tls'
+    ? `${part.slice(0, -1).toUpperCase()}s`
+    : part.toUpperCase();
+}
+
+/** `DNS zone` of the type `DnsZone`, as in the middle of a sentence. */
+export function kindWords(type: string): string {
+  const text = words(type);
+  return /^[A-Z][a-z]/.test(text) && !text.startsWith('Git ') ? text.charAt(0).toLowerCase() + text.slice(1) : text;
+}
+
+/** Title of the page of a list or of a document without a name. */
+export function pageTitle(key: string): string {
+  const parts = key.split('/').filter((part) => part !== '{}');
+  return words(parts.at(-1) ?? '');
+}
+
+const NAMES = ['full_name', 'name', 'hostname', 'title', 'username', 'key', 'email', 'number', 'repository', 'message'];
+
+/** The field by which people know a row of a type. */
+export function nameField(fields: readonly Shown[]): string | undefined {
+  const names = fields.filter(({ kind, list }) => kind !== 'object' && !list).map(({ name }) => name);
+  return (
+    NAMES.find((name) => names.includes(name)) ??
+    names.find((name) => name === 'code' || name.endsWith('_name')) ??
+    names.find((name) => name === 'id')
+  );
+}
+
+export function nameOf(row: Row, fields: readonly Shown[]): string {
+  const name = nameField(fields);
+  const value = name === undefined ? undefined : row[name];
+  const text = value ?? row.id;
+  return typeof text === 'number' ? `#${text}` : String(text ?? '');
+}
+
+/** The command of `svc` that calls an operation. */
+export function commandOf(operation: Operation, { projectId, ids }: Place, fields: Row = {}): string {
+  const hasProject = operation.rest.startsWith('/v2/projects/{');
+  const inPath = hasProject && projectId ? [projectId, ...ids] : [...ids];
+  const named = parametersOf(operation.rest).map((_, index) => inPath[index] ?? '…');
+  const project = !hasProject && projectId && !operation.isGlobal ? [`--project ${projectId}`] : [];
+  const given = Object.entries(fields).map(([name, value]) => `--field ${quote(`${name}=${textOf(value)}`)}`);
+  return ['svc api', operation.name, ...named.map(quote), ...given, ...project].join(' ');
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** As one word of a shell. */
+export function quote(text: string): string {
+  return /^[\w@%+=:,./…-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Sentences of a page that its queries have. */
+export function purposeOf({ description, summary }: Operation): string {
+  return description ?? `${summary}.`;
+}
+
+/** Whether something is lost for good. */
+export function isDestructive({ method, name }: Operation): boolean {
+  return method === 'DELETE' || /^(replace|restore)/.test(name);
+}
+
+/** Whether the operation is written into the form of what is there. */
+export function isEdit(operation: Operation, page: ResourcePage): boolean {
+  return !page.isList && (operation.method === 'PATCH' || operation.method === 'PUT');
+}
