@@ -107,6 +107,10 @@ export function listenHost<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'IP address or host name', parse: (given) => (isIP(given) ? given : hostnameOf(given)) };
 }
 
+export function ipAddress<const R extends Row>(row: R): Typed<string, R> {
+  return { ...row, type: 'IP address', parse: (given) => (isIP(given) ? given : null) };
+}
+
 export function email<const R extends Row>(row: R): Typed<string, R> {
   return { ...row, type: 'e-mail address', parse: (given) => formats.email(given)?.value ?? null };
 }
@@ -119,7 +123,6 @@ export function addresses<const R extends Row>(row: R): Typed<readonly string[],
   return { ...row, type: 'list of IP addresses', parse: (given) => list(given, (entry) => isIP(entry) > 0) };
 }
 
-/** IPv4 addresses and CIDRs. */
 export function cidrs<const R extends Row>(row: R): Typed<readonly string[], R> {
   return { ...row, type: 'list of IPv4 addresses or CIDRs', parse: (given) => list(given, isIpv4Cidr) };
 }

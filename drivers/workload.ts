@@ -25,12 +25,22 @@ export interface Workload extends WorkloadRef {
   user: { uid: number; gid: number };
   /** Values may be secret: they are in no specification that a reader of workloads sees. */
   env: Record<string, string>;
+  /** Files that instances read, beside those of the image. */
+  documents: WorkloadDocument[];
+  /** Private addresses that its instances may connect to, beside what the operator allows to all. */
+  reaches: { address: string; port: number }[];
   /** The port on which the program accepts requests; null for process types without requests. */
   port: number | null;
   health: WorkloadHealth | null;
   limits: { memory_mb: number; cpus: number; disk_mb: number | null };
   /** Time from the signal to the end of the program, at most. */
   shutdown_grace_seconds: number;
+}
+
+export interface WorkloadDocument {
+  /** All of them are in one directory, which holds nothing else. */
+  path: string;
+  text: string;
 }
 
 export interface WorkloadImage {

@@ -1,5 +1,5 @@
 // Settings of the cluster that runs applications instead of this host.
-import { cidrs, httpUrlSetting, integer, listenHost, oneOf, path, slug } from '../setting_types';
+import { cidrs, httpUrlSetting, integer, ipAddress, listenHost, oneOf, path, slug } from '../setting_types';
 
 export const workloadSettings = {
   WORKLOADS: oneOf(['host', 'kubernetes'], {
@@ -37,7 +37,17 @@ export const workloadSettings = {
   }),
   KUBERNETES_EGRESS_ALLOW: cidrs({
     default: '',
-    description: 'Private addresses or CIDRs that applications in the cluster may connect to, such as databases.',
+    description:
+      'Private addresses or CIDRs that applications in the cluster may connect to, such as servers of your own.',
+  }),
+  DATABASE_ADDRESS_FOR_PODS: ipAddress({
+    default: null,
+    description: 'IP address of this machine at which applications in the cluster reach attached databases.',
+  }),
+  DATABASE_SOURCES_OF_PODS: cidrs({
+    default: '',
+    description:
+      'Addresses or CIDRs from which connections of pods come to this machine: attached databases accept them.',
   }),
   REGISTRY_URL_FOR_NODES: httpUrlSetting({
     default: null,

@@ -7,6 +7,7 @@ import type { Session } from '../../db/control_database';
 import { releaseAllLeases } from '../../db/lease';
 import { openAdminPassword } from '../../models/databases/database/credentials';
 import {
+  allowedSourcesOf,
   directEndpoints,
   markEndpointsApplied,
   releasePort,
@@ -160,7 +161,7 @@ async function desiredReplica(
     admin_password,
     users: (await desiredUsers(ctx.sql, ctx.secrets, primary.id)).flatMap(serverLogins),
     tls: await ensureCertificate(row, ctx),
-    allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
+    allowed_sources: allowedSourcesOf(endpoints, ctx.config),
     replica_of: {
       server_id: primary.server_id,
       port: primary.port,

@@ -4,6 +4,7 @@ import type { Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
 import { newGenerationOf, tearDownRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
+import type { AttachedDatabase } from '../databases/database_attachment/work';
 import type { ReleaseProcess, ReleaseSettings } from '../deployments/release';
 import type { DesiredProcess, StackKey } from './stack';
 
@@ -59,6 +60,8 @@ export interface WorkloadLaunch {
   process: ReleaseProcess | null;
   /** Sealed, see models/deployments/release.ts. */
   variables: string;
+  /** Whose variables it has. */
+  databases: AttachedDatabase[];
   /** `apps/app_…@sha256:…`; null where its commands differ from those of the image. */
   image: string | null;
   /** The port on which its program listens whatever PORT says. */
@@ -66,8 +69,8 @@ export interface WorkloadLaunch {
 }
 
 const LAUNCH = named(`select a.name as application_name, a.region, coalesce(v.hostname, a.default_hostname) as hostname,
-    d.commit_sha, r.settings, r.processes -> w.process_type as process, r.variables, r.image,
-    nullif((d.plan -> 'found_port')::int, 0) as found_port
+    d.commit_sha, r.settings, r.processes -> w.process_type as process, r.variables, r.databases,
+    r.image, nullif((d.plan -> 'found_port')::int, 0) as found_port
   from workloads w join releases r on r.id = w.release_id join deployments d on d.id = w.deployment_id
     join applications a on a.id = w.application_id left join previews v on v.id = w.preview_id
   where w.id = $1`);

@@ -4,6 +4,7 @@ import type { CreateDatabaseAttachmentInput } from '../../schema/types';
 import { Application } from '../applications/application';
 import { Resource } from '../base/resource';
 import { defaultPrefix, variableNames, attachmentVariablesOf } from './database_attachment/variables';
+import { wakeDatabase } from './database/wake';
 import { DatabaseEndpoint } from './database_endpoint';
 import { DatabaseUser } from './database_user';
 import { addManaged, removeManaged, requireKeysFree } from '../environment/environment_variable/managed';
@@ -66,6 +67,7 @@ export class DatabaseAttachment extends Resource {
       attachment,
       attachmentVariablesOf(ctx.config, env_prefix, database, endpoint, user.credentials(ctx)),
     );
+    await openForPods(ctx, database.id);
     return attachment;
   }
 
@@ -74,7 +76,13 @@ export class DatabaseAttachment extends Resource {
     await ctx.sql.query(LOCK_DATABASE, [this.application_id, this.project_id]);
     await removeManaged(ctx, this);
     await this.remove(ctx);
+    await openForPods(ctx, this.database_id);
   }
+}
+
+/** Servers accept connections of pods while applications are attached to them. */
+async function openForPods({ sql, config }: Context, databaseId: string): Promise<void> {
+  if (config.workloads === 'kubernetes') await wakeDatabase(sql, databaseId);
 }
 
 /** @throws already_exists with resource_id */

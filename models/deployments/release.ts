@@ -9,6 +9,7 @@ import type { ApplicationSettings } from '../../schema/types';
 import type { Application } from '../applications/application';
 import { settingsOf } from '../applications/application_settings';
 import { variablesOf } from '../environment/environment_variable';
+import { attachedDatabases } from '../databases/database_attachment/work';
 import { isFromFork } from '../previews/preview/from_fork';
 import { named } from '../../db/statement';
 
@@ -57,8 +58,8 @@ const COMMANDS = (processes: string): string =>
   `(select jsonb_object_agg(key, value -> 'command') from jsonb_each(${processes}))`;
 const INSERT =
   named(`insert into releases (id, project_id, application_id, preview_id, deployment_id, settings, processes,
-    variables, created_at, updated_at, image)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, (select r.image from releases r
+    variables, created_at, updated_at, databases, image)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10, (select r.image from releases r
     where r.deployment_id = $5 and r.image is not null
       and r.settings -> 'root_directory' = $6::jsonb -> 'root_directory'
       and r.settings -> 'run' -> 'release_command' is not distinct from $6::jsonb -> 'run' -> 'release_command'
@@ -73,7 +74,9 @@ export async function createRelease(sql: Sql, secrets: SecretBox, place: Release
   const [found] = await sql.query<ReleaseParts>(FIND, [place.application_id, place.deployment_id]);
   if (!found) throw new Error('a release needs a deployment of its application');
   const id = mintId('rel');
-  const own = (await isFromFork(sql, place.preview_id)) ? {} : await variablesOf(sql, secrets, found.id, 'runtime');
+  const isOfFork = await isFromFork(sql, place.preview_id);
+  const own = isOfFork ? {} : await variablesOf(sql, secrets, found.id, 'runtime');
+  const databases = isOfFork ? [] : await attachedDatabases(sql, found.id);
   const variables = { ...found.plan?.env, ...own };
   await sql.query(INSERT, [
     id,
@@ -85,6 +88,7 @@ export async function createRelease(sql: Sql, secrets: SecretBox, place: Release
     JSON.stringify(await processesNow(sql, found)),
     secrets.seal(JSON.stringify(variables), sealedFor(id)),
     timeOfId(id).toISOString(),
+    JSON.stringify(databases),
   ]);
   return id;
 }

@@ -12,8 +12,21 @@ export async function cluster(config: Config): Promise<Finding[]> {
   try {
     const { healthy, reason, facts } = await workloads.fingerprint(driverContext(CLUSTER_WITHIN_MS));
     const detail = reason ?? `Kubernetes ${facts.version} answers, namespaces begin with ${facts.prefix}-`;
-    return [{ check: 'cluster', status: healthy ? 'ok' : 'failed', detail }];
+    return [{ check: 'cluster', status: healthy ? 'ok' : 'failed', detail }, ...databases(config)];
   } finally {
     await workloads.close();
   }
+}
+
+function databases({ databaseAddressForPods, databaseSourcesOfPods }: Config): Finding[] {
+  const check = 'cluster databases';
+  if (databaseAddressForPods === null)
+    return [
+      {
+        ...{ check, status: 'warning' },
+        detail: 'applications cannot use databases: DATABASE_ADDRESS_FOR_PODS and DATABASE_SOURCES_OF_PODS are not set',
+      },
+    ];
+  const detail = `pods reach databases at ${databaseAddressForPods}, from ${databaseSourcesOfPods.join(', ')}`;
+  return [{ check, status: 'ok', detail }];
 }

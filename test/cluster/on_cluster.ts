@@ -1,4 +1,6 @@
 // `describe` for tests on a Kubernetes cluster: that of KUBECONFIG where it is set, else one of this machine.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { hasProgram, named, needs } from '../support/runner/programs';
 import { builtPrograms } from './build';
 import { startCluster, type TestCluster } from './cluster';
@@ -17,6 +19,19 @@ export function describeOnCluster(name: string, run: (kubeconfig: () => string) 
   if (given) describe(name, () => run(() => given));
   else describeOnTestCluster(name, (cluster) => run(() => cluster().kubeconfig));
 }
+
+/**
+ * For services that give images to its nodes: a cluster of this machine, also one that runs already, where `KUBECONFIG`
+ * is in its directory.
+ */
+export function describeOnClusterOfMachine(name: string, run: (cluster: () => ClusterOfMachine) => void): void {
+  const directory = given && path.dirname(given);
+  if (given && directory && existsSync(path.join(directory, 'images.tar')))
+    describe(name, () => run(() => ({ kubeconfig: given, directory })));
+  else describeOnTestCluster(name, run);
+}
+
+export type ClusterOfMachine = Pick<TestCluster, 'kubeconfig' | 'directory'>;
 
 /** For what kills nodes, or takes the API server away: never a cluster of somebody. */
 export function describeOnTestCluster(name: string, run: (cluster: () => TestCluster) => void): void {

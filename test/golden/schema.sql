@@ -1888,6 +1888,7 @@ create table releases (
   processes jsonb not null,
   variables text not null,
   image text collate "C",
+  databases jsonb not null default '[]'::jsonb,
   constraint releases_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint releases_deployment FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
   constraint releases_pkey PRIMARY KEY (id),

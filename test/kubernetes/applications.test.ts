@@ -1,21 +1,10 @@
 /** @tier heavy @quarter 1 @covers drivers/workload jobs/applications/workload server/agents/workloads */
 // Applications on a cluster, as their users see them: the API, the ingress and the log. The cluster is real.
-import { mkdirSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
-import { describeOnTestCluster } from '../cluster/on_cluster';
-import type { TestCluster } from '../cluster/cluster';
+import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
-import { busyboxLayer, hasStaticBusybox, pushImage } from '../support/builds/images';
-import {
-  eventually,
-  startDeployService,
-  GIVEN_UP_SOON,
-  type DeployService,
-  type TestApplication,
-} from '../support/deployments/deploy';
-import { freePort } from '../support/processes/free_port';
-import { startRegistryClient } from '../support/registries/registry_client';
+import { hasStaticBusybox } from '../support/builds/images';
+import { eventually, GIVEN_UP_SOON, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 
 let service: DeployService;
 
@@ -25,31 +14,6 @@ const site = (text: string, procfile = '') => ({
   'site/index.html': text,
   'site/greeting.txt': text,
 });
-
-async function startOnCluster(cluster: TestCluster): Promise<DeployService> {
-  const port = await freePort();
-  // Of the API server, which nodes reach.
-  const { hostname: host } = (await loadKubeconfig(cluster.kubeconfig)).server;
-  const registries = path.join(cluster.directory, 'registries', `${host}:${port}`);
-  mkdirSync(registries, { recursive: true });
-  writeFileSync(
-    path.join(registries, 'hosts.toml'),
-    `server = "http://${host}:${port}"\n[host."http://${host}:${port}"]\n  capabilities = ["pull", "resolve"]\n`,
-  );
-  const started = await startDeployService({
-    ...{ WORKLOADS: 'kubernetes', KUBECONFIG: cluster.kubeconfig, KUBERNETES_INGRESS_ADDRESSES: host },
-    ...{ REGISTRY_PORT: String(port), REGISTRY_LISTEN: '0.0.0.0', REGISTRY_URL_FOR_NODES: `http://${host}:${port}` },
-    RELEASE_BASE_IMAGE: `localhost:${port}/bases/busybox:1`,
-  });
-  const made = await started.call('POST', '/v2/registries', {
-    body: { name: 'bases' },
-    headers: { Prefer: 'wait=20' },
-  });
-  expect([made.status, made.body.status]).toEqual([201, 'active']);
-  const tenant = startRegistryClient({ port, username: 'owner', password: started.key });
-  await pushImage(tenant, 'bases/busybox', '1', { layers: [await busyboxLayer()], gzip: true });
-  return started;
-}
 
 interface Instance {
   id: string;
@@ -68,7 +32,7 @@ async function instancesOf(application: TestApplication): Promise<Instance[]> {
 }
 
 if (hasStaticBusybox())
-  describeOnTestCluster('applications on a cluster', (cluster) => {
+  describeOnClusterOfMachine('applications on a cluster', (cluster) => {
     beforeAll(async () => {
       service = await startOnCluster(cluster());
     }, 60_000);
@@ -154,7 +118,7 @@ if (hasStaticBusybox())
       const run = (...args: string[]): Promise<string> => kubectl(cluster().kubeconfig, ...args);
       const selector = `platform-api/application=${application.id}`;
       const name = (await run('get', 'deployments', '-A', '-l', selector, '-o', 'name')).trim();
-      const namespace = `platform-${service.project.replace('_', '-')}`;
+      const namespace = `${service.platform.config.kubernetesNamespacePrefix}-${service.project.replace('_', '-')}`;
       const replicas = (): Promise<string> => run('-n', namespace, 'get', name, '-o', 'jsonpath={.spec.replicas}');
       await run('-n', namespace, 'scale', name, '--replicas=4');
       expect(await replicas()).toBe('4');

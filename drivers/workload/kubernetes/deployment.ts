@@ -1,6 +1,9 @@
 // The objects of a workload: a Deployment, the Secret of its variables and the Secret with which its image is pulled.
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Container, PodSpec, Probe, ResourceRequirements, Secret } from 'kubernetes-types/core/v1';
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import { isIPv6 } from 'node:net';
+import path from 'node:path';
 import type { Workload, WorkloadHealth } from '../../workload';
 import { deploymentNameOf, shortDigestOf, namespaceOf, selectorOf, workloadLabels } from './names';
 
@@ -13,12 +16,18 @@ const CPU_SHARE = 0.25;
 const MILLI = 1000;
 /** For scheduling and for pulling the image, before the time that the health check allows. */
 const PULL_SECONDS = 300;
+/** Name of the volume of a pod. */
+const DOCUMENTS = 'platform-documents';
 /** Annotation of a pull secret: when its login ends, RFC 3339. */
 export const LOGIN_ENDS = 'platform-api/login-ends-at';
 
 export interface WorkloadObjects {
   variables: Secret;
   pull: Secret;
+  /** null: the workload has none. */
+  documents: Secret | null;
+  /** null: its pods need no more than those of the project may. */
+  egress: NetworkPolicy | null;
   deployment: Deployment;
 }
 
@@ -29,9 +38,14 @@ export function workloadObjects(prefix: string, workload: Workload): WorkloadObj
   const labels = workloadLabels(prefix, workload);
   const variables = variablesSecret({ name, namespace, labels }, workload);
   const pull = pullSecret({ name: `${name}-pull`, namespace, labels }, workload);
+  const documents = documentsSecret({ name: `${name}-files`, namespace, labels }, workload);
+  const secretNames = {
+    ...{ variables: nameOf(variables), pull: nameOf(pull) },
+    documents: documents && nameOf(documents),
+  };
   return {
-    variables,
-    pull,
+    ...{ variables, pull, documents },
+    egress: egressPolicy({ name, namespace, labels }, workload.reaches, selectorOf(prefix, workload)),
     deployment: {
       metadata: { name, namespace, labels },
       spec: {
@@ -43,7 +57,7 @@ export function workloadObjects(prefix: string, workload: Workload): WorkloadObj
         selector: { matchLabels: selectorOf(prefix, workload) },
         template: {
           metadata: { labels },
-          spec: podSpec(workload, { variables: nameOf(variables), pull: nameOf(pull) }, prefix),
+          spec: podSpec(workload, secretNames, prefix),
         },
       },
     },
@@ -54,6 +68,33 @@ interface Place {
   name: string;
   namespace: string;
   labels: Record<string, string>;
+}
+
+/** Not immutable: what changes in it, as authorities of the system, is no reason to start instances anew. */
+function documentsSecret({ name, namespace, labels }: Place, { documents }: Workload): Secret | null {
+  if (documents.length === 0) return null;
+  const data = Object.fromEntries(documents.map(({ path: file, text }) => [path.posix.basename(file), base64(text)]));
+  return { metadata: { name, namespace, labels }, type: 'Opaque', data };
+}
+
+/** For the pods of this workload alone: another application of the project has databases of its own. */
+function egressPolicy(
+  { name, namespace, labels }: Place,
+  reaches: Workload['reaches'],
+  matchLabels: Record<string, string>,
+): NetworkPolicy | null {
+  if (reaches.length === 0) return null;
+  return {
+    metadata: { name, namespace, labels },
+    spec: {
+      podSelector: { matchLabels },
+      policyTypes: ['Egress'],
+      egress: reaches.map(({ address, port }) => ({
+        to: [{ ipBlock: { cidr: `${address}/${isIPv6(address) ? 128 : 32}` } }],
+        ports: [{ port, protocol: 'TCP' }],
+      })),
+    },
+  };
 }
 
 /** Its name has a digest of the content, so that other variables are another Secret: it never changes. */
@@ -77,7 +118,13 @@ function pullSecret({ name, namespace, labels }: Place, { image }: Workload): Se
   };
 }
 
-function podSpec(workload: Workload, secrets: { variables: string; pull: string }, prefix: string): PodSpec {
+interface SecretNames {
+  variables: string;
+  pull: string;
+  documents: string | null;
+}
+
+function podSpec(workload: Workload, secrets: SecretNames, prefix: string): PodSpec {
   const { user, shutdown_grace_seconds, port } = workload;
   return {
     automountServiceAccountToken: false,
@@ -99,11 +146,13 @@ function podSpec(workload: Workload, secrets: { variables: string; pull: string 
       },
     ],
     containers: [container(workload, secrets.variables)],
+    ...(secrets.documents !== null && { volumes: [{ name: DOCUMENTS, secret: { secretName: secrets.documents } }] }),
   };
 }
 
 function container(workload: Workload, variables: string): Container {
   const { image, command, port, health, process_type } = workload;
+  const [directory] = workload.documents.map((document) => path.posix.dirname(document.path));
   return {
     name: process_type,
     image: image.reference,
@@ -116,6 +165,7 @@ function container(workload: Workload, variables: string): Container {
       lifecycle: { preStop: { sleep: { seconds: LEAVING_SECONDS } } },
     }),
     ...(health !== null && probesOf(health, port)),
+    ...(directory !== undefined && { volumeMounts: [{ name: DOCUMENTS, mountPath: directory, readOnly: true }] }),
     resources: resourcesOf(workload),
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
   };

@@ -51,12 +51,14 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
 
 async function ensureWorkload(options: Options, workload: Workload, ctx: DriverContext): Promise<WorkloadState> {
   const { client, prefix } = options;
-  const { variables, pull, deployment } = workloadObjects(prefix, workload);
+  const { variables, pull, documents, egress, deployment } = workloadObjects(prefix, workload);
   const present = await client.get(resourceTypes.deployments, keyOf(deployment), ctx);
   if (present === null) await ensureProject(options, workload.project_id, ctx);
   await ensurePullSecret(options, pull, ctx);
   if ((await client.get(resourceTypes.secrets, keyOf(variables), ctx)) === null)
     await applyOver(options, resourceTypes.secrets, null, variables, ctx);
+  if (documents) await applyOwn(options, resourceTypes.secrets, documents, ctx);
+  if (egress) await applyOwn(options, resourceTypes.networkPolicies, egress, ctx);
   const applied = await applyOver(options, resourceTypes.deployments, present, deployment, ctx);
   return {
     ready: applied.status?.readyReplicas ?? 0,
@@ -126,7 +128,7 @@ function correctedFields(present: Deployment, desired: Deployment): string[] {
 async function removeWorkload({ client, prefix }: Options, ref: WorkloadRef, ctx: DriverContext): Promise<boolean> {
   const namespace = namespaceOf(prefix, ref.project_id);
   const scope = { namespace, labelSelector: selectorText(selectorOf(prefix, ref)) };
-  for (const type of [resourceTypes.deployments, resourceTypes.secrets])
+  for (const type of [resourceTypes.deployments, resourceTypes.secrets, resourceTypes.networkPolicies])
     for (const { metadata } of (await client.list<KubernetesObject>(type, scope, ctx)).items)
       await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
   return (await client.list(resourceTypes.pods, scope, ctx)).items.length === 0;

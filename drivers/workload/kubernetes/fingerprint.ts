@@ -5,7 +5,10 @@ import type { AccessQuestion, KubernetesClient } from '../../kubernetes/client/c
 /** Rights that the platform needs, as for `kubectl auth can-i`. */
 const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'create', 'patch'], { resource: 'namespaces' }),
-  ...rightsTo(['get', 'create', 'patch'], { group: 'networking.k8s.io', resource: 'networkpolicies' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], {
+    group: 'networking.k8s.io',
+    resource: 'networkpolicies',
+  }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'secrets' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'deployments' }),
   ...rightsTo(['list', 'watch'], { resource: 'pods' }),

@@ -4,7 +4,6 @@ import type { ImageSettings } from '../../../core/protocols/image_settings';
 import { DEFAULT_PORT, LAUNCH, RELEASE_USER } from '../../../drivers/release_image/launch_layer';
 import type { Workload, WorkloadHealth, WorkloadImage } from '../../../drivers/workload';
 import { attachedVolumes } from '../../../models/applications/instance_work';
-import { attachedDatabases } from '../../../models/databases/database_attachment/work';
 import { applicationUrl } from '../../../models/applications/application/url';
 import type { WorkloadLaunch } from '../../../models/applications/workload';
 import { platformVariables } from '../../../models/deployments/deployment_plan';
@@ -12,6 +11,7 @@ import { variablesOfRelease } from '../../../models/deployments/release';
 import { requireHost, type JobContext, type LoopRow } from '../../job';
 import { exposedPortOf, imageHealthCheckOf, unitImageOf } from '../instance/image';
 import { WEB } from '../instance/row';
+import { podDatabases } from './databases';
 
 export interface WorkloadRow extends LoopRow {
   project_id: string;
@@ -34,13 +34,14 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
   await requireSupported(row, ctx);
   if (!process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const port = row.process_type === WEB ? portOf(row, launch) : null;
+  const variables = variablesFor(row, launch, port, ctx);
   return {
     ...{ id: row.id, project_id: row.project_id, application_id: row.application_id, preview_id: row.preview_id },
     ...{ application_name: launch.application_name, process_type: row.process_type, release_id: row.release_id },
     instances: row.instances,
     image: imageOf(launch, ctx),
     ...programOf(row, settings.image, process.command),
-    env: variablesFor(row, launch, port, ctx),
+    ...(await podDatabases(variables, launch.databases, ctx)),
     port,
     health: port === null ? null : healthOf(row, launch),
     limits: { memory_mb: process.memory_mb, cpus: process.cpus, disk_mb: process.disk_mb ?? null },
@@ -52,11 +53,6 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
 async function requireSupported({ application_id, preview_id }: WorkloadRow, { sql }: JobContext): Promise<void> {
   if (preview_id === null && (await attachedVolumes(sql, application_id)).length > 0)
     throw new DriverError('unsupported', 'Applications on a cluster cannot use volumes yet. Detach the volume.');
-  if ((await attachedDatabases(sql, application_id)).length > 0)
-    throw new DriverError(
-      'unsupported',
-      'Applications on a cluster cannot reach attached databases of this host yet. Detach the database.',
-    );
 }
 
 type Program = Pick<Workload, 'command' | 'user'>;

@@ -46,7 +46,8 @@ export function presentCertificate(
 /** The certificate of a server, a new one where it has none or nears its end. It is in the row before it is used. */
 export async function ensureCertificate(row: Certified, ctx: JobContext): Promise<KeyedCertificate> {
   const authority = await databaseAuthority(ctx);
-  const names = ['127.0.0.1', 'localhost', ctx.config.ingressHost];
+  const { ingressHost, databaseAddressForPods } = ctx.config;
+  const names = ['127.0.0.1', 'localhost', ingressHost, ...(databaseAddressForPods ? [databaseAddressForPods] : [])];
   const present = presentCertificate(row, ctx.secrets);
   if (present && !isOutdated(present.certificate, authority.certificate, names)) return present;
   const made = await issueServerCertificate(authority, names);

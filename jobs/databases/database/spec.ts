@@ -3,6 +3,7 @@ import type { ServerSpec } from '../../../drivers/database';
 import type { Desired } from '../../../core/driver';
 import { openAdminPassword } from '../../../models/databases/database/credentials';
 import {
+  allowedSourcesOf,
   directEndpoints,
   followingServers,
   desiredUsers,
@@ -38,7 +39,7 @@ export async function desiredServer(row: DatabaseRow, ctx: JobContext): Promise<
     users: users.flatMap(serverLogins),
     tls,
     replica_of: null,
-    allowed_sources: [...new Set(endpoints.flatMap(({ allowed_sources }) => allowed_sources))],
+    allowed_sources: allowedSourcesOf(endpoints, ctx.config),
     replicas: await followingServers(ctx.sql, row.id),
     archive: row.engine === 'postgresql' && row.backup_schedule.enabled,
   };

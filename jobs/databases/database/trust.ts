@@ -43,12 +43,22 @@ interface TrustFiles {
 
 /** Writes files that differ: the database authority never changes, but the system's authorities are updated. */
 export async function writeTrustFiles(directory: string, certificate: string): Promise<TrustFiles> {
-  const authority = path.join(directory, 'databases.pem');
-  const bundle = path.join(directory, 'bundle.pem');
+  const files = trustFilesBelow(directory);
+  const texts = await trustTexts(certificate);
   await mkdir(directory, { recursive: true, mode: 0o755 });
-  await ensureFile(authority, `${certificate.trim()}\n`);
-  await ensureFile(bundle, `${(await systemAuthorities()).trim()}\n${certificate.trim()}\n`);
-  return { authority, bundle };
+  await ensureFile(files.authority, texts.authority);
+  await ensureFile(files.bundle, texts.bundle);
+  return files;
+}
+
+export function trustFilesBelow(directory: string): TrustFiles {
+  return { authority: path.posix.join(directory, 'databases.pem'), bundle: path.posix.join(directory, 'bundle.pem') };
+}
+
+/** What is in the files, for places that share none with this host. @param certificate of the database authority */
+export async function trustTexts(certificate: string): Promise<TrustFiles> {
+  const authority = `${certificate.trim()}\n`;
+  return { authority, bundle: `${(await systemAuthorities()).trim()}\n${authority}` };
 }
 
 /**
@@ -59,7 +69,7 @@ export async function writeTrustFiles(directory: string, certificate: string): P
  * DATABASE_CA_FILE. MYSQL_ATTR_SSL_CA is the variable of Laravel's default configuration.
  */
 export function trustVariables(
-  databases: AttachedDatabase[],
+  databases: readonly Pick<AttachedDatabase, 'engine' | 'pooled'>[],
   { authority, bundle }: TrustFiles,
 ): Record<string, string> {
   const postgresql = databases.filter(({ engine }) => engine === 'postgresql');

@@ -2,6 +2,7 @@
 import type { PoolSpec, SpreadSpec } from '../../../drivers/endpoint';
 import { DriverError } from '../../../core/driver';
 import { limits } from '../../../core/limits';
+import { allowedSourcesOf, directEndpoints } from '../../../models/databases/database/work';
 import { findDatabase } from '../../../models/databases/database_backup/work';
 import { replicaBehind, replicasBehind, type ReplicaBehind } from '../../../models/databases/database_endpoint/work';
 import type { JobContext, LoopRow } from '../../job';
@@ -29,7 +30,7 @@ export async function desiredPool(row: EndpointRow, ctx: JobContext): Promise<Po
   const behind = row.replica_id ? await replicaBehind(ctx.sql, row.replica_id) : database;
   if (!behind) return null;
   const spec = {
-    ...listenerOf(row, database),
+    ...(await listenerOf(row, database, ctx)),
     tenant: behind.tenant,
     mode: row.pool_mode ?? 'session',
     size: row.pool_size ?? limits.poolSizeDefault,
@@ -46,15 +47,23 @@ export async function desiredSpread(row: EndpointRow, ctx: JobContext): Promise<
   const database = await requireDatabase(row, ctx);
   const servers = (await replicasBehind(ctx.sql, database.id)).map(({ server_id: id, port }) => ({ id, port }));
   const connections = serverSizeOf(database.database_package).max_connections * limits.replicasPerDatabase;
-  return { ...listenerOf(row, database), tenant: database.tenant, engine: database.engine, connections, servers };
+  return {
+    ...(await listenerOf(row, database, ctx)),
+    tenant: database.tenant,
+    engine: database.engine,
+    connections,
+    servers,
+  };
 }
 
-function listenerOf(
+async function listenerOf(
   row: EndpointRow,
   { running }: DatabaseRow,
-): Pick<PoolSpec, 'port' | 'network' | 'running' | 'allowed_sources'> {
+  { sql, config }: JobContext,
+): Promise<Pick<PoolSpec, 'port' | 'network' | 'running' | 'allowed_sources'>> {
   const { port, project_id: network } = row;
-  return { port, network, running, allowed_sources: row.access === 'public' ? row.allowed_sources : [] };
+  const endpoints = await directEndpoints(sql, row.database_id, port);
+  return { port, network, running, allowed_sources: allowedSourcesOf(endpoints, config) };
 }
 
 // Users are read from the primary: replication delivers them to replicas with a short delay.

@@ -1,4 +1,5 @@
 // What the jobs of databases read and write beside their own rows.
+import type { Config } from '../../../core/config';
 import type { Sql } from '../../../core/context';
 import type { SecretBox } from '../../../core/secrets';
 import { openPassword } from '../database_user/password';
@@ -57,16 +58,36 @@ export interface DirectEndpoint {
   id: string;
   version: number;
   allowed_sources: string[];
+  /** Applications use it. */
+  attached: boolean;
 }
 
 const ENDPOINTS =
-  named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources
-    from database_endpoints
+  named(`select id, version, case access when 'public' then allowed_sources else '[]' end as allowed_sources,
+      exists (select 1 from database_attachments a where a.endpoint_id = e.id) as attached
+    from database_endpoints e
   where database_id = $1 and port = $2 and deleted_at is null order by id`);
 const ACTIVE = named(`update database_endpoints e set status = 'active', status_reason = null,
     observed_generation = observed_generation + 1
   from unnest($1::text[], $2::bigint[]) as seen (id, version)
     where e.id = seen.id and e.version = seen.version and e.status <> 'active' and e.deleted_at is null`);
+
+/**
+ * Networks whose clients may connect, beside those of this host. Where a cluster runs applications, their pods may
+ * connect to what is attached.
+ */
+export function allowedSourcesOf(
+  endpoints: readonly Pick<DirectEndpoint, 'allowed_sources' | 'attached'>[],
+  { workloads, databaseSourcesOfPods }: Pick<Config, 'workloads' | 'databaseSourcesOfPods'>,
+): string[] {
+  const isForPods = workloads === 'kubernetes' && endpoints.some(({ attached }) => attached);
+  const named = endpoints.flatMap(({ allowed_sources }) => allowed_sources);
+  return [...new Set([...named, ...(isForPods ? databaseSourcesOfPods.map(withBits) : [])])];
+}
+
+function withBits(source: string): string {
+  return source.includes('/') ? source : `${source}/32`;
+}
 
 export function directEndpoints(sql: Sql, databaseId: string, port: number): Promise<DirectEndpoint[]> {
   return sql.query<DirectEndpoint>(ENDPOINTS, [databaseId, port]);

@@ -1,0 +1,52 @@
+// The objects of a workload, as they are applied.
+import { workloadObjects } from '../../../drivers/workload/kubernetes/deployment';
+import { workloadSample } from '../../support/kubernetes/workload_sample';
+
+const text = (base64 = ''): string => Buffer.from(base64, 'base64').toString();
+
+describe('documents and addresses beyond the project', () => {
+  const workload = workloadSample({
+    documents: [
+      { path: '/platform/trust/databases.pem', text: 'one' },
+      { path: '/platform/trust/bundle.pem', text: 'two' },
+    ],
+    reaches: [
+      { address: '192.0.2.7', port: 10_000 },
+      { address: '2001:db8::7', port: 10_001 },
+    ],
+  });
+
+  test('documents are files of a Secret that may change without a new pod', () => {
+    const { documents, deployment } = workloadObjects('platform', workload);
+    expect(documents?.immutable).toBeUndefined();
+    expect(Object.entries(documents?.data ?? {}).map(([name, data]) => [name, text(data)])).toEqual([
+      ['databases.pem', 'one'],
+      ['bundle.pem', 'two'],
+    ]);
+    const pod = deployment.spec?.template.spec;
+    expect(pod?.volumes).toEqual([{ name: 'platform-documents', secret: { secretName: documents?.metadata?.name } }]);
+    expect(pod?.containers[0]?.volumeMounts).toEqual([
+      { name: 'platform-documents', mountPath: '/platform/trust', readOnly: true },
+    ]);
+    const changed = workloadObjects('platform', { ...workload, documents: [{ path: '/platform/trust/a', text: 'x' }] });
+    expect(changed.deployment).toEqual(deployment);
+  });
+
+  test('only pods of this workload reach its addresses, at these ports', () => {
+    const { egress, deployment } = workloadObjects('platform', workload);
+    expect(egress?.spec).toEqual({
+      podSelector: { matchLabels: deployment.spec?.selector.matchLabels },
+      policyTypes: ['Egress'],
+      egress: [
+        { to: [{ ipBlock: { cidr: '192.0.2.7/32' } }], ports: [{ port: 10_000, protocol: 'TCP' }] },
+        { to: [{ ipBlock: { cidr: '2001:db8::7/128' } }], ports: [{ port: 10_001, protocol: 'TCP' }] },
+      ],
+    });
+  });
+
+  test('a workload without them has neither', () => {
+    const { documents, egress, deployment } = workloadObjects('platform', workloadSample());
+    expect([documents, egress]).toEqual([null, null]);
+    expect(deployment.spec?.template.spec).not.toHaveProperty('volumes');
+  });
+});
