@@ -110,6 +110,8 @@ export interface Job<Row extends LoopRow = LoopRow> {
   host?: true;
   /** Its moves are no events in the activity of the project: there are too many of them. */
   quiet?: true;
+  /** The same of one row: others tell what becomes of it. */
+  isQuiet?(row: Row): boolean;
   /** Other code changes the status too and records its own events: of a step, only the change it made is an event. */
   movedElsewhere?: true;
   /** State machine of the kind. Without it, or without the state `failed`, a row is retried for ever. */

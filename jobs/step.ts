@@ -175,7 +175,8 @@ async function settleAndRecord(
 ): ReturnType<typeof settleRow> {
   const written = await settleRow(session, claim.lease, back, job.states ?? null);
   const isOwn = !written?.changed && written?.status === back.columns.status;
-  if (written?.status && written.status !== claim.row.status && !job.quiet && (isOwn || !job.movedElsewhere))
+  const isQuiet = job.quiet || job.isQuiet?.(claim.row);
+  if (written?.status && written.status !== claim.row.status && !isQuiet && (isOwn || !job.movedElsewhere))
     await recordEvent(session, claim.lease.table, claim.row, written.status);
   return written;
 }

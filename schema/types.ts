@@ -1774,7 +1774,7 @@ export type Mutation = {
   createRun: Run;
   /**
    * Cancels an unfinished run. Its processes get SIGTERM, and SIGKILL after `run.shutdown_grace_seconds` of the
-   * application. The run is `canceled` once they have ended.
+   * application. The run is `canceled` once they have ended. A deployment whose release command is canceled fails.
    */
   cancelRun: Run;
   /**
@@ -7816,7 +7816,10 @@ export type RunTriggerType =
   | 'api'
   /** A schedule. */
   | 'schedule'
-  /** The release command of a deployment. */
+  /**
+   * The release command of a deployment. The run works in the files of the deployment instead of a copy, and quotas do not
+   * count it. Its log lines are part of the log of the deployment too.
+   */
   | 'release';
 
 export type RunStatus =

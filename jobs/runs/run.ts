@@ -28,6 +28,8 @@ export const job: Job<RunRow> = {
   host: true,
   // Its moves within a step are no events: a run is created, and it ends.
   movedElsewhere: true,
+  // Its deployment tells what became of a release command.
+  isQuiet: ({ trigger_type }) => trigger_type === 'release',
   prepare: (sql) => releaseAllLeases(sql, Run.table),
   states: Run.states,
   watchFailedMs: SOON_MS,
@@ -93,7 +95,8 @@ function lost(row: RunRow): Outcome {
 }
 
 function ended(row: RunRow, result: RunResult, at = new Date().toISOString()): Outcome {
-  return settled({ exit_code: null, signal: null, ...result, finished_at: at, variables: null }, SOON_MS);
+  const end = { exit_code: null, signal: null, exceeded_limit: null, ...result };
+  return settled({ ...end, finished_at: at, variables: null }, SOON_MS);
 }
 
 /** Removes what a finished run left on the host, once nobody attaches to it any more. */
@@ -101,13 +104,18 @@ async function cleanUp(row: RunRow, ctx: JobContext): Promise<Outcome> {
   const { runtime } = requireHost(ctx);
   const finished_at = row.finished_at ?? new Date().toISOString();
   const handle = await runtime.find(row.id);
-  if (handle && (await runtime.inspect(handle)).state === 'exited') {
+  if (handle && isReplayed(row) && (await runtime.inspect(handle)).state === 'exited') {
     const left = Date.parse(finished_at) + REPLAY_MS - Date.now();
     if (left > 0) return settled({ finished_at, variables: null }, Math.min(left, REPLAY_MS));
   }
   await removeUnit(row, ctx);
   await pruneAfterRun(row, ctx);
   return settled({ finished_at, variables: null });
+}
+
+/** Nothing of a canceled deployment stays. */
+function isReplayed({ trigger_type, status }: RunRow): boolean {
+  return trigger_type !== 'release' || status !== 'canceled';
 }
 
 async function tearDown(row: RunRow, ctx: JobContext): Promise<Outcome> {

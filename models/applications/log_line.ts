@@ -18,7 +18,7 @@ export interface LogLineInput {
   preview_id?: string | null;
   deployment_id?: string | null;
   instance_id?: string | null;
-  /** Of a line of a run: it stands in its log alone, and not in the application's. */
+  /** Of a line of a run: without a `step` it stands in its log alone, and not in the application's. */
   run_id?: string | null;
   process_type?: string | null;
   source: LogSource;
@@ -64,7 +64,7 @@ export async function appendLogLines(sql: Sql, lines: readonly LogLineInput[]): 
     sql,
     lines.map(({ run_id, ...line }) => ({
       ...line,
-      resource_id: run_id ?? line.preview_id ?? line.application_id,
+      resource_id: (line.step ? null : run_id) ?? line.preview_id ?? line.application_id,
       followed: line.application_id,
     })),
   );

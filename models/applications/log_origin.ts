@@ -21,8 +21,9 @@ const DEPLOYMENTS = named(
   `select id, project_id, application_id, preview_id, id as deployment_id from deployments where id = any($1)`,
 );
 const RUNS = named(
-  `select id, project_id, application_id, preview_id, deployment_id, id as run_id, process_type from runs
-    where id = any($1)`,
+  `select id, project_id, application_id, preview_id, deployment_id, id as run_id,
+    case when trigger_type <> 'release' then process_type end as process_type,
+    case when trigger_type = 'release' then 'release' end as step from runs where id = any($1)`,
 );
 const APPLICATIONS = named(`select id, project_id, id as application_id from applications where id = any($1)`);
 

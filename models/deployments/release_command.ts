@@ -6,16 +6,14 @@ import { named } from '../../db/statement';
 
 export interface ReleaseCommand {
   command: string;
-  root_directory: string;
+  /** Process type whose size it has. */
+  process_type: string;
+  /** Of the release. */
   variables: Record<string, string>;
-  memory_mb: number;
-  cpus: number | null;
-  image: ReleaseSettings['image'] | null;
 }
 
 const FIND = named('select id, settings, processes, variables from releases where id = $1');
-/** Where no process type says how large it is. */
-const MEMORY_MB = 512;
+const WEB = 'web';
 
 /** null where there is none. @param planned as the source says it */
 export async function loadReleaseCommand(
@@ -32,13 +30,7 @@ export async function loadReleaseCommand(
   }>(FIND, [releaseId]);
   const command = found?.settings.run.release_command ?? planned;
   if (!found || !command) return null;
-  const size = found.processes.web ?? Object.values(found.processes)[0];
-  return {
-    command,
-    root_directory: found.settings.root_directory,
-    variables: variablesOfRelease(secrets, found),
-    memory_mb: size?.memory_mb ?? MEMORY_MB,
-    cpus: size?.cpus ?? null,
-    image: found.settings.image ?? null,
-  };
+  const [first = WEB] = Object.keys(found.processes);
+  const process_type = WEB in found.processes ? WEB : first;
+  return { command, process_type, variables: variablesOfRelease(secrets, found) };
 }

@@ -27,8 +27,8 @@ import { hasWriter } from './run/writer';
 /** Subprotocol of the WebSocket that `attachRun` becomes. */
 export const RUN_PROTOCOL = 'platform.run.v1';
 
-/** SQL condition: the run has not finished. */
-export const UNFINISHED = `status in ('queued', 'starting', 'running')`;
+/** Rows that quotas count: release commands are not among them, so that no run keeps a deployment from its end. */
+const COUNTED = `status in ('queued', 'starting', 'running') and trigger_type <> 'release'`;
 
 /** What started a run; `id`: of a schedule or a deployment. */
 export interface RunTrigger {
@@ -49,14 +49,14 @@ export class Run extends Resource {
     trigger_type: 'trigger_type = ?',
     preview_id: 'preview_id = ?',
   };
-  static override readonly quotas = [{ resource: 'runs', where: UNFINISHED }];
+  static override readonly quotas = [{ resource: 'runs', where: COUNTED }];
   static override readonly parentLimit: ParentLimit = {
     column: 'application_id',
     max: limits.unfinishedRunsPerApplication,
     resource: 'runs',
     parent: 'An application',
     rows: 'unfinished runs',
-    where: UNFINISHED,
+    where: COUNTED,
   };
   static override readonly states = defineStates<RunStatus>({
     initial: ['queued'],

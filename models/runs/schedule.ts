@@ -18,7 +18,8 @@ import type { ParentLimit } from '../base/quota';
 import { Resource } from '../base/resource';
 import { noteChange } from '../base/row';
 import { Run } from './run';
-import { cancelReplaced, lockUnfinished } from './schedule/unfinished';
+import { cancelRuns } from './run/cancel';
+import { lockUnfinished } from './schedule/unfinished';
 
 /** A command that runs at certain times. */
 export class Schedule extends Resource {
@@ -114,7 +115,7 @@ export class Schedule extends Resource {
         resource_status: unfinished[0]?.status,
       });
     if (schedule.concurrency === 'replace')
-      await cancelReplaced(ctx.sql, unfinished, 'Canceled by a new run of its schedule.');
+      await cancelRuns(ctx.sql, unfinished, 'Canceled by a new run of its schedule.');
     noteChange(ctx, { type: Schedule.kind, id, name: schedule.name });
     const { command, process_type, application_type, timeout_seconds } = schedule;
     const input = { command, process_type, application_type, timeout_seconds };

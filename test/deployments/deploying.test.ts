@@ -40,7 +40,7 @@ describe('the way from nothing to a domain', () => {
       expect(folder).toMatch(/"status":"ready"[^]*\}active\n/);
       expect(logs).toMatch(/Deployment 1 is active\.[^]*"message":"listening on \d+"/);
       expect(settings).toBe('/\nGREETING\nrunning\nGood morning from version 1\n');
-      expect(worker).toBe('migrated\nGood morning from version 2\n');
+      expect(worker).toBe('migrated\n0\nGood morning from version 2\n');
       expect(ran).toBe('0\nGood morning, migrated\n');
       expect(nightly).toMatch(/^\d{4}-\d\d-\d\dT0[01]:30:00\.000Z\nGood morning, reported\n$/);
       expect(sync).toBe('forbid\n');

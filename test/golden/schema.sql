@@ -1966,6 +1966,7 @@ create table runs (
   writer text,
   writer_until timestamp(3) with time zone,
   attached_at timestamp(3) with time zone,
+  exceeded_limit text,
   constraint runs_application FOREIGN KEY (application_id) REFERENCES applications(id),
   constraint runs_pkey PRIMARY KEY (id),
   constraint runs_project FOREIGN KEY (project_id) REFERENCES projects(id),
@@ -1980,6 +1981,7 @@ CREATE INDEX runs_by_trigger ON public.runs USING btree (application_id, trigger
 CREATE INDEX runs_due ON public.runs USING btree (next_at) WHERE (next_at IS NOT NULL);
 CREATE INDEX runs_finished ON public.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX runs_of_project ON public.runs USING btree (project_id);
+CREATE UNIQUE INDEX runs_of_release ON public.runs USING btree (trigger_id) WHERE (trigger_type = 'release'::text);
 CREATE INDEX runs_of_trigger ON public.runs USING btree (trigger_id) WHERE (trigger_id IS NOT NULL);
 CREATE INDEX runs_unfinished ON public.runs USING btree (deployment_id) WHERE (status = ANY (ARRAY['queued'::text, 'starting'::text, 'running'::text]));
 CREATE INDEX runs_unfinished_of_trigger ON public.runs USING btree (trigger_id) WHERE (status = ANY (ARRAY['queued'::text, 'starting'::text, 'running'::text]));
@@ -2841,6 +2843,18 @@ AS $function$
       when 55295 then left(given, -1) || chr(57344) else left(given, -1) || chr(ascii(right(given, 1)) + 1) end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.wake_deployment_of_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      -- It looks again within a second in any case: no need to make its step void.
+      update deployments set next_at = now() where id = new.trigger_id;
+      if found then perform pg_notify('due', 'deployments'); end if;
+      return null;
+    end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.wake_stack(application text, preview text, deployment text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2898,6 +2912,8 @@ CREATE TRIGGER previews_pull_request AFTER INSERT OR UPDATE OF status, deleted_a
 CREATE TRIGGER previews_route AFTER INSERT OR DELETE OR UPDATE OF status, current_deployment_id, deleted_at ON public.previews FOR EACH ROW EXECUTE FUNCTION route_changed();
 
 CREATE TRIGGER runs_note_schedule AFTER INSERT OR UPDATE OF status, finished_at ON public.runs FOR EACH ROW WHEN ((new.trigger_type = 'schedule'::text)) EXECUTE FUNCTION note_run_of_schedule();
+
+CREATE TRIGGER runs_wake_deployment AFTER UPDATE OF status ON public.runs FOR EACH ROW WHEN (((new.trigger_type = 'release'::text) AND (new.status = ANY (ARRAY['succeeded'::text, 'failed'::text, 'canceled'::text, 'timed_out'::text])) AND (old.status IS DISTINCT FROM new.status))) EXECUTE FUNCTION wake_deployment_of_run();
 
 create sequence activity_seq;
 

@@ -8,6 +8,7 @@ import { retireWorkloadsOfDeployment } from '../../../models/applications/worklo
 import { gone, progressing, settled, type JobContext, type Outcome, requireHost } from '../../job';
 import { artifactDirectory, removeDirectory, type DeploymentRow } from './row';
 import { pruneImageLayers } from './image';
+import { stopReleaseCommand } from './release_command';
 import { pruneReleaseImages } from './release_image';
 import { removeTask } from './task';
 
@@ -30,8 +31,8 @@ export async function pruneOlderVersions(row: DeploymentRow, ctx: JobContext): P
 /** Stops the commands and instances of a failed or canceled deployment, and removes its files. */
 export async function cleanUpFailed(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await removeTask(row, 'build', ctx);
-  await removeTask(row, 'release', ctx);
-  if (await retireInstancesOfDeployment(row, ctx)) return progressing(STILL_STOPPING_MS);
+  const isReleasing = await stopReleaseCommand(row, ctx);
+  if ((await retireInstancesOfDeployment(row, ctx)) || isReleasing) return progressing(STILL_STOPPING_MS);
   await removeFiles(row, ctx);
   await pruneReleaseImages(row.application_id, ctx);
   await wakeStackAndQueue(ctx.sql, row);
@@ -41,8 +42,8 @@ export async function cleanUpFailed(row: DeploymentRow, ctx: JobContext): Promis
 /** Removes the deployment of a deleted application or preview. */
 export async function tearDownDeployment(row: DeploymentRow, ctx: JobContext): Promise<Outcome> {
   await removeTask(row, 'build', ctx);
-  await removeTask(row, 'release', ctx);
-  if (await retireInstancesOfDeployment(row, ctx)) return progressing(STILL_STOPPING_MS);
+  const isReleasing = await stopReleaseCommand(row, ctx);
+  if ((await retireInstancesOfDeployment(row, ctx)) || isReleasing) return progressing(STILL_STOPPING_MS);
   if (row.artifact_id === row.id) await removeDirectory(artifactDirectory(row, ctx));
   await pruneReleaseImages(row.application_id, ctx);
   await wakeStackAndQueue(ctx.sql, row);

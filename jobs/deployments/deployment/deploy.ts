@@ -1,8 +1,6 @@
 // deploying: a release is made, its command runs, its instances come up beside the old ones, and requests are switched.
-import { databaseTrust } from '../../databases/database/trust';
 import { stat } from 'node:fs/promises';
 import type { Sql } from '../../../core/context';
-import { readCommandFailure } from '../../../drivers/builder/command_failure';
 import { DriverError } from '../../../core/driver';
 import {
   activate,
@@ -10,8 +8,6 @@ import {
   saveRelease,
   wakeStackAndQueue,
 } from '../../../models/deployments/deployment_work';
-import { findPlanning } from '../../../models/deployments/deployment_plan';
-import { loadReleaseCommand, type ReleaseCommand } from '../../../models/deployments/release_command';
 import { createRelease } from '../../../models/deployments/release';
 import {
   addInstances,
@@ -23,23 +19,13 @@ import {
 import { ensureWorkload } from '../../../models/applications/workload';
 import { LeaseLost, progressing, requireHost, settled, type JobContext, type Outcome } from '../../job';
 import { publishRoutesBeforeCommit, publishRoutes } from '../../applications/application/reconcile_stack';
-import { unitImageOf } from '../../applications/instance/image';
 import { WEB } from '../../applications/instance/row';
-import { requireMounts } from '../../applications/instance/mounts';
-import {
-  DeploymentFailure,
-  artifactDirectory,
-  appendDeploymentLog,
-  rangeDirectory,
-  requireTimeLeft,
-  type DeploymentRow,
-} from './row';
+import { DeploymentFailure, artifactDirectory, appendDeploymentLog, requireTimeLeft, type DeploymentRow } from './row';
 import { pullSource } from './image';
+import { runReleaseCommand } from './release_command';
 import { publishRelease, wantsImage } from './release_image';
 import { requireHealthy, requireStartable, warnOfWaiting } from './unhealthy';
-import { removeTask, runDeploymentTask, type Task } from './task';
 
-const POLL_MS = 500;
 /** Changes of instances wake the deployment; this interval covers lost notifications. */
 const RECHECK_MS = 1_000;
 
@@ -80,54 +66,6 @@ async function makeRelease(row: DeploymentRow, ctx: JobContext): Promise<string>
     if (!(await saveRelease(session, row, id))) throw new LeaseLost();
     return id;
   });
-}
-
-/** The release command, where there is one, runs once before anything else of the version. */
-async function runReleaseCommand(row: DeploymentRow, releaseId: string, ctx: JobContext): Promise<Outcome> {
-  const found = await loadReleaseCommand(ctx.sql, ctx.secrets, releaseId, row.plan?.release_command ?? null);
-  if (found && !row.observed?.releasing) {
-    await appendDeploymentLog(row, ctx, 'release', `-----> Running the release command`);
-    await ctx.record({ observed: { ...row.observed, releasing: true } });
-  }
-  if (found && (await runDeploymentTask(row, releaseTask(row, found, ctx), ctx)) === 'running')
-    return progressing(POLL_MS, { observed: { ...row.observed, releasing: true } });
-  await ctx.record({ observed: { ...row.observed, released: true } });
-  if (found) await removeTask(row, 'release', ctx);
-  await appendDeploymentLog(row, ctx, 'deploy', '-----> Starting the new version');
-  return progressing(0, { observed: { ...row.observed, released: true } });
-}
-
-function releaseTask(row: DeploymentRow, found: ReleaseCommand, ctx: JobContext): Task {
-  return {
-    step: 'release',
-    variables: async () => found.variables,
-    failure: (hide) => readCommandFailure('The release command', found.command, hide),
-    async spec() {
-      const planning = await findPlanning(ctx.sql, row.application_id);
-      if (!planning) throw new DriverError('transient', 'The application was deleted.');
-      const trust = await databaseTrust(row.application_id, ctx);
-      return {
-        command: found.command,
-        directory: artifactDirectory(row, ctx),
-        image: unitImageOf(found, found.command),
-        ...(found.image && { user_range: rangeDirectory(row.application_id, ctx) }),
-        root_directory: found.root_directory,
-        mounts: row.preview_id === null ? await requireMounts(ctx.sql, row.application_id) : [],
-        env: { ...trust.env, ...found.variables, ...planning.platformVariables(row) },
-        readable: trust.readable,
-        tenant: planning.tenant,
-        network: planning.project_id,
-        limits: {
-          memory_mb: found.memory_mb,
-          cpus: found.cpus,
-          processes: 256,
-          time_ms: requireTimeLeft(row, ctx),
-          output_bytes: ctx.config.buildOutputMb * 2 ** 20,
-          disk_mb: ctx.config.buildDiskMb,
-        },
-      };
-    },
-  };
 }
 
 async function addMissingInstances(

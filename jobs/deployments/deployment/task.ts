@@ -26,7 +26,7 @@ export interface Task {
   failure(hide: Hide): FailureReader;
 }
 
-type Ended = Pick<Extract<UnitState, { state: 'exited' }>, 'code' | 'signal' | 'killed'>;
+export type Ended = Pick<Extract<UnitState, { state: 'exited' }>, 'code' | 'signal' | 'killed'>;
 
 /** @throws DeploymentFailure where the command failed */
 export async function runDeploymentTask(
@@ -49,15 +49,13 @@ export async function runDeploymentTask(
   if (end.code === 0 && end.killed === null) return 'succeeded';
   const failure = await readFailure(row, task, id, ctx);
   const printed = end.killed === null ? failure.reason() : null;
-  const reason = printed ?? taskFailureReason(task, end, failure, ctx);
-  throw new DeploymentFailure(`${reason}${await consequence(row, task, ctx)}`);
+  const reason = printed ?? describeTaskFailure(task.step, end, failure, ctx);
+  throw new DeploymentFailure(task.step === 'release' ? await withConsequence(row, reason, ctx) : reason);
 }
 
 async function readFailure(row: DeploymentRow, task: Task, id: string, ctx: JobContext): Promise<FailureReader> {
   const { runtime } = requireHost(ctx);
-  const hideValues = valuesHider(await task.variables());
-  const directory = `${path.resolve(artifactDirectory(row, ctx))}/`;
-  const failure = task.failure((text) => hideValues(text.replaceAll(directory, '')));
+  const failure = task.failure(taskHider(row, await task.variables(), ctx));
   for (let position: string | null = null, more = true; more;) {
     const chunk: LogChunk = await runtime.readLog(id, position);
     chunk.lines.forEach(({ text }) => failure.add(text));
@@ -66,9 +64,16 @@ async function readFailure(row: DeploymentRow, task: Task, id: string, ctx: JobC
   return failure;
 }
 
-async function consequence(row: DeploymentRow, { step }: Task, ctx: JobContext): Promise<string> {
-  const isBehind = step === 'release' && (await hasVersionInService(ctx.sql, row));
-  return isBehind ? ' The previous version stays in service.' : '';
+/** Hides what a reason must not show: values of variables, and paths of the host. */
+export function taskHider(row: DeploymentRow, variables: Record<string, string>, ctx: JobContext): Hide {
+  const hideValues = valuesHider(variables);
+  const directory = `${path.resolve(artifactDirectory(row, ctx))}/`;
+  return (text) => hideValues(text.replaceAll(directory, ''));
+}
+
+/** Why a version is not put into service, and what serves instead. */
+export async function withConsequence(row: DeploymentRow, reason: string, ctx: JobContext): Promise<string> {
+  return (await hasVersionInService(ctx.sql, row)) ? `${reason} The previous version stays in service.` : reason;
 }
 
 /** Takes a unit away with all that it left. */
@@ -83,14 +88,16 @@ export async function removeTask(row: DeploymentRow, step: Task['step'], ctx: Jo
   await runtime.destroy(id, ctx);
 }
 
-function taskFailureReason({ step }: Task, end: Ended, failure: FailureReader, ctx: JobContext): string {
+/** How a command ended, and what it printed that says why. */
+export function describeTaskFailure(step: Task['step'], end: Ended, failure: FailureReader, ctx: JobContext): string {
   const [subject, output] = [failure.subject(), failure.excerpt()];
-  if (end.killed !== null) return `${subject} was ended because ${limitReason(step, end.killed, output, ctx)}`;
+  if (end.killed !== null) return `${subject} was ended because ${taskLimitReason(step, end.killed, output, ctx)}`;
   const cause = output === '' ? ' and printed nothing that says why.' : `: ${endSentence(output)}`;
   return `${subject} ${describeEnd(end)}${cause}`;
 }
 
-function limitReason(step: Task['step'], killed: Killed, output: string, ctx: JobContext): string {
+/** Continues the sentence: `… was ended because`. */
+export function taskLimitReason(step: Task['step'], killed: Killed, output: string, ctx: JobContext): string {
   const { buildTimeoutSeconds, buildMemoryMb, buildOutputMb, buildDiskMb } = ctx.config;
   if (killed === 'time') {
     const last = output === '' ? '' : ` Its last output: ${endSentence(output)}`;

@@ -5,6 +5,7 @@ import { FILES_PER_MB, type Killed, type UnitState } from '../../../drivers/runt
 import { sizeOf } from '../../../models/deployments/release';
 import type { RunStatus } from '../../../schema/types';
 import { formatDuration } from '../../deployments/deployment/row';
+import { taskLimitReason } from '../../deployments/deployment/task';
 import type { JobContext } from '../../job';
 import type { RunRow } from './row';
 
@@ -14,12 +15,13 @@ export interface RunResult {
   /** As shells count it: 128 plus the number of the signal that ended it. */
   exit_code?: number | null;
   signal?: string | null;
+  exceeded_limit?: Killed | null;
 }
 
 type Exited = Extract<UnitState, { state: 'exited' }>;
 
 export function resultOf(row: RunRow, { code, signal, killed }: Exited, ctx: JobContext): RunResult {
-  const end = { exit_code: code ?? codeOfSignal(signal), signal };
+  const end = { exit_code: code ?? codeOfSignal(signal), signal, exceeded_limit: killed };
   if (row.cancel_requested_at) return { ...end, status: 'canceled', status_reason: row.status_reason ?? null };
   if (killed !== null)
     return { ...end, status: killed === 'time' ? 'timed_out' : 'failed', status_reason: limitReason(row, killed, ctx) };
@@ -34,7 +36,11 @@ export function codeOfSignal(signal: string | null): number | null {
   return number === undefined ? null : 128 + number;
 }
 
-function limitReason({ application_type, timeout_seconds }: RunRow, killed: Killed, { config }: JobContext): string {
+function limitReason(row: RunRow, killed: Killed, ctx: JobContext): string {
+  if (row.trigger_type === 'release')
+    return `The release command was ended because ${taskLimitReason('release', killed, '', ctx)}`;
+  const { application_type, timeout_seconds } = row;
+  const { config } = ctx;
   const { memory_mb, disk_mb = 0 } = sizeOf(application_type);
   const causes: Record<Killed, string> = {
     time: `it ran longer than ${formatDuration(timeout_seconds)}. Set a larger \`timeout_seconds\`.`,

@@ -19,6 +19,7 @@ export interface RunRow extends LoopRow {
   trigger_type: RunTriggerType;
   trigger_id: string | null;
   cancel_requested_at: string | null;
+  exceeded_limit: string | null;
   started_at: string | null;
   finished_at: string | null;
 }

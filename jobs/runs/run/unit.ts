@@ -25,11 +25,13 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
     throw new DriverError('invalid', 'The files of the release are no longer kept. Deploy the application again.');
   const trust = await databaseTrust(row.application_id, ctx);
   const image = unitImageOf(launch.settings, row.command);
+  const isRelease = row.trigger_type === 'release';
   const { memory_mb, cpus, disk_mb } = sizeOf(row.application_type);
   return {
     id: row.id,
     kind: 'task',
-    own_copy: true,
+    // People let release commands write files that the instances then have.
+    ...(!isRelease && { own_copy: true as const }),
     command: row.command,
     directory,
     image,
@@ -47,7 +49,7 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
       processes: PROCESSES_MAX,
       time_ms: row.timeout_seconds * 1000,
       output_bytes: ctx.config.buildOutputMb * 2 ** 20,
-      disk_mb: disk_mb ?? null,
+      disk_mb: isRelease ? ctx.config.buildDiskMb : (disk_mb ?? null),
     },
   };
 }

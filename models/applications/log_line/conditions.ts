@@ -1,6 +1,6 @@
 // Log filters as SQL. Enum values are literals in the text, so that the planner finds partial indexes.
 import { isId, timeOfId } from '../../../core/ids';
-import type { DatabaseLogSource, LogLevel, LogSource } from '../../../core/log/log_line';
+import type { DatabaseLogSource, LogLevel, LogSource, LogStep } from '../../../core/log/log_line';
 
 /** Whose log it is, found and allowed before. */
 export type LogScope = LogOwner & {
@@ -10,6 +10,8 @@ export type LogScope = LogOwner & {
    */
   column: 'resource_id' | 'deployment_id';
   id: string;
+  /** Of a deployment: lines of one step. */
+  step?: LogStep;
   /** Days that its lines are kept. */
   retention_days: number;
 };
@@ -44,7 +46,7 @@ export function conditionsOf(scope: LogScope, filters: LogFilters, values: unkno
   const param = (value: unknown): string => `$${values.push(value)}`;
   const found = [
     `${scope.column} = ${param(scope.id)}`,
-    scope.column === 'deployment_id' ? 'step is not null' : 'step is null',
+    scope.step ? `step = '${scope.step}'` : scope.column === 'deployment_id' ? 'step is not null' : 'step is null',
     'application_id' in scope
       ? `application_id = ${param(scope.application_id)}`
       : `project_id = ${param(scope.project_id)}`,

@@ -54,6 +54,7 @@ export async function logPage<Line extends LogLine | DatabaseLine = LogLine>(
       ...present(filters),
       of: scope.column,
       id: scope.id,
+      ...(scope.step && { step: scope.step }),
       owner: 'application_id' in scope ? scope.application_id : scope.project_id,
     }),
   };

@@ -45,9 +45,12 @@ export async function deploymentLog(
 export async function runLog(ctx: Context, { id, run_id }: { id: string; run_id: string }): Promise<LogScope> {
   const application = await Application.get(ctx, id);
   const run = await Run.get(ctx, run_id, { application_id: application.id });
+  const { trigger_type, deployment_id } = run;
   return {
-    column: 'resource_id',
-    id: run.id,
+    // Lines of a release command stand in the log of its deployment.
+    ...(trigger_type === 'release'
+      ? { column: 'deployment_id', id: deployment_id, step: 'release' }
+      : { column: 'resource_id', id: run.id }),
     application_id: application.id,
     retention_days: settingsOf(application).log_retention_days,
   };

@@ -8,9 +8,10 @@ import type { Session } from '../../../db/control_database';
 import { named } from '../../../db/statement';
 import type { ScheduleConcurrency, ScheduleMissed } from '../../../schema/types';
 import { recordEvent } from '../../projects/activity';
+import { cancelRuns } from '../run/cancel';
 import { caughtUpReason, missedReason, OVERLAPS, REPLACED, STOPPED } from './reasons';
 import { startRunOf, type DueSchedule } from './start_run';
-import { cancelReplaced, lockUnfinished, type UnfinishedRun } from './unfinished';
+import { lockUnfinished, type UnfinishedRun } from './unfinished';
 
 interface Application {
   id: string;
@@ -82,7 +83,7 @@ async function decide(firing: Firing): Promise<Decision> {
   const note = row.missed === 'run_once' && hasMissed(firing) ? caughtUpReason(due, late) : null;
   try {
     const run_id = await startRunOf({ sql, config }, row, note);
-    if (row.concurrency === 'replace') await cancelReplaced(sql, unfinished, REPLACED);
+    if (row.concurrency === 'replace') await cancelRuns(sql, unfinished, REPLACED);
     return { outcome: 'started', reason: note, run_id };
   } catch (error) {
     if (!(error instanceof Problem) || error.code === 'service_unavailable') throw error;
