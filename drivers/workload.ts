@@ -25,6 +25,8 @@ export interface Workload extends WorkloadRef {
   user: { uid: number; gid: number };
   /** Values may be secret: they are in no specification that a reader of workloads sees. */
   env: Record<string, string>;
+  /** They are on one machine, and so are all instances of the application. */
+  volumes: WorkloadVolume[];
   /** Files that instances read, beside those of the image. */
   documents: WorkloadDocument[];
   /** Private addresses that its instances may connect to, beside what the operator allows to all. */
@@ -35,6 +37,12 @@ export interface Workload extends WorkloadRef {
   limits: { memory_mb: number; cpus: number; disk_mb: number | null };
   /** Time from the signal to the end of the program, at most. */
   shutdown_grace_seconds: number;
+}
+
+export interface WorkloadVolume {
+  /** `vol_…`. */
+  id: string;
+  mount_path: string;
 }
 
 export interface WorkloadDocument {

@@ -6,7 +6,7 @@ import { StartupError } from '../core/startup_error';
 import { openCertificates } from '../drivers/certificates/open';
 import { DriverError, driverContext } from '../core/driver';
 import { openVolumeDrivers } from '../drivers/volume/open';
-import type { VolumeDrivers } from '../drivers/volume';
+import type { VolumeDriver, VolumeDrivers } from '../drivers/volume';
 import type { Drivers } from '../jobs/job';
 import { startLoop, type Loop, type LoopParts } from '../jobs/loop';
 import { allJobs } from '../jobs/all_jobs';
@@ -14,6 +14,7 @@ import { openHost, type Host } from './agents/host';
 import type { CheckCounts } from './agents/observers/check_loop';
 import { PortTaken } from './agents/ingress';
 import { startObservers } from './agents/observers/observers';
+import { openClusterVolumes } from './platform/cluster';
 import { listen } from './platform/listener';
 import type { Platform } from './platform/platform';
 
@@ -43,7 +44,8 @@ export interface WorkerOptions {
 
 /** Opens the drivers and starts the loops. @throws StartupError where a chosen driver can't work here */
 export async function startWorker(platform: Platform, { whenTaken }: WorkerOptions): Promise<Worker> {
-  const volumes = await openDrivers(platform.config);
+  const ofCluster = await openClusterVolumes(platform.config);
+  const volumes = await openDrivers(platform.config, ofCluster?.driver);
   const watch = await watchHost(platform, volumes, whenTaken);
   const loop = start(
     platform,
@@ -59,6 +61,7 @@ export async function startWorker(platform: Platform, { whenTaken }: WorkerOptio
     checks: () => observers.counts(),
     async stop() {
       await Promise.all([observers.stop(), loop.stop(), watch.stop()]);
+      ofCluster?.close();
     },
   };
 }
@@ -141,14 +144,14 @@ function start(platform: Platform, drivers: Drivers, concurrency: number): Loop 
   return startLoop(parts, { concurrency, graceMs: config.shutdownGraceSeconds * 1000, jobs });
 }
 
-async function openDrivers(config: Config): Promise<VolumeDrivers> {
+async function openDrivers(config: Config, ofCluster?: VolumeDriver): Promise<VolumeDrivers> {
   try {
     makePassableDirectory(config.volumeDir);
   } catch (error) {
     throw new StartupError(`the volume driver ${config.volumeDriver} cannot work here: ${(error as Error).message}`);
   }
   try {
-    return await openVolumeDrivers({ directory: config.volumeDir, choice: config.volumeDriver });
+    return await openVolumeDrivers({ directory: config.volumeDir, choice: config.volumeDriver, ofCluster });
   } catch (error) {
     if (error instanceof DriverError) throw new StartupError(error.message);
     throw error;

@@ -40,6 +40,11 @@ export const workloadSettings = {
     description:
       'Private addresses or CIDRs that applications in the cluster may connect to, such as servers of your own.',
   }),
+  KUBERNETES_STORAGE_CLASS: slug({
+    default: null,
+    derived: 'the default class of the cluster',
+    description: 'Storage class of volumes.',
+  }),
   DATABASE_ADDRESS_FOR_PODS: ipAddress({
     default: null,
     description: 'IP address of this machine at which applications in the cluster reach attached databases.',

@@ -6,7 +6,7 @@ import { absentIsNull } from '../../core/files';
 import { CommandFailed, run } from '../../core/process/command';
 import { DriverError, asDriverErrors, checkpoint } from '../../core/driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../../core/driver';
-import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
+import type { HostVolumeDriver, HostVolumeObserved, HostVolumeSpec } from '../volume';
 import {
   removeLeftovers,
   removeVolume,
@@ -20,13 +20,13 @@ import {
 } from './layout';
 import type { VolumeRoot } from './layout';
 
-type Volume = Desired<VolumeSpec>;
+type Volume = Desired<HostVolumeSpec>;
 
 // An observation of a volume may take 5 s; one second remains for its other parts.
 const measureWithinMs = 4_000;
 
 /** The driver on `directory`; `sizeUnitBytes`: bytes per GB. */
-export function directoryVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
+export function directoryVolumes(options: { directory: string; sizeUnitBytes: number }): HostVolumeDriver {
   const place: VolumeRoot = { ...options, driver: 'directory' };
   return {
     name: place.driver,
@@ -57,7 +57,7 @@ async function fingerprint(place: VolumeRoot): Promise<Fingerprint> {
   }
 }
 
-async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Observation<HostVolumeObserved>> {
   checkpoint(ctx);
   const found = await findVolume(place, r.id);
   if (found.state !== 'ours') return found;
@@ -65,7 +65,7 @@ async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promis
   const data = dataOf(found.home);
   const whole = (await lstat(data).catch(absentIsNull))?.isDirectory() ?? false;
   const used = whole ? await usedBytes(data, ctx) : 0;
-  const observed: VolumeObserved = {
+  const observed: HostVolumeObserved = {
     size_gb: size,
     used_bytes: used,
     over_quota: (used ?? 0) > size * place.sizeUnitBytes,

@@ -5,7 +5,7 @@ import { absentIsNull } from '../../core/files';
 import { CommandFailed } from '../../core/process/command';
 import { DriverError, asDriverErrors, checkpoint } from '../../core/driver';
 import type { Desired, DriverContext, Ensured, Fingerprint, Observation } from '../../core/driver';
-import type { VolumeDriver, VolumeObserved, VolumeSpec } from '../volume';
+import type { HostVolumeDriver, HostVolumeObserved, HostVolumeSpec } from '../volume';
 import {
   deviceAt,
   fileSystemBytes,
@@ -33,7 +33,7 @@ import type { VolumeRoot } from './layout';
 import { areMountedElsewhere } from './mounts';
 import { tryMount } from './trial';
 
-type Volume = Desired<VolumeSpec>;
+type Volume = Desired<HostVolumeSpec>;
 
 /** `device` is the loop device when mounted. `bytes` is the smaller size of the image and its file system. */
 interface ImageState {
@@ -44,7 +44,7 @@ interface ImageState {
 }
 
 /** The driver on `directory`; `sizeUnitBytes`: bytes per GB. */
-export function loopImageVolumes(options: { directory: string; sizeUnitBytes: number }): VolumeDriver {
+export function loopImageVolumes(options: { directory: string; sizeUnitBytes: number }): HostVolumeDriver {
   const place: VolumeRoot = { ...options, driver: 'loop_image' };
   return {
     name: place.driver,
@@ -76,7 +76,7 @@ function messageOf(error: unknown): string {
   return output || (error as Error).message;
 }
 
-async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Observation<VolumeObserved>> {
+async function observe(place: VolumeRoot, r: Volume, ctx: DriverContext): Promise<Observation<HostVolumeObserved>> {
   checkpoint(ctx);
   const found = await findVolume(place, r.id);
   if (found.state !== 'ours') return found;
@@ -113,7 +113,7 @@ async function observeImage(
   r: Volume,
   image: Image,
   ctx: DriverContext,
-): Promise<Observation<VolumeObserved>> {
+): Promise<Observation<HostVolumeObserved>> {
   const state = await inspectImage(image, ctx);
   const diff = difference(state, r.spec.size_gb * place.sizeUnitBytes);
   const used = state.device === null ? null : await usedBytes(image.point);
@@ -126,11 +126,11 @@ async function observeImage(
 }
 
 // Only `ensure` throws for a damaged volume: it must remain deletable.
-function damaged(image: Image, diff: string): Observation<VolumeObserved> {
+function damaged(image: Image, diff: string): Observation<HostVolumeObserved> {
   return { state: 'present', upToDate: false, observed: observedOf(image, 0, null), diff };
 }
 
-function observedOf(image: Image, sizeGb: number, usedBytes: number | null): VolumeObserved {
+function observedOf(image: Image, sizeGb: number, usedBytes: number | null): HostVolumeObserved {
   return { size_gb: sizeGb, used_bytes: usedBytes, over_quota: false, enforcement: 'hard', path: filesOf(image) };
 }
 

@@ -9,6 +9,8 @@ interface VolumeOptions {
   directory: string;
   choice: VolumeDriverChoice;
   sizeUnitBytes?: number;
+  /** Where a cluster runs applications: new volumes are in it, whatever is chosen. */
+  ofCluster?: VolumeDriver;
 }
 
 /**
@@ -20,7 +22,10 @@ export async function openVolumeDrivers(options: VolumeOptions): Promise<VolumeD
   const place = { directory: options.directory, sizeUnitBytes: options.sizeUnitBytes ?? gigabyteBytes };
   const directory = directoryVolumes(place);
   const loopImage = loopImageVolumes(place);
-  const byName = new Map([directory, loopImage].map((driver) => [driver.name, driver]));
+  const { ofCluster } = options;
+  const all: VolumeDriver[] = [directory, loopImage, ...(ofCluster ? [ofCluster] : [])];
+  const byName = new Map<string, VolumeDriver>(all.map((driver) => [driver.name, driver]));
+  if (ofCluster) return { default: ofCluster, byName };
   if (options.choice === 'auto') return { default: await firstHealthy(loopImage, directory), byName };
   const chosen = options.choice === 'directory' ? directory : loopImage;
   await requireHealthy(chosen);

@@ -8,6 +8,7 @@ import type { Leftover, Leftovers } from '../declarations';
 import { jittered, gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';
 
 interface VolumeRow extends LoopRow {
+  project_id: string;
   size_gb: number;
   application_id: string | null;
   ref: ExternalRef | null;
@@ -102,5 +103,5 @@ function observe(driver: VolumeDriver, row: VolumeRow, ctx: JobContext): Promise
 }
 
 function desired(row: VolumeRow): Desired<VolumeSpec> {
-  return { id: row.id, spec: { size_gb: row.size_gb }, ...(row.ref && { ref: row.ref }) };
+  return { id: row.id, spec: { project_id: row.project_id, size_gb: row.size_gb }, ...(row.ref && { ref: row.ref }) };
 }

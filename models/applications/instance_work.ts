@@ -74,13 +74,16 @@ export async function takenPorts(sql: Sql): Promise<Set<number>> {
 
 /** A volume that stands at a path of the application. */
 interface AttachedVolume {
+  id: string;
   name: string;
   mount_path: string;
+  /** null until it is made. */
+  driver: string | null;
   /** On the host; null until it is made. */
   path: string | null;
 }
 
-const VOLUMES = named(`select name, mount_path, observed ->> 'path' as path from volumes
+const VOLUMES = named(`select id, name, driver, mount_path, observed ->> 'path' as path from volumes
   where application_id = $1 and mount_path is not null and deleted_at is null order by mount_path`);
 
 export function attachedVolumes(sql: Sql, applicationId: string): Promise<AttachedVolume[]> {

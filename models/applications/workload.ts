@@ -1,8 +1,8 @@
 // Workloads of a cluster: a process type of a release with its number of instances. Their job applies them; the rows
 // of instances follow the pods that come of it.
-import type { Sql } from '../../core/context';
+import type { Context, Sql } from '../../core/context';
 import { mintId, timeOfId } from '../../core/ids';
-import { newGenerationOf, tearDownRows } from '../../db/loop_rows';
+import { newGenerationOf, tearDownRows, wakeRows } from '../../db/loop_rows';
 import { named } from '../../db/statement';
 import type { AttachedDatabase } from '../databases/database_attachment/work';
 import type { ReleaseProcess, ReleaseSettings } from '../deployments/release';
@@ -36,6 +36,16 @@ export async function ensureWorkload(
 }
 
 const LEFT = named('select 1 from workloads where deployment_id = $1 limit 1');
+
+/** What their pods are given has changed. @param applicationIds null is left out */
+export async function wakeWorkloads(
+  { sql, config }: Pick<Context, 'sql' | 'config'>,
+  applicationIds: readonly (string | null)[],
+): Promise<void> {
+  const ids = applicationIds.filter((id) => id !== null);
+  if (config.workloads !== 'kubernetes' || !ids.length) return;
+  await wakeRows(sql, { table: 'workloads', where: 'application_id = any($1)', values: [ids] });
+}
 
 /** Their instances are drained and stopped; the rows go at the end of it. */
 export async function retireWorkloads(sql: Sql, ids: readonly string[]): Promise<void> {

@@ -4,6 +4,7 @@ import { limits } from '../../core/limits';
 import { defineStates } from '../../core/states';
 import type { CreateVolumeInput, UpdateVolumeInput, VolumeEnforcement, VolumeStatus } from '../../schema/types';
 import { Application } from '../applications/application';
+import { wakeWorkloads } from '../applications/workload';
 import { Resource } from '../base/resource';
 import type { Values } from '../../db/table';
 import type { Billing } from '../projects/billing';
@@ -61,6 +62,7 @@ export class Volume extends Resource {
     requireRegion(ctx, region, 'region');
     requireSize(input.size_gb);
     if (application && application.region !== region) throw problem('region_mismatch');
+    await wakeWorkloads(ctx, [application?.id ?? null]);
     return Volume.insert(ctx, {
       ...input,
       region,
@@ -128,6 +130,7 @@ export class Volume extends Resource {
     requirePair(id, input.mount_path === null ? null : mount_path);
     const application = id ? await Application.referenced(ctx, id, 'application_id') : null;
     if (application && application.region !== this.region) throw problem('region_mismatch');
+    await wakeWorkloads(ctx, [id, this.application_id]);
     const settled = this.status === 'available' || this.status === 'in_use';
     return {
       application_id: id,

@@ -1,6 +1,6 @@
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
-import { openClusterWorkloads } from '../platform/cluster';
+import { openClusterVolumes, openClusterWorkloads } from '../platform/cluster';
 import type { Finding } from './finding';
 
 const CLUSTER_WITHIN_MS = 20_000;
@@ -12,10 +12,26 @@ export async function cluster(config: Config): Promise<Finding[]> {
   try {
     const { healthy, reason, facts } = await workloads.fingerprint(driverContext(CLUSTER_WITHIN_MS));
     const detail = reason ?? `Kubernetes ${facts.version} answers, namespaces begin with ${facts.prefix}-`;
-    return [{ check: 'cluster', status: healthy ? 'ok' : 'failed', detail }, ...databases(config)];
+    return [
+      { check: 'cluster', status: healthy ? 'ok' : 'failed', detail },
+      await storage(config),
+      ...databases(config),
+    ];
   } finally {
     await workloads.close();
   }
+}
+
+/** What volumes are made of. */
+async function storage(config: Config): Promise<Finding> {
+  const check = 'cluster storage';
+  const volumes = await openClusterVolumes(config);
+  const found = await volumes?.driver.fingerprint(driverContext(CLUSTER_WITHIN_MS));
+  volumes?.close();
+  if (!found?.healthy) return { check, status: 'warning', detail: `no volumes: ${found?.reason}` };
+  const { storage_class, provisioner, grows } = found.facts;
+  const growth = grows ? '' : '; its volumes cannot grow';
+  return { check, status: 'ok', detail: `volumes are of the class ${storage_class} (${provisioner})${growth}` };
 }
 
 function databases({ databaseAddressForPods, databaseSourcesOfPods }: Config): Finding[] {

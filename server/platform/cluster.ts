@@ -2,8 +2,11 @@
 import type { Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
 import type { ClusterAccess } from '../../drivers/kubernetes/client/access';
-import { openKubernetesClient } from '../../drivers/kubernetes/client/client';
+import { openKubernetesClient, type KubernetesClient } from '../../drivers/kubernetes/client/client';
 import { inClusterAccess, loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
+import type { VolumeDriver } from '../../drivers/volume';
+import { claimVolumes } from '../../drivers/volume/claims';
+import type { ProjectOptions } from '../../drivers/workload/kubernetes/namespace';
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';
 import type { WorkloadDriver } from '../../drivers/workload';
 
@@ -17,21 +20,38 @@ export async function openClusterWorkloads(
   log: (message: string, error: Error) => void,
 ): Promise<WorkloadDriver> {
   const client = openKubernetesClient(await clusterAccess(config));
-  const workloads = openKubernetesWorkloads({
+  const workloads = openKubernetesWorkloads({ ...projectOptions(config, client), log });
+  return {
+    ...workloads,
+    async close() {
+      await workloads.close();
+      client.close();
+    },
+  };
+}
+
+/**
+ * Volumes of the cluster; null where applications run on this host.
+ * @throws StartupError without an address; DriverError for a kubeconfig that cannot be used
+ */
+export async function openClusterVolumes(config: Config): Promise<{ driver: VolumeDriver; close(): void } | null> {
+  if (config.workloads !== 'kubernetes') return null;
+  const client = openKubernetesClient(await clusterAccess(config));
+  const driver = claimVolumes({
+    ...projectOptions(config, client),
+    storageClass: config.kubernetesStorageClass,
+  });
+  return { driver, close: () => client.close() };
+}
+
+function projectOptions(config: Config, client: KubernetesClient): ProjectOptions {
+  return {
     client,
     prefix: config.kubernetesNamespacePrefix,
     networks: {
       ingressNamespace: config.kubernetesIngressNamespace,
       ingressAddresses: config.kubernetesIngressAddresses,
       egressAllow: config.kubernetesEgressAllow,
-    },
-    log,
-  });
-  return {
-    ...workloads,
-    async close() {
-      await workloads.close();
-      client.close();
     },
   };
 }

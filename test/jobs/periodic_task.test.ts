@@ -45,7 +45,7 @@ async function report(id: string): Promise<Record<string, unknown> | null> {
 test('what is past its time goes, in batches; what is not stays', async () => {
   const driver = workshop.parts.drivers.volumes.default;
   const ctx = driverContext(5_000);
-  const orphan = { id: 'vol_orphan', spec: { size_gb: 1 } };
+  const orphan = { id: 'vol_orphan', spec: { project_id: 'prj_1', size_gb: 1 } };
   await driver.ensure(orphan, await driver.observe(orphan, ctx), ctx);
   loop = startLoop(workshop.parts, { pollMs: 50, jobs: [schedules, volumes] });
   await until('every task has run to its end', async () => {
@@ -84,7 +84,7 @@ test('orphans are reported and left alone; volumes in tear-down are none', async
   });
   expect((await workshop.rows('select id from volumes')).length).toBe(2);
   const there = await workshop.parts.drivers.volumes.default.observe(
-    { id: kept, spec: { size_gb: 2 } },
+    { id: kept, spec: { project_id: 'prj_1', size_gb: 2 } },
     driverContext(5_000),
   );
   expect(there.state).toBe('present');

@@ -5,6 +5,7 @@ import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import { isIPv6 } from 'node:net';
 import path from 'node:path';
 import type { Workload, WorkloadHealth } from '../../workload';
+import { fileGroupOf, mountsOf, podVolumesOf, sameMachine, strategyOf, volumeLabels } from './pod_volumes';
 import { deploymentNameOf, shortDigestOf, namespaceOf, selectorOf, workloadLabels } from './names';
 
 /** Requests that are on their way while an instance ends: the ingress learns of it within this time. */
@@ -16,8 +17,6 @@ const CPU_SHARE = 0.25;
 const MILLI = 1000;
 /** For scheduling and for pulling the image, before the time that the health check allows. */
 const PULL_SECONDS = 300;
-/** Name of the volume of a pod. */
-const DOCUMENTS = 'platform-documents';
 /** Annotation of a pull secret: when its login ends, RFC 3339. */
 export const LOGIN_ENDS = 'platform-api/login-ends-at';
 
@@ -53,10 +52,10 @@ export function workloadObjects(prefix: string, workload: Workload): WorkloadObj
         minReadySeconds: workload.health === null ? STAYED_UP_SECONDS : 0,
         revisionHistoryLimit: 0,
         progressDeadlineSeconds: PULL_SECONDS + (workload.health?.start_seconds ?? 0),
-        strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+        strategy: strategyOf(workload),
         selector: { matchLabels: selectorOf(prefix, workload) },
         template: {
-          metadata: { labels },
+          metadata: { labels: { ...labels, ...volumeLabels(workload) } },
           spec: podSpec(workload, secretNames, prefix),
         },
       },
@@ -135,6 +134,7 @@ function podSpec(workload: Workload, secrets: SecretNames, prefix: string): PodS
       runAsNonRoot: true,
       runAsUser: user.uid,
       runAsGroup: user.gid,
+      ...fileGroupOf(workload),
       seccompProfile: { type: 'RuntimeDefault' },
     },
     topologySpreadConstraints: [
@@ -146,13 +146,13 @@ function podSpec(workload: Workload, secrets: SecretNames, prefix: string): PodS
       },
     ],
     containers: [container(workload, secrets.variables)],
-    ...(secrets.documents !== null && { volumes: [{ name: DOCUMENTS, secret: { secretName: secrets.documents } }] }),
+    ...podVolumesOf(workload, secrets.documents),
+    ...sameMachine(prefix, workload),
   };
 }
 
 function container(workload: Workload, variables: string): Container {
   const { image, command, port, health, process_type } = workload;
-  const [directory] = workload.documents.map((document) => path.posix.dirname(document.path));
   return {
     name: process_type,
     image: image.reference,
@@ -165,7 +165,7 @@ function container(workload: Workload, variables: string): Container {
       lifecycle: { preStop: { sleep: { seconds: LEAVING_SECONDS } } },
     }),
     ...(health !== null && probesOf(health, port)),
-    ...(directory !== undefined && { volumeMounts: [{ name: DOCUMENTS, mountPath: directory, readOnly: true }] }),
+    ...mountsOf(workload),
     resources: resourcesOf(workload),
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
   };

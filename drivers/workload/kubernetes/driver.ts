@@ -1,29 +1,20 @@
 // Workloads on Kubernetes: a Deployment for each process type of a release, in a namespace for each project. What is
 // applied carries the label of this installation; objects of the same name without it are never touched.
-import { DriverError, type DriverContext } from '../../../core/driver';
+import type { DriverContext } from '../../../core/driver';
 import type { Deployment, DeploymentCondition } from 'kubernetes-types/apps/v1';
 import type { Pod, Secret } from 'kubernetes-types/core/v1';
-import type { KubernetesClient } from '../../kubernetes/client/client';
 import type { Followed } from '../../kubernetes/client/follow';
-import {
-  resourceTypes,
-  type KubernetesObject,
-  type ObjectName,
-  type ResourceType,
-} from '../../kubernetes/client/resource_type';
+import { resourceTypes, type KubernetesObject } from '../../kubernetes/client/resource_type';
 import type { InstanceListener, Workload, WorkloadDriver, WorkloadRef, WorkloadState } from '../../workload';
 import { LOGIN_ENDS, workloadObjects } from './deployment';
 import { fingerprintOf } from './fingerprint';
 import { LABEL, namespaceOf, selectorOf, selectorText } from './names';
-import { projectNamespace, projectNetworkPolicy, type NetworkSettings } from './namespace';
+import { ensureProject, type ProjectOptions } from './namespace';
+import { applyOver, applyOwn, keyOf } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 
-interface Options {
-  client: KubernetesClient;
-  /** KUBERNETES_NAMESPACE_PREFIX: tells the installations of a cluster apart. */
-  prefix: string;
-  networks: NetworkSettings;
+interface Options extends ProjectOptions {
   log(message: string, error: Error): void;
 }
 
@@ -65,40 +56,6 @@ async function ensureWorkload(options: Options, workload: Workload, ctx: DriverC
     obstacle: obstacleOf(applied),
     corrected: present === null ? [] : correctedFields(present, deployment),
   };
-}
-
-async function ensureProject(options: Options, projectId: string, ctx: DriverContext): Promise<void> {
-  const { prefix, networks } = options;
-  await applyOwn(options, resourceTypes.namespaces, projectNamespace(prefix, projectId), ctx);
-  await applyOwn(options, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
-}
-
-async function applyOwn<T extends KubernetesObject>(
-  options: Options,
-  type: ResourceType<T>,
-  object: T,
-  ctx: DriverContext,
-): Promise<T> {
-  return applyOver(options, type, await options.client.get(type, keyOf(object), ctx), object, ctx);
-}
-
-/**
- * @param present the object of this name, as it was read
- * @throws DriverError `conflict` where it is somebody else's
- */
-async function applyOver<T extends KubernetesObject>(
-  { client, prefix }: Options,
-  type: ResourceType<T>,
-  present: T | null,
-  object: T,
-  ctx: DriverContext,
-): Promise<T> {
-  if (present !== null && present.metadata?.labels?.[LABEL.installation] !== prefix)
-    throw new DriverError(
-      'conflict',
-      `The cluster has a ${type.kind} ${keyOf(object).name} that this platform did not create.`,
-    );
-  return client.apply(type, object, ctx, { force: true });
 }
 
 async function ensurePullSecret(options: Options, secret: Secret, ctx: DriverContext): Promise<void> {
@@ -168,8 +125,4 @@ function follow(options: Options, logs: PodLogs, listener: InstanceListener, clo
     AbortSignal.any([closing, ended.signal]),
   );
   return () => ended.abort();
-}
-
-function keyOf({ metadata }: KubernetesObject): ObjectName {
-  return { name: metadata?.name ?? '', namespace: metadata?.namespace };
 }

@@ -14,6 +14,9 @@ export const LABEL = {
   preview: 'platform-api/preview',
   release: 'platform-api/release',
   workload: 'platform-api/workload',
+  volume: 'platform-api/volume',
+  /** Of pods that use volumes of their application. */
+  hasVolumes: 'platform-api/has-volumes',
 } as const;
 
 /** Room for the suffixes that a cluster adds to the name of a Deployment: `-7d9f8c6b5d-x2x4z`. */

@@ -1,7 +1,10 @@
 // The namespace of a project: its pods reach each other, the Internet and nothing else of the cluster.
 import type { Namespace } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy, NetworkPolicyPeer } from 'kubernetes-types/networking/v1';
+import type { DriverContext } from '../../../core/driver';
+import { resourceTypes } from '../../kubernetes/client/resource_type';
 import { namespaceOf, projectLabels } from './names';
+import { applyOwn, type OwnObjects } from './own_object';
 
 /** What the operator says about networks of the cluster. */
 export interface NetworkSettings {
@@ -11,6 +14,17 @@ export interface NetworkSettings {
   ingressAddresses: readonly string[];
   /** Private CIDRs that applications may connect to. */
   egressAllow: readonly string[];
+}
+
+export interface ProjectOptions extends OwnObjects {
+  networks: NetworkSettings;
+}
+
+/** Before anything is put into it. Repeatable. @throws DriverError `conflict` where somebody else has the name */
+export async function ensureProject(options: ProjectOptions, projectId: string, ctx: DriverContext): Promise<void> {
+  const { prefix, networks } = options;
+  await applyOwn(options, resourceTypes.namespaces, projectNamespace(prefix, projectId), ctx);
+  await applyOwn(options, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
 }
 
 /** Not to be reached from applications: nodes, other pods and services, metadata of the machine. */

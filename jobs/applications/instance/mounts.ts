@@ -3,11 +3,14 @@ import { stat } from 'node:fs/promises';
 import type { Sql } from '../../../core/context';
 import { DriverError } from '../../../core/driver';
 import type { UnitSpec } from '../../../drivers/runtime';
+import { CLUSTER_VOLUMES } from '../../../drivers/volume';
 import { attachedVolumes } from '../../../models/applications/instance_work';
 
 /** @throws DriverError `transient` while one of them is not ready, for instance after the host has started again */
 export async function requireMounts(sql: Sql, applicationId: string): Promise<UnitSpec['mounts']> {
-  const volumes = await attachedVolumes(sql, applicationId);
+  const attached = await attachedVolumes(sql, applicationId);
+  // Commands on this host run without what is in a cluster.
+  const volumes = attached.filter(({ driver }) => driver !== CLUSTER_VOLUMES);
   return Promise.all(
     volumes.map(async ({ name, mount_path, path }) => {
       // The directory lies inside the mounted file system, so it exists only while the volume is mounted.

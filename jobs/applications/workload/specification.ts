@@ -1,8 +1,10 @@
 // From the row of a workload to what a cluster is told to run.
+import type { Sql } from '../../../core/context';
 import { DriverError } from '../../../core/driver';
 import type { ImageSettings } from '../../../core/protocols/image_settings';
 import { DEFAULT_PORT, LAUNCH, RELEASE_USER } from '../../../drivers/release_image/launch_layer';
-import type { Workload, WorkloadHealth, WorkloadImage } from '../../../drivers/workload';
+import { CLUSTER_VOLUMES } from '../../../drivers/volume';
+import type { Workload, WorkloadHealth, WorkloadImage, WorkloadVolume } from '../../../drivers/workload';
 import { attachedVolumes } from '../../../models/applications/instance_work';
 import { applicationUrl } from '../../../models/applications/application/url';
 import type { WorkloadLaunch } from '../../../models/applications/workload';
@@ -31,9 +33,9 @@ const LOGIN_SECONDS = 90 * 86_400;
 /** @throws DriverError `invalid` or `unsupported` for what a cluster cannot run */
 export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: JobContext): Promise<Workload> {
   const { settings, process } = launch;
-  await requireSupported(row, ctx);
   if (!process) throw new DriverError('invalid', `The process type ${row.process_type} has no command.`);
   const port = row.process_type === WEB ? portOf(row, launch) : null;
+  const volumes = await volumesOf(row, ctx.sql);
   const variables = variablesFor(row, launch, port, ctx);
   return {
     ...{ id: row.id, project_id: row.project_id, application_id: row.application_id, preview_id: row.preview_id },
@@ -42,6 +44,7 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
     image: imageOf(launch, ctx),
     ...programOf(row, settings.image, process.command),
     ...(await podDatabases(variables, launch.databases, ctx)),
+    volumes,
     port,
     health: port === null ? null : healthOf(row, launch),
     limits: { memory_mb: process.memory_mb, cpus: process.cpus, disk_mb: process.disk_mb ?? null },
@@ -49,10 +52,19 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
   };
 }
 
-/** What would be missing from its instances. @throws DriverError */
-async function requireSupported({ application_id, preview_id }: WorkloadRow, { sql }: JobContext): Promise<void> {
-  if (preview_id === null && (await attachedVolumes(sql, application_id)).length > 0)
-    throw new DriverError('unsupported', 'Applications on a cluster cannot use volumes yet. Detach the volume.');
+/** @throws DriverError for volumes that pods cannot have, or cannot have yet */
+async function volumesOf({ application_id, preview_id }: WorkloadRow, sql: Sql): Promise<WorkloadVolume[]> {
+  if (preview_id !== null) return [];
+  return (await attachedVolumes(sql, application_id)).map(({ id, name, mount_path, driver }) => {
+    if (driver === null) throw new DriverError('transient', `The volume ${name} is not ready.`);
+    if (driver !== CLUSTER_VOLUMES)
+      throw new DriverError(
+        'unsupported',
+        `The volume ${name} is on the machine of the platform, where applications on a cluster do not reach it. ` +
+          'Detach the volume.',
+      );
+    return { id, mount_path };
+  });
 }
 
 type Program = Pick<Workload, 'command' | 'user'>;

@@ -50,3 +50,29 @@ describe('documents and addresses beyond the project', () => {
     expect(deployment.spec?.template.spec).not.toHaveProperty('volumes');
   });
 });
+
+describe('volumes', () => {
+  const workload = workloadSample({ volumes: [{ id: 'vol_1', mount_path: '/data' }] });
+
+  test('a pod has its claims, and a group that may write into them', () => {
+    const pod = workloadObjects('platform', workload).deployment.spec?.template.spec;
+    expect(pod?.volumes).toEqual([{ name: 'vol-1', persistentVolumeClaim: { claimName: 'vol-1' } }]);
+    expect(pod?.containers[0]?.volumeMounts).toEqual([{ name: 'vol-1', mountPath: '/data' }]);
+    expect(pod?.securityContext).toMatchObject({ fsGroup: 10_001, fsGroupChangePolicy: 'OnRootMismatch' });
+  });
+
+  test('all pods of the application are on one machine, and are replaced one after another', () => {
+    const { spec } = workloadObjects('platform', workload).deployment;
+    const [term] = spec?.template.spec?.affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+    expect(term?.topologyKey).toBe('kubernetes.io/hostname');
+    expect(spec?.template.metadata?.labels).toMatchObject(term?.labelSelector?.matchLabels ?? { none: '' });
+    expect(spec?.selector.matchLabels).not.toHaveProperty('platform-api/has-volumes');
+    expect(spec?.strategy).toEqual({ type: 'Recreate' });
+  });
+
+  test('without them the new pod is ready before the old one goes', () => {
+    const { spec } = workloadObjects('platform', workloadSample()).deployment;
+    expect(spec?.strategy).toEqual({ type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } });
+    expect(spec?.template.spec).not.toHaveProperty('affinity');
+  });
+});

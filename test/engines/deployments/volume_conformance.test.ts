@@ -20,7 +20,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { driverContext } from '../../../core/driver';
 import { openVolumeDrivers } from '../../../drivers/volume/open';
-import type { VolumeDriver, VolumeDriverName, VolumeObserved, VolumeSpec } from '../../../drivers/volume';
+import type { HostVolumeDriver, VolumeDriverName, HostVolumeObserved, HostVolumeSpec } from '../../../drivers/volume';
 import { until } from '../../support/builds/runtime';
 import { loopDevices, snapshot } from '../../support/deployments/volume_snapshot';
 import { fingerprintOf } from '../../conformance/child';
@@ -170,9 +170,9 @@ test('auto takes the hard limit where mounting works; both stay known by name', 
   await rmdir(directory);
 });
 
-interface VolumeFixture extends ResourceFixture<VolumeSpec, VolumeObserved> {
+interface VolumeFixture extends ResourceFixture<HostVolumeSpec, HostVolumeObserved> {
   directory: string;
-  driver: VolumeDriver;
+  driver: HostVolumeDriver;
 }
 
 function commonRules(fixture: () => VolumeFixture): void {
@@ -222,7 +222,7 @@ async function makeFixture(
 ): Promise<VolumeFixture> {
   const directory = await mkdtemp(path.join(os.tmpdir(), 'volumes-'));
   const drivers = await openVolumeDrivers({ directory, choice: name, sizeUnitBytes });
-  const driver = drivers.default;
+  const driver = drivers.default as HostVolumeDriver;
   return {
     directory,
     driver,
@@ -264,18 +264,21 @@ function recipeOf(name: VolumeDriverName, directory: string): Recipe {
   return { module: `drivers/volume/${name}.ts`, factory, options: { directory, sizeUnitBytes } };
 }
 
-async function ensured(driver: VolumeDriver, r: { id: string; spec: VolumeSpec }): Promise<VolumeObserved> {
+async function ensured(driver: HostVolumeDriver, r: { id: string; spec: HostVolumeSpec }): Promise<HostVolumeObserved> {
   await driver.ensure(r, await driver.observe(r, soon()), soon());
   return observed(driver, r);
 }
 
-async function observed(driver: VolumeDriver, r: { id: string; spec: VolumeSpec }): Promise<VolumeObserved> {
+async function observed(
+  driver: HostVolumeDriver,
+  r: { id: string; spec: HostVolumeSpec },
+): Promise<HostVolumeObserved> {
   const seen = await driver.observe(r, soon());
   if (seen.state !== 'present') throw new Error(`the volume is ${seen.state}`);
   return seen.observed;
 }
 
-async function remove(driver: VolumeDriver, r: { id: string; spec: VolumeSpec }): Promise<void> {
+async function remove(driver: HostVolumeDriver, r: { id: string; spec: HostVolumeSpec }): Promise<void> {
   await driver.remove(r, await driver.observe(r, soon()), soon());
 }
 

@@ -1,0 +1,48 @@
+// Objects of this installation. What somebody else has made under the same name is never touched.
+import { DriverError, type DriverContext } from '../../../core/driver';
+import type { KubernetesClient } from '../../kubernetes/client/client';
+import type { KubernetesObject, ObjectName, ResourceType } from '../../kubernetes/client/resource_type';
+import { LABEL } from './names';
+
+export interface OwnObjects {
+  client: KubernetesClient;
+  /** KUBERNETES_NAMESPACE_PREFIX: tells the installations of a cluster apart. */
+  prefix: string;
+}
+
+/** Creates the object or sets the fields that are named. @throws DriverError `conflict` for somebody else's */
+export async function applyOwn<T extends KubernetesObject>(
+  own: OwnObjects,
+  type: ResourceType<T>,
+  object: T,
+  ctx: DriverContext,
+): Promise<T> {
+  return applyOver(own, type, await own.client.get(type, keyOf(object), ctx), object, ctx);
+}
+
+/**
+ * @param present the object of this name, as it was read
+ * @throws DriverError `conflict` for somebody else's
+ */
+export async function applyOver<T extends KubernetesObject>(
+  own: OwnObjects,
+  type: ResourceType<T>,
+  present: T | null,
+  object: T,
+  ctx: DriverContext,
+): Promise<T> {
+  if (present !== null && !isOwn(own, present))
+    throw new DriverError(
+      'conflict',
+      `The cluster has a ${type.kind} ${keyOf(object).name} that this platform did not create.`,
+    );
+  return own.client.apply(type, object, ctx, { force: true });
+}
+
+export function isOwn({ prefix }: Pick<OwnObjects, 'prefix'>, { metadata }: KubernetesObject): boolean {
+  return metadata?.labels?.[LABEL.installation] === prefix;
+}
+
+export function keyOf({ metadata }: KubernetesObject): ObjectName {
+  return { name: metadata?.name ?? '', namespace: metadata?.namespace };
+}
