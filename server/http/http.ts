@@ -171,7 +171,8 @@ function rejectRequest(
     instance,
     head: open.req.method === 'HEAD',
   });
-  open.once('close', () => socket.destroy());
+  // Answered requests are not aborted with their connection: whoever reads the body would wait for the rest of it.
+  open.once('close', () => open.req.destroy(error));
 }
 
 // What node's parser refuses never becomes a request; the client still gets a problem document.

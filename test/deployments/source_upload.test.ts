@@ -11,6 +11,7 @@ import { openSourceUploads } from '../../drivers/source/upload_files';
 import { uploadAddress } from '../../models/deployments/source_upload/address';
 import { saveUploadsMark } from '../../models/deployments/source_upload/work';
 import { run, tarOf, useFolder, writeSite } from '../support/builds/archives';
+import { eventually } from '../support/deployments/deploy';
 import {
   application,
   archive,
@@ -141,7 +142,8 @@ describe('an archive', () => {
     // Only one at a time.
     expect(await put(body.upload_url, archive)).toMatchObject({ status: 409, body: { code: 'resource_busy' } });
     request.destroy();
-    while (filesOf(body.id).length > 0) await sleep(20);
+    // At once, not when the silence has lasted too long.
+    await eventually('its end', async () => filesOf(body.id).length === 0, 10_000);
     expect(await get(body.id)).toMatchObject({ status: 'waiting' });
     while ((await put(body.upload_url, archive)).status !== 200) await sleep(50);
   });
