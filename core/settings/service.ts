@@ -52,6 +52,12 @@ export const serviceSettings = {
     derived: 'http://HOST:PORT',
     description: 'URL at which clients reach the API. It is used in problem documents and in the OpenAPI document.',
   }),
+  HOST_URL: httpUrlSetting({
+    default: null,
+    description:
+      'For API processes on other machines than the worker: the address of an API process that has its directories. ' +
+      'Uploads of sources and downloads of backups are passed on to it.',
+  }),
   ADMIN_HOST: listenHost({ default: '127.0.0.1', description: 'Address on which the metrics listen.' }),
   ADMIN_PORT: integer({
     default: '9090',

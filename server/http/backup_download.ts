@@ -13,12 +13,15 @@ import { DriverError } from '../../core/driver';
 import { signedBackup, type DownloadableBackup } from '../../models/databases/database_backup/download';
 import { asProblem, writeProblem } from '../../rest/problem';
 import type { Platform } from '../platform/platform';
+import { isPassedOn, passOn } from './pass_on';
 
 /** Answers GET and HEAD of DOWNLOAD_PATH and an id. */
 export function backupDownload(platform: Platform): RequestHandler {
   return async (request, response) => {
     try {
-      await send(platform, request, response);
+      const { hostUrl } = platform.config;
+      if (hostUrl !== null && !isPassedOn(request)) await passOn(hostUrl, request, response);
+      else await send(platform, request, response);
     } catch (error) {
       respondWithProblem(platform, request, response, error);
     }

@@ -24,6 +24,7 @@ import {
   type ClaimedUpload,
 } from '../../models/deployments/source_upload/work';
 import type { Platform } from '../platform/platform';
+import { isPassedOn, passOn } from './pass_on';
 import { asProblem, writeProblem } from '../../rest/problem';
 import { isDiskFull } from '../../drivers/source/failure';
 
@@ -44,7 +45,9 @@ export function sourceUploads(platform: Platform): Handler {
   const files = openSourceUploads(platform.config.runtimeDir);
   return async (request, response) => {
     try {
-      await receive(platform, files, request, response);
+      const { hostUrl } = platform.config;
+      if (hostUrl !== null && !isPassedOn(request)) await passOn(hostUrl, request, response);
+      else await receive(platform, files, request, response);
     } catch (error) {
       await respondWithProblem(platform, request, response, error);
     }
