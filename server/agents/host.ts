@@ -8,6 +8,7 @@ import type { BuildDriver } from '../../drivers/builder';
 import { openBuilder } from '../../drivers/builder/buildpack';
 import type { ImageDriver } from '../../drivers/image';
 import { openImages } from '../../drivers/image/pull';
+import type { IngressDriver } from '../../engines/ingress/ingress';
 import type { RuntimeDriver } from '../../drivers/runtime';
 import { openLocalRuntime } from '../../drivers/runtime/local';
 import type { ToolchainDriver } from '../../drivers/toolchain';
@@ -33,6 +34,7 @@ import { reportIsolation } from './isolation';
 import { logNetworks, openNetworksOf } from './networks';
 import { openObjectStorageAgent } from './object_storage';
 import { openRegistry } from './registry';
+import { withReported } from './reported_traffic';
 import { openUnchecked, releaseImagesOf, toolchainDirectory } from './release_images';
 import { startRouteFeed } from './route_feed';
 import { withLocations } from './route_locations';
@@ -85,12 +87,13 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
-  const sampler = startSampler({ database, runtime, ingress, log });
+  const counting = countingOf(platform, ingress, opened);
+  const sampler = startSampler({ database, runtime, ingress: counting, log });
   opened.push(() => sampler.stop());
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
-  const counting = startCdnCounting(cdn, database, log);
-  opened.push(() => counting.stop());
+  const cdnCounting = startCdnCounting(cdn, database, log);
+  opened.push(() => cdnCounting.stop());
   const outbound = outboundOf(config);
   const gitProviders = openGitProviders(outbound);
   const served = { cdn, outbound, gitProviders, ...servers };
@@ -111,6 +114,18 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const tending = startUnitWatch(platform, drivers);
   opened.push(() => tending.close());
   return drivers;
+}
+
+/** Beside applications on a cluster there may be further ingresses. */
+function countingOf(
+  { config, database, log }: Platform,
+  ingress: Pick<IngressDriver, 'takeTraffic'>,
+  opened: Closing[],
+): Pick<IngressDriver, 'takeTraffic'> {
+  if (config.workloads !== 'kubernetes') return ingress;
+  const reported = withReported({ database, ingress, log });
+  opened.push(() => reported.close());
+  return reported;
 }
 
 /** First of all: what opens later may make its own directory with the way to it, for us alone. */

@@ -26,12 +26,8 @@ export async function openIngressOf(
   lines: RouterLines,
   opened: (() => Promise<void> | void)[],
 ): Promise<OpenedIngress> {
-  const { config, database, secrets } = platform;
-  const operators = operatorCertificate(config, () => void ingress?.forgetCertificate(null));
-  if (operators) opened.push(() => operators.close());
-  const certificate = async (host: string): Promise<Certificate | null> =>
-    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
-  const callbacks = { certificate, challenge: (token: string) => findChallenge(database, token), line: lines.line };
+  const { config } = platform;
+  const callbacks = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
   // The Varnish gateway listens on a separate port, which a successor of the ingress process could not take over.
   const isSeparate = config.ingressProcess === 'separate' && !config.cdnVarnishNodes.length;
   const open = isSeparate ? openSeparate : openHere;
@@ -42,6 +38,42 @@ export async function openIngressOf(
   );
   opened.push(() => ingress.close(config.shutdownGraceSeconds * 1000));
   return { ingress, cdn };
+}
+
+/**
+ * An ingress beside that of the process with the jobs, in this process, without CDN zones. Pushes how to close each
+ * part as it opens it.
+ * @throws StartupError
+ */
+export async function openFurtherIngress(
+  platform: Platform,
+  lines: RouterLines,
+  opened: (() => Promise<void> | void)[],
+): Promise<IngressDriver> {
+  const { config } = platform;
+  const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy, shutdownGraceSeconds } = config;
+  const parts = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
+  const ingress: IngressDriver = await openIngress({ host, port, tlsPort, trustProxy, parts }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw new StartupError(listenError(error, config).message);
+    },
+  );
+  opened.push(() => ingress.close(shutdownGraceSeconds * 1000));
+  return ingress;
+}
+
+/** @param onChange the certificate of the operator has changed */
+function openCallbacks(
+  { config, database, secrets }: Platform,
+  { line }: RouterLines,
+  opened: (() => Promise<void> | void)[],
+  onChange: () => void,
+): IngressCallbacks {
+  const operators = operatorCertificate(config, onChange);
+  if (operators) opened.push(() => operators.close());
+  const certificate = async (host: string): Promise<Certificate | null> =>
+    (await findServedCertificate(database, secrets, host)) ?? operators?.of(host) ?? null;
+  return { certificate, challenge: (token: string) => findChallenge(database, token), line };
 }
 
 async function openHere(

@@ -1,0 +1,45 @@
+// An ingress without the jobs: it routes by the same rows, has the same certificates and answers the same challenges of
+// certificate authorities as that of the worker. So it needs the addresses of pods, which all machines reach.
+import { StartupError } from '../core/startup_error';
+import { openLogBudget } from '../core/log/log_budget';
+import type { IngressDriver } from '../engines/ingress/ingress';
+import { openFurtherIngress } from './agents/ingress';
+import { startReporting } from './agents/reported_traffic';
+import { startRouteFeed } from './agents/route_feed';
+import { openRouterLines } from './agents/sampler';
+import type { Platform } from './platform/platform';
+
+interface Ingress {
+  ports: IngressDriver['ports'];
+  /** Lets open requests finish. */
+  close(): Promise<void>;
+}
+
+/**
+ * Listens on INGRESS_PORT and INGRESS_TLS_PORT; resolves when it has its routes.
+ * @throws StartupError where a port is taken, or instances are on a host
+ */
+export async function startIngress(platform: Platform): Promise<Ingress> {
+  const { config, database, databaseUrl, log } = platform;
+  if (config.workloads !== 'kubernetes')
+    throw new StartupError(
+      'npm run ingress needs WORKLOADS=kubernetes: instances on a host are reached by the ingress of that host alone.',
+    );
+  const opened: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const step of opened.splice(0).reverse()) await step();
+  };
+  try {
+    const lines = openRouterLines({ database, log, budget: openLogBudget(config.logBytesPerSecond) });
+    opened.push(() => lines.close());
+    const ingress = await openFurtherIngress(platform, lines, opened);
+    const reporting = startReporting({ database, ingress, log });
+    opened.push(() => reporting.close());
+    const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
+    opened.push(() => feed.close());
+    return { ports: ingress.ports, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
