@@ -9,6 +9,7 @@ import {
   findRecord,
   findRecordByUserCode,
   isPolledTooSoon,
+  mayRepeatRefresh,
   saveRecord,
 } from '../../models/identity/oauth/records';
 import type { Adapter, AdapterConstructor, AdapterPayload } from './types';
@@ -43,7 +44,10 @@ export function adapterClass(around: Surroundings): AdapterConstructor {
       const spends = around.isSpending();
       if (spends && this.kind === 'DeviceCode' && (await isPolledTooSoon(ctx.sql, id))) throw around.slowDown();
       const found = await findRecord(ctx, this.kind, id, spends && this.kind !== 'Client' ? 'lock' : 'read');
-      return found && NEVER_STORED.has(this.kind) ? { ...found, jti: id } : found;
+      if (!found || !NEVER_STORED.has(this.kind)) return found;
+      const isRepeated = spends && this.kind === 'RefreshToken' && found.consumed !== undefined;
+      const { consumed, ...fresh } = found;
+      return { ...(isRepeated && (await mayRepeatRefresh(ctx.sql, id)) ? fresh : found), jti: id };
     }
 
     async findByUserCode(userCode: string): Promise<AdapterPayload | undefined> {

@@ -29,7 +29,10 @@ const GRANT = named(`select r.hash, r.payload, r.consumed_at from oauth_records 
 // A self-registered client expires when it has not been used for long.
 const CLIENT = named(`${FIND_ROWS} and hash = $2 and (expires_at is null or expires_at > now())`);
 const OF_KIND = named(`${FIND_ROWS} and (expires_at is null or expires_at > now()) order by created_at`);
-const CONSUME = named('update oauth_records set consumed_at = now() where kind = $1 and hash = $2');
+// What is consumed keeps its time: a second use is not a fresh one.
+const CONSUME = named(
+  'update oauth_records set consumed_at = coalesce(consumed_at, now()) where kind = $1 and hash = $2',
+);
 const DESTROY = named('delete from oauth_records where kind = $1 and hash = $2 returning grant_id');
 const DESTROY_OF_GRANT = named('delete from oauth_records where kind = $1 and grant_id = $2');
 const POLL = named(`with polled as (
@@ -91,6 +94,31 @@ export async function listRecords(holder: Holder, kind: string): Promise<OauthPa
 
 export async function consumeRecord(sql: Sql, kind: string, id: string): Promise<void> {
   await sql.query(CONSUME, [kind, sha256(id)]);
+}
+
+/** Seconds in which a refresh token may come once more, since the answer to its first use may have been lost. */
+export const REUSE_SECONDS = 60;
+
+/**
+ * Ends the successor that nobody has used, and takes both past the time of reuse. A successor that is being used
+ * meanwhile is not among the rows.
+ */
+const REPLACE_SUCCESSOR = named(`with reused as (
+    select hash, grant_id from oauth_records r where kind = 'RefreshToken' and hash = $1
+      and consumed_at > now() - make_interval(secs => $2) and not exists (select from oauth_records later
+        where later.kind = 'RefreshToken' and later.grant_id = r.grant_id and later.consumed_at > r.consumed_at))
+  update oauth_records t set consumed_at = '2000-01-01' from reused
+  where t.kind = 'RefreshToken' and t.grant_id = reused.grant_id and (t.hash = reused.hash or t.consumed_at is null)
+  returning t.hash = reused.hash as is_reused`);
+
+/**
+ * Whether a refresh token that was used may be used once more: its successor has never been used, so its answer was
+ * probably lost (RFC 9700 section 4.14.2 leaves room for it). The successor is consumed instead: whoever has it after
+ * all, the client or a thief, ends everything with it.
+ */
+export async function mayRepeatRefresh(sql: Sql, token: string): Promise<boolean> {
+  const rows = await sql.query<{ is_reused: boolean }>(REPLACE_SUCCESSOR, [sha256(token), REUSE_SECONDS]);
+  return rows.some(({ is_reused }) => is_reused) && rows.some(({ is_reused }) => !is_reused);
 }
 
 /** @returns the connection that it was of */

@@ -159,24 +159,70 @@ describe('refresh tokens', () => {
     for (const { access_token } of [first, second]) expect((await me(access_token)).status).toBe(200);
   });
 
-  it('that are used twice end everything that came of them', async () => {
-    const first = await client.connect(person);
-    const second = await client.refresh(first.refresh_token as string);
-    expect(await refusal(client.refresh(first.refresh_token as string))).toBe('invalid_grant');
-    expect(await refusal(client.refresh(second.refresh_token as string))).toBe('invalid_grant');
-    for (const { access_token } of [first, second]) {
+  const expectEnded = async (...all: { access_token: string }[]): Promise<void> => {
+    for (const { access_token } of all) {
       const { status, body } = await me(access_token);
       expect([status, body.code]).toEqual([401, 'token_invalid']);
     }
+  };
+
+  it('whose answer was lost work once more, and the lost answer ends everything where it turns up', async () => {
+    const first = await client.connect(person);
+    const lost = await client.refresh(first.refresh_token as string);
+    const again = await client.refresh(first.refresh_token as string);
+    const next = await client.refresh(again.refresh_token as string);
+    expect((await me(next.access_token)).status).toBe(200);
+    expect(await refusal(client.refresh(lost.refresh_token as string))).toBe('invalid_grant');
+    expect(await refusal(client.refresh(next.refresh_token as string))).toBe('invalid_grant');
+    await expectEnded(first, lost, again, next);
   });
 
-  it('that come several times at once give tokens once, and end everything when they come again', async () => {
+  it('that are used a third time end everything that came of them', async () => {
+    const first = await client.connect(person);
+    const answers = [first, await client.refresh(first.refresh_token as string)];
+    answers.push(await client.refresh(first.refresh_token as string));
+    expect(await refusal(client.refresh(first.refresh_token as string))).toBe('invalid_grant');
+    expect(await refusal(client.refresh(answers[2]?.refresh_token as string))).toBe('invalid_grant');
+    await expectEnded(...answers);
+  });
+
+  it('that come again after their successor was used, or a minute later, end everything', async () => {
+    const first = await client.connect(person);
+    const second = await client.refresh(first.refresh_token as string);
+    const third = await client.refresh(second.refresh_token as string);
+    expect(await refusal(client.refresh(first.refresh_token as string))).toBe('invalid_grant');
+    await expectEnded(first, second, third);
+    const late = await client.connect(person);
+    const answer = await client.refresh(late.refresh_token as string);
+    await service.sql(`update oauth_records set consumed_at = consumed_at - interval '61 seconds'`);
+    expect(await refusal(client.refresh(late.refresh_token as string))).toBe('invalid_grant');
+    await expectEnded(late, answer);
+  });
+
+  it('that come again while their successor is used give one line of tokens', async () => {
+    const first = await client.connect(person);
+    const second = await client.refresh(first.refresh_token as string);
+    const answers = await Promise.allSettled([
+      client.refresh(first.refresh_token as string),
+      client.refresh(second.refresh_token as string),
+    ]);
+    const given = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+    const alive = [];
+    for (const { access_token } of given) if ((await me(access_token)).status === 200) alive.push(access_token);
+    expect(alive.length).toBeLessThanOrEqual(1);
+  });
+
+  it('that come several times at once give tokens twice at most, and end everything when they come again', async () => {
     const { refresh_token } = await client.connect(person);
     const answers = await Promise.allSettled([1, 2, 3, 4].map(() => client.refresh(refresh_token as string)));
     const given = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
-    expect(given.length).toBeLessThanOrEqual(1);
+    expect(given.length).toBeLessThanOrEqual(2);
+    await client.refresh(refresh_token as string).then(
+      (answer) => given.push(answer),
+      () => undefined,
+    );
     expect(await refusal(client.refresh(refresh_token as string))).toBe('invalid_grant');
-    for (const { access_token } of given) expect((await me(access_token)).status).toBe(401);
+    await expectEnded(...given);
   });
 
   it('last 90 days from their last use, and codes a minute', async () => {
