@@ -116,6 +116,33 @@ test('eight commands at once renew an expired token once, and the login goes on'
   expect(await home.output(['whoami', '--field', 'user.email'])).toBe('cli@example.com\n');
 });
 
+test('a login goes on where the answer that renews it was lost', async () => {
+  await logInHere();
+  let lost = 0;
+  const front = http.createServer((request, response) => {
+    const { method, url, headers } = request;
+    const upstream = http.request(new URL(url ?? '', service.url), { method, headers }, (answer) => {
+      if (url !== '/oauth/token' || (lost += 1) > 1)
+        return void answer.pipe(response.writeHead(answer.statusCode ?? 0));
+      answer.resume().once('end', () => request.socket.destroy());
+    });
+    request.pipe(upstream);
+  });
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(front.address() as { port: number }).port}`;
+  const login = home.credentials().servers[service.url] as Record<string, unknown>;
+  const expired = { ...login, expires_at: Date.now() - 1000 };
+  fs.writeFileSync(file(), JSON.stringify({ current: url, servers: { [url]: expired } }));
+  for (let count = 0; count < 2; count += 1)
+    expect(await home.svc(['whoami', '--field', 'user.email'])).toMatchObject({
+      code: 0,
+      stdout: 'cli@example.com\n',
+    });
+  expect(lost).toBe(2);
+  front.closeAllConnections();
+  front.close();
+});
+
 test('a login that was revoked, files that others can read and a server without a login are explained', async () => {
   await logInHere();
   const keys = await service.sql<{ id: string }>(

@@ -155,13 +155,16 @@ export async function revokeToken(server: string, token: string): Promise<void> 
 }
 
 async function postForm(url: string, fields: Record<string, string>): Promise<Record<string, unknown> & OauthError> {
-  const { status, text, headers } = await sendWithRetries({
+  const request = {
     method: 'POST',
     url: new URL(url),
     headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
     body: new URLSearchParams({ client_id: CLIENT_ID, ...fields }).toString(),
     idleMs: 30_000,
-  });
+  };
+  // The server takes a refresh token once more whose answer was lost. A code it takes once.
+  const isRefresh = fields.grant_type === 'refresh_token';
+  const { status, text, headers } = await sendWithRetries(request, isRefresh ? 'repeatable' : 'without_key');
   const body = text ? parseJson(text) : {};
   if (status === 429 || status === 503)
     throw new Failure(`The server asks to come back in ${headers['retry-after'] ?? 'some'} s.`, EXIT.retry);

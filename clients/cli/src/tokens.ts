@@ -1,6 +1,6 @@
 // The token of a command: where it comes from, and a new one when it ends.
 import { credentialsLock, readCredentials, writeCredentials, type Login } from './config/credentials';
-import { withLock } from './config/files';
+import { withLock } from './config/lock';
 import { EXIT, Failure } from './failure';
 import { refreshTokens, type Tokens } from './oauth';
 

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { choice, command, sessionCommand, toggle } from '../command';
 import { credentialsLock, readCredentials, writeCredentials, type Login } from '../config/credentials';
-import { withLock } from '../config/files';
+import { withLock } from '../config/lock';
 import { EXIT, Failure, usageFailure } from '../failure';
 import {
   ALL_SCOPES,

@@ -13,16 +13,18 @@ const PASSING = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EAI_AGAIN', 'ECONN
 
 /**
  * Sends a request until it has an answer that is not 429 or 503.
- * @param key whether an Idempotency-Key makes it safe to repeat what is not idempotent by its method
+ * @param key whether an Idempotency-Key makes it safe to repeat what is not idempotent by its method; `repeatable`:
+ * it is safe without one
  * @throws Failure with what the network said
  */
 export async function sendWithRetries(
   request: HttpRequest,
-  key: 'with_key' | 'without_key' = 'without_key',
+  key: 'with_key' | 'without_key' | 'repeatable' = 'without_key',
 ): Promise<HttpAnswer> {
   const headers = { ...request.headers };
   if (key === 'with_key') headers['Idempotency-Key'] ??= randomUUID();
-  const isRepeatable = headers['Idempotency-Key'] !== undefined || !['POST', 'PATCH'].includes(request.method);
+  const hasKey = headers['Idempotency-Key'] !== undefined;
+  const isRepeatable = hasKey || key === 'repeatable' || !['POST', 'PATCH'].includes(request.method);
   const patienceEnds = Date.now() + secondsOfPatience() * 1000;
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -1,0 +1,20 @@
+// Parts of the command line by themselves: what no process can be made to show, such as paths of another system.
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { ROOT } from '../runner/repository';
+
+const CLI = path.join(ROOT, 'clients/cli');
+
+/** Bundles a module of `clients/cli/src` into a CommonJS file. */
+export function bundlePart(source: string, output: string): void {
+  const options = {
+    entryPoints: [path.join(CLI, 'src', source)],
+    outfile: output,
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    logLevel: 'error',
+  };
+  // In a process of its own: esbuild does not take the typed arrays of a test's realm.
+  execFileSync(process.execPath, ['-e', `require('esbuild').buildSync(${JSON.stringify(options)})`], { cwd: CLI });
+}
