@@ -13,6 +13,7 @@ import { notice } from '../output/notice';
 import { printRows, type Row } from '../output/print';
 import { askSecret, canAsk, confirm, readStandardInput } from '../output/terminal';
 import type { Session } from '../session';
+import { editorInvocation } from '../system';
 
 type Variables = Map<string, string>;
 type Availability = 'build' | 'runtime' | 'both';
@@ -123,9 +124,8 @@ const edit = sessionCommand({
 });
 
 function runEditor(file: string): Promise<void> {
-  const editor = process.env.VISUAL || process.env.EDITOR || (process.platform === 'win32' ? 'notepad' : 'vi');
-  // An editor may have arguments of its own: `code --wait`.
-  const child = spawn('sh', ['-c', `${editor} "$1"`, 'sh', file], { stdio: 'inherit' });
+  const { program, args, shell } = editorInvocation(process.platform, process.env, file);
+  const child = spawn(program, args, { stdio: 'inherit', shell });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code) =>

@@ -17,6 +17,7 @@ import { notice } from '../output/notice';
 import { printOne, type Row } from '../output/print';
 import { askSecret, canAsk, readStandardInput } from '../output/terminal';
 import { openSession, serverOf } from '../session';
+import { browserInvocation } from '../system';
 import { fixedToken, loginOf, saveLogin } from '../tokens';
 
 type LoginFlags = {
@@ -85,11 +86,8 @@ async function deviceLogin(endpoints: Endpoints, scope: string): ReturnType<type
 
 /** Opens an address with what the system has for it. Where there is nothing, nothing happens. */
 export function openInBrowser(url: string): void {
-  const programs: Record<string, string[]> = { darwin: ['open'], win32: ['rundll32', 'url.dll,FileProtocolHandler'] };
-  const [program = '', ...args] = process.env.BROWSER
-    ? [process.env.BROWSER]
-    : (programs[process.platform] ?? ['xdg-open']);
-  const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
+  const { program, args } = browserInvocation(process.platform, process.env, url);
+  const child = spawn(program, args, { stdio: 'ignore', detached: true });
   child.once('error', () => {});
   child.unref();
 }

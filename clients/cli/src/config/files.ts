@@ -1,15 +1,11 @@
-// Files of the person, by the XDG Base Directory Specification.
+// Files of the person.
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { Failure } from '../failure';
+import { configDirectoryOf } from '../system';
 
-export function configDirectory(): string {
-  const given = process.env.XDG_CONFIG_HOME;
-  // A relative path there is invalid, says the specification.
-  const base = given && path.isAbsolute(given) ? given : path.join(os.homedir(), '.config');
-  return path.join(base, 'svc');
-}
+export const configDirectory = (): string => configDirectoryOf(process.platform, process.env, os.homedir());
 
 /** Writes a file that nobody else may read, whole or not at all. */
 export function writePrivateFile(file: string, text: string): void {

@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { Failure } from '../failure';
+import { linkTargetOf } from '../system';
 import type { SourceFile } from './files';
 
 export interface Archive {
@@ -49,7 +50,7 @@ const BLOCK = 512;
 async function* tarBlocks(files: readonly SourceFile[]): AsyncGenerator<Buffer> {
   for (const one of files) {
     if (one.kind === 'link') {
-      yield tarHeader(one, fs.readlinkSync(one.file));
+      yield tarHeader(one, linkTargetOf(process.platform, fs.readlinkSync(one.file)));
       continue;
     }
     yield tarHeader(one, '');

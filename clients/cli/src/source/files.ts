@@ -3,6 +3,7 @@ import ignore, { type Ignore } from 'ignore';
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { readFileIfThere } from '../config/files';
+import { isExecutableFile } from '../system';
 
 export interface SourceFile {
   /** Path below the folder, with slashes. */
@@ -55,7 +56,18 @@ function describeFile(folder: string, name: string, entry: fs.Dirent): SourceFil
   const file = path.join(folder, name);
   const { mode, size } = fs.lstatSync(file);
   const isLink = entry.isSymbolicLink();
-  return { name, file, kind: isLink ? 'link' : 'file', isExecutable: !!(mode & 0o100), bytes: isLink ? 0 : size };
+  const isExecutable = !isLink && isExecutableFile(process.platform, mode, () => readHead(file));
+  return { name, file, kind: isLink ? 'link' : 'file', isExecutable, bytes: isLink ? 0 : size };
+}
+
+function readHead(file: string): string {
+  const handle = fs.openSync(file, 'r');
+  try {
+    const head = Buffer.alloc(2);
+    return head.toString('latin1', 0, fs.readSync(handle, head, 0, head.length, 0));
+  } finally {
+    fs.closeSync(handle);
+  }
 }
 
 function rulesIn(folder: string, base: string): Rules[] {
