@@ -22,6 +22,8 @@ export interface RunOptions {
   env?: Record<string, string>;
   cwd?: string;
   input?: string;
+  /** Default: a minute. */
+  withinMs?: number;
 }
 
 export interface Home {
@@ -74,6 +76,7 @@ export function openHome(service?: Pick<TestService, 'url' | 'key' | 'project'>)
     follow(
       spawn(process.execPath, [BINARY, ...args], { cwd: options.cwd ?? folder, env: { ...env, ...options.env } }),
       options.input,
+      options.withinMs,
     );
   const home: Home = {
     ...{ directory, folder, env, start },
@@ -123,7 +126,7 @@ interface TerminalOptions {
 }
 
 /** What a process prints, as it comes. */
-export function follow(child: ChildProcess, input: string | typeof OPEN = ''): Running {
+export function follow(child: ChildProcess, input: string | typeof OPEN = '', withinMs = RUN_MS): Running {
   const text = { stdout: '', stderr: '' };
   let wake = (): void => {};
   for (const name of ['stdout', 'stderr'] as const)
@@ -133,7 +136,7 @@ export function follow(child: ChildProcess, input: string | typeof OPEN = ''): R
     });
   child.stdin?.on('error', () => {});
   if (input !== OPEN) child.stdin?.end(input);
-  const timer = setTimeout(() => child.kill('SIGKILL'), RUN_MS);
+  const timer = setTimeout(() => child.kill('SIGKILL'), withinMs);
   let isOver = false;
   const ended = new Promise<Ran>((resolve) =>
     child.once('close', (code) => {
