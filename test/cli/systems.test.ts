@@ -46,10 +46,10 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(directory, { recursive: true, force: true }));
 
 test.each([
-  ['linux', {}, '/home/ada', '/home/ada/.config/svc'],
-  ['linux', { XDG_CONFIG_HOME: '/etc/ada' }, '/home/ada', '/etc/ada/svc'],
-  ['linux', { XDG_CONFIG_HOME: 'relative', APPDATA: '/x' }, '/home/ada', '/home/ada/.config/svc'],
-  ['darwin', {}, '/Users/ada', '/Users/ada/.config/svc'],
+  ['linux', {}, '/srv/ada', '/srv/ada/.config/svc'],
+  ['linux', { XDG_CONFIG_HOME: '/etc/ada' }, '/srv/ada', '/etc/ada/svc'],
+  ['linux', { XDG_CONFIG_HOME: 'relative', APPDATA: '/x' }, '/srv/ada', '/srv/ada/.config/svc'],
+  ['darwin', {}, '/srv/ada', '/srv/ada/.config/svc'],
   ['win32', { APPDATA: 'C:\\Users\\Ada\\AppData\\Roaming' }, 'C:\\Users\\Ada', 'C:\\Users\\Ada\\AppData\\Roaming\\svc'],
   ['win32', {}, 'C:\\Users\\Ada', 'C:\\Users\\Ada\\.config\\svc'],
   ['win32', { XDG_CONFIG_HOME: 'D:\\config', APPDATA: 'C:\\x' }, 'C:\\Users\\Ada', 'D:\\config\\svc'],

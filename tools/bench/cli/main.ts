@@ -40,7 +40,8 @@ async function main(): Promise<void> {
       env: { ...program.env, PATH: process.env.PATH ?? '', HOME: home },
     }));
     const load = os.loadavg()[0]?.toFixed(1);
-    printLine(`Node ${process.version}, ${os.cpus().length} cores, load ${load}; ${rounds} rounds after one to warm up`);
+    printLine(`Node ${process.version}, ${os.cpus().length} cores, load ${load}`);
+    printLine(`${rounds} rounds after one to warm up`);
     report(await measure(programs, rounds));
   } finally {
     server.close();
@@ -92,7 +93,8 @@ function installHeroku(given: string | undefined): string | undefined {
 async function startStub(): Promise<Server> {
   const at = '2026-01-01T00:00:00Z';
   const database = { engine: 'postgresql', engine_version: '18', storage_gb: 10, status: 'available', region: 'local' };
-  const rows = Array.from({ length: ROWS }, (_, index) => ({ id: `row_${index}`, name: `name-${index}`, created_at: at }));
+  const indexes = Array.from({ length: ROWS }, (_, index) => index);
+  const rows = indexes.map((index) => ({ id: `row_${index}`, name: `name-${index}`, created_at: at }));
   const databases = { data: rows.map((row) => ({ ...row, ...database })), next_cursor: null };
   const applications = rows.map((row) => ({ ...row, owner: { email: 'a@example.com' }, region: { name: 'eu' } }));
   const server = createServer((request, response) => {
