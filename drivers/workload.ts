@@ -73,7 +73,7 @@ export interface WorkloadState {
   ready: number;
   /** Why instances cannot be created, as a sentence for users; null: nothing prevents it. */
   obstacle: string | null;
-  /** Fields that somebody else had changed, and that were set again. */
+  /** Fields that somebody else had changed, and that were set again: `spec.replicas`, or `environment`. */
   corrected: string[];
 }
 

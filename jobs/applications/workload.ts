@@ -3,6 +3,7 @@
 import { DriverError } from '../../core/driver';
 import { releaseAllLeases } from '../../db/lease';
 import { findWorkloadLaunch, workloadsWithoutRow } from '../../models/applications/workload';
+import { PLATFORM, recordProjectEvent } from '../../models/projects/activity';
 import type { Leftovers } from '../declarations';
 import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from '../job';
 import { workloadOf, type WorkloadRow } from './workload/specification';
@@ -42,7 +43,7 @@ async function applyWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome
   if (!launch) return progressing(WAITING_MS);
   try {
     const { ready, obstacle, corrected } = await workloads.ensure(await workloadOf(row, launch, ctx), ctx);
-    if (corrected.length) ctx.log.warn({ workload: row.id, fields: corrected }, 'a workload was changed by somebody');
+    if (corrected.length) await tellCorrected(row, launch.application_name, corrected, ctx);
     if (ready < row.instances && Date.now() - Date.parse(row.updated_at) < SOON_MS)
       return progressing(WAITING_MS, { observed: { obstacle } });
     return settled({ observed: { obstacle } }, jittered(RECHECK_MS));
@@ -50,6 +51,19 @@ async function applyWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome
     if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
     return progressing(REFUSED_MS, { observed: { obstacle: error.message } });
   }
+}
+
+/** Somebody has changed the objects of the workload in the cluster, and now they are as before. */
+async function tellCorrected(
+  { id, project_id, application_id }: WorkloadRow,
+  name: string,
+  changed_fields: string[],
+  { sql, log }: JobContext,
+): Promise<void> {
+  log.warn({ workload: id, fields: changed_fields }, 'a workload was changed by somebody');
+  const resource = { type: 'application', id: application_id, name };
+  const action = 'application.corrected';
+  await recordProjectEvent(sql, { project_id, action, actor: PLATFORM, key_id: null, resource, changed_fields });
 }
 
 async function removeWorkload(row: WorkloadRow, ctx: JobContext): Promise<Outcome> {

@@ -82,8 +82,8 @@ function personEntry(
 
 const EVENT =
   named(`insert into activity (id, project_id, account_id, action, actor, actor_id, key_id, resource_type, resource_id,
-    resource_name, created_at)
-  select $1, p.id, p.account_id, $3, $4, $5, $6, $7, $8, $9, $10 from projects p where p.id = $2`);
+    resource_name, created_at, changed_fields)
+  select $1, p.id, p.account_id, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[] from projects p where p.id = $2`);
 
 /** Something that the platform did by itself: `volume.available`, `domain.failed`. In the transaction that did it. */
 export async function recordEvent(sql: Sql, table: string, row: { id: string }, event: string): Promise<void> {
@@ -109,15 +109,19 @@ export async function recordEvents(sql: Sql, table: string, rowIds: readonly str
   await sql.query(named(text), values);
 }
 
-type ProjectEvent = Pick<Activity, 'action' | 'actor' | 'key_id' | 'resource'> & { project_id: string };
+type ProjectEvent = Pick<Activity, 'action' | 'actor' | 'key_id' | 'resource'> & {
+  project_id: string;
+  changed_fields?: readonly string[];
+};
 
 /** Something that did not come as a request to the API. In the transaction that did it. */
 export async function recordProjectEvent(sql: Sql, event: ProjectEvent): Promise<void> {
-  const { project_id, action, actor, key_id, resource } = event;
+  const { project_id, action, actor, key_id, resource, changed_fields = [] } = event;
   const id = mintId('act');
   await sql.query(EVENT, [
     ...[id, project_id, action, JSON.stringify(actor), actor.id, key_id],
     ...[resource.type, resource.id, resource.name, timeOfId(id).toISOString()],
+    changed_fields,
   ]);
 }
 

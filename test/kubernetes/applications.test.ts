@@ -1,7 +1,7 @@
 /** @tier heavy @quarter 1 @covers drivers/workload jobs/applications/workload server/agents/workloads */
 // Applications on a cluster, as their users see them: the API, the ingress and the log. The cluster is real.
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
-import { kubectl } from '../cluster/kubectl';
+import { kubectl, kubectlApply } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
 import { eventually, GIVEN_UP_SOON, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
@@ -126,5 +126,29 @@ if (hasStaticBusybox())
       await eventually('the number of before', async () => (await replicas()) === '1');
       const specification = await run('-n', namespace, 'get', name, '-o', 'yaml');
       expect(specification).not.toContain('SVC_APPLICATION_ID');
+      const secret = JSON.parse(await run('-n', namespace, 'get', 'secrets', '-l', selector, '-o', 'json')).items.find(
+        ({ immutable }: { immutable?: boolean }) => immutable,
+      );
+      const { name: secretName, labels } = secret.metadata;
+      await run('-n', namespace, 'delete', 'secret', secretName);
+      const forged = { ...secret, data: { PORT: 'MQ==' }, metadata: { name: secretName, namespace, labels } };
+      await kubectlApply(cluster().kubeconfig, forged);
+      await service.sql(`update workloads set next_at = now() where application_id = $1`, [application.id]);
+      await eventually('the variables of before', async () => {
+        const data = await run('-n', namespace, 'get', 'secret', secretName, '-o', 'jsonpath={.data}');
+        return data === JSON.stringify(secret.data);
+      });
+      const { body } = await service.call(
+        'GET',
+        `/v2/projects/${service.project}/activity?action=application.corrected`,
+      );
+      expect(body.data.map((entry: { changed_fields: string[] }) => entry.changed_fields)).toEqual([
+        ['environment'],
+        ['spec.replicas'],
+      ]);
+      expect(body.data[0]).toMatchObject({
+        actor: { type: 'system' },
+        resource: { type: 'application', id: application.id, name: application.name },
+      });
     }, 180_000);
   });

@@ -7,6 +7,7 @@ import type { Followed } from '../../kubernetes/client/follow';
 import { resourceTypes, type KubernetesObject } from '../../kubernetes/client/resource_type';
 import type { InstanceListener, Workload, WorkloadDriver, WorkloadRef, WorkloadState } from '../../workload';
 import { LOGIN_ENDS, workloadObjects } from './deployment';
+import { correctedFields, ensureImmutable, withDigest } from './drift';
 import { fingerprintOf } from './fingerprint';
 import { LABEL, namespaceOf, selectorOf, selectorText } from './names';
 import { ensureProject, type ProjectOptions } from './namespace';
@@ -42,19 +43,22 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
 
 async function ensureWorkload(options: Options, workload: Workload, ctx: DriverContext): Promise<WorkloadState> {
   const { client, prefix } = options;
-  const { variables, pull, documents, egress, deployment } = workloadObjects(prefix, workload);
+  const { variables, pull, documents, egress, ...objects } = workloadObjects(prefix, workload);
+  const deployment = withDigest(objects.deployment);
   const present = await client.get(resourceTypes.deployments, keyOf(deployment), ctx);
   if (present === null) await ensureProject(options, workload.project_id, ctx);
   await ensurePullSecret(options, pull, ctx);
-  if ((await client.get(resourceTypes.secrets, keyOf(variables), ctx)) === null)
-    await applyOver(options, resourceTypes.secrets, null, variables, ctx);
+  const isOtherSecret = await ensureImmutable(options, variables, ctx);
   if (documents) await applyOwn(options, resourceTypes.secrets, documents, ctx);
   if (egress) await applyOwn(options, resourceTypes.networkPolicies, egress, ctx);
   const applied = await applyOver(options, resourceTypes.deployments, present, deployment, ctx);
   return {
     ready: applied.status?.readyReplicas ?? 0,
     obstacle: obstacleOf(applied),
-    corrected: present === null ? [] : correctedFields(present, deployment),
+    corrected: [
+      ...(isOtherSecret ? ['environment'] : []),
+      ...(present === null ? [] : correctedFields(present, deployment, applied)),
+    ],
   };
 }
 
@@ -75,10 +79,6 @@ function obstacleOf({ status }: Deployment): string | null {
   if (progress?.status === 'False' && progress.reason === 'ProgressDeadlineExceeded')
     return 'Its instances did not become ready in the time that the cluster gives them.';
   return null;
-}
-
-function correctedFields(present: Deployment, desired: Deployment): string[] {
-  return present.spec?.replicas === desired.spec?.replicas ? [] : ['spec.replicas'];
 }
 
 /** Pods get their grace time; the Deployment goes at once, so that none of them comes back. */
