@@ -1,7 +1,7 @@
 // Workloads: process types of releases that a cluster keeps running with a number of instances, heals and moves by
 // itself, also while the control plane is away. A host runs instances one by one instead (drivers/runtime.ts).
 import type { DriverContext, Fingerprint } from '../core/driver';
-import type { RuntimeDriver } from './runtime';
+import type { RuntimeDriver, UnitUsage } from './runtime';
 
 export interface WorkloadRef {
   /** `wkl_…`. */
@@ -125,6 +125,8 @@ export interface WorkloadDriver {
   list(ctx: DriverContext): AsyncIterable<WorkloadRef>;
   /** Follows all instances of this installation. @returns a function that stops */
   follow(listener: InstanceListener): () => void;
+  /** What instances use, by uid; empty where the cluster does not measure it. @throws DriverError */
+  usage(ctx: DriverContext): Promise<Map<string, UnitUsage>>;
   readonly logs: WorkloadLogs;
   /** Ends all watching. Workloads run on. */
   close(): Promise<void>;

@@ -3,6 +3,7 @@ import type { Sql } from '../../core/context';
 import type { Session } from '../../db/control_database';
 import { named } from '../../db/statement';
 import { recordEvent } from '../projects/activity';
+import { HANDLE } from './sample';
 import { wakeApplication } from './application/wake';
 import { Process } from '../processes/process';
 import type { Autoscaling } from '../processes/process/scale';
@@ -30,9 +31,9 @@ const AUTOSCALED = named(`select p.id, p.project_id, p.application_id, p.type, p
   where p.autoscaling is not null and p.status = 'running' and p.instances > 0
   order by p.id`);
 
-const INSTANCES = named(`select id, process_id, handle from instances
+const INSTANCES = named(`select id, process_id, ${HANDLE} as handle from instances
   where application_id = any($1) and process_id = any($2) and preview_id is null
-    and status = 'running' and handle is not null and deleted_at is null`);
+    and status = 'running' and (handle is not null or pod_uid is not null) and deleted_at is null`);
 const LOCK = named('select id from applications where id = $1 and deleted_at is null for no key update');
 // A request that changed the process type meanwhile has the last word.
 const SCALE = named(`update processes set instances = $3, status = 'scaling', version = version + 1,

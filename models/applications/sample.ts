@@ -12,9 +12,12 @@ export interface SampledInstance<Handle> {
   handle: Handle;
 }
 
+/** Of a pod: a handle of the same shape, which is another one when its program starts anew. */
+export const HANDLE = `coalesce(handle, jsonb_build_object('unit_id', 'pod.' || pod_uid, 'pid', 0,
+  'start_time', started_at::text))`;
 const RUNNING = named(
-  `select id, project_id, application_id, preview_id, process_id, handle from instances
-    where status = 'running' and handle is not null and deleted_at is null`,
+  `select id, project_id, application_id, preview_id, process_id, ${HANDLE} as handle from instances
+    where status = 'running' and (handle is not null or pod_uid is not null) and deleted_at is null`,
 );
 
 export function runningInstances<Handle>(sql: Sql): Promise<SampledInstance<Handle>[]> {

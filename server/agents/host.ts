@@ -43,6 +43,7 @@ import { openStoredRoutes } from './stored_routes';
 import { startShipper } from './shipper';
 import { tenantUserIds } from './tenant_user_ids';
 import { startUnitWatch } from './unit_watch';
+import { withPods } from './workloads/usage';
 import { openWorkloads } from './workloads/workloads';
 
 export interface Host {
@@ -87,8 +88,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
+  const workloads = await openWorkloads(platform, budget, opened);
   const counting = countingOf(platform, ingress, opened);
-  const sampler = startSampler({ database, runtime, ingress: counting, log });
+  const sampler = startSampler({ database, runtime: withPods(runtime, workloads), ingress: counting, log });
   opened.push(() => sampler.stop());
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
@@ -99,7 +101,6 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const served = { cdn, outbound, gitProviders, ...servers };
   const uploads = openSourceUploads(config.runtimeDir);
   await saveUploadsMark(database, await uploads.ensureMark());
-  const workloads = await openWorkloads(platform, budget, opened);
   const programs = { source, uploads, builder, runtime, workloads, images: openHostImages(config) };
   const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
   const own = { ...programs, openReleaseImages, ingress, ...served, directories, shipper, facts };

@@ -14,12 +14,21 @@ export async function cluster(config: Config): Promise<Finding[]> {
     const detail = reason ?? `Kubernetes ${facts.version} answers, namespaces begin with ${facts.prefix}-`;
     return [
       { check: 'cluster', status: healthy ? 'ok' : 'failed', detail },
+      ...metrics(facts.measures),
       await storage(config),
       ...databases(config),
     ];
   } finally {
     await workloads.close();
   }
+}
+
+function metrics(measures: unknown): Finding[] {
+  const check = 'cluster metrics';
+  if (measures === true) return [{ check, status: 'ok', detail: 'the cluster measures its pods' }];
+  if (measures === undefined) return [];
+  const detail = 'no metrics of CPU and memory, nor autoscaling by them: the cluster serves no metrics.k8s.io';
+  return [{ check, status: 'warning', detail }];
 }
 
 /** What volumes are made of. */

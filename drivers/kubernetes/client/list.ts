@@ -12,7 +12,7 @@ import {
 
 export interface Listed<T> {
   items: T[];
-  /** Where a watch goes on. */
+  /** Where a watch goes on; '' for what cannot be watched. */
   resourceVersion: string;
 }
 
@@ -57,11 +57,12 @@ async function listPages<T extends KubernetesObject>(
     const query = { labelSelector, fieldSelector, limit, continue: position };
     const page = (await connection.send({ ...common, query }, ctx)) as Page<T> | null;
     const { continue: next, resourceVersion } = page?.metadata ?? {};
-    if (!page || resourceVersion === undefined)
+    // Lists of measurements have no position (metrics-server): they cannot be watched.
+    if (!page || (resourceVersion === undefined && !Array.isArray(page.items)))
       throw new KubernetesError('transient', 'The answer of the API server is not a list.', 'malformed');
     // Items of a list do not say what they are.
     for (const item of page.items ?? []) items.push({ apiVersion: of.apiVersion, kind: of.kind, ...item });
-    if (!next) return { items, resourceVersion };
+    if (!next) return { items, resourceVersion: resourceVersion ?? '' };
     position = next;
   }
 }

@@ -14,6 +14,7 @@ import { ensureProject, type ProjectOptions } from './namespace';
 import { applyOver, applyOwn, keyOf } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
+import { openPodUsage, type PodUsage } from './pod_usage';
 
 interface Options extends ProjectOptions {
   log(message: string, error: Error): void;
@@ -25,13 +26,15 @@ const LOGIN_LEFT_MS = 45 * 86_400_000;
 export function openKubernetesWorkloads(options: Options): WorkloadDriver {
   const closing = new AbortController();
   const logs = openPodLogs(options.client);
+  const usage = openPodUsage(options.client, options.prefix);
   return {
     name: 'kubernetes',
     fingerprint: (ctx) => fingerprintOf(options.client, options.prefix, ctx),
     ensure: (workload, ctx) => ensureWorkload(options, workload, ctx),
     remove: (ref, ctx) => removeWorkload(options, ref, ctx),
     list: (ctx) => listWorkloads(options, ctx),
-    follow: (listener) => follow(options, logs, listener, closing.signal),
+    follow: (listener) => follow(options, { logs, usage }, listener, closing.signal),
+    usage: (ctx) => usage.read(ctx),
     logs,
     close() {
       closing.abort();
@@ -99,7 +102,12 @@ async function* listWorkloads({ client, prefix }: Options, ctx: DriverContext): 
   }
 }
 
-function follow(options: Options, logs: PodLogs, listener: InstanceListener, closing: AbortSignal): () => void {
+function follow(
+  options: Options,
+  { logs, usage }: { logs: PodLogs; usage: PodUsage },
+  listener: InstanceListener,
+  closing: AbortSignal,
+): () => void {
   const ended = new AbortController();
   const { client, prefix } = options;
   const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
@@ -110,11 +118,13 @@ function follow(options: Options, logs: PodLogs, listener: InstanceListener, clo
       changed(pod) {
         const instance = instanceOfPod(pod);
         if (instance === null) return;
+        usage.changed(pod);
         const source = logSourceOf(pod);
         if (source) logs.open(source);
         listener.changed(instance);
       },
       removed({ metadata }) {
+        usage.removed(metadata?.uid ?? '');
         logs.ended(metadata?.uid ?? '');
         listener.removed(metadata?.uid ?? '');
       },

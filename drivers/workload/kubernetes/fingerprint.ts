@@ -1,7 +1,9 @@
 // What the cluster allows and lacks, for `doctor` and the start of the service.
 import { DriverError, type DriverContext, type Fingerprint } from '../../../core/driver';
+import { METRICS_API } from './pod_usage';
 import type { AccessQuestion, KubernetesClient } from '../../kubernetes/client/client';
 
+const METRICS_GROUP = METRICS_API.slice(0, METRICS_API.indexOf('/'));
 /** Rights that the platform needs, as for `kubectl auth can-i`. */
 const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'create', 'patch'], { resource: 'namespaces' }),
@@ -15,6 +17,7 @@ const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'list'], { group: 'storage.k8s.io', resource: 'storageclasses' }),
   ...rightsTo(['list'], { resource: 'events' }),
   ...rightsTo(['list', 'watch'], { resource: 'pods' }),
+  ...rightsTo(['list'], { group: METRICS_GROUP, resource: 'pods' }),
   ...rightsTo(['get'], { resource: 'pods', subresource: 'log' }),
 ];
 
@@ -29,14 +32,14 @@ export async function fingerprintOf(
 ): Promise<Fingerprint> {
   try {
     const { major, minor, gitVersion } = await client.version(ctx);
-    const facts = { version: gitVersion, prefix };
+    const measures = (await client.apiVersions(ctx)).includes(METRICS_API);
+    const facts = { version: gitVersion, prefix, measures };
     const oldest = `1.${MINOR_MIN}`;
     if (Number(major) === 1 && Number.parseInt(minor, 10) < MINOR_MIN)
       return { healthy: false, reason: `Kubernetes ${gitVersion} is older than ${oldest}.`, facts };
     const missing: string[] = [];
     for (const right of NEEDED_RIGHTS)
-      if (!(await client.reviewAccess({ group: '', ...right }, ctx)).allowed)
-        missing.push(`${right.verb} ${right.resource}${right.subresource ? `/${right.subresource}` : ''}`);
+      if (!(await client.reviewAccess({ group: '', ...right }, ctx)).allowed) missing.push(nameOf(right));
     const reason = missing.length ? `The credentials lack the right to ${missing.join(', ')}.` : null;
     return { healthy: reason === null, reason, facts };
   } catch (error) {
@@ -49,4 +52,9 @@ type Right = Omit<AccessQuestion, 'group'> & { group?: string };
 
 function rightsTo(verbs: readonly string[], object: Omit<Right, 'verb'>): Right[] {
   return verbs.map((verb) => ({ verb, ...object }));
+}
+
+function nameOf({ verb, group, resource, subresource }: Right): string {
+  const of = group === METRICS_GROUP ? 'metrics of ' : '';
+  return `${verb} ${of}${resource}${subresource ? `/${subresource}` : ''}`;
 }
