@@ -14,6 +14,7 @@ const GOES: Record<string, [label: string, to: () => string]> = {
   p: ['Projects', () => '/'],
   a: ['Applications of the project', () => `/projects/${currentProject()}`],
   d: ['Databases of the project', () => `/projects/${currentProject()}/databases`],
+  r: ['All resources of the project', () => `/projects/${currentProject()}/resources`],
   n: ['New application', () => `/projects/${currentProject()}/new`],
   s: ['Account and security', () => '/settings'],
 };

@@ -10,7 +10,15 @@ export interface Table {
   operations: Record<string, { ids: string[]; group: string; isMutation: boolean }>;
   pages: Record<
     string,
-    { group: string; scope: string; read: string; isList: boolean; operations: string[]; pages: string[] }
+    {
+      finds?: string;
+      group: string;
+      scope: string;
+      read: string;
+      isList: boolean;
+      operations: string[];
+      pages: string[];
+    }
   >;
 }
 

@@ -27,8 +27,8 @@ interface Answer {
   etag?: string | null;
 }
 
-/** Codes that mean: nobody is signed in any more. */
-const SIGNED_OUT = ['session_required', 'token_missing', 'token_invalid'];
+/** Codes that mean that nobody is signed in any more, or that an operation is for keys alone. */
+const REFUSED = ['session_required', 'token_missing', 'token_invalid'];
 const signedOut = new Set<() => void>();
 
 /** Calls back when an answer says that the session is over. */
@@ -62,8 +62,15 @@ export async function requestWith<Data, Variables>(
   const { data, errors, etag = null } = await post(text, variables, sent);
   if (!errors?.[0]) return { data: data as Data, etag };
   const error = toApiError(errors[0]);
-  if (SIGNED_OUT.includes(error.code)) for (const listener of signedOut) listener();
+  if (REFUSED.includes(error.code) && (await isSignedOut(error.code))) for (const listener of signedOut) listener();
   throw error;
+}
+
+/** `getMe` describes a key, and refuses a session that is still there. */
+async function isSignedOut(code: string): Promise<boolean> {
+  if (code === 'session_required') return true;
+  const { errors } = await post('{ viewer { user { id } } }', {}, {});
+  return toApiError(errors?.[0] ?? { message: '' }).code === 'session_required';
 }
 
 async function post(query: string, variables: unknown, { headers, signal }: Sent): Promise<Answer> {

@@ -19,6 +19,7 @@ export interface Value {
   maxLength?: number;
   maxItems?: number;
   format?: string;
+  pattern?: string;
 }
 
 /** A field of an answer. */
@@ -162,14 +163,18 @@ export function placesAbove(table: ResourceTable, { key, projectId, ids }: Place
   return above;
 }
 
-/** Key of the page of a kind, such as `volumes/{}` for `volume_id`. */
+/** Key of the page of a kind, such as `volumes/{}` for `volume_id` and `current_volume_id`. */
 export function keyOfKind(table: ResourceTable, field: string): string | undefined {
-  const kind = /^(?:\w+_)?(\w+)_ids?$/.test(field) ? field.replace(/_ids?$/, '') : '';
-  if (!kind) return undefined;
-  const matches = Object.entries(table.pages).filter(
-    ([key, { type, isList, finds }]) => !isList && !finds && key.endsWith('{}') && snakeCase(type) === kind,
-  );
-  return matches[0]?.[0];
+  if (!/_ids?$/.test(field)) return undefined;
+  const parts = field.replace(/_ids?$/, '').split('_');
+  const kinds = parts.map((_, index) => parts.slice(index).join('_'));
+  for (const kind of kinds) {
+    const found = Object.entries(table.pages).find(
+      ([key, { type, isList, finds }]) => !isList && !finds && key.endsWith('{}') && snakeCase(type) === kind,
+    );
+    if (found) return found[0];
+  }
+  return undefined;
 }
 
 function snakeCase(type: string): string {

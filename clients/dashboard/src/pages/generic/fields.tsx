@@ -117,7 +117,8 @@ function TextField({ table, place, field, path, draft, error, isEdit, changed }:
     'aria-describedby': `${id}-hint`,
     onInput: (event: { currentTarget: { value: string } }) => changed(event.currentTarget.value),
   };
-  const isLong = field.type === 'String' && !isSecret(field) && (field.maxLength ?? 0) > 1_000;
+  const isFree = field.type === 'String' && !field.format && !field.pattern && !isSecret(field);
+  const isLong = isFree && (field.maxLength ?? 0) > 1_000;
   return (
     <Labelled id={id} field={field} problem={problem}>
       {suggestions.list}

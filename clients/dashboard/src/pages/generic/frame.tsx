@@ -32,12 +32,13 @@ export function mayCall(operation: Operation, { projectId }: Place): boolean {
   return operation.role === 'viewer' || operation.isGlobal || !projectId || mayActAs(operation.role, projectId);
 }
 
-/** Operations of a page that the person may call. */
+/** Operations of a page that the person may call; last those that lose something. */
 export function offered({ table, place }: Around): Operation[] {
-  return place.page.operations.flatMap((name) => {
+  const found = place.page.operations.flatMap((name) => {
     const operation = table.operations[name];
     return operation && mayCall(operation, place) ? [operation] : [];
   });
+  return found.sort((left, right) => Number(isDestructive(left)) - Number(isDestructive(right)));
 }
 
 interface FrameProps {

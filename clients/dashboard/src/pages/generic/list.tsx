@@ -1,7 +1,7 @@
 // A list: its pages by cursor, its filters, and where it is empty, the next step.
 import { useState } from 'preact/hooks';
 import { queryText, run, type ListPage as Rows, type Row } from '../../api/resources/query';
-import { hrefOf, knownArguments, type Operation, type Shown } from '../../api/resources/table';
+import { hrefOf, keyOfKind, knownArguments, placesAbove, type Operation, type Shown } from '../../api/resources/table';
 import { Empty, Table, Waiting } from '../../parts/page';
 import { isUnsettled } from '../../parts/status';
 import { Filters, valuesOfAddress } from './filters';
@@ -77,10 +77,12 @@ function Pages({ cursors, next, changed }: PagesProps) {
   );
 }
 
-/** The name first, then the state, then what else fits. */
+/** The name first, then the state, then what else fits; not what the address says. */
 function columnsOf({ table, place }: Around): Shown[] {
+  const above = placesAbove(table, place).map(({ key }) => key);
   const all = (table.types[place.page.type] ?? []).filter(
-    ({ name, secret, kind, list }) => !secret && name !== 'project_id' && (kind !== 'object' || list !== true),
+    ({ name, secret, kind, list }) =>
+      !secret && name !== 'project_id' && !above.includes(keyOfKind(table, name) ?? '') && (kind !== 'object' || !list),
   );
   const title = nameField(all);
   const isFirst = ({ name }: Shown): number =>

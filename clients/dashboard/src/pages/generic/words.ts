@@ -5,7 +5,7 @@ import { parametersOf, type Operation, type Place, type ResourcePage, type Shown
 const ABBREVIATIONS = new Set(
   (
     'ai api cdn cors cpu dkim dns dnssec git http https id ids ip mb gb mx s3 smtp soa spf sql ssh ttl url urls utc ' +
-    'uri ca sha hsts tls caa dmarc'
+    'uri ca sha hsts tls caa dmarc fqdn'
   ).split(' '),
 );
 
@@ -16,7 +16,7 @@ export function words(name: string): string {
     .toLowerCase()
     .split('_')
     .filter(Boolean)
-    .map((part) => (ABBREVIATIONS.has(part) ? abbreviation(part) : part));
+    .map((part) => (ABBREVIATIONS.has(part) ? abbreviation(part) : part === 'env' ? 'environment' : part));
   const text = parts.join(' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
@@ -53,7 +53,8 @@ export function nameField(fields: readonly Shown[]): string | undefined {
   return (
     NAMES.find((name) => names.includes(name)) ??
     names.find((name) => name === 'code' || name.endsWith('_name')) ??
-    names.find((name) => name === 'id')
+    names.find((name) => name === 'id') ??
+    names[0]
   );
 }
 

@@ -1,0 +1,124 @@
+/** @tier heavy @quarter 4 @covers clients/dashboard server/http/dashboard.ts */
+// Each page and each form that is made of the SDL, with rows of every kind, by the rules of axe, from 320 pixels to
+// wide. A page shows what REST answers, or says what REST says.
+import {
+  buildDashboard,
+  closeBrowser,
+  fileNeedsChromium,
+  newPerson,
+  openWindow,
+  overflow,
+  settled,
+  signIn,
+  violations,
+  visit,
+  WIDTHS,
+  type Window,
+} from '../support/dashboard/chromium';
+import { resourceTable, type Table } from '../support/dashboard/generic';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
+import { startService, type TestService } from '../support/service';
+import { openWorld, operations, type World } from '../support/world';
+
+fileNeedsChromium();
+
+let table: Table;
+let dns: DnsServer;
+let service: TestService;
+let window: Window;
+let world: World;
+beforeAll(async () => {
+  buildDashboard();
+  table = resourceTable();
+  dns = await startDnsServer();
+  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
+  await newPerson(service, 'owner@example.org', 'owner');
+  world = openWorld(service);
+  window = await openWindow(service);
+  await signIn(window, 'owner@example.org');
+  await visit(window.page, `/projects/${service.project}/resources`);
+});
+afterAll(async () => {
+  await closeBrowser();
+  await service?.close();
+  await dns?.close();
+});
+
+/** Path on REST of an operation, with ids of rows that are there. */
+async function restPath(name: string): Promise<string> {
+  const operation = operations.find(({ id }) => id === name);
+  if (!operation) throw new Error(`no operation ${name}`);
+  return world.path(operation);
+}
+
+/** Address of a page. */
+async function addressOf(key: string): Promise<string> {
+  const page = table.pages[key] as Table['pages'][string];
+  // An item that no GET reads is addressed by what deletes it.
+  const name = page.finds ? page.operations.find((one) => !/^(list|get)/.test(one)) : page.read;
+  const depth = key.split('/').length;
+  const rest = (await restPath(name as string)).split('/').slice(2);
+  const parts = rest[0] === 'projects' && rest.length > 1 ? ['project', ...rest.slice(2)] : rest;
+  const root = page.scope === 'project' ? `/projects/${service.project}` : '';
+  return `${root}/resources/${parts.slice(0, depth).join('/')}`;
+}
+
+/** Shows another page without loading the script again. */
+async function go(to: string): Promise<void> {
+  await window.page.evaluate(`(async () => {
+    history.pushState(null, '', ${JSON.stringify(to)});
+    dispatchEvent(new PopStateEvent('popstate'));
+    for (let frame = 0; frame < 3; frame += 1) await new Promise((resolve) => requestAnimationFrame(resolve));
+  })()`);
+  await settled(window.page);
+}
+
+/** What tells of a key has nothing to tell of a session. */
+const FOR_KEYS: Record<string, string> = { me: 'getMe describes an API key.' };
+
+let seen = 0;
+
+/** At one width after the other: what is wrong with the page. */
+async function faults(): Promise<string[]> {
+  const width = WIDTHS[(seen += 1) % WIDTHS.length] as number;
+  await window.page.setViewportSize({ width, height: 800 });
+  const wider = await overflow(window.page);
+  return [...(await violations(window.page)), ...(wider ? [`${wider} pixels wider than ${width}`] : [])];
+}
+
+const keysOf = (group: string): string[] => Object.keys(table.pages).filter((key) => table.pages[key]?.group === group);
+const groups = [...new Set(operations.map(({ group }) => group))].sort();
+
+test.each(groups)('pages of the group %s', async (group) => {
+  for (const key of keysOf(group)) {
+    const page = table.pages[key] as Table['pages'][string];
+    const place = await addressOf(key);
+    const rest = page.finds ? null : await service.call('GET', await restPath(page.read));
+    await go(place);
+    const problem = window.page.locator('main .notice.bad');
+    const said = (await problem.count()) ? await problem.first().innerText() : null;
+    const refused = rest && rest.status >= 400 ? rest.body.detail : (FOR_KEYS[key] ?? null);
+    expect([key, said]).toEqual([key, refused]);
+    expect([key, await faults()]).toEqual([key, []]);
+    const offered = await window.page.locator('.page-head a[href*="?do="]').count();
+    expect([key, offered]).toEqual([key, page.operations.length]);
+  }
+});
+
+test.each(groups)('forms of the group %s', async (group) => {
+  for (const key of keysOf(group)) {
+    const place = await addressOf(key);
+    for (const name of table.pages[key]?.operations ?? []) {
+      await go(`${place}?do=${name}`);
+      expect([name, await window.page.locator('form.generic-form button[type=submit]').count()]).toEqual([name, 1]);
+      expect([name, await faults()]).toEqual([name, []]);
+    }
+  }
+});
+
+test('nothing was complained of, but that a session is no key', () => {
+  expect([...window.origins]).toEqual([service.url]);
+  const own = window.complaints.filter((text) => !text.includes('401 (Unauthorized)'));
+  expect([own, window.complaints.length]).toEqual([[], 1]);
+});
