@@ -1398,7 +1398,8 @@ export type Mutation = {
   /** Removes the access policy of a bucket. */
   deleteBucketPolicy: Scalars['Boolean']['output'];
   /**
-   * Creates a presigned URL with which anybody can read or write one object without an access key. Treat it as a secret.
+   * Creates a presigned URL with which anybody can read, write or delete one object without an access key. Treat it as a
+   * secret.
    * The existence of the object is not checked.
    */
   presignBucketObject: PresignedUrl;
@@ -4545,7 +4546,8 @@ export type PresignedUrl = {
 
 export type PresignMethod =
   | 'GET'
-  | 'PUT';
+  | 'PUT'
+  | 'DELETE';
 
 export type PresignBucketObjectInput = {
   /** Key of the object, 1 to 1024 bytes of UTF-8. */

@@ -37,7 +37,8 @@ import {
 import { adminRoutes } from './http/ai_usage_ingest';
 import { authenticate } from './platform/authenticate';
 import { backupDownload } from './http/backup_download';
-import { dashboard } from './http/dashboard';
+import { objectStorageOrigin } from '../models/object_storage/bucket/endpoint';
+import { dashboard, dashboardFolder } from './http/dashboard';
 import { requestContext } from './platform/context';
 import { AUTHORITY_PATH, databaseAuthorityFile } from './database_authority';
 import { graphqlFace } from './graphql/face';
@@ -248,7 +249,7 @@ function expressApp(
     response.set(NOSNIFF);
     next();
   });
-  const pagesOfDashboard = dashboard();
+  const pagesOfDashboard = dashboard(dashboardFolder(), () => [objectStorageOrigin(platform.config) ?? []].flat());
   app.use(pagesOfDashboard.files);
   app.get('/healthz', (_, response) => void response.json({ status: 'ok' }));
   app.get('/readyz', async (_, response) => {

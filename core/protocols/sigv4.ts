@@ -80,7 +80,7 @@ export function amzDate(at: Date): string {
 }
 
 interface PresignOptions {
-  method: 'GET' | 'PUT';
+  method: 'GET' | 'PUT' | 'DELETE';
   /** Of the endpoint, without a trailing slash. */
   endpoint: string;
   bucket: string;

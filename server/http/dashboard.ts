@@ -49,7 +49,6 @@ const HEADERS = {
 };
 const DOCUMENT_HEADERS = {
   ...HEADERS,
-  'Content-Security-Policy': POLICY,
   'Permissions-Policy': 'camera=(), geolocation=(), microphone=()',
   'Cache-Control': 'no-cache',
 };
@@ -63,8 +62,11 @@ export interface Dashboard {
   pages: Router;
 }
 
-/** @param folder with the built files; they are read once, now */
-export function dashboard(folder = dashboardFolder()): Dashboard {
+/**
+ * @param folder with the built files; they are read once, now
+ * @param elsewhere other origins that the pages may call, such as that of object storage; asked with each document
+ */
+export function dashboard(folder = dashboardFolder(), elsewhere: () => readonly string[] = () => []): Dashboard {
   const found = readFiles(folder);
   const [files, pages] = [express.Router(), express.Router()];
   files.get('/assets/:name', (request, response, next) => {
@@ -74,13 +76,13 @@ export function dashboard(folder = dashboardFolder()): Dashboard {
   });
   files.get('/', (request, response) => {
     response.vary('Accept');
-    if (acceptsPages(request)) sendDocument(request, response, found.get(DOCUMENT));
+    if (acceptsPages(request)) sendDocument(request, response, found.get(DOCUMENT), elsewhere());
     else response.redirect(302, '/v2/docs');
   });
   pages.get('*path', (request, response, next) => {
     if (!acceptsPages(request) || request.path.startsWith('/assets/')) return next();
     response.vary('Accept');
-    sendDocument(request, response, found.get(DOCUMENT));
+    sendDocument(request, response, found.get(DOCUMENT), elsewhere());
   });
   return { files, pages };
 }
@@ -114,8 +116,13 @@ function readFiles(folder: string): Map<string, File> {
   return files;
 }
 
-function sendDocument(request: Request, response: Response, file: File | undefined): void {
-  if (file) return sendFile(request, response, file, documentHeaders(request.path));
+function sendDocument(
+  request: Request,
+  response: Response,
+  file: File | undefined,
+  elsewhere: readonly string[],
+): void {
+  if (file) return sendFile(request, response, file, documentHeaders(request.path, elsewhere));
   const { headers, html } = formPage(
     'The dashboard is not built',
     'The API is running. To build the dashboard, run the command below in the folder of the platform, and start again.',
@@ -125,10 +132,10 @@ function sendDocument(request: Request, response: Response, file: File | undefin
   response.writeHead(503, headers).end(html);
 }
 
-function documentHeaders(path: string): Record<string, string> {
-  if (!TERMINAL.test(path)) return DOCUMENT_HEADERS;
-  const policy = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'");
-  return { ...DOCUMENT_HEADERS, 'Content-Security-Policy': policy };
+function documentHeaders(path: string, elsewhere: readonly string[]): Record<string, string> {
+  const policy = POLICY.replace("connect-src 'self'", ["connect-src 'self'", ...elsewhere].join(' '));
+  const styled = TERMINAL.test(path) ? policy.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'") : policy;
+  return { ...DOCUMENT_HEADERS, 'Content-Security-Policy': styled };
 }
 
 function sendFile(request: Request, response: Response, file: File, headers: Record<string, string>): void {

@@ -11,6 +11,8 @@ const ADDED_VALUES = [
   'TokenKind.oauth',
   // Of applications that were set so, and of deployments: who uploads no source never sees it.
   'ApplicationSourceType.upload',
+  // Of a method that the client chose itself.
+  'PresignMethod.DELETE',
 ];
 
 const FILE = path.resolve(__dirname, '../../docs/contract/fields.tsv');

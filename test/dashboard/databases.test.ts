@@ -94,7 +94,11 @@ test('a time that the API refuses is said in its words', async () => {
   ]);
   await page.getByRole('button', { name: 'Restore into a copy' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click();
-  await page.getByRole('dialog').getByRole('alert').getByText(/point in time/i).waitFor();
+  await page
+    .getByRole('dialog')
+    .getByRole('alert')
+    .getByText(/point in time/i)
+    .waitFor();
 });
 
 test('metrics have a chart for each group', async () => {

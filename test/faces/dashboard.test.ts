@@ -32,8 +32,8 @@ afterEach(() => {
 });
 
 /** A server with the files of a folder, and one route of an API between them. */
-async function serve(of = folder): Promise<string> {
-  const { files, pages } = dashboard(of);
+async function serve(of = folder, elsewhere: string[] = []): Promise<string> {
+  const { files, pages } = dashboard(of, () => elsewhere);
   const app = express().disable('x-powered-by').disable('etag').use(files);
   app.get('/healthz', (_, response) => void response.json({ status: 'ok' }));
   app.use(pages).use((_, response) => void response.status(404).json({ code: 'route_not_found' }));
@@ -71,6 +71,15 @@ test('the terminal of a run alone may have styles of its own, and nothing more',
   expect(await policyOf(terminal)).toBe(usual.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'"));
   for (const place of [`${terminal}/more`, `/x${terminal}`, '/applications/a/runs/terminal', `/?${terminal}`])
     expect(await policyOf(place)).toBe(usual);
+});
+
+test('the pages may call the origin of object storage too, and no other one', async () => {
+  const [alone, beside] = [await serve(), await serve(folder, ['https://s3.example.com'])];
+  const policyOf = async (base: string): Promise<string> =>
+    String((await get(`${base}/buckets/bkt_1`, HTML)).headers['content-security-policy']);
+  expect(await policyOf(beside)).toBe(
+    (await policyOf(alone)).replace("connect-src 'self'", "connect-src 'self' https://s3.example.com"),
+  );
 });
 
 test('programs get what the API answered before', async () => {

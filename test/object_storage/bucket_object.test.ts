@@ -82,6 +82,8 @@ test('a presigned URL says what it is for, and needs the right to read secrets',
   expect([url.origin, url.pathname]).toEqual(['http://127.0.0.1:9000', `/${body.name}/a%20b/%C3%BC%2B%25`]);
   expect(url.searchParams.get('X-Amz-Expires')).toBe('60');
   expect(answer.method).toBe('GET');
+  const removal = (await service.call('POST', path, { body: { key: 'a', method: 'DELETE' } })).body;
+  expect([removal.method, new URL(removal.url).pathname]).toEqual(['DELETE', `/${body.name}/a`]);
   expect(errorsOf(await service.call('POST', path, { body: { key: 'a', content_type: 'text/plain' } }))).toEqual([
     ['content_type', 'depends_on'],
   ]);

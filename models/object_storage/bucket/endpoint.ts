@@ -26,6 +26,11 @@ export function endpointOf({ s3Url, s3Port, rgwUrl }: Config): string {
   return s3Url ?? rgwUrl ?? `http://127.0.0.1:${s3Port}`;
 }
 
+/** The origin at which browsers read and write objects (RFC 6454); null where there is no object storage. */
+export function objectStorageOrigin(config: Config): string | null {
+  return config.s3Port === 0 && config.rgwUrl === null ? null : new URL(endpointOf(config)).origin;
+}
+
 /** Where everybody may read: the website, else the objects; null while the bucket is private. */
 export function publicUrlOf(
   config: Config,

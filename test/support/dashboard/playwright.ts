@@ -2,6 +2,7 @@
 export interface Locator {
   fill(text: string): Promise<void>;
   click(options?: { timeout?: number; force?: boolean }): Promise<void>;
+  setInputFiles(files: { name: string; mimeType: string; buffer: Buffer }[]): Promise<void>;
   check(): Promise<void>;
   uncheck(): Promise<void>;
   press(key: string): Promise<void>;

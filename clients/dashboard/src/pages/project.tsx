@@ -75,6 +75,7 @@ export function projectTabs(id: string): Tab[] {
   return [
     { href: `/projects/${id}`, label: 'Overview' },
     { href: `/projects/${id}/databases`, label: 'Databases' },
+    { href: `/projects/${id}/buckets`, label: 'Buckets' },
     { href: `/projects/${id}/activity`, label: 'Activity' },
     { href: `/projects/${id}/resources`, label: 'All resources' },
   ];
