@@ -1901,6 +1901,14 @@ CREATE INDEX releases_of_image ON public.releases USING btree (image) WHERE (ima
 CREATE INDEX releases_of_preview ON public.releases USING btree (preview_id) WHERE (preview_id IS NOT NULL);
 CREATE INDEX releases_of_project ON public.releases USING btree (project_id);
 
+create table reported_traffic (
+  id bigint not null default nextval('reported_traffic_id_seq'::regclass),
+  at timestamp with time zone not null default CURRENT_TIMESTAMP,
+  traffic jsonb not null,
+  constraint reported_traffic_pkey PRIMARY KEY (id)
+);
+CREATE INDEX reported_traffic_at ON public.reported_traffic USING btree (at);
+
 create table robot_accounts (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,
@@ -2928,6 +2936,8 @@ create sequence knex_migrations_lock_index_seq;
 create sequence log_lines_seq;
 
 create sequence notifications_seq_seq;
+
+create sequence reported_traffic_id_seq;
 
 create sequence usage_spans_id_seq;
 
