@@ -1,6 +1,6 @@
 // npm run bench:runs: how long it takes from the request for a run to the first byte of its output, beside a sandbox
-// that is started by hand.
-//   npm run bench:runs -- [--rounds=20]
+// that is started by hand; with --schedules, what schedules of the same second do to the API instead.
+//   npm run bench:runs -- [--rounds=20] [--schedules=5000]
 import { spawn } from 'node:child_process';
 import os from 'node:os';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { makeRepository } from '../../demo/repository';
 import { openStage, type Stage } from '../../demo/stage';
 import { median } from '../measure';
 import { printLine, runBench } from '../run';
+import { measureSchedules } from './schedules';
 
 const OPEN = {
   NETWORK: process.env.NETWORK ?? 'shared',
@@ -22,11 +23,14 @@ const SANDBOX = ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--u
 const DEPLOYED_WITHIN_MS = 120_000;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { rounds: { type: 'string', default: '20' } } });
+  const { values } = parseArgs({
+    options: { rounds: { type: 'string', default: '20' }, schedules: { type: 'string' } },
+  });
   printLine(
     `Node ${process.version}, ${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), load ` +
       `${os.loadavg()[0]?.toFixed(1)}\n`,
   );
+  if (values.schedules !== undefined) return measureSchedules(Number(values.schedules));
   const stage = await openStage(OPEN);
   try {
     await measureRuns(stage, Number(values.rounds));
