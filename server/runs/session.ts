@@ -1,7 +1,6 @@
 // A client at a run: its WebSocket on one side, the files and the input of the unit on the other. Nothing is stored for
 // a client that does not read: the next part of a file is read when the one before was sent. The input is not read
 // faster than the program reads.
-import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,9 +12,10 @@ import { asProblem } from '../../rest/problem';
 import { openAttachment, type Attachment } from '../../drivers/runtime/attachment';
 import { codeOfSignal } from '../../jobs/runs/run/result';
 import { Run } from '../../models/runs/run';
-import { acquireWriter, releaseWriter, RENEW_WRITER_MS } from '../../models/runs/run/writer';
+import { acquireOrTakeOver, acquireWriter, releaseWriter, RENEW_WRITER_MS } from '../../models/runs/run/writer';
 import type { Platform } from '../platform/platform';
 import { controlMessage, frame, parseFrame, type Command } from './frames';
+import { isWriterGone, mintWriterName } from './writer_name';
 
 interface Client {
   ctx: Context;
@@ -176,8 +176,8 @@ async function becomeWriter(
   attachment: Attachment,
   end: End,
 ): Promise<Writer | null> {
-  const name = randomUUID();
-  if (!(await acquireWriter(ctx.sql, run.id, name))) return null;
+  const name = mintWriterName();
+  if (!(await acquireOrTakeOver(ctx.sql, run.id, name, isWriterGone))) return null;
   const input = await attachment.openInput();
   if (input === null) return releaseWriter(ctx.sql, run.id, name).then(() => null);
   // The program has closed its input: what comes for it is dropped.

@@ -6,6 +6,7 @@ import { startPlant, type Plant } from '../support/processes/bad_days_program';
 import { startProgram } from '../support/processes/program';
 import { eventually, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
+import { attach, type RunClient } from '../support/runs/attach';
 import { runEnded, startRun } from '../support/runs/runs';
 
 let plant: Plant;
@@ -91,6 +92,26 @@ test('while it is canceled, and while its application is deleted', async () => {
   });
   await nothingOrphaned(plant);
 }, 120_000);
+
+test('a client that comes again after that writes at once', async () => {
+  const run = await startRun(application, 'while read -r line; do echo "got $line"; done', { detached: false });
+  const client = (): Promise<RunClient> => attach(plant.access(), application, run.id);
+  const before = await client();
+  expect((await before.told('ready')).writer).toBe(true);
+  before.type('one\n');
+  await before.shows('got one');
+  await plant.kill();
+  await before.closed;
+  await plant.start();
+  const after = await client();
+  expect((await after.told('ready')).writer).toBe(true);
+  const other = await client();
+  expect((await other.told('ready')).writer).toBe(false);
+  after.type('two\n');
+  await other.shows('got two');
+  after.command({ type: 'close_stdin' });
+  expect(await runEnded(application, run.id)).toMatchObject({ status: 'succeeded' });
+}, 60_000);
 
 test('beside a second process each run happens once', async () => {
   const second = startProgram({ DATABASE_URL: plant.databaseUrl, PLATFORM_DATA_DIR: plant.dataDir });

@@ -17,6 +17,24 @@ export async function acquireWriter(sql: Sql, runId: string, client: string): Pr
   return (await sql.query(ACQUIRE, [runId, client])).length > 0;
 }
 
+const HOLDER = named('select writer from runs where id = $1');
+const TAKE_OVER = named(`update runs set writer = $3, writer_until = now() + interval '${HELD_SECONDS} seconds',
+    attached_at = now()
+  where id = $1 and writer = $2 returning id`);
+
+/** As acquireWriter; a right whose client `isGone` is taken over. @param isGone given the name of that client */
+export async function acquireOrTakeOver(
+  sql: Sql,
+  runId: string,
+  client: string,
+  isGone: (holder: string) => boolean,
+): Promise<boolean> {
+  if (await acquireWriter(sql, runId, client)) return true;
+  const [{ writer: holder } = { writer: null }] = await sql.query<{ writer: string | null }>(HOLDER, [runId]);
+  if (holder === null) return acquireWriter(sql, runId, client);
+  return isGone(holder) && (await sql.query(TAKE_OVER, [runId, holder, client])).length > 0;
+}
+
 export async function releaseWriter(sql: Sql, runId: string, client: string): Promise<void> {
   await sql.query(RELEASE, [runId, client]);
 }

@@ -16,6 +16,8 @@ export interface Plant extends Workplace, Patient {
   ingressPort: number;
   databaseUrl: string;
   dataDir: string;
+  /** Where it serves since it was started the last time, and the key of its owner. */
+  access(): { url: string; key: string; project: string };
   /** kill -9, and waits for the end. */
   kill(): Promise<void>;
   /** SIGTERM, and waits for the end. */
@@ -60,6 +62,7 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
     sql: async (text, values) => (await sql.query(text, values)).rows,
     call: (method, place, options) => call(base, key(), method, place, options),
     application: (files, wanted = {}) => makeApplication(plant, files, wanted),
+    access: () => ({ url: base, key: key().key, project: key().project_id }),
     peakMemoryMb() {
       const status = readFileSync(`/proc/${program?.pid}/status`, 'utf8');
       return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
