@@ -25,6 +25,8 @@ export interface Workload extends WorkloadRef {
   user: { uid: number; gid: number };
   /** Values may be secret: they are in no specification that a reader of workloads sees. */
   env: Record<string, string>;
+  /** PriorityClass of its pods; null: the default of the cluster. */
+  priority_class: string | null;
   /** They are on one machine, and so are all instances of the application. */
   volumes: WorkloadVolume[];
   /** Files that instances read, beside those of the image. */

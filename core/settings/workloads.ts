@@ -40,6 +40,11 @@ export const workloadSettings = {
     description:
       'Private addresses or CIDRs that applications in the cluster may connect to, such as servers of your own.',
   }),
+  KUBERNETES_PREVIEW_PRIORITY_CLASS: slug({
+    default: null,
+    description:
+      'Priority class of the pods of previews, below that of other pods: they go first where room is scarce.',
+  }),
   KUBERNETES_STORAGE_CLASS: slug({
     default: null,
     derived: 'the default class of the cluster',

@@ -72,6 +72,12 @@ if (hasStaticBusybox())
         (await instancesOf(application)).filter((one) => one.process_type === type && one.status === 'running').length;
       await scale(application, 'web', 3);
       await eventually('three instances', async () => (await running('web')) === 3);
+      const budget = ['pdb', '-A', '-l', `platform-api/application=${application.id}`];
+      const allowed = 'jsonpath={.items[*].status.expectedPods} {.items[*].status.disruptionsAllowed}';
+      await eventually(
+        'a budget that lets one of them go',
+        async () => (await kubectl(cluster().kubeconfig, 'get', ...budget, '-o', allowed)) === '3 1',
+      );
       await scale(application, 'web', 1);
       await eventually('one instance', async () => (await instancesOf(application)).length === 1);
       await application.post('/stop');

@@ -2,6 +2,7 @@
 import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Container, PodSpec, Probe, ResourceRequirements, Secret } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import { isIPv6 } from 'node:net';
 import path from 'node:path';
 import type { Workload, WorkloadHealth } from '../../workload';
@@ -25,6 +26,8 @@ export interface WorkloadObjects {
   pull: Secret;
   /** null: the workload has none. */
   documents: Secret | null;
+  /** null: its one instance may be moved at any time. */
+  disruption: PodDisruptionBudget | null;
   /** null: its pods need no more than those of the project may. */
   egress: NetworkPolicy | null;
   deployment: Deployment;
@@ -44,6 +47,7 @@ export function workloadObjects(prefix: string, workload: Workload): WorkloadObj
   };
   return {
     ...{ variables, pull, documents },
+    disruption: disruptionBudget({ name, namespace, labels }, workload, selectorOf(prefix, workload)),
     egress: egressPolicy({ name, namespace, labels }, workload.reaches, selectorOf(prefix, workload)),
     deployment: {
       metadata: { name, namespace, labels },
@@ -74,6 +78,16 @@ function documentsSecret({ name, namespace, labels }: Place, { documents }: Work
   if (documents.length === 0) return null;
   const data = Object.fromEntries(documents.map(({ path: file, text }) => [path.posix.basename(file), base64(text)]));
   return { metadata: { name, namespace, labels }, type: 'Opaque', data };
+}
+
+/** Machines are emptied one instance at a time. With fewer instances later it forbids nothing, and may stay. */
+function disruptionBudget(
+  { name, namespace, labels }: Place,
+  { instances }: Workload,
+  matchLabels: Record<string, string>,
+): PodDisruptionBudget | null {
+  if (instances < 2) return null;
+  return { metadata: { name, namespace, labels }, spec: { maxUnavailable: 1, selector: { matchLabels } } };
 }
 
 /** For the pods of this workload alone: another application of the project has databases of its own. */
@@ -129,6 +143,7 @@ function podSpec(workload: Workload, secrets: SecretNames, prefix: string): PodS
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     terminationGracePeriodSeconds: shutdown_grace_seconds + (port === null ? 0 : LEAVING_SECONDS),
+    ...(workload.priority_class !== null && { priorityClassName: workload.priority_class }),
     imagePullSecrets: [{ name: secrets.pull }],
     securityContext: {
       runAsNonRoot: true,

@@ -4,7 +4,7 @@ import type { DriverContext } from '../../../core/driver';
 import type { Deployment, DeploymentCondition } from 'kubernetes-types/apps/v1';
 import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { Followed } from '../../kubernetes/client/follow';
-import { resourceTypes, type KubernetesObject } from '../../kubernetes/client/resource_type';
+import { resourceTypes, type KubernetesObject, type ResourceType } from '../../kubernetes/client/resource_type';
 import type { InstanceListener, Workload, WorkloadDriver, WorkloadRef, WorkloadState } from '../../workload';
 import { LOGIN_ENDS, workloadObjects } from './deployment';
 import { correctedFields, ensureImmutable, withDigest } from './drift';
@@ -19,6 +19,14 @@ import { openPodUsage, type PodUsage } from './pod_usage';
 interface Options extends ProjectOptions {
   log(message: string, error: Error): void;
 }
+
+/** Kinds of objects with the label of a workload. */
+const OF_WORKLOADS: readonly ResourceType<KubernetesObject>[] = [
+  resourceTypes.deployments,
+  resourceTypes.secrets,
+  resourceTypes.networkPolicies,
+  resourceTypes.podDisruptionBudgets,
+];
 
 /** A login for pulling is replaced when it ends within this time. */
 const LOGIN_LEFT_MS = 45 * 86_400_000;
@@ -46,7 +54,7 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
 
 async function ensureWorkload(options: Options, workload: Workload, ctx: DriverContext): Promise<WorkloadState> {
   const { client, prefix } = options;
-  const { variables, pull, documents, egress, ...objects } = workloadObjects(prefix, workload);
+  const { variables, pull, documents, egress, disruption, ...objects } = workloadObjects(prefix, workload);
   const deployment = withDigest(objects.deployment);
   const present = await client.get(resourceTypes.deployments, keyOf(deployment), ctx);
   if (present === null) await ensureProject(options, workload.project_id, ctx);
@@ -54,6 +62,7 @@ async function ensureWorkload(options: Options, workload: Workload, ctx: DriverC
   const isOtherSecret = await ensureImmutable(options, variables, ctx);
   if (documents) await applyOwn(options, resourceTypes.secrets, documents, ctx);
   if (egress) await applyOwn(options, resourceTypes.networkPolicies, egress, ctx);
+  if (disruption) await applyOwn(options, resourceTypes.podDisruptionBudgets, disruption, ctx);
   const applied = await applyOver(options, resourceTypes.deployments, present, deployment, ctx);
   return {
     ready: applied.status?.readyReplicas ?? 0,
@@ -88,7 +97,7 @@ function obstacleOf({ status }: Deployment): string | null {
 async function removeWorkload({ client, prefix }: Options, ref: WorkloadRef, ctx: DriverContext): Promise<boolean> {
   const namespace = namespaceOf(prefix, ref.project_id);
   const scope = { namespace, labelSelector: selectorText(selectorOf(prefix, ref)) };
-  for (const type of [resourceTypes.deployments, resourceTypes.secrets, resourceTypes.networkPolicies])
+  for (const type of OF_WORKLOADS)
     for (const { metadata } of (await client.list<KubernetesObject>(type, scope, ctx)).items)
       await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
   return (await client.list(resourceTypes.pods, scope, ctx)).items.length === 0;

@@ -14,6 +14,7 @@ const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'secrets' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'deployments' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'persistentvolumeclaims' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'policy', resource: 'poddisruptionbudgets' }),
   ...rightsTo(['get', 'list'], { group: 'storage.k8s.io', resource: 'storageclasses' }),
   ...rightsTo(['list'], { resource: 'events' }),
   ...rightsTo(['list', 'watch'], { resource: 'pods' }),

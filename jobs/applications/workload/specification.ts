@@ -44,6 +44,7 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
     image: imageOf(launch, ctx),
     ...programOf(row, settings.image, process.command),
     ...(await podDatabases(variables, launch.databases, ctx)),
+    priority_class: row.preview_id === null ? null : ctx.config.kubernetesPreviewPriorityClass,
     volumes,
     port,
     health: port === null ? null : healthOf(row, launch),

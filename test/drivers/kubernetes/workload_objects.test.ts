@@ -76,3 +76,18 @@ describe('volumes', () => {
     expect(spec?.template.spec).not.toHaveProperty('affinity');
   });
 });
+
+test('with several instances machines are emptied one instance at a time', () => {
+  const { disruption, deployment } = workloadObjects('platform', workloadSample({ instances: 2 }));
+  expect(disruption?.spec).toEqual({
+    maxUnavailable: 1,
+    selector: { matchLabels: deployment.spec?.selector.matchLabels },
+  });
+  expect(workloadObjects('platform', workloadSample({ instances: 1 })).disruption).toBeNull();
+});
+
+test('a priority class is named where there is one', () => {
+  const classOf = (priority_class: string | null): string | undefined =>
+    workloadObjects('platform', workloadSample({ priority_class })).deployment.spec?.template.spec?.priorityClassName;
+  expect([classOf('previews'), classOf(null)]).toEqual(['previews', undefined]);
+});

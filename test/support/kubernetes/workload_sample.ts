@@ -10,7 +10,7 @@ export function workloadSample(more: Partial<Workload> = {}): Workload {
       login: { host: 'registry.example.com', username: 'u', password: 'p', ends_at: '2030-01-01T00:00:00Z' },
     },
     ...{ command: ['/platform/launch', 'web'], user: { uid: 10_001, gid: 10_001 }, env: { A: 'b' } },
-    ...{ volumes: [], documents: [], reaches: [], port: 8080, health: null },
+    ...{ priority_class: null, volumes: [], documents: [], reaches: [], port: 8080, health: null },
     ...{ limits: { memory_mb: 256, cpus: 0.5, disk_mb: 1024 }, shutdown_grace_seconds: 10 },
     ...more,
   };
