@@ -240,8 +240,13 @@ test('a viewer sees no control that a viewer may not use, and an address of one 
 test('an address that means nothing says so', async () => {
   await visit(page, resources('/nothing/of/this'));
   await page.getByText('The API has nothing at this path.').waitFor();
+  for (const rest of ['/__proto__', '/constructor', `/${'a/'.repeat(40)}`]) {
+    await visit(page, resources(rest));
+    await page.getByText('The API has nothing at this path.').waitFor();
+  }
   await visit(page, resources('/volumes/vol_nothing'));
   await page.getByText('This does not exist, or you have no access to it.').waitFor();
+  expect(await page.getByRole('button', { name: 'Delete volume' }).count()).toBe(0);
 });
 
 test('the table is no part of the first page, and nothing was complained of', () => {

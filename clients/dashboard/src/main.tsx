@@ -10,7 +10,7 @@ import './styles/logs.css';
 import { render, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { asApiError } from './api/use_query';
-import type { ApiError } from './api/client';
+import { ApiError, UNREACHABLE } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
 import { Waiting } from './parts/page';
 import { pages } from './pages';
@@ -78,17 +78,21 @@ const loaded = new Map<Load, AnyPage>();
 
 function Lazy({ load, given }: { load: Load; given: Record<string, string> }) {
   const [Page, setPage] = useState<AnyPage | null>(() => loaded.get(load) ?? null);
+  const [error, setError] = useState<ApiError | null>(null);
   useEffect(() => {
     if (Page) return;
-    void load().then((found) => {
-      loaded.set(load, found);
-      setPage(() => found);
-    });
+    load().then(
+      (found) => {
+        loaded.set(load, found);
+        setPage(() => found);
+      },
+      () => setError(new ApiError('unreachable', 0, UNREACHABLE)),
+    );
   }, [load]);
   if (Page) return <Page {...given} />;
   return (
     <main id="main">
-      <Waiting />
+      <Waiting error={error} />
     </main>
   );
 }

@@ -79,7 +79,7 @@ export function matchPath(pattern: string, path: string): Record<string, string>
   const found: Record<string, string> = {};
   for (const [index, part] of wanted.entries()) {
     const value = given[index] as string;
-    if (part.startsWith(':')) found[part.slice(1)] = decodeURIComponent(value);
+    if (part.startsWith(':')) found[part.slice(1)] = decodePart(value);
     else if (part !== value) return null;
   }
   return found;
@@ -90,4 +90,13 @@ function matchBelow(pattern: string, path: string): Record<string, string> | nul
   const count = pattern.split('/').length;
   const found = matchPath(pattern, parts.slice(0, count).join('/'));
   return found && { ...found, rest: parts.slice(count).join('/') };
+}
+
+/** A part of a path; as it is where it cannot be decoded: the API says that it is no id. */
+export function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }

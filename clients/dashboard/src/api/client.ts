@@ -21,6 +21,8 @@ export class ApiError extends Error {
   }
 }
 
+export const UNREACHABLE = 'The server does not answer. Check your connection, and try again.';
+
 interface Answer {
   data?: unknown;
   errors?: { message: string; extensions?: Record<string, unknown> }[];
@@ -86,7 +88,7 @@ async function post(query: string, variables: unknown, { headers, signal }: Sent
     return { ...((await response.json()) as Answer), etag: response.headers.get('etag') };
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError('unreachable', 0, 'The server does not answer. Check your connection, and try again.');
+    throw new ApiError('unreachable', 0, UNREACHABLE);
   }
 }
 

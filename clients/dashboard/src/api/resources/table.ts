@@ -101,22 +101,19 @@ export interface Place {
 
 /** The page of `/projects/<id>/resources/<rest>` or `/resources/<rest>`; null where the API has nothing there. */
 export function placeOf(table: ResourceTable, projectId: string | undefined, rest: readonly string[]): Place | null {
-  for (const key of keysOf(rest)) {
-    const page = table.pages[key];
-    if (page && (page.scope === 'account' || projectId)) {
-      const parts = key.split('/');
-      return { key, page, projectId, ids: rest.filter((_, index) => parts[index] === '{}') };
-    }
-  }
-  return null;
+  const found = Object.entries(table.pages).filter(
+    ([key, { scope }]) => (scope === 'account' || projectId) && isAt(key.split('/'), rest),
+  );
+  // Words of a path come before parameters: `databases/engines` is no database.
+  found.sort(([left], [right]) => left.split('{}').length - right.split('{}').length);
+  const [key, page] = found[0] ?? [];
+  if (key === undefined || !page) return null;
+  const parts = key.split('/');
+  return { key, page, projectId, ids: rest.filter((_, index) => parts[index] === '{}') };
 }
 
-/** Words of a path come before parameters: `databases/engines` is no database. */
-function keysOf(rest: readonly string[]): string[] {
-  return rest.reduce<string[]>(
-    (keys, part) => keys.flatMap((key) => [part, '{}'].map((one) => (key ? `${key}/${one}` : one))),
-    [''],
-  );
+function isAt(parts: readonly string[], rest: readonly string[]): boolean {
+  return parts.length === rest.length && parts.every((part, index) => part === '{}' || part === rest[index]);
 }
 
 /** Address of the page of a key. Without a project, one of the account. */

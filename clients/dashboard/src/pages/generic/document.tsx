@@ -39,6 +39,7 @@ export function DocumentPage({ around }: { around: Around }) {
       title={titleOf(around, answer)}
       beside={status && <Status value={status} title={answer?.status_reason as string | null} />}
       operation={operation}
+      isMissing={!answer && error?.status === 404}
     >
       {!place.key.endsWith('{}') && (
         <p class="purpose">

@@ -134,12 +134,16 @@ function TextField({ table, place, field, path, draft, error, isEdit, changed }:
 /** Attributes that fit each type of input. */
 const inputOf = (given: object): object => given;
 
+const LEAST: Record<string, number> = { Int: -(2 ** 31), ByteCount: 0 };
+const MOST: Record<string, number> = { Int: 2 ** 31 - 1, ByteCount: Number.MAX_SAFE_INTEGER };
+
 /** Attributes of an input, by the type and the bounds of its value. */
 function typeOf(field: Value): Record<string, string | number> {
   if (isSecret(field)) return { type: 'password', autocomplete: 'new-password' };
   if (field.type === 'DateTime') return { type: 'datetime-local', step: 1 };
   if (!/^(Int|Float|ByteCount)$/.test(field.type)) return { type: 'text', autocomplete: 'off' };
-  const { min, max } = field;
+  // Beyond them GraphQL refuses the whole request, and names no field.
+  const { min = LEAST[field.type], max = MOST[field.type] } = field;
   return {
     type: 'number',
     step: field.type === 'Float' ? 'any' : 1,

@@ -46,10 +46,12 @@ interface FrameProps {
   title: string;
   beside?: ComponentChildren;
   operation: Operation;
+  /** There is nothing to do something with. */
+  isMissing?: boolean;
   children: ComponentChildren;
 }
 
-export function Frame({ around, title, beside, operation, children }: FrameProps) {
+export function Frame({ around, title, beside, operation, isMissing, children }: FrameProps) {
   const { place, patterns } = around;
   const own = handMade(place.key, place.projectId, place.ids, patterns);
   const actions = (
@@ -59,7 +61,7 @@ export function Frame({ around, title, beside, operation, children }: FrameProps
           Open its page
         </a>
       )}
-      <Actions around={around} />
+      {!isMissing && <Actions around={around} />}
     </>
   );
   return (

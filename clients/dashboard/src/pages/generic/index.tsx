@@ -1,9 +1,10 @@
 // Pages of everything that the API has, made of its SDL: which page an address means.
 import { useEffect, useState } from 'preact/hooks';
-import { hrefOf, placeOf, type Place, type ResourceTable } from '../../api/resources/table';
+import { ApiError, UNREACHABLE } from '../../api/client';
+import { hrefOf, placeOf, type ResourceTable } from '../../api/resources/table';
 import { pageProject } from '../../keyboard';
 import { Page, Waiting } from '../../parts/page';
-import { address } from '../../router';
+import { address, decodePart } from '../../router';
 import { pages } from '..';
 import { AllResources } from './all';
 import { DocumentPage } from './document';
@@ -16,18 +17,22 @@ const loaded: { table?: ResourceTable } = {};
 /** @param id of the project; left out for what belongs to none. @param rest path behind `resources/` */
 export function Resources({ id, rest }: { id?: string; rest: string }) {
   const [table, setTable] = useState(loaded.table);
+  const [error, setError] = useState<ApiError | null>(null);
   useEffect(() => {
     if (table) return;
-    void import('#resources').then(({ default: found }) => {
-      loaded.table = found;
-      setTable(found);
-    });
+    import('#resources').then(
+      ({ default: found }) => {
+        loaded.table = found;
+        setTable(found);
+      },
+      () => setError(new ApiError('unreachable', 0, UNREACHABLE)),
+    );
   }, []);
   useEffect(() => void (pageProject.value = id), [id]);
   if (!table)
     return (
       <Page title="Resources" projectId={id}>
-        <Waiting />
+        <Waiting error={error} />
       </Page>
     );
   return <Found table={table} projectId={id} rest={rest} />;
@@ -36,7 +41,7 @@ export function Resources({ id, rest }: { id?: string; rest: string }) {
 function Found({ table, projectId, rest }: { table: ResourceTable; projectId: string | undefined; rest: string }) {
   const patterns = pages.map(([pattern]) => pattern);
   if (!rest) return <AllResources table={table} projectId={projectId} patterns={patterns} />;
-  const place = placeOf(table, projectId, rest.split('/').map(decoded));
+  const place = placeOf(table, projectId, rest.split('/').map(decodePart));
   if (!place) return <NoPage projectId={projectId} />;
   const around = { table, place, patterns };
   const wanted = address.value.query.get('do');
@@ -53,14 +58,3 @@ function NoPage({ projectId }: { projectId: string | undefined }) {
     </Page>
   );
 }
-
-/** What cannot be decoded is no id: the API says so. */
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-export type { Place };
