@@ -76,6 +76,12 @@ export function projectTabs(id: string): Tab[] {
     { href: `/projects/${id}`, label: 'Overview' },
     { href: `/projects/${id}/databases`, label: 'Databases' },
     { href: `/projects/${id}/buckets`, label: 'Buckets' },
+    { href: `/projects/${id}/dns`, label: 'DNS' },
+    { href: `/projects/${id}/mail`, label: 'Mail' },
+    { href: `/projects/${id}/monitors`, label: 'Monitors' },
+    { href: `/projects/${id}/members`, label: 'Members' },
+    { href: `/projects/${id}/keys`, label: 'Keys' },
+    { href: `/projects/${id}/usage`, label: 'Usage' },
     { href: `/projects/${id}/activity`, label: 'Activity' },
     { href: `/projects/${id}/resources`, label: 'All resources' },
   ];

@@ -1,0 +1,200 @@
+// A domain for mail: the records to set with what the DNS answers, and its settings.
+import { useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useAction, useQuery } from '../../api/use_query';
+import { Confirm } from '../../parts/dialog';
+import { DnsInstructions } from '../../parts/dns_instructions';
+import { Check, Problem } from '../../parts/form';
+import { Facts, Page, Section, Waiting } from '../../parts/page';
+import { Status } from '../../parts/status';
+import { Ago } from '../../parts/time';
+import { navigate } from '../../router';
+import { mayActAs } from '../../session';
+
+const DOMAIN = graphql(`
+  query EmailDomain($id: ID!) {
+    getEmailDomain(id: $id) {
+      id
+      project_id
+      name
+      return_path_subdomain
+      open_tracking
+      click_tracking
+      dkim_selector
+      dns
+      status
+      status_reason
+      last_checked_at
+      verified_at
+      dns_records {
+        purpose
+        type
+        name
+        value
+        priority
+        status
+        observed_values
+      }
+    }
+  }
+`);
+const VERIFY = graphql(`
+  mutation VerifyEmailDomain($id: ID!) {
+    verifyEmailDomain(id: $id) {
+      id
+    }
+  }
+`);
+const ROTATE = graphql(`
+  mutation RotateDkim($id: ID!) {
+    rotateEmailDomainDkim(id: $id) {
+      id
+    }
+  }
+`);
+const UPDATE = graphql(`
+  mutation UpdateEmailDomain($id: ID!, $input: UpdateEmailDomainInput!) {
+    updateEmailDomain(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+const DELETE = graphql(`
+  mutation DeleteEmailDomain($id: ID!) {
+    deleteEmailDomain(id: $id)
+  }
+`);
+
+type Domain = ResultOf<typeof DOMAIN>['getEmailDomain'];
+interface Shown {
+  domain: Domain;
+  mayChange: boolean;
+  reload(): Promise<void>;
+}
+
+export function EmailDomain({ id }: { id: string }) {
+  const { data, error, reload } = useQuery(DOMAIN, { id });
+  const domain = data?.getEmailDomain;
+  const mayChange = mayActAs('developer', domain?.project_id);
+  return (
+    <Page
+      title={domain?.name ?? 'Domain'}
+      beside={domain && <Status value={domain.status} title={domain.status_reason} />}
+      trail={domain ? [{ href: `/projects/${domain.project_id}/mail`, label: 'Mail' }] : []}
+      projectId={domain?.project_id}
+      command={`svc api getEmailDomain ${id}`}
+    >
+      {!domain && <Waiting error={error} rows={6} />}
+      {domain && <Records domain={domain} mayChange={mayChange} reload={reload} />}
+      {domain && <Tracking domain={domain} mayChange={mayChange} reload={reload} />}
+      {domain && mayChange && <Danger domain={domain} />}
+    </Page>
+  );
+}
+
+function Records({ domain, mayChange, reload }: Shown) {
+  const [asks, setAsks] = useState(false);
+  const verify = useAction(async () => {
+    await request(VERIFY, { id: domain.id });
+    await reload();
+  });
+  const rotate = async (): Promise<void> => {
+    await request(ROTATE, { id: domain.id });
+    await reload();
+  };
+  const actions = mayChange && (
+    <>
+      <button type="button" class="quiet small" onClick={() => setAsks(true)}>
+        New signing key
+      </button>
+      <button type="button" class="quiet small" disabled={verify.isRunning} onClick={() => void verify.run()}>
+        Check now
+      </button>
+    </>
+  );
+  return (
+    <Section title="Records" actions={actions}>
+      <Problem error={verify.error} />
+      {domain.status_reason && <p class="notice">{domain.status_reason}</p>}
+      <p>
+        {domain.dns === 'automatic'
+          ? 'The platform keeps these records in the zone, where it has it.'
+          : 'Set these records where the DNS of the domain is kept.'}
+      </p>
+      <DnsInstructions records={domain.dns_records} label="Records to set" />
+      <Facts
+        facts={[
+          ['Checked', <Ago time={domain.last_checked_at} />],
+          ['Verified', <Ago time={domain.verified_at} />],
+          ['DKIM selector', domain.dkim_selector],
+          ['Return path', `${domain.return_path_subdomain}.${domain.name}`],
+        ]}
+      />
+      {asks && (
+        <Confirm title="Make a new signing key?" verb="Make a new key" work={rotate} onClose={() => setAsks(false)}>
+          A new DKIM record is to be set. Mail is signed with the present key until the new record is found.
+        </Confirm>
+      )}
+    </Section>
+  );
+}
+
+function Tracking({ domain, mayChange, reload }: Shown) {
+  const change = useAction(async (input: { open_tracking: boolean } | { click_tracking: boolean }) => {
+    await request(UPDATE, { id: domain.id, input });
+    await reload();
+  });
+  return (
+    <Section title="Tracking">
+      <fieldset class="bare" disabled={!mayChange}>
+        <Check
+          label="Count opened mail"
+          name="open_tracking"
+          checked={domain.open_tracking}
+          hint="A picture of one pixel is added to mail in HTML."
+          onChange={(event) => void change.run({ open_tracking: event.currentTarget.checked })}
+        />
+        <Check
+          label="Count clicks"
+          name="click_tracking"
+          checked={domain.click_tracking}
+          hint="Links lead through the platform."
+          onChange={(event) => void change.run({ click_tracking: event.currentTarget.checked })}
+        />
+      </fieldset>
+      <Problem error={change.error} />
+    </Section>
+  );
+}
+
+function Danger({ domain }: { domain: Domain }) {
+  const [asks, setAsks] = useState(false);
+  const work = async (): Promise<void> => {
+    await request(DELETE, { id: domain.id });
+    navigate(`/projects/${domain.project_id}/mail`);
+  };
+  return (
+    <Section title="Danger zone">
+      <div class="danger-zone">
+        <p>
+          <strong>Delete the domain.</strong> No mail is accepted from its addresses any more.
+        </p>
+        <button type="button" class="danger" onClick={() => setAsks(true)}>
+          Delete
+        </button>
+      </div>
+      {asks && (
+        <Confirm
+          title={`Delete ${domain.name}?`}
+          verb="Delete the domain"
+          typed={domain.name}
+          work={work}
+          onClose={() => setAsks(false)}
+        >
+          Its signing key is deleted with it.
+        </Confirm>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,222 @@
+// A monitor: its response times, and its incidents one after the other.
+import { useMemo, useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useAction, useQuery } from '../../api/use_query';
+import { Chart } from '../../parts/chart';
+import { Confirm } from '../../parts/dialog';
+import { Problem } from '../../parts/form';
+import { Facts, Page, Section, Waiting } from '../../parts/page';
+import { Status } from '../../parts/status';
+import { Ago, durationText } from '../../parts/time';
+import { navigate } from '../../router';
+import { mayActAs } from '../../session';
+import { percentText } from './list';
+
+const MONITOR = graphql(`
+  query Monitor($id: ID!) {
+    getObserver(id: $id) {
+      id
+      project_id
+      name
+      type
+      enabled
+      status
+      interval_seconds
+      failure_threshold
+      recovery_threshold
+      uptime_percent_30d
+      uptime {
+        check
+        target
+        method
+      }
+      metric {
+        resource_type
+        resource_id
+        metric
+        operator
+        threshold
+        window_seconds
+      }
+    }
+    listObserverIncidents(id: $id, limit: 50) {
+      data {
+        id
+        status
+        cause
+        started_at
+        resolved_at
+        notifications {
+          notifier_id
+          status
+        }
+      }
+    }
+    listObserverResults(id: $id, limit: 100) {
+      data {
+        id
+        checked_at
+        status
+        region
+        response_time_ms
+        status_code
+        value
+        error
+      }
+    }
+  }
+`);
+const CHECK = graphql(`
+  mutation CheckMonitor($id: ID!) {
+    checkObserver(id: $id) {
+      id
+    }
+  }
+`);
+const ENABLE = graphql(`
+  mutation EnableMonitor($id: ID!, $input: UpdateObserverInput!) {
+    updateObserver(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+const DELETE = graphql(`
+  mutation DeleteMonitor($id: ID!) {
+    deleteObserver(id: $id)
+  }
+`);
+
+type Answer = ResultOf<typeof MONITOR>;
+type Monitor = Answer['getObserver'];
+type Incident = Answer['listObserverIncidents']['data'][number];
+type Result = Answer['listObserverResults']['data'][number];
+
+const POLL_MS = 15_000;
+
+export function MonitorPage({ id }: { id: string }) {
+  const { data, error, reload } = useQuery(MONITOR, { id }, POLL_MS);
+  const monitor = data?.getObserver;
+  const mayChange = mayActAs('developer', monitor?.project_id);
+  return (
+    <Page
+      title={monitor?.name ?? 'Monitor'}
+      beside={monitor && <Status value={monitor.status} />}
+      trail={monitor ? [{ href: `/projects/${monitor.project_id}/monitors`, label: 'Monitors' }] : []}
+      actions={monitor && mayChange && <Actions monitor={monitor} reload={reload} />}
+      projectId={monitor?.project_id}
+      command={`svc api listObserverIncidents ${id}`}
+    >
+      {(!data || !monitor) && <Waiting error={error} rows={6} />}
+      {data && monitor && (
+        <>
+          <Facts facts={factsOf(monitor)} />
+          <Checks results={data.listObserverResults.data} isMetric={monitor.type === 'metric'} />
+          <Timeline incidents={data.listObserverIncidents.data} />
+        </>
+      )}
+    </Page>
+  );
+}
+
+function factsOf({ uptime, metric, ...monitor }: Monitor): [string, preact.ComponentChildren][] {
+  const what = uptime
+    ? `${uptime.method} ${uptime.target}`
+    : metric && `${metric.metric} of ${metric.resource_id} ${metric.operator} ${metric.threshold}`;
+  return [
+    ['What', <span class="clip">{what}</span>],
+    ['Up in 30 days', percentText(monitor.uptime_percent_30d)],
+    ['Checked every', `${monitor.interval_seconds} s`],
+    ['An incident begins after', `${monitor.failure_threshold} failures in a row`],
+    ['It ends after', `${monitor.recovery_threshold} successes in a row`],
+  ];
+}
+
+function Checks({ results, isMetric }: { results: readonly Result[]; isMetric: boolean }) {
+  const series = useMemo(() => {
+    const valued = results.map((one) => ({ ...one, value: isMetric ? one.value : one.response_time_ms }));
+    const regions = [...new Set(results.map(({ region }) => region))];
+    return regions.map((region) => ({
+      label: region,
+      points: valued
+        .filter((one) => one.region === region && one.value !== null)
+        .map(({ checked_at, value }) => ({ timestamp: checked_at, value: value as number }))
+        .reverse(),
+    }));
+  }, [results, isMetric]);
+  const [last, first] = [results[0], results.at(-1)];
+  if (!last || !first) return <p class="faint">Nothing has been checked yet.</p>;
+  const title = isMetric ? 'Value' : 'Response time';
+  return (
+    <Section title={title}>
+      <Chart title={title} unit={isMetric ? '' : 'ms'} series={series} from={first.checked_at} to={last.checked_at} />
+      <p>
+        Last check: <Status value={last.status} /> <Ago time={last.checked_at} /> from {last.region}
+        {last.status_code !== null && `, HTTP ${last.status_code}`}
+        {last.error && `: ${last.error}`}
+      </p>
+    </Section>
+  );
+}
+
+function Timeline({ incidents }: { incidents: readonly Incident[] }) {
+  return (
+    <Section title="Incidents">
+      {incidents.length === 0 && <p class="faint">There has been no incident.</p>}
+      <ol class="timeline">
+        {incidents.map((incident) => (
+          <li key={incident.id}>
+            <Status value={incident.status} /> <Ago time={incident.started_at} />,{' '}
+            {incident.resolved_at ? 'for' : 'until now'} {durationText(incident.started_at, incident.resolved_at)}
+            <br />
+            {incident.cause}
+            <br />
+            <small class="faint">{toldText(incident)}</small>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function toldText({ notifications }: Incident): string {
+  if (!notifications.length) return 'Nobody was told.';
+  const counts = new Map<string, number>();
+  for (const { status } of notifications) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return `Notifications: ${[...counts].map(([status, count]) => `${count} ${status}`).join(', ')}.`;
+}
+
+function Actions({ monitor, reload }: { monitor: Monitor; reload(): Promise<void> }) {
+  const [asks, setAsks] = useState(false);
+  const check = useAction(async () => {
+    await request(CHECK, { id: monitor.id });
+    await reload();
+  });
+  const enable = useAction(async () => {
+    await request(ENABLE, { id: monitor.id, input: { enabled: !monitor.enabled } });
+    await reload();
+  });
+  const remove = async (): Promise<void> => {
+    await request(DELETE, { id: monitor.id });
+    navigate(`/projects/${monitor.project_id}/monitors`);
+  };
+  return (
+    <>
+      <button type="button" class="quiet" disabled={check.isRunning} onClick={() => void check.run()}>
+        Check now
+      </button>
+      <button type="button" class="quiet" onClick={() => void enable.run()}>
+        {monitor.enabled ? 'Pause' : 'Resume'}
+      </button>
+      <button type="button" class="quiet" onClick={() => setAsks(true)}>
+        Delete
+      </button>
+      <Problem error={check.error ?? enable.error} />
+      {asks && (
+        <Confirm title={`Delete ${monitor.name}?`} verb="Delete" work={remove} onClose={() => setAsks(false)}>
+          Its incidents and its measurements are deleted with it.
+        </Confirm>
+      )}
+    </>
+  );
+}

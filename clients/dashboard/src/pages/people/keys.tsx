@@ -1,0 +1,215 @@
+// Keys of a project and of the person: their secret is shown once.
+import { useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql } from '../../api/graphql';
+import { useAction, useQuery } from '../../api/use_query';
+import { Field, Form, Problem, Submit, useFields } from '../../parts/form';
+import { Page, Section, Waiting } from '../../parts/page';
+import { SecretOnce } from '../../parts/secret_once';
+import { mayActAs } from '../../session';
+import { projectTabs } from '../project';
+import { KeyTable, type Key } from './key_table';
+
+const PROJECT_KEYS = graphql(`
+  query ProjectKeys($id: ID!) {
+    listProjectKeys(project_id: $id, limit: 50) {
+      data {
+        id
+        kind
+        name
+        prefix
+        scopes
+        project_ids
+        created_at
+        expires_at
+        last_used_at
+      }
+    }
+  }
+`);
+const PERSONAL_KEYS = graphql(`
+  query PersonalKeys {
+    listPersonalKeys(limit: 100) {
+      data {
+        id
+        kind
+        name
+        prefix
+        scopes
+        project_ids
+        created_at
+        expires_at
+        last_used_at
+      }
+    }
+  }
+`);
+const CREATE_PROJECT_KEY = graphql(`
+  mutation CreateProjectKey($project_id: ID!, $input: CreateProjectKeyInput!) {
+    createProjectKey(project_id: $project_id, input: $input) {
+      token
+    }
+  }
+`);
+const CREATE_PERSONAL_KEY = graphql(`
+  mutation CreatePersonalKey($input: CreatePersonalKeyInput!) {
+    createPersonalKey(input: $input) {
+      token
+    }
+  }
+`);
+const REVOKE_PROJECT_KEY = graphql(`
+  mutation RevokeProjectKey($project_id: ID!, $id: ID!) {
+    revokeProjectKey(project_id: $project_id, id: $id)
+  }
+`);
+const REVOKE_PERSONAL_KEY = graphql(`
+  mutation RevokePersonalKey($id: ID!) {
+    revokePersonalKey(id: $id)
+  }
+`);
+
+const SCOPES = ['read', 'write', 'deploy', 'env:read', 'env:write', 'logs:read'];
+interface Made {
+  name: string;
+  token: string;
+}
+
+export function Keys({ id }: { id: string }) {
+  return (
+    <Page title="Keys" tabs={projectTabs(id)} projectId={id} command="svc keys">
+      <ProjectKeys id={id} />
+      <PersonalKeys projectId={id} />
+    </Page>
+  );
+}
+
+function Shown({ made, close }: { made: Made | null; close(): void }) {
+  return made && <SecretOnce key={made.token} secret={made.token} label={`key ${made.name}`} onClose={close} />;
+}
+
+function ProjectKeys({ id }: { id: string }) {
+  const { data, error, reload } = useQuery(PROJECT_KEYS, { id });
+  const [made, setMade] = useState<Made | null>(null);
+  const fields = useFields({ name: '' });
+  const create = async (name: string): Promise<void> => {
+    const { createProjectKey } = await request(CREATE_PROJECT_KEY, { project_id: id, input: { name } });
+    setMade({ name, token: createProjectKey.token });
+  };
+  const action = useAction(async () => {
+    await create(fields.values.name);
+    fields.set({ name: '' });
+    await reload();
+  });
+  const revoke = async (key: Key): Promise<void> => {
+    await request(REVOKE_PROJECT_KEY, { project_id: id, id: key.id });
+    await reload();
+  };
+  // The new key comes first: if it cannot be made, the old one goes on.
+  const rotate = (key: Key): Promise<void> => create(key.name).then(() => revoke(key));
+  return (
+    <Section title="Keys of the project">
+      <p class="faint">They act as the project, and stay when the person who made them leaves.</p>
+      <Shown made={made} close={() => setMade(null)} />
+      {mayActAs('owner', id) ? (
+        <Form action={action} class="inline form-line">
+          <Field label="New key of the project" {...fields.of('name', action)} required placeholder="CI" />
+          <Submit action={action}>Create project key</Submit>
+          <Problem error={action.error} fields={['name']} />
+        </Form>
+      ) : (
+        <p class="faint">Owners create keys of the project.</p>
+      )}
+      {!data && <Waiting error={error} />}
+      {data && (
+        <KeyTable
+          keys={data.listProjectKeys.data}
+          mayChange={mayActAs('developer', id)}
+          revoke={revoke}
+          rotate={mayActAs('owner', id) ? rotate : null}
+        />
+      )}
+    </Section>
+  );
+}
+
+function PersonalKeys({ projectId }: { projectId: string }) {
+  const { data, error, reload } = useQuery(PERSONAL_KEYS, {});
+  const [made, setMade] = useState<Made | null>(null);
+  const create = async (input: PersonalInput): Promise<void> => {
+    const { createPersonalKey } = await request(CREATE_PERSONAL_KEY, { input });
+    setMade({ name: input.name, token: createPersonalKey.token });
+    await reload();
+  };
+  const revoke = async ({ id }: Key): Promise<void> => {
+    await request(REVOKE_PERSONAL_KEY, { id });
+    await reload();
+  };
+  const rotate = async (key: Key): Promise<void> => {
+    const { name, scopes, project_ids, expires_at } = key;
+    const rights = { scopes: [...(scopes ?? [])], project_ids: project_ids && [...project_ids], expires_at };
+    await create({ name, ...rights });
+    await revoke(key);
+  };
+  return (
+    <Section title="Your own keys">
+      <p class="faint">They act as you. Programs that you have allowed on a page of the platform stand here too.</p>
+      <Shown made={made} close={() => setMade(null)} />
+      <NewPersonal projectId={projectId} create={create} />
+      {!data && <Waiting error={error} />}
+      {data && <KeyTable keys={data.listPersonalKeys.data} mayChange revoke={revoke} rotate={rotate} />}
+    </Section>
+  );
+}
+
+interface PersonalInput {
+  name: string;
+  scopes: string[];
+  project_ids?: string[] | null;
+  expires_at?: string | null;
+}
+
+function NewPersonal({ projectId, create }: { projectId: string; create(input: PersonalInput): Promise<void> }) {
+  const fields = useFields({ name: '', days: '90' });
+  const [scopes, setScopes] = useState(['read', 'write', 'deploy', 'logs:read']);
+  const [isHere, setHere] = useState(true);
+  const action = useAction(async () => {
+    const days = Number(fields.values.days);
+    const expires_at = days ? new Date(Date.now() + days * 86_400_000).toISOString() : null;
+    await create({ name: fields.values.name, scopes, project_ids: isHere ? [projectId] : null, expires_at });
+    fields.set({ name: '' });
+  });
+  const toggle = (scope: string): void =>
+    setScopes((before) => SCOPES.filter((one) => (one === scope) !== before.includes(one)));
+  return (
+    <Form action={action}>
+      <div class="columns">
+        <Field label="New key of yours" {...fields.of('name', action)} required placeholder="laptop" />
+        <Field
+          label="Days until it ends"
+          {...fields.of('days', action)}
+          type="number"
+          min={0}
+          hint="Empty or 0: it does not end."
+        />
+      </div>
+      <fieldset class="filters">
+        <legend>It may</legend>
+        {SCOPES.map((scope) => (
+          <label key={scope} class="check">
+            <input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} />
+            {scope}
+          </label>
+        ))}
+        <label class="check">
+          <input type="checkbox" checked={isHere} onChange={() => setHere(!isHere)} />
+          in this project only
+        </label>
+      </fieldset>
+      <Problem error={action.error} fields={['name']} />
+      <footer class="actions">
+        <Submit action={action}>Create personal key</Submit>
+      </footer>
+    </Form>
+  );
+}

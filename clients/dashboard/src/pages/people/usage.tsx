@@ -1,0 +1,107 @@
+// What a project uses of its quotas, and what the account is charged.
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useQuery } from '../../api/use_query';
+import { Page, Section, Table, Waiting } from '../../parts/page';
+import { Ago } from '../../parts/time';
+import { projectTabs } from '../project';
+
+const USAGE = graphql(`
+  query Usage($id: ID!) {
+    getProjectUsage(id: $id) {
+      measured_at
+      quotas {
+        resource
+        used
+        limit
+      }
+    }
+    billingSummary {
+      currency
+      current_month {
+        from
+        total
+        lines {
+          project_id
+          project_name
+          kind
+          price_id
+          hours
+          price_hourly
+          amount
+        }
+      }
+      last_month {
+        from
+        total
+      }
+    }
+  }
+`);
+
+type Usage = ResultOf<typeof USAGE>;
+
+export function UsagePage({ id }: { id: string }) {
+  const { data, error } = useQuery(USAGE, { id });
+  return (
+    <Page title="Usage" tabs={projectTabs(id)} projectId={id} command={`svc api getProjectUsage ${id}`}>
+      {!data && <Waiting error={error} rows={8} />}
+      {data && <Quotas usage={data.getProjectUsage} />}
+      {data && <Charges billing={data.billingSummary} />}
+    </Page>
+  );
+}
+
+function Quotas({ usage: { measured_at, quotas } }: { usage: Usage['getProjectUsage'] }) {
+  return (
+    <Section title="Quotas">
+      <p class="faint">
+        Measured <Ago time={measured_at} />.
+      </p>
+      <Table label="Quotas" head={['What', 'Used', 'Limit', 'Part']}>
+        {quotas.map(({ resource, used, limit }) => (
+          <tr key={resource}>
+            <th scope="row">{resource.replace(/_/g, ' ')}</th>
+            <td>{used.toLocaleString('en')}</td>
+            <td>{limit === null ? 'none' : limit.toLocaleString('en')}</td>
+            <td>
+              {limit !== null && limit > 0 && (
+                <meter min={0} max={limit} high={limit * 0.9} value={used} aria-label={`Used of ${resource}`} />
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Section>
+  );
+}
+
+function Charges({ billing: { currency, current_month, last_month } }: { billing: Usage['billingSummary'] }) {
+  const month = (from: string): string =>
+    new Date(from).toLocaleDateString('en', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+  return (
+    <Section title="Charges of your account">
+      <p>
+        {month(current_month.from)} so far:{' '}
+        <strong>
+          {current_month.total} {currency}
+        </strong>
+        . {month(last_month.from)}: {last_month.total} {currency}. It is a summary, not an invoice.
+      </p>
+      {current_month.lines.length > 0 && (
+        <Table label="Charges" head={['Project', 'What', 'Hours', 'Price an hour', currency]}>
+          {current_month.lines.map((line) => (
+            <tr key={`${line.project_id} ${line.kind} ${line.price_id}`}>
+              <th scope="row">{line.project_name}</th>
+              <td>
+                {line.kind.replace(/_/g, ' ')} {line.price_id}
+              </td>
+              <td>{line.hours}</td>
+              <td>{line.price_hourly}</td>
+              <td>{line.amount}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,49 @@
+import { CopyButton } from './copy';
+import { Table } from './page';
+import { Status } from './status';
+
+interface Instruction {
+  purpose: string;
+  type: string;
+  name: string;
+  value: string;
+  priority?: number | null;
+  status: string;
+  observed_values: readonly string[];
+}
+
+/** Records to set in the DNS, and what it answers now. */
+export function DnsInstructions({ records, label }: { records: readonly Instruction[]; label: string }) {
+  return (
+    <Table label={label} head={['For', 'Type', 'Name', 'Value', 'State']}>
+      {records.map(({ purpose, type, name, value, priority, status, observed_values }) => (
+        <tr key={`${type} ${name} ${value}`}>
+          <th scope="row">{purpose.replace('_', ' ')}</th>
+          <td>{type}</td>
+          <td>
+            <span class="with-copy">
+              <code class="clip">{name}</code> <CopyButton text={name} label={`name for ${purpose}`} />
+            </span>
+          </td>
+          <td>
+            <span class="with-copy">
+              <code class="clip" title={value}>
+                {priority == null ? value : `${priority} ${value}`}
+              </code>{' '}
+              <CopyButton text={value} label={`value for ${purpose}`} />
+            </span>
+          </td>
+          <td>
+            <Status value={status} />
+            {status !== 'verified' && (
+              <small class="faint">
+                {' '}
+                {observed_values.length ? `found ${observed_values.join(', ')}` : 'nothing found'}
+              </small>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

@@ -1,0 +1,105 @@
+/** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/people */
+// Members, invitations and keys in the browser: secrets are shown once.
+import {
+  buildDashboard,
+  closeBrowser,
+  fileNeedsChromium,
+  newPerson,
+  openWindow,
+  signIn,
+  visit,
+  type Window,
+} from '../support/dashboard/chromium';
+import { keepsTheRules } from '../support/dashboard/page_rules';
+import { startService, type TestService } from '../support/service';
+
+fileNeedsChromium();
+
+let service: TestService;
+let window: Window;
+beforeAll(async () => {
+  buildDashboard();
+  service = await startService();
+  await newPerson(service, 'owner@example.org', 'owner');
+  await newPerson(service, 'viewer@example.org', 'viewer');
+  window = await openWindow(service);
+  await signIn(window, 'owner@example.org');
+}, 120_000);
+afterAll(async () => {
+  await closeBrowser();
+  await service?.close();
+});
+
+const project = (page: string): string => `/projects/${service.project}/${page}`;
+const statusOf = async (token: string): Promise<number> =>
+  (await service.call('GET', '/v2/applications', { key: token })).status;
+
+test('a key of the project is shown once, works, is rotated and revoked', async () => {
+  const { page } = window;
+  await keepsTheRules(page, project('keys'), 'dashboard-keys');
+  await page.getByLabel('New key of the project').fill('CI <b>');
+  await page.getByRole('button', { name: 'Create project key' }).click();
+  const shown = page.getByLabel('key CI <b>', { exact: true });
+  const first = (await shown.innerText()).trim();
+  expect(await statusOf(first)).toBe(200);
+  await page.getByRole('button', { name: 'Rotate CI <b>' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const second = (await shown.innerText()).trim();
+  expect([second === first, await statusOf(second)]).toEqual([false, 200]);
+  expect(await statusOf(first)).toBe(401);
+  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await visit(page, project('keys'));
+  expect((await page.locator('main').innerText()).includes(second)).toBe(false);
+  await page.getByRole('button', { name: 'Revoke CI <b>' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  expect(await statusOf(second)).toBe(401);
+});
+
+test('a personal key has the scopes that were chosen', async () => {
+  const { page } = window;
+  await page.getByLabel('New key of yours').fill('laptop');
+  for (const scope of ['write', 'deploy', 'logs:read']) await page.getByLabel(scope, { exact: true }).uncheck();
+  await page.getByRole('button', { name: 'Create personal key' }).click();
+  const token = (await page.getByLabel('key laptop', { exact: true }).innerText()).trim();
+  const { body } = await service.call('GET', '/v2/me', { key: token });
+  expect(JSON.stringify(body)).toContain('"scopes":["read"]');
+});
+
+test('a person is invited by a link that is shown once, and roles change', async () => {
+  const { page } = window;
+  await keepsTheRules(page, project('members'));
+  await page.getByLabel('Invite by e-mail').fill('new@example.org');
+  await page.getByRole('button', { name: 'Invite', exact: true }).click();
+  await page.getByLabel('link for new@example.org', { exact: true }).waitFor();
+  await page.getByRole('row', { name: /new@example.org/ }).waitFor();
+  await page.getByRole('button', { name: 'Withdraw the invitation of new@example.org' }).click();
+  await page.getByText('Nobody is invited.').waitFor();
+  await page.getByLabel('Role of viewer@example.org').selectOption('developer');
+  for (;;) {
+    const [{ role }] = (await service.sql(
+      `select role from members m join users u on u.id = m.user_id where u.email = 'viewer@example.org'`,
+    )) as [{ role: string }];
+    if (role === 'developer') break;
+  }
+  await page.getByLabel('Role of viewer@example.org').selectOption('viewer');
+  await keepsTheRules(page, project('usage'));
+});
+
+test('a viewer sees members and keys, and may only leave', async () => {
+  const viewer = await openWindow(service);
+  const { page } = viewer;
+  await signIn(viewer, 'viewer@example.org', project('members'));
+  expect(await page.getByRole('button', { name: 'Invite', exact: true }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: /^Remove/ }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: /^Leave/ }).count()).toBe(1);
+  await visit(page, project('keys'));
+  await page.getByText('Owners create keys of the project.').waitFor();
+  expect(viewer.complaints).toEqual([]);
+});
+
+test('nothing was asked elsewhere, and the policy of the page was never broken', () => {
+  expect([...window.origins]).toEqual([service.url]);
+  expect(window.complaints).toEqual([]);
+});

@@ -1,0 +1,142 @@
+/** @tier heavy @quarter 3 @covers clients/dashboard/src/pages */
+// Zones, domains for mail and monitors in the browser.
+import {
+  buildDashboard,
+  closeBrowser,
+  fileNeedsChromium,
+  newPerson,
+  openWindow,
+  settled,
+  signIn,
+  violations,
+  visit,
+  type Window,
+} from '../support/dashboard/chromium';
+import { keepsTheRules } from '../support/dashboard/page_rules';
+import { MARKUP } from '../support/dashboard/plant';
+import { freePort } from '../support/processes/free_port';
+import { startService, type TestService } from '../support/service';
+
+fileNeedsChromium();
+
+let service: TestService;
+let window: Window;
+beforeAll(async () => {
+  buildDashboard();
+  service = await startService({ settings: { DNS_PORT: String(await freePort()) } });
+  await newPerson(service, 'owner@example.org', 'owner');
+  await newPerson(service, 'viewer@example.org', 'viewer');
+  window = await openWindow(service);
+  await signIn(window, 'owner@example.org');
+}, 120_000);
+afterAll(async () => {
+  await closeBrowser();
+  await service?.close();
+});
+
+const project = (page: string): string => `/projects/${service.project}/${page}`;
+let zone = '';
+const records = async (): Promise<Record<string, unknown>[]> =>
+  (await service.call('GET', `/v2/dns_zones/${zone}/records?sort=created_at`)).body.data;
+
+test('a zone is created, and a record of each shape added, changed and deleted', async () => {
+  const { page } = window;
+  await keepsTheRules(page, project('dns'));
+  await page.getByLabel('Domain', { exact: true }).fill('not a domain');
+  await page.getByRole('button', { name: 'Create zone' }).click();
+  await page.locator('.field small.problem').first().waitFor();
+  await page.getByLabel('Domain', { exact: true }).fill('shop.example');
+  await page.getByRole('button', { name: 'Create zone' }).click();
+  await page.waitForURL(/\/dns\/dnz_\w+$|\/dns\/\w+$/);
+  await settled(page);
+  zone = page.url().split('/').at(-1) as string;
+  await page.getByRole('button', { name: 'Add a record' }).click();
+  await page.getByLabel('Value', { exact: true }).fill('not an address');
+  await page.getByRole('button', { name: 'Add the record' }).click();
+  await page.locator('.field small.problem').first().waitFor();
+  await page.getByLabel('Record type').selectOption('MX');
+  await page.getByLabel('Value', { exact: true }).fill('mail.shop.example');
+  await page.getByLabel('Remark').fill(MARKUP);
+  await page.getByRole('button', { name: 'Add the record' }).click();
+  await page.locator('td', { hasText: '10 mail.shop.example' }).waitFor();
+  expect(await page.locator('main img').count()).toBe(0);
+  await page.getByRole('button', { name: 'Edit MX of @' }).click();
+  await page.getByLabel('Priority').fill('20');
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Save the record' }).click();
+  await page.locator('td', { hasText: '20 mail.shop.example' }).waitFor();
+  await page.getByRole('button', { name: 'Delete MX of @' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  expect((await records()).filter(({ type }) => type === 'MX')).toEqual([]);
+});
+
+test('a zone file is imported after a look at what it changes, and exported', async () => {
+  const { page } = window;
+  await page.getByLabel('Text of the zone file').fill('www 300 IN A 192.0.2.7\napi 300 IN A 192.0.2.8\n');
+  await page.getByRole('button', { name: 'Show what would change' }).click();
+  await page.getByText('It would be: 2 created').waitFor();
+  expect((await records()).filter(({ name }) => name === 'www')).toEqual([]);
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByText('Imported: 2 created').waitFor();
+  await page.locator('td', { hasText: '192.0.2.7' }).waitFor();
+  await page.evaluate(`(() => {
+    const make = URL.createObjectURL;
+    URL.createObjectURL = (blob) => (void blob.text().then((text) => (window.exported = text)), make(blob));
+  })()`);
+  await page.getByRole('button', { name: 'Export' }).click();
+  for (;;) {
+    const text = (await page.evaluate('window.exported ?? null')) as string | null;
+    if (text === null) continue;
+    expect(text).toMatch(/www\S*\s+300\s+IN\s+A\s+192\.0\.2\.7/);
+    break;
+  }
+  await keepsTheRules(page, `/dns/${zone}`, 'dashboard-zone');
+});
+
+test('a domain for mail shows the records to set, with their state', async () => {
+  const { page } = window;
+  await keepsTheRules(page, project('mail'));
+  await page.getByLabel('Domain', { exact: true }).fill('mail.example.org');
+  await page.getByLabel('Records', { exact: true }).selectOption('manual');
+  await page.getByRole('button', { name: 'Add the domain' }).click();
+  await page.getByRole('heading', { name: 'mail.example.org' }).waitFor();
+  await settled(page);
+  await page.getByRole('row', { name: /dkim/ }).first().waitFor();
+  await keepsTheRules(page, new URL(page.url()).pathname, 'dashboard-mail');
+});
+
+test('a monitor has its incidents in a line, and its response times', async () => {
+  const { page } = window;
+  await keepsTheRules(page, project('monitors'));
+  await page.getByLabel('Name', { exact: true }).fill('Shop');
+  await page.getByLabel('Address', { exact: true }).fill('nothing');
+  await page.getByRole('button', { name: 'Create monitor' }).click();
+  await page.locator('.field small.problem').first().waitFor();
+  await page.getByLabel('Address', { exact: true }).fill('https://shop.example.com/');
+  await page.getByRole('button', { name: 'Create monitor' }).click();
+  await page.getByRole('heading', { name: 'Shop' }).waitFor();
+  await page.getByText('There has been no incident.').waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('button', { name: 'Resume' }).waitFor();
+  await keepsTheRules(page, new URL(page.url()).pathname);
+});
+
+test('a viewer sees all of it, and no control', async () => {
+  const viewer = await openWindow(service);
+  const { page } = viewer;
+  await signIn(viewer, 'viewer@example.org', `/dns/${zone}`);
+  for (const name of ['Add a record', 'Import', 'Check now']) {
+    expect(await page.getByRole('button', { name, exact: true }).count()).toBe(0);
+  }
+  for (const list of ['dns', 'mail', 'monitors']) {
+    await visit(page, project(list));
+    expect(await page.locator('main form').count()).toBe(0);
+  }
+  expect(viewer.complaints).toEqual([]);
+});
+
+test('nothing was asked elsewhere, and the policy of the page was never broken', () => {
+  expect([...window.origins]).toEqual([service.url]);
+  expect(window.complaints).toEqual([]);
+});
