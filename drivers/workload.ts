@@ -2,6 +2,7 @@
 // itself, also while the control plane is away. A host runs instances one by one instead (drivers/runtime.ts).
 import type { DriverContext, Fingerprint } from '../core/driver';
 import type { RuntimeDriver, UnitUsage } from './runtime';
+import type { TaskRuntime } from './task';
 
 export interface WorkloadRef {
   /** `wkl_…`. */
@@ -103,6 +104,8 @@ export interface InstanceListener {
   listed(instances: WorkloadInstance[]): void;
   changed(instance: WorkloadInstance): void;
   removed(uid: string): void;
+  /** Something has changed of the task of this id: it began, ended or was removed. */
+  taskChanged(id: string): void;
 }
 
 /** Output of instances, as of units of a host (drivers/runtime.ts); an id is `pod.` and the uid of the instance. */
@@ -130,6 +133,8 @@ export interface WorkloadDriver {
   /** What instances use, by uid; empty where the cluster does not measure it. @throws DriverError */
   usage(ctx: DriverContext): Promise<Map<string, UnitUsage>>;
   readonly logs: WorkloadLogs;
+  /** Commands that run once. */
+  readonly tasks: TaskRuntime;
   /** Ends all watching. Workloads run on. */
   close(): Promise<void>;
 }

@@ -37,6 +37,7 @@ type KindDrivers = Omit<
   | 'builder'
   | 'runtime'
   | 'workloads'
+  | 'tasks'
   | 'ingress'
   | 'nameserver'
   | 'registry'

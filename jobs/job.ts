@@ -22,6 +22,7 @@ import type { RegistryDriver } from '../engines/registry/registry';
 import type { RuntimeDriver } from '../drivers/runtime';
 import type { SourceDriver } from '../drivers/source';
 import type { UploadFiles } from '../drivers/source/upload_files';
+import type { TaskRuntime } from '../drivers/task';
 import type { VolumeDrivers } from '../drivers/volume';
 import type { WorkloadDriver } from '../drivers/workload';
 import type { Values } from '../db/table';
@@ -50,6 +51,8 @@ export interface HostDrivers {
   runtime: RuntimeDriver;
   /** The cluster that runs applications; null where this host does. */
   workloads: WorkloadDriver | null;
+  /** Commands that this cluster runs once, and what copies their output; null where this host runs them. */
+  tasks: { runtime: TaskRuntime; shipper: HostDrivers['shipper'] } | null;
   ingress: IngressDriver;
   /** Engines of databases that this host has. */
   databases: ReadonlyMap<EngineId, EngineDriver>;

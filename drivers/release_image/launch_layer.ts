@@ -3,6 +3,8 @@
 import type { TarEntry } from './tar_entry';
 
 export const LAUNCH = '/platform/launch';
+/** First argument of LAUNCH for a command of its own, then the command and the process type whose place it has. */
+export const RUN_COMMAND = '-c';
 export const FILES_DIRECTORY = '/app';
 /** User and group of programs and files. */
 export const RELEASE_USER = 10_001;
@@ -39,10 +41,13 @@ function launchScript(root: string, programs: readonly string[]): string {
   return [
     '#!/bin/sh',
     '# Starts a process type of the release: /platform/launch web',
+    '# or another command in its place:      /platform/launch -c "command" web',
+    'command=',
+    `if [ "\${1:-}" = ${RUN_COMMAND} ]; then command=$2; shift 2; fi`,
     'type=${1:-web}',
     `case $type in *[!a-z0-9_-]*) type=; esac`,
     'file=/platform/processes/$type',
-    'if [ -z "$type" ] || [ ! -f "$file" ]; then',
+    'if [ -z "$command" ] && { [ -z "$type" ] || [ ! -f "$file" ]; }; then',
     `  echo "The release has no process type \${1:-web}. It has: $(ls /platform/processes | tr '\\n' ' ')" >&2`,
     '  exit 126',
     'fi',
@@ -50,10 +55,12 @@ function launchScript(root: string, programs: readonly string[]): string {
     `cd ${quoted(start)} || exit 126`,
     'unset LC_ALL OLDPWD',
     `export HOME="\${HOME:-${FILES_DIRECTORY}}" LANG="\${LANG:-C.UTF-8}" TMPDIR="\${TMPDIR:-/tmp}"`,
-    `export PORT="\${PORT:-${DEFAULT_PORT}}" SVC_PROCESS_TYPE="$type"`,
+    'export SVC_PROCESS_TYPE="$type"',
+    // Other commands get no requests.
+    `if [ -n "$command" ]; then unset PORT; else export PORT="\${PORT:-${DEFAULT_PORT}}"; fi`,
     ...(programs.length ? [`export PATH=${quoted(`${programs.join(':')}:`)}"$PATH"`] : []),
     '[ ! -r .platform/profile ] || . ./.platform/profile',
-    'exec /bin/sh -c "$(cat "$file")"',
+    'exec /bin/sh -c "${command:-$(cat "$file")}"',
     '',
   ].join('\n');
 }

@@ -5,6 +5,7 @@
 import { constants, openSync, closeSync, statSync, watch } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../core/process/command';
@@ -38,13 +39,15 @@ export interface Attachment {
    */
   output(replayBytes: number, signal: AbortSignal): AsyncGenerator<OutputPart, Exited | null>;
   /** Standard input; null for a unit that has none or reads no more. It may be opened again after it was closed. */
-  openInput(): Promise<Socket | null>;
+  openInput(): Promise<Writable | null>;
   /** The unit reads the end of its input, once all writers have closed theirs. */
   endInput(): void;
   /** To the innermost programs of the unit. */
   sendSignal(signal: NodeJS.Signals): Promise<void>;
   /** Tells the terminal, and with it the program at it (SIGWINCH). @throws CommandFailed */
   resize(size: { rows: number; columns: number }): Promise<void>;
+  /** Ends what is open. The unit runs on. */
+  close(): void;
 }
 
 const FILES: readonly { stream: OutputStream; file: string }[] = [
@@ -80,6 +83,7 @@ export function openAttachment(directory: string, unitId: string): Attachment | 
       const words = ['-F', terminal, 'rows', String(rows), 'cols', String(columns)];
       await run('stty', words, driverContext(RESIZE_WITHIN_MS));
     },
+    close: () => undefined,
   };
 }
 

@@ -159,7 +159,7 @@ function wholeCharacters(bytes: Buffer): number {
 
 // A carriage return inside a line starts a new line: a progress bar becomes many lines, but nothing is lost. Databases
 // reject NUL in text; a log file that was truncated by its program is full of them.
-function cleanLines(bytes: Buffer): string[] {
+export function cleanLines(bytes: Buffer): string[] {
   return bytes.toString('utf8').replaceAll('\0', '').replace(/\r+$/, '').split(/\r+/);
 }
 

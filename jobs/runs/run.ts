@@ -1,17 +1,18 @@
-// Runs: a command is started once as a unit, observed until it has ended, and found again after a crash. The status is
-// written after the last line of the log.
+// Runs: a command is started once, on the host or a cluster (run/engine.ts), observed until it has ended, and found
+// again after a crash. The status is written after the last line of the log.
 import { DriverError } from '../../core/driver';
 import { toSentence } from '../../core/sentence';
 import { releaseAllLeases } from '../../db/lease';
 import { Run } from '../../models/runs/run';
 import { isAbandoned } from '../../models/runs/run/writer';
-import { shipLastLines } from '../unit_log';
-import { gone, progressing, settled, type Job, type JobContext, type Outcome, requireHost } from '../job';
+import type { TaskState } from '../../drivers/task';
+import { runsWithoutRow } from '../../models/runs/run/work';
+import { allAtOnce, type Leftovers } from '../declarations';
+import { gone, progressing, settled, type Job, type JobContext, type Outcome, type Values } from '../job';
+import { engineOf, type RunEngine } from './run/engine';
 import { pruneAfterRun } from './run/prune';
 import { resultOf, type RunResult } from './run/result';
 import { isFinished, type RunRow } from './run/row';
-import { beginStop } from './run/stopping';
-import { unitSpecOf } from './run/unit';
 
 /** The end of a unit wakes its row; these intervals cover lost notifications, of a short command sooner. */
 const RECHECK_MS = { first: 1_000, later: 10_000 };
@@ -21,10 +22,25 @@ const STOPPING_MS = 1_000;
 const REPLAY_MS = 60_000;
 const SOON_MS = 1_000;
 const ABANDONED_SECONDS = 60;
+/** A cluster that has no room, or cannot pull the image, may have it soon. */
+const START_WITHIN_MS = 300_000;
+const UNREACHABLE_MS = 3_000;
+
+type Waiting = Extract<TaskState, { state: 'waiting' }>;
+type StartedState = Extract<TaskState, { started_at: string | null }>;
+
+/** Of a cluster; units of this host are swept as such. */
+const leftovers: Leftovers = {
+  kind: 'run',
+  list: ({ host }, ctx) => allAtOnce(host?.tasks ? host.tasks.runtime.list(ctx) : Promise.resolve([])),
+  withoutRow: runsWithoutRow,
+  remove: async (id, { tasks }, ctx) => void (await tasks?.runtime.destroy({ id }, ctx)),
+};
 
 export const job: Job<RunRow> = {
   table: Run.table,
   units: { prefixes: ['run'], column: 'id' },
+  leftovers: [leftovers],
   host: true,
   // Its moves within a step are no events: a run is created, and it ends.
   movedElsewhere: true,
@@ -40,22 +56,53 @@ export const job: Job<RunRow> = {
 };
 
 async function advance(row: RunRow, ctx: JobContext): Promise<Outcome> {
-  const { runtime } = requireHost(ctx);
-  const handle = await runtime.find(row.id);
-  if (!handle) return row.status === 'running' ? lost(row) : start(row, ctx);
-  // The control plane was killed right after it had started the unit.
-  if (row.status !== 'running') await ctx.record({ status: 'running' });
-  const state = await runtime.inspect(handle);
-  if (state.state === 'gone') return lost(row);
+  const engine = await engineOf(row, ctx);
+  const state = await inspect(engine, row, ctx);
+  if (state === 'unknown') return settled({}, UNREACHABLE_MS);
+  if (!state) return row.status === 'running' ? lost(row, engine) : start(row, engine, ctx);
+  if (state.state === 'waiting') return waitForStart(row, state, engine, ctx);
+  // The control plane was killed right after it had started the command.
+  if (row.status !== 'running') await ctx.record(runningOf(row, state));
   if (state.state === 'running') {
     if (!row.cancel_requested_at && !(await cancelAbandoned(row, ctx))) return settled({}, recheckMs(row));
-    await beginStop(row, handle, ctx);
+    await engine.stop(row, ctx);
     return settled({}, STOPPING_MS);
   }
-  // Programs that it left behind.
-  await runtime.stop(handle, { grace_ms: 0 }, ctx);
-  if (!(await shipLastLines(requireHost(ctx), row.id))) return progressing(0);
+  if (!(await engine.shipLastLines(row, ctx))) return progressing(0);
   return ended(row, resultOf(row, state, ctx), state.at);
+}
+
+/** A cluster that is away runs on what it has: nothing is given up because of it. */
+async function inspect(engine: RunEngine, row: RunRow, ctx: JobContext): Promise<TaskState | null | 'unknown'> {
+  try {
+    return await engine.inspect(row, ctx);
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.reason !== 'transient' || row.status !== 'running') throw error;
+    ctx.log.warn({ err: error, run: row.id }, 'the state of a run could not be read; it is tried again');
+    return 'unknown';
+  }
+}
+
+function runningOf({ cancel_requested_at, status_reason }: RunRow, { started_at }: StartedState): Values {
+  return {
+    status: 'running',
+    ...(started_at !== null && { started_at }),
+    // Of what it waited for.
+    ...(cancel_requested_at === null && status_reason && { status_reason: null }),
+  };
+}
+
+/** Of a cluster: for room, or for the image. */
+async function waitForStart(row: RunRow, state: Waiting, engine: RunEngine, ctx: JobContext): Promise<Outcome> {
+  const waitedMs = Date.now() - Date.parse(row.started_at ?? new Date().toISOString());
+  const { reason, is_final } = state;
+  if (!row.cancel_requested_at && !is_final && !(reason !== null && waitedMs > START_WITHIN_MS)) {
+    if (row.status !== 'starting') await ctx.record({ status: 'starting' });
+    return settled(reason === row.status_reason ? {} : { status_reason: reason }, RECHECK_MS.first);
+  }
+  await engine.destroy(row, ctx);
+  if (row.cancel_requested_at) return ended(row, canceled(row));
+  return ended(row, { status: 'failed', status_reason: reason });
 }
 
 function recheckMs({ started_at }: RunRow): number {
@@ -74,23 +121,24 @@ async function cancelAbandoned(row: RunRow, ctx: JobContext): Promise<boolean> {
   return true;
 }
 
-async function start(row: RunRow, ctx: JobContext): Promise<Outcome> {
-  if (row.cancel_requested_at) return ended(row, { status: 'canceled', status_reason: row.status_reason ?? null });
+async function start(row: RunRow, engine: RunEngine, ctx: JobContext): Promise<Outcome> {
+  if (row.cancel_requested_at) return ended(row, canceled(row));
   try {
-    const spec = await unitSpecOf(row, ctx);
     await ctx.record({ status: 'starting', started_at: row.started_at ?? new Date().toISOString() });
-    await requireHost(ctx).runtime.start(spec, ctx);
+    await engine.start(row, ctx);
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason === 'transient') throw error;
     return ended(row, { status: 'failed', status_reason: toSentence(error.message) });
   }
-  await ctx.record({ status: 'running' });
-  return settled({}, RECHECK_MS.first);
+  return progressing(0);
 }
 
-/** There is no trace of a unit that ran, for instance after the disk of the host was replaced. */
-function lost(row: RunRow): Outcome {
-  const status_reason = 'The processes of the run were lost when the host was restarted.';
+function canceled({ status_reason }: RunRow): RunResult {
+  return { status: 'canceled', status_reason: status_reason ?? null };
+}
+
+/** There is no trace of a command that ran, for instance after the disk of the host was replaced. */
+function lost(row: RunRow, { lost: status_reason }: RunEngine): Outcome {
   return ended(row, { status: row.cancel_requested_at ? 'canceled' : 'failed', status_reason });
 }
 
@@ -99,18 +147,24 @@ function ended(row: RunRow, result: RunResult, at = new Date().toISOString()): O
   return settled({ ...end, finished_at: at, variables: null }, SOON_MS);
 }
 
-/** Removes what a finished run left on the host, once nobody attaches to it any more. */
+/** Removes what a finished run left, once nobody attaches to it any more. */
 async function cleanUp(row: RunRow, ctx: JobContext): Promise<Outcome> {
-  const { runtime } = requireHost(ctx);
   const finished_at = row.finished_at ?? new Date().toISOString();
-  const handle = await runtime.find(row.id);
-  if (handle && isReplayed(row) && (await runtime.inspect(handle)).state === 'exited') {
+  const columns = { finished_at, variables: null };
+  try {
+    const engine = await engineOf(row, ctx);
     const left = Date.parse(finished_at) + REPLAY_MS - Date.now();
-    if (left > 0) return settled({ finished_at, variables: null }, Math.min(left, REPLAY_MS));
+    if (left > 0 && isReplayed(row) && (await engine.inspect(row, ctx))?.state === 'exited')
+      return settled(columns, Math.min(left, REPLAY_MS));
+    if (!(await engine.destroy(row, ctx))) return settled(columns, STOPPING_MS);
+  } catch (error) {
+    // A failure of this must not become that of the run.
+    if (!(error instanceof DriverError)) throw error;
+    ctx.log.warn({ err: error, run: row.id }, 'what a run left could not be removed; it is tried again');
+    return settled(columns, UNREACHABLE_MS);
   }
-  await removeUnit(row, ctx);
   await pruneAfterRun(row, ctx);
-  return settled({ finished_at, variables: null });
+  return settled(columns);
 }
 
 /** Nothing of a canceled deployment stays. */
@@ -119,13 +173,5 @@ function isReplayed({ trigger_type, status }: RunRow): boolean {
 }
 
 async function tearDown(row: RunRow, ctx: JobContext): Promise<Outcome> {
-  await removeUnit(row, ctx);
-  return gone;
-}
-
-async function removeUnit(row: RunRow, ctx: JobContext): Promise<void> {
-  const { runtime } = requireHost(ctx);
-  const handle = await runtime.find(row.id);
-  if (handle) await runtime.stop(handle, { grace_ms: 0 }, ctx);
-  await runtime.destroy(row.id, ctx);
+  return (await (await engineOf(row, ctx)).destroy(row, ctx)) ? gone : progressing(STOPPING_MS);
 }

@@ -30,7 +30,8 @@ const APPLICATIONS = named(`select id, project_id, id as application_id from app
 type Row = LogOrigin & { id: string };
 
 /**
- * Of units: `ins_…`, `run_…`, `dep_….build`, `dep_….release`; of a cluster `pod.` and its uid. Those whose row is gone
+ * Of units: `ins_…`, `run_…`, `dep_….build`, `dep_….release`; of a cluster `pod.` and its uid, or
+ * `job.` and the id of a run. Those whose row is gone
  * are missing.
  */
 export async function originsOfUnits(sql: Sql, unitIds: readonly string[]): Promise<Map<string, LogOrigin>> {
@@ -41,8 +42,8 @@ export async function originsOfUnits(sql: Sql, unitIds: readonly string[]): Prom
     for (const { id, ...origin } of await sql.query<Row>(INSTANCES, [instances])) found.set(id, origin);
   const pods = unitIds.filter((id) => id.startsWith('pod.')).map((id) => id.slice('pod.'.length));
   if (pods.length) for (const { id, ...origin } of await sql.query<Row>(PODS, [pods])) found.set(id, origin);
-  const runs = unitIds.filter((id) => id.startsWith('run_'));
-  if (runs.length) for (const { id, ...origin } of await sql.query<Row>(RUNS, [runs])) found.set(id, origin);
+  await addRuns(sql, unitIds, '', found);
+  await addRuns(sql, unitIds, 'job.', found);
   if (!tasks.length) return found;
   const rows = await sql.query<Row>(DEPLOYMENTS, [[...new Set(tasks.map(deploymentOf))]]);
   const deployments = new Map(rows.map(({ id, ...origin }) => [id, origin]));
@@ -51,6 +52,13 @@ export async function originsOfUnits(sql: Sql, unitIds: readonly string[]): Prom
     if (origin) found.set(id, { ...origin, step: id.endsWith('.release') ? 'release' : 'build' });
   }
   return found;
+}
+
+/** @param prefix of the ids of units, before the id of a run */
+async function addRuns(sql: Sql, unitIds: readonly string[], prefix: string, found: Map<string, LogOrigin>) {
+  const runs = unitIds.filter((id) => id.startsWith(`${prefix}run_`)).map((id) => id.slice(prefix.length));
+  if (!runs.length) return;
+  for (const { id, ...origin } of await sql.query<Row>(RUNS, [runs])) found.set(`${prefix}${id}`, origin);
 }
 
 /** Of applications as such, for lines that no instance wrote. */

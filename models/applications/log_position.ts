@@ -38,6 +38,8 @@ export async function moveLogPositions(sql: Sql, moves: readonly Move[]): Promis
   if (row?.count !== moves.length) throw new Error('another process has moved the position of a log');
 }
 
+const CLUSTER = `(unit_id like 'pod.%' or unit_id like 'job.%')`;
+
 /**
  * Deletes positions of logs that no longer exist. A position stays while its unit exists, and `<id>.log` while the row
  * that owns it exists: the log of a server may be silent for days, and outlives its unit.
@@ -46,8 +48,10 @@ export async function dropLogPositions(
   sql: Sql,
   owners: readonly UnitOwner[],
   unitIds: readonly string[],
+  place: 'host' | 'cluster',
 ): Promise<void> {
+  const isOfPlace = place === 'cluster' ? CLUSTER : `not ${CLUSTER}`;
   const text = `delete from log_positions where updated_at < now() - interval '1 day' and unit_id <> all($1)
-    and not (unit_id like '%.log' and (${ownedBy(owners, 'unit_id')}))`;
+    and ${isOfPlace} and not (unit_id like '%.log' and (${ownedBy(owners, 'unit_id')}))`;
   await sql.query(named(text), [unitIds]);
 }

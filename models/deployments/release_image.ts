@@ -31,7 +31,9 @@ const NEEDED = `exists (select 1 from releases r join deployments d on d.id = r.
     where r.image = image.id and d.deleted_at is null
       and (d.artifact_kept or d.status in ('queued', 'building', 'deploying', 'active')))
   or exists (select 1 from releases r join instances i on i.release_id = r.id where r.image = image.id)
-  or exists (select 1 from releases r join workloads w on w.release_id = r.id where r.image = image.id)`;
+  or exists (select 1 from releases r join workloads w on w.release_id = r.id where r.image = image.id)
+  or exists (select 1 from releases r join runs u on u.deployment_id = r.deployment_id where r.image = image.id
+    and u.status in ('queued', 'starting', 'running'))`;
 const UNNEEDED = named(`select id from unnest($1::text[]) as image (id) where not (${NEEDED})`);
 
 /** Those of the images that no release needs. */

@@ -88,9 +88,9 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const source = await openSource(sourceOptions(config));
   const shipper = startShipper({ database, runtime, log, budget });
   opened.push(() => shipper.stop());
-  const workloads = await openWorkloads(platform, budget, opened);
+  const cluster = await openWorkloads(platform, budget, opened);
   const counting = countingOf(platform, ingress, opened);
-  const sampler = startSampler({ database, runtime: withPods(runtime, workloads), ingress: counting, log });
+  const sampler = startSampler({ database, runtime: withPods(runtime, cluster.workloads), ingress: counting, log });
   opened.push(() => sampler.stop());
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
@@ -101,7 +101,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const served = { cdn, outbound, gitProviders, ...servers };
   const uploads = openSourceUploads(config.runtimeDir);
   await saveUploadsMark(database, await uploads.ensureMark());
-  const programs = { source, uploads, builder, runtime, workloads, images: openHostImages(config) };
+  const programs = { source, uploads, builder, runtime, ...cluster, images: openHostImages(config) };
   const openReleaseImages = releaseImagesOf(config, servers.registry, toolchains);
   const own = { ...programs, openReleaseImages, ingress, ...served, directories, shipper, facts };
   const drivers: HostDrivers = {

@@ -26,6 +26,8 @@ interface ShipperParts {
   runtime: Pick<RuntimeDriver, 'list' | 'readLog' | 'trimLog'>;
   log: Logger;
   budget: LogBudget;
+  /** Whose output it copies; `host` unless it says another. */
+  place?: 'host' | 'cluster';
 }
 
 interface Unit {
@@ -125,7 +127,7 @@ async function refresh(state: State): Promise<void> {
     ids.filter((id) => !state.units.has(id)),
   );
   if (listedAt - state.droppedAt > DROP_MS) {
-    await dropLogPositions(state.database, unitOwners(), ids);
+    await dropLogPositions(state.database, unitOwners(), ids, state.place ?? 'host');
     state.droppedAt = listedAt;
   }
   state.listedAt = listedAt;

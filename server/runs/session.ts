@@ -1,19 +1,20 @@
 // A client at a run: its WebSocket on one side, the files and the input of the unit on the other. Nothing is stored for
 // a client that does not read: the next part of a file is read when the one before was sent. The input is not read
 // faster than the program reads.
-import type { Socket } from 'node:net';
-import path from 'node:path';
+import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RawData, WebSocket } from 'ws';
 import type { Arguments } from '../../contract/admission';
 import type { Context } from '../../core/context';
 import { limits } from '../../core/limits';
 import { asProblem } from '../../rest/problem';
-import { openAttachment, type Attachment } from '../../drivers/runtime/attachment';
+import { DriverError } from '../../core/driver';
+import type { Attachment } from '../../drivers/runtime/attachment';
 import { codeOfSignal } from '../../jobs/runs/run/result';
 import { Run } from '../../models/runs/run';
 import { acquireOrTakeOver, acquireWriter, releaseWriter, RENEW_WRITER_MS } from '../../models/runs/run/writer';
 import type { Platform } from '../platform/platform';
+import type { Attachments } from './attachments';
 import { controlMessage, frame, parseFrame, type Command } from './frames';
 import { isWriterGone, mintWriterName } from './writer_name';
 
@@ -26,7 +27,6 @@ interface Client {
 /** Proxies close connections that were idle for a minute. */
 const PING_MS = 30_000;
 const ACCESS_CHECK_MS = 15_000;
-const UNIT_CHECK_MS = 20;
 const ROW_CHECK_MS = 1_000;
 /** A unit that runs elsewhere is not to be found here. */
 const UNIT_WITHIN_MS = 10_000;
@@ -35,7 +35,12 @@ const CLOSE_WITHIN_MS = 3_000;
 const CODES = { normal: 1000, goingAway: 1001, protocol: 1002, policy: 1008, failed: 1011 };
 
 /** Serves the client until the run has ended or the client has gone. Never throws. */
-export async function serveClient(platform: Platform, ws: WebSocket, client: Client): Promise<void> {
+export async function serveClient(
+  platform: Platform,
+  attachments: Attachments,
+  ws: WebSocket,
+  client: Client,
+): Promise<void> {
   const gone = new AbortController();
   const end = endOf(ws);
   ws.on('error', () => ws.terminate()).once('close', () => gone.abort());
@@ -45,18 +50,28 @@ export async function serveClient(platform: Platform, ws: WebSocket, client: Cli
   platform.closing.signal.addEventListener('abort', stopping, { once: true });
   const stopChecks = keepChecked(ws, client.ctx, end);
   try {
-    const attachment = await findUnit(platform, client, signal);
-    if (signal.aborted) return;
-    if (attachment === null) return await endWithoutUnit(ws, client, end);
-    await exchange(ws, client, attachment, { signal, end });
+    const attachment = await findUnit(attachments, client, signal);
+    if (signal.aborted) return attachment?.close();
+    if (attachment === null) return await endWithoutUnit(ws, client, end, attachments);
+    await exchange(ws, client, attachment, { signal, end }).finally(() => attachment.close());
   } catch (error) {
     if (signal.aborted) return;
     platform.log.warn({ err: error, run: client.run.id }, 'a client of a run was cut off');
-    end(CODES.failed, 'The platform met an internal error.');
+    // Of a cluster that is away, or that refuses.
+    end(CODES.failed, error instanceof DriverError ? closingReason(error.message) : INTERNAL_ERROR);
   } finally {
     stopChecks();
     platform.closing.signal.removeEventListener('abort', stopping);
   }
+}
+
+const INTERNAL_ERROR = 'The platform met an internal error.';
+
+/** RFC 6455 section 5.5: 125 bytes with the code. */
+function closingReason(message: string): string {
+  let text = message.slice(0, 123);
+  while (Buffer.byteLength(text) > 123) text = text.slice(0, -1);
+  return text;
 }
 
 type End = (code: number, reason: string) => void;
@@ -94,13 +109,12 @@ function keepChecked(ws: WebSocket, ctx: Context, end: End): () => void {
 }
 
 /** The unit once it has been started; null where the run has ended without one, or has one elsewhere. */
-async function findUnit({ config }: Platform, client: Client, signal: AbortSignal): Promise<Attachment | null> {
+async function findUnit(attachments: Attachments, client: Client, signal: AbortSignal): Promise<Attachment | null> {
   const { ctx, run } = client;
-  const directory = path.join(config.runtimeDir, 'units');
   const isWaiting = (): boolean => ['queued', 'starting'].includes(client.run.status);
   let [checkedAt, runningSince] = [performance.now(), isWaiting() ? null : performance.now()];
   while (!signal.aborted) {
-    const found = openAttachment(directory, run.id);
+    const found = await attachments.find(run);
     if (found) return found;
     if (client.run.finished_at !== null) return null;
     const now = performance.now();
@@ -110,14 +124,13 @@ async function findUnit({ config }: Platform, client: Client, signal: AbortSigna
       checkedAt = now;
       if (!isWaiting()) runningSince ??= now;
     }
-    await sleep(UNIT_CHECK_MS, undefined, { signal }).catch(() => undefined);
+    await sleep(attachments.everyMs, undefined, { signal }).catch(() => undefined);
   }
   return null;
 }
 
-async function endWithoutUnit(ws: WebSocket, { run }: Client, end: End): Promise<void> {
-  if (run.finished_at === null)
-    return end(CODES.failed, 'This process does not share RUNTIME_DIR with the one that runs the command.');
+async function endWithoutUnit(ws: WebSocket, { run }: Client, end: End, { unfound }: Attachments): Promise<void> {
+  if (run.finished_at === null) return end(CODES.failed, unfound);
   ws.send(controlMessage({ type: 'exit', code: run.exit_code, signal: run.signal }));
   end(CODES.normal, run.status);
 }
@@ -165,7 +178,7 @@ function send(ws: WebSocket, message: Buffer): Promise<void> {
 }
 
 interface Writer {
-  input: Socket;
+  input: Writable;
   leave(): Promise<void>;
 }
 
@@ -219,8 +232,9 @@ async function receive(ws: WebSocket, data: RawData, isBinary: boolean, receiver
     return;
   }
   ws.pause();
-  await obey(message.command, writer, receiver).catch(() => {
-    const text = `The platform could not do what ${message.command.type} asks for.`;
+  await obey(message.command, writer, receiver).catch((error: unknown) => {
+    const known = error instanceof DriverError ? error.message : null;
+    const text = known ?? `The platform could not do what ${message.command.type} asks for.`;
     ws.send(controlMessage({ type: 'error', message: text }));
   });
   if (!writer.input.writableNeedDrain) ws.resume();

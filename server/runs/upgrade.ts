@@ -15,6 +15,7 @@ import { asProblem, writeProblem } from '../../rest/problem';
 import { parseTarget } from '../../rest/request';
 import { identify } from '../graphql/request';
 import type { Platform } from '../platform/platform';
+import { openAttachments } from './attachments';
 import { serveClient } from './session';
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer, requestId: string) => boolean;
@@ -28,6 +29,7 @@ const ADDRESS = /^\/v2\/applications\/([^/]+)\/runs\/([^/]+)\/attach$/;
 export function runAttachments(platform: Platform, parts: RestParts): UpgradeHandler {
   const operation = parts.table.operations.find(({ id }) => id === OPERATION) as Operation;
   const called = parts.operations.get(operation.field.name) as RootOperation;
+  const attachments = openAttachments(platform);
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: MESSAGE_BYTES_MAX + 1,
@@ -50,7 +52,7 @@ export function runAttachments(platform: Platform, parts: RestParts): UpgradeHan
       .then((client) => {
         sockets.handleUpgrade(request, socket, head, (ws) => {
           finish(101);
-          void serveClient(platform, ws, { ctx, ...client }).finally(client.leave);
+          void serveClient(platform, attachments, ws, { ctx, ...client }).finally(client.leave);
         });
         // A handshake that is none was answered, and its connection closed.
         if (socket.destroyed || socket.writableEnded) client.leave();

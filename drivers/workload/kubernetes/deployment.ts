@@ -5,7 +5,7 @@ import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1';
 import { isIPv6 } from 'node:net';
 import path from 'node:path';
-import type { Workload, WorkloadHealth } from '../../workload';
+import type { Workload, WorkloadHealth, WorkloadImage } from '../../workload';
 import { fileGroupOf, mountsOf, podVolumesOf, sameMachine, strategyOf, volumeLabels } from './pod_volumes';
 import { deploymentNameOf, shortDigestOf, namespaceOf, selectorOf, workloadLabels } from './names';
 
@@ -17,7 +17,7 @@ const STAYED_UP_SECONDS = 2;
 const CPU_SHARE = 0.25;
 const MILLI = 1000;
 /** For scheduling and for pulling the image, before the time that the health check allows. */
-const PULL_SECONDS = 300;
+export const PULL_SECONDS = 300;
 /** Annotation of a pull secret: when its login ends, RFC 3339. */
 export const LOGIN_ENDS = 'platform-api/login-ends-at';
 
@@ -38,8 +38,8 @@ export function workloadObjects(prefix: string, workload: Workload): WorkloadObj
   const namespace = namespaceOf(prefix, workload.project_id);
   const name = deploymentNameOf(workload);
   const labels = workloadLabels(prefix, workload);
-  const variables = variablesSecret({ name, namespace, labels }, workload);
-  const pull = pullSecret({ name: `${name}-pull`, namespace, labels }, workload);
+  const variables = variablesSecret({ name, namespace, labels }, workload.env);
+  const pull = pullSecret({ name: `${name}-pull`, namespace, labels }, workload.image);
   const documents = documentsSecret({ name: `${name}-files`, namespace, labels }, workload);
   const secretNames = {
     ...{ variables: nameOf(variables), pull: nameOf(pull) },
@@ -74,7 +74,10 @@ interface Place {
 }
 
 /** Not immutable: what changes in it, as authorities of the system, is no reason to start instances anew. */
-function documentsSecret({ name, namespace, labels }: Place, { documents }: Workload): Secret | null {
+export function documentsSecret(
+  { name, namespace, labels }: Place,
+  { documents }: Pick<Workload, 'documents'>,
+): Secret | null {
   if (documents.length === 0) return null;
   const data = Object.fromEntries(documents.map(({ path: file, text }) => [path.posix.basename(file), base64(text)]));
   return { metadata: { name, namespace, labels }, type: 'Opaque', data };
@@ -90,8 +93,8 @@ function disruptionBudget(
   return { metadata: { name, namespace, labels }, spec: { maxUnavailable: 1, selector: { matchLabels } } };
 }
 
-/** For the pods of this workload alone: another application of the project has databases of its own. */
-function egressPolicy(
+/** For the pods of one workload alone: another application of the project has databases of its own. */
+export function egressPolicy(
   { name, namespace, labels }: Place,
   reaches: Workload['reaches'],
   matchLabels: Record<string, string>,
@@ -111,7 +114,7 @@ function egressPolicy(
 }
 
 /** Its name has a digest of the content, so that other variables are another Secret: it never changes. */
-function variablesSecret({ name, namespace, labels }: Place, { env }: Workload): Secret {
+export function variablesSecret({ name, namespace, labels }: Place, env: Record<string, string>): Secret {
   const data = Object.fromEntries(Object.entries(env).map(([key, value]) => [key, base64(value)]));
   return {
     metadata: { name: `${name}-${shortDigestOf(JSON.stringify(data))}`, namespace, labels },
@@ -121,11 +124,11 @@ function variablesSecret({ name, namespace, labels }: Place, { env }: Workload):
   };
 }
 
-function pullSecret({ name, namespace, labels }: Place, { image }: Workload): Secret {
-  const { host, username, password } = image.login;
+export function pullSecret({ name, namespace, labels }: Place, { login }: WorkloadImage): Secret {
+  const { host, username, password } = login;
   const auths = { [host]: { username, password, auth: base64(`${username}:${password}`) } };
   return {
-    metadata: { name, namespace, labels, annotations: { [LOGIN_ENDS]: image.login.ends_at } },
+    metadata: { name, namespace, labels, annotations: { [LOGIN_ENDS]: login.ends_at } },
     type: 'kubernetes.io/dockerconfigjson',
     data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
   };
@@ -172,7 +175,7 @@ function container(workload: Workload, variables: string): Container {
     name: process_type,
     image: image.reference,
     imagePullPolicy: 'IfNotPresent',
-    ...(command !== null && { command }),
+    ...(command !== null && { command: literalWords(command) }),
     envFrom: [{ secretRef: { name: variables } }],
     env: [{ name: 'SVC_INSTANCE_ID', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
     ...(port !== null && {
@@ -187,7 +190,8 @@ function container(workload: Workload, variables: string): Container {
 }
 
 /** Memory is reserved as a whole: a pod above its request is the first to be evicted. */
-function resourcesOf({ limits: { memory_mb, cpus, disk_mb } }: Workload): ResourceRequirements {
+export function resourcesOf({ limits }: Pick<Workload, 'limits'>): ResourceRequirements {
+  const { memory_mb, cpus, disk_mb } = limits;
   const memory = `${memory_mb}Mi`;
   const disk: Record<string, string> = disk_mb === null ? {} : { 'ephemeral-storage': `${disk_mb}Mi` };
   return {
@@ -220,6 +224,11 @@ function actionOf({ check }: WorkloadHealth, port: number | null): Probe {
   if (check.type === 'command') return { exec: { command: check.command } };
   if (check.type === 'tcp') return { tcpSocket: { port: port ?? 0 } };
   return { httpGet: { path: check.path, port: port ?? 0, httpHeaders: [{ name: 'Host', value: check.host }] } };
+}
+
+/** Words as they are: a cluster replaces `$(NAME)` by a variable, and `$$` by `$`. */
+export function literalWords(words: readonly string[]): string[] {
+  return words.map((word) => word.replaceAll('$', '$$$$'));
 }
 
 function nameOf({ metadata }: Secret): string {

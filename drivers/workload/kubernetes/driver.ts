@@ -15,6 +15,7 @@ import { applyOver, applyOwn, keyOf } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 import { openPodUsage, type PodUsage } from './pod_usage';
+import { openKubernetesTasks, openTaskLog } from './task/tasks';
 
 interface Options extends ProjectOptions {
   log(message: string, error: Error): void;
@@ -44,6 +45,7 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
     follow: (listener) => follow(options, { logs, usage }, listener, closing.signal),
     usage: (ctx) => usage.read(ctx),
     logs,
+    tasks: openKubernetesTasks(options, logs),
     close() {
       closing.abort();
       logs.close();
@@ -125,6 +127,8 @@ function follow(
     scope,
     {
       changed(pod) {
+        const task = pod.metadata?.labels?.[LABEL.run];
+        if (task !== undefined) return followTask(logs, listener, pod, task);
         const instance = instanceOfPod(pod);
         if (instance === null) return;
         usage.changed(pod);
@@ -135,6 +139,8 @@ function follow(
       removed({ metadata }) {
         usage.removed(metadata?.uid ?? '');
         logs.ended(metadata?.uid ?? '');
+        const task = metadata?.labels?.[LABEL.run];
+        if (task !== undefined) return listener.taskChanged(task);
         listener.removed(metadata?.uid ?? '');
       },
       // What was removed while the watch was down.
@@ -144,4 +150,9 @@ function follow(
     AbortSignal.any([closing, ended.signal]),
   );
   return () => ended.abort();
+}
+
+function followTask(logs: PodLogs, listener: InstanceListener, pod: Pod, id: string): void {
+  openTaskLog(logs, pod, id);
+  listener.taskChanged(id);
 }

@@ -17,9 +17,14 @@ const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'policy', resource: 'poddisruptionbudgets' }),
   ...rightsTo(['get', 'list'], { group: 'storage.k8s.io', resource: 'storageclasses' }),
   ...rightsTo(['list'], { resource: 'events' }),
-  ...rightsTo(['list', 'watch'], { resource: 'pods' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'batch', resource: 'jobs' }),
+  // The deadline of a run's pod is moved to cancel it.
+  ...rightsTo(['list', 'watch', 'patch'], { resource: 'pods' }),
   ...rightsTo(['list'], { group: METRICS_GROUP, resource: 'pods' }),
   ...rightsTo(['get'], { resource: 'pods', subresource: 'log' }),
+  // Whether a WebSocket is `get` or `create` depends on the version.
+  ...rightsTo(['get', 'create'], { resource: 'pods', subresource: 'attach' }),
+  ...rightsTo(['get', 'create'], { resource: 'pods', subresource: 'exec' }),
 ];
 
 /** Sleep before an instance is stopped, which the ingress needs, is there since this minor version. */

@@ -14,6 +14,7 @@ export const LABEL = {
   preview: 'platform-api/preview',
   release: 'platform-api/release',
   workload: 'platform-api/workload',
+  run: 'platform-api/run',
   volume: 'platform-api/volume',
   /** Of pods that use volumes of their application. */
   hasVolumes: 'platform-api/has-volumes',

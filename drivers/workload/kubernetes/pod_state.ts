@@ -6,8 +6,8 @@ import { LABEL } from './names';
 type Reading = Pick<WorkloadInstance, 'status' | 'reason' | 'fault'>;
 
 /** Pods that wait for one of these do not start by themselves. */
-const IMAGE_REASONS = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
-const START_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
+export const IMAGE_REASONS = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
+export const START_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
 const CRASHED_AFTER = 5;
 
 /** null: not a pod of a workload. */
@@ -86,11 +86,11 @@ function unscheduledReason(pod: Pod): string | null {
   return `The cluster has no room for the instance yet: ${sentence(scheduled.message ?? scheduled.reason ?? '')}`;
 }
 
-function conditionOf({ status }: Pod, type: string): PodCondition | undefined {
+export function conditionOf({ status }: Pod, type: string): PodCondition | undefined {
   return status?.conditions?.find((one) => one.type === type);
 }
 
-function sentence(text: string): string {
+export function sentence(text: string): string {
   const cut = text.trim().slice(0, 300);
   return cut === '' || cut.endsWith('.') ? cut : `${cut}.`;
 }

@@ -7,16 +7,18 @@ import { claimNameOf } from '../../volume/claims';
 import type { Workload } from '../../workload';
 import { LABEL } from './names';
 
+type Volumes = Pick<Workload, 'volumes'>;
+
 const DOCUMENTS = 'platform-documents';
 const HAS_VOLUMES = 'true';
 
 /** Of pods: others have to be where they are. */
-export function volumeLabels({ volumes }: Workload): Record<string, string> {
+export function volumeLabels({ volumes }: Volumes): Record<string, string> {
   return volumes.length ? { [LABEL.hasVolumes]: HAS_VOLUMES } : {};
 }
 
 /** @param documents name of their Secret */
-export function podVolumesOf({ volumes }: Workload, documents: string | null): Pick<PodSpec, 'volumes'> {
+export function podVolumesOf({ volumes }: Volumes, documents: string | null): Pick<PodSpec, 'volumes'> {
   const all = [
     ...(documents === null ? [] : [{ name: DOCUMENTS, secret: { secretName: documents } }]),
     ...volumes.map(({ id }) => ({ name: claimNameOf(id), persistentVolumeClaim: { claimName: claimNameOf(id) } })),
@@ -24,7 +26,10 @@ export function podVolumesOf({ volumes }: Workload, documents: string | null): P
   return all.length ? { volumes: all } : {};
 }
 
-export function mountsOf({ volumes, documents }: Workload): Pick<Container, 'volumeMounts'> {
+export function mountsOf({
+  volumes,
+  documents,
+}: Volumes & Pick<Workload, 'documents'>): Pick<Container, 'volumeMounts'> {
   const [first] = documents;
   const all = [
     ...(first ? [{ name: DOCUMENTS, mountPath: path.posix.dirname(first.path), readOnly: true }] : []),
@@ -34,18 +39,24 @@ export function mountsOf({ volumes, documents }: Workload): Pick<Container, 'vol
 }
 
 /** The program, which is not root, may write into its volumes. */
-export function fileGroupOf({ volumes, user }: Workload): Pick<PodSecurityContext, 'fsGroup' | 'fsGroupChangePolicy'> {
+export function fileGroupOf({
+  volumes,
+  user,
+}: Volumes & Pick<Workload, 'user'>): Pick<PodSecurityContext, 'fsGroup' | 'fsGroupChangePolicy'> {
   return volumes.length ? { fsGroup: user.gid, fsGroupChangePolicy: 'OnRootMismatch' } : {};
 }
 
 /** With volumes a pod has to be where its predecessor is, and needs the room that this one has. */
-export function strategyOf({ volumes }: Workload): DeploymentStrategy {
+export function strategyOf({ volumes }: Volumes): DeploymentStrategy {
   if (volumes.length) return { type: 'Recreate' };
   return { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } };
 }
 
 /** The first of them may run anywhere: a pod that matches its own affinity waits for no other. */
-export function sameMachine(prefix: string, { volumes, application_id }: Workload): Pick<PodSpec, 'affinity'> {
+export function sameMachine(
+  prefix: string,
+  { volumes, application_id }: Volumes & Pick<Workload, 'application_id'>,
+): Pick<PodSpec, 'affinity'> {
   if (!volumes.length) return {};
   const matchLabels = {
     ...{ [LABEL.installation]: prefix, [LABEL.application]: application_id },

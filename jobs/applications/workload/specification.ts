@@ -41,7 +41,7 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
     ...{ id: row.id, project_id: row.project_id, application_id: row.application_id, preview_id: row.preview_id },
     ...{ application_name: launch.application_name, process_type: row.process_type, release_id: row.release_id },
     instances: row.instances,
-    image: imageOf(launch, ctx),
+    image: pullableImage(launch, ctx),
     ...programOf(row, settings.image, process.command),
     ...(await podDatabases(variables, launch.databases, ctx)),
     priority_class: row.preview_id === null ? null : ctx.config.kubernetesPreviewPriorityClass,
@@ -54,7 +54,10 @@ export async function workloadOf(row: WorkloadRow, launch: WorkloadLaunch, ctx: 
 }
 
 /** @throws DriverError for volumes that pods cannot have, or cannot have yet */
-async function volumesOf({ application_id, preview_id }: WorkloadRow, sql: Sql): Promise<WorkloadVolume[]> {
+export async function volumesOf(
+  { application_id, preview_id }: Pick<WorkloadRow, 'application_id' | 'preview_id'>,
+  sql: Sql,
+): Promise<WorkloadVolume[]> {
   if (preview_id !== null) return [];
   return (await attachedVolumes(sql, application_id)).map(({ id, name, mount_path, driver }) => {
     if (driver === null) throw new DriverError('transient', `The volume ${name} is not ready.`);
@@ -76,21 +79,26 @@ function programOf({ process_type }: WorkloadRow, image: ImageSettings | undefin
       command: [LAUNCH, process_type],
       user: { uid: RELEASE_USER, gid: RELEASE_USER },
     };
-  if (image.user.uid === 0)
-    throw new DriverError(
-      'invalid',
-      'The image runs as root, which the cluster does not allow. Name another user with USER in its Dockerfile.',
-    );
-  const { uid, gid } = image.user;
+  const { uid, gid } = requireOrdinaryUser(image);
   const own = unitImageOf({ image }, command)?.command;
   return { command: own ? null : ['/bin/sh', '-c', command], user: { uid, gid } };
+}
+
+/** @throws DriverError `invalid` for root */
+export function requireOrdinaryUser({ user }: ImageSettings): ImageSettings['user'] {
+  if (user.uid !== 0) return user;
+  throw new DriverError(
+    'invalid',
+    'The image runs as root, which the cluster does not allow. Name another user with USER in its Dockerfile.',
+  );
 }
 
 function portOf(row: WorkloadRow, { settings, found_port }: WorkloadLaunch): number {
   return exposedPortOf(row, settings) ?? found_port ?? Number(DEFAULT_PORT);
 }
 
-function imageOf({ image }: WorkloadLaunch, ctx: JobContext): WorkloadImage {
+/** @throws DriverError */
+export function pullableImage({ image }: Pick<WorkloadLaunch, 'image'>, ctx: JobContext): WorkloadImage {
   if (image === null)
     throw new DriverError(
       'invalid',

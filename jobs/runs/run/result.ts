@@ -1,7 +1,8 @@
 // What the end of a unit means for its run.
 import os from 'node:os';
 import { describeEnd } from '../../../core/log/failure_excerpt';
-import { FILES_PER_MB, type Killed, type UnitState } from '../../../drivers/runtime';
+import { FILES_PER_MB, type Killed } from '../../../drivers/runtime';
+import type { TaskState } from '../../../drivers/task';
 import { sizeOf } from '../../../models/deployments/release';
 import type { RunStatus } from '../../../schema/types';
 import { formatDuration } from '../../deployments/deployment/row';
@@ -18,13 +19,14 @@ export interface RunResult {
   exceeded_limit?: Killed | null;
 }
 
-type Exited = Extract<UnitState, { state: 'exited' }>;
+type Exited = Extract<TaskState, { state: 'exited' }>;
 
-export function resultOf(row: RunRow, { code, signal, killed }: Exited, ctx: JobContext): RunResult {
+export function resultOf(row: RunRow, { code, signal, killed, reason }: Exited, ctx: JobContext): RunResult {
   const end = { exit_code: code ?? codeOfSignal(signal), signal, exceeded_limit: killed };
   if (row.cancel_requested_at) return { ...end, status: 'canceled', status_reason: row.status_reason ?? null };
   if (killed !== null)
     return { ...end, status: killed === 'time' ? 'timed_out' : 'failed', status_reason: limitReason(row, killed, ctx) };
+  if (reason !== null) return { ...end, status: 'failed', status_reason: reason };
   if (code === 0) return { ...end, status: 'succeeded', status_reason: null };
   const hint = code === 127 ? ' A program in the command was not found.' : '';
   return { ...end, status: 'failed', status_reason: `The command ${describeEnd({ code, signal })}.${hint}` };

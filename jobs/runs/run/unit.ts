@@ -54,7 +54,8 @@ export async function unitSpecOf(row: RunRow, ctx: JobContext): Promise<UnitSpec
   };
 }
 
-function variablesFor(row: RunRow, launch: RunLaunch, ctx: JobContext): Record<string, string> {
+/** Those of its release, of the platform, and its own, which win. */
+export function variablesFor(row: RunRow, launch: RunLaunch, ctx: JobContext): Record<string, string> {
   const { http, https } = requireHost(ctx).ingress.ports;
   const { release_id, application_id, deployment_id, preview_id } = row;
   return {

@@ -4,6 +4,7 @@ import { limits } from '../../../core/limits';
 import type { Session } from '../../../db/control_database';
 import { tearDownRows } from '../../../db/loop_rows';
 import { named } from '../../../db/statement';
+import type { AttachedDatabase } from '../../databases/database_attachment/work';
 import type { ReleaseSettings } from '../../deployments/release';
 
 /** All that a run is started from. */
@@ -19,11 +20,15 @@ export interface RunLaunch {
   settings: ReleaseSettings;
   /** Of the release; sealed. */
   variables: string;
+  databases: AttachedDatabase[];
+  /** `apps/app_…@sha256:…`: also of a release before it with the same files; null where there is none. */
+  image: string | null;
 }
 
 const LAUNCH = named(`select a.name as application_name, a.region, a.tenant,
     coalesce(v.hostname, a.default_hostname) as hostname, d.commit_sha, coalesce(d.artifact_id, d.id) as artifact_id,
-    r.settings, r.variables
+    r.settings, r.variables, r.databases, coalesce(r.image, (select o.image from releases o
+      where o.deployment_id = r.deployment_id and o.image is not null order by o.id desc limit 1)) as image
   from runs join releases r on r.id = runs.release_id join deployments d on d.id = runs.deployment_id
     join applications a on a.id = runs.application_id left join previews v on v.id = runs.preview_id
   where runs.id = $1`);
@@ -48,4 +53,12 @@ const OLD = `id in (select id from runs where finished_at < now() - interval '${
 export async function sweepRuns(sql: Session): Promise<{ rows: number; full: boolean }> {
   const rows = await tearDownRows(sql, { table: 'runs', where: OLD, values: [] });
   return { rows: rows.length, full: rows.length === 1_000 };
+}
+
+const WITHOUT_ROW = named(`select id from unnest($1::text[]) as known (id)
+  where not exists (select 1 from runs r where r.id = known.id)`);
+
+/** Those of the ids that no row has. */
+export async function runsWithoutRow(sql: Sql, ids: readonly string[]): Promise<string[]> {
+  return (await sql.query<{ id: string }>(WITHOUT_ROW, [ids])).map(({ id }) => id);
 }

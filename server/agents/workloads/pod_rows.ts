@@ -15,6 +15,8 @@ interface Parts {
   workloads: WorkloadDriver;
   shipper: Pick<Shipper, 'shipRemaining'>;
   log: Logger;
+  /** Of a task that is no instance. */
+  taskChanged(id: string): void;
 }
 
 const RETRY_MS = 1_000;
@@ -49,6 +51,7 @@ export function startPodRows(parts: Parts): PodRows {
     },
     changed: (instance) => change(instance.uid, instance),
     removed: (uid) => change(uid, null),
+    taskChanged: (id) => parts.taskChanged(id),
   });
   return {
     async close() {

@@ -1,0 +1,73 @@
+// Shell scripts in the container of a task with input: clusters have no means to join a program before its first
+// output, to end its input without a loss where a connection breaks, or to send it a signal.
+
+/** A directory of the pod, for the files of these scripts. */
+export const INPUT_DIRECTORY = '/platform/run';
+
+/** In tenths of a second: a program whose client does not come starts all the same. */
+const WAITED_TURNS = 150;
+
+/** Around the name of a client: a line of the output that is none of the program. */
+const MARK = '\u001e';
+
+/** The line that a client is announced with in the output. @param client of hexadecimal digits */
+export function markOf(client: string): string {
+  return `${MARK}${client}`;
+}
+
+/** Whether a line of the log is such an announcement. */
+export function isMark(text: string): boolean {
+  return /^\u001e[0-9a-f]{16}\r?$/.test(text);
+}
+
+/** The command that waits for the first client, then becomes the program. @param command program and arguments */
+export function startScript(command: readonly string[], input: 'pipe' | 'terminal'): string[] {
+  const pipe = input === 'pipe';
+  const lines = [
+    `d=${INPUT_DIRECTORY}`,
+    'echo $$ >$d/pid || exit 126',
+    ...(pipe ? ['mkfifo $d/stdin $d/stdin_end || exit 126'] : []),
+    'i=0',
+    `until [ -e $d/go ] || [ $i -ge ${WAITED_TURNS} ]; do`,
+    String.raw`  [ ! -s $d/mark ] || { printf '\036%s\n' "$(cat $d/mark)"; rm -f $d/mark; }`,
+    '  sleep 0.1 || sleep 1',
+    '  i=$((i + 1))',
+    'done',
+    ': >$d/started',
+    // Holds the input open until a client ends it; an orphan, so that no signal to the program's children meets it.
+    ...(pipe ? ['( (: >$d/stdin <$d/stdin_end) >/dev/null 2>&1 & )', 'exec "$@" <$d/stdin'] : ['exec "$@"']),
+  ];
+  return ['/bin/sh', '-c', lines.join('\n'), 'sh', ...command];
+}
+
+/**
+ * Reads orders of a client, one on a line, and answers each with a line: `mark <client>` (`marked`, or `started`
+ * where the program runs), `go`, `end` of the input, `signal <name>`.
+ */
+export const CONTROL_COMMAND: readonly string[] = [
+  '/bin/sh',
+  '-c',
+  [
+    `d=${INPUT_DIRECTORY}`,
+    // The innermost programs, as on a host.
+    'signal() {',
+    '  children=$(cat /proc/$2/task/$2/children 2>/dev/null)',
+    '  if [ -z "$children" ]; then kill -s "$1" "$2"; return; fi',
+    '  for child in $children; do signal "$1" "$child"; done',
+    '}',
+    'while read -r order value; do',
+    '  case $order in',
+    '    mark) if [ -e $d/started ]; then echo started; else printf %s "$value" >$d/mark; echo marked; fi ;;',
+    '    go) : >$d/go; echo gone ;;',
+    '    end) : <>$d/stdin_end; echo ended ;;',
+    '    signal) if signal "$value" "$(cat $d/pid)" 2>/dev/null; then echo sent; else echo failed; fi ;;',
+    '  esac',
+    'done',
+  ].join('\n'),
+];
+
+/**
+ * Copies its standard input to that of the program. The shell stays: once nobody has the standard output any more, a
+ * node closes the standard input too (containerd 1.6).
+ */
+export const WRITE_COMMAND: readonly string[] = ['/bin/sh', '-c', `cat >${INPUT_DIRECTORY}/stdin; exit $?`];

@@ -1,0 +1,28 @@
+// Where the command of a run runs: on this host as a unit, or on a cluster as a task.
+import type { TaskState } from '../../../drivers/task';
+import { requireHost, type JobContext } from '../../job';
+import { clusterEngine } from './cluster_engine';
+import { hostEngine } from './host_engine';
+import type { RunRow } from './row';
+
+export interface RunEngine {
+  /** null: it was never started, or has gone. */
+  inspect(row: RunRow, ctx: JobContext): Promise<TaskState | null>;
+  /** Starts it, or finds it where it was started before. @throws DriverError */
+  start(row: RunRow, ctx: JobContext): Promise<void>;
+  /** Begins to end its programs; they may take their grace time. Repeatable. */
+  stop(row: RunRow, ctx: JobContext): Promise<void>;
+  /** Of a run that has exited. @returns whether its whole output is in the log */
+  shipLastLines(row: RunRow, ctx: JobContext): Promise<boolean>;
+  /** Ends and removes all of it. Absent is success. @returns whether nothing is left */
+  destroy(row: RunRow, ctx: JobContext): Promise<boolean>;
+  /** Why a run that was running is not to be found. */
+  readonly lost: string;
+}
+
+/** A run that this host has begun ends here, also after WORKLOADS has changed. */
+export async function engineOf(row: RunRow, ctx: JobContext): Promise<RunEngine> {
+  const { tasks, runtime } = requireHost(ctx);
+  if (!tasks || (await runtime.find(row.id))) return hostEngine;
+  return clusterEngine(tasks);
+}
