@@ -34,7 +34,7 @@ if (hasStaticBusybox())
         .filter(Boolean);
 
     beforeAll(async () => {
-      service = await startOnCluster(cluster(), { KUBERNETES_NAMESPACE_PREFIX: 'runs' });
+      service = await startOnCluster(cluster());
       application = await service.application({
         Procfile: 'web: busybox httpd -f -p "$PORT" -h site\n',
         'site/index.html': 'ok',
@@ -199,8 +199,26 @@ if (hasStaticBusybox())
       expect(await runLog(application, id)).toEqual(['by schedule']);
     }, 120_000);
 
+    test('a release command runs in the image of the new release, before it is in service', async () => {
+      const files = (text: string) => ({
+        Procfile: 'web: busybox httpd -f -p "$PORT" -h site\nrelease: cat site/index.html; test ! -e site/refused\n',
+        'site/index.html': text,
+      });
+      const other = await service.application(files('one'));
+      expect(await other.deploy()).toMatchObject({ status: 'active', status_reason: null });
+      const [first] = (await other.get('/runs?trigger_type=release')).data;
+      expect(first).toMatchObject({ status: 'succeeded' });
+      expect(await objectsOf(first.id)).toContain(`job.batch/${first.id.replace('_', '-')}`);
+      expect(await runLog(other, first.id)).toEqual(['one']);
+      other.push({ ...files('two'), 'site/refused': 'x' });
+      const failed = await other.ended((await other.ask()).id, ENDED_WITHIN_MS);
+      expect(failed).toMatchObject({ status: 'failed', status_reason: expect.stringMatching(/release command/i) });
+      expect((await other.visit('/')).body).toBe('one');
+    }, 240_000);
+
     test('a quota of the namespace that is used up is said', async () => {
-      const namespace = `runs-${service.project.replace('_', '-')}`;
+      const prefix = service.platform.config.kubernetesNamespacePrefix;
+      const namespace = `${prefix}-${service.project.replace('_', '-')}`;
       await run('-n', namespace, 'create', 'quota', 'none', '--hard=pods=1');
       try {
         const id = await begun('true');
