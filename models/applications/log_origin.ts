@@ -30,9 +30,8 @@ const APPLICATIONS = named(`select id, project_id, id as application_id from app
 type Row = LogOrigin & { id: string };
 
 /**
- * Of units: `ins_…`, `run_…`, `dep_….build`, `dep_….release`; of a cluster `pod.` and its uid, or
- * `job.` and the id of a run. Those whose row is gone
- * are missing.
+ * Of units: `ins_…`, `run_…`, `dep_….build`, `dep_….release`; of a cluster `pod.` and its uid, or `job.` and the id of
+ * a run. Those whose row is gone are missing.
  */
 export async function originsOfUnits(sql: Sql, unitIds: readonly string[]): Promise<Map<string, LogOrigin>> {
   const instances = unitIds.filter((id) => id.startsWith('ins_'));

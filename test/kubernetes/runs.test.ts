@@ -209,7 +209,7 @@ if (hasStaticBusybox())
       const [first] = (await other.get('/runs?trigger_type=release')).data;
       expect(first).toMatchObject({ status: 'succeeded' });
       expect(await objectsOf(first.id)).toContain(`job.batch/${first.id.replace('_', '-')}`);
-      expect(await runLog(other, first.id)).toEqual(['one']);
+      expect(await runLog(other, first.id)).toEqual(['-----> Running the release command', 'one']);
       other.push({ ...files('two'), 'site/refused': 'x' });
       const failed = await other.ended((await other.ask()).id, ENDED_WITHIN_MS);
       expect(failed).toMatchObject({ status: 'failed', status_reason: expect.stringMatching(/release command/i) });

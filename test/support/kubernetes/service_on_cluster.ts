@@ -1,11 +1,12 @@
 // A service that runs its applications on a cluster of this machine, with a registry that the nodes reach.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { loadKubeconfig } from '../../../drivers/kubernetes/client/load_access';
 import { clusterNetwork } from '../../cluster/network';
 import type { ClusterOfMachine } from '../../cluster/on_cluster';
 import { busyboxLayer, pushImage } from '../builds/images';
-import { startDeployService, type DeployService } from '../deployments/deploy';
+import { eventually, startDeployService, type DeployService } from '../deployments/deploy';
+import { startPlant, type Plant } from '../processes/bad_days_program';
 import { freePort } from '../processes/free_port';
 import { startRegistryClient } from '../registries/registry_client';
 
@@ -21,6 +22,22 @@ export async function startOnCluster(
   { layers = [], settings = {} }: OnCluster = {},
 ): Promise<DeployService> {
   const port = await freePort();
+  const started = await startDeployService({ ...(await settingsFor(cluster, port)), ...settings });
+  await pushBaseImage(started, started.key, port, layers);
+  return started;
+}
+
+/** The same in a process of its own. */
+export async function startPlantOnCluster(cluster: ClusterOfMachine): Promise<Plant> {
+  const port = await freePort();
+  const plant = await startPlant(await settingsFor(cluster, port));
+  const { key } = JSON.parse(readFileSync(path.join(plant.dataDir, 'first-key.json'), 'utf8')) as { key: string };
+  await pushBaseImage(plant, key, port, []);
+  return plant;
+}
+
+/** Nodes of the cluster pull from the registry at this port. */
+async function settingsFor(cluster: ClusterOfMachine, port: number): Promise<Record<string, string>> {
   const host = await hostOfCluster(cluster);
   const registries = path.join(cluster.directory, 'registries', `${host}:${port}`);
   mkdirSync(registries, { recursive: true });
@@ -28,21 +45,28 @@ export async function startOnCluster(
     path.join(registries, 'hosts.toml'),
     `server = "http://${host}:${port}"\n[host."http://${host}:${port}"]\n  capabilities = ["pull", "resolve"]\n`,
   );
-  const started = await startDeployService({
+  return {
     ...{ WORKLOADS: 'kubernetes', KUBECONFIG: cluster.kubeconfig, KUBERNETES_INGRESS_ADDRESSES: host },
     ...{ REGISTRY_PORT: String(port), REGISTRY_LISTEN: '0.0.0.0', REGISTRY_URL_FOR_NODES: `http://${host}:${port}` },
     KUBERNETES_NAMESPACE_PREFIX: `test-${process.pid}-${port}`,
     RELEASE_BASE_IMAGE: `localhost:${port}/bases/busybox:1`,
-    ...settings,
-  });
-  const made = await started.call('POST', '/v2/registries', {
-    body: { name: 'bases' },
-    headers: { Prefer: 'wait=20' },
-  });
-  expect([made.status, made.body.status]).toEqual([201, 'active']);
-  const tenant = startRegistryClient({ port, username: 'owner', password: started.key });
+  };
+}
+
+async function pushBaseImage(
+  service: Pick<DeployService, 'call'>,
+  key: string,
+  port: number,
+  layers: Buffer[],
+): Promise<void> {
+  const { status, body } = await service.call('POST', '/v2/registries', { body: { name: 'bases' } });
+  expect(status).toBe(201);
+  await eventually(
+    'the registry',
+    async () => (await service.call('GET', `/v2/registries/${body.id}`)).body.status === 'active',
+  );
+  const tenant = startRegistryClient({ port, username: 'owner', password: key });
   await pushImage(tenant, 'bases/busybox', '1', { layers: [...layers, await busyboxLayer()], gzip: true });
-  return started;
 }
 
 /** Address of this machine that nodes and pods reach: that of the API server. */
