@@ -3,7 +3,7 @@ import { driverContext } from '../../core/driver';
 import { sweepHost } from '../../jobs/host_sweep';
 import type { HostDrivers } from '../../jobs/job';
 import type { Platform } from '../platform/platform';
-import { ownerWaker } from './owner_waker';
+import { ownerWaker } from './workloads/owner_waker';
 
 const SWEEP_EVERY_MS = 3_600_000;
 const SWEEP_WITHIN_MS = 600_000;

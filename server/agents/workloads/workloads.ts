@@ -5,7 +5,7 @@ import { TASK_LOG_PREFIX } from '../../../drivers/task';
 import type { HostDrivers } from '../../../jobs/job';
 import { openClusterWorkloads } from '../../platform/cluster';
 import type { Platform } from '../../platform/platform';
-import { ownerWaker } from '../owner_waker';
+import { ownerWaker } from './owner_waker';
 import { startShipper } from '../shipper';
 import { startPodRows } from './pod_rows';
 

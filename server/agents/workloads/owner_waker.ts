@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { unitOwners } from '../../jobs/all_jobs';
-import { wakeOwner } from '../../models/applications/unit_owner';
-import type { Platform } from '../platform/platform';
+import { unitOwners } from '../../../jobs/all_jobs';
+import { wakeOwner } from '../../../models/applications/unit_owner';
+import type { Platform } from '../../platform/platform';
 
 /** A row that a step works on is woken when the step has ended; for one that is gone, nothing happens. */
 const WAKE = { times: 20, everyMs: 250 };
