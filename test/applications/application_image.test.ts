@@ -13,6 +13,8 @@ import {
   setUpImages,
 } from '../support/builds/image_cases';
 import { pushImage, SERVE, siteLayer, tarOf } from '../support/builds/images';
+import { attach } from '../support/runs/attach';
+import { startRun } from '../support/runs/runs';
 
 /** Writes what the program finds into the site before it serves. */
 const REPORT =
@@ -107,6 +109,25 @@ describeImages('applications from images', () => {
     const user = process.getuid?.() === 0 ? 'as 0' : 'as 1000';
     await eventually('its output', async () => (await application.log(deployment.id)).includes(user));
     expect(await application.visit()).toMatchObject({ status: 200, body: 'release' });
+  });
+
+  test('a terminal is one inside the image, with its shell, its user and its size', async () => {
+    await pushSite('terminal', 'terminal', { Cmd: SERVE, User: 'web', WorkingDir: '/www' });
+    const application = await imageApplication(imageName('shop/web:terminal'));
+    expect((await application.deploy()).status).toBe('active');
+    const { id } = await startRun(application, 'exec /bin/busybox sh -i', { tty: true });
+    const client = await attach(service, application, id);
+    expect(await client.told('ready')).toEqual({ type: 'ready', writer: true, tty: true });
+    client.command({ type: 'resize', rows: 37, columns: 93 });
+    client.type('busybox stty size; busybox id -un; busybox pwd; busybox ls; test -t 0 && echo is"-terminal"\n');
+    await client.shows('is-terminal');
+    expect(client.stdout()).toMatch(/37 93\r\nweb\r\n\/www\r\nindex\.html\r\n/);
+    client.type('busybox sleep 600\n');
+    await client.shows('sleep 600');
+    client.type('\u0003');
+    client.type('exit 6\n');
+    await client.closed;
+    expect(client.controls.at(-1)).toMatchObject({ type: 'exit', code: 6 });
   });
 
   // By its address our registry is somebody else's: a token server, plain HTTP on this machine, and credentials.
