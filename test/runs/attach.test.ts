@@ -23,7 +23,6 @@ const attach = (id: string, options: AttachOptions = {}): Promise<RunClient> =>
 const start = async (command: string, more: object = {}): Promise<string> =>
   (await startRun(application, command, more)).id;
 const INPUT = { detached: false };
-const TERMINAL = { tty: true };
 
 describe('output', () => {
   test('comes on two channels, then the exit code, and the run says the same', async () => {
@@ -140,51 +139,6 @@ describe('input', () => {
     await client.closed;
     expect(client.stdout()).toBe('ready\nusr1\n');
     expect(client.controls.at(-1)).toMatchObject({ code: 6 });
-  });
-});
-
-describe('a terminal', () => {
-  test('has a size that changes, Ctrl-C and job control', async () => {
-    const id = await start('exec bash --norc --noprofile -i', TERMINAL);
-    const client = await attach(id);
-    expect(await client.told('ready')).toEqual({ type: 'ready', writer: true, tty: true });
-    client.command({ type: 'resize', rows: 41, columns: 111 });
-    client.type('stty size; echo "$TERM"; echo size"-shown"\n');
-    await client.shows('size-shown');
-    expect(client.stdout()).toMatch(/41 111\r\nxterm-256color\r\n/);
-    client.type('sleep 600\n');
-    await client.shows('sleep 600');
-    await sleep(300);
-    client.type('\u0003');
-    client.type('echo after"-int"\n');
-    await client.shows('after-int');
-    expect(client.stdout()).not.toMatch(/no job control|cannot set terminal/);
-    client.command({ type: 'close_stdin' });
-    await client.closed;
-    expect(await runEnded(application, id)).toMatchObject({ tty: true, detached: false, status: 'succeeded' });
-  }, 30_000);
-
-  test('that no client has used for a minute is canceled', async () => {
-    const id = await start('exec bash --norc --noprofile -i', TERMINAL);
-    const client = await attach(id);
-    await client.told('ready');
-    client.ws.terminate();
-    await sleep(500);
-    await service.sql(
-      `update runs set attached_at = now() - interval '61 seconds', started_at = now() - interval '70 seconds',
-        next_at = now() where id = $1`,
-      [id],
-    );
-    expect(await runEnded(application, id)).toMatchObject({
-      status: 'canceled',
-      status_reason: 'Canceled: no client has been attached to its terminal for 60 seconds.',
-    });
-  });
-
-  test('is for a client: a detached one is refused', async () => {
-    const body = { command: 'bash', tty: true, detached: true };
-    const answer = await service.call('POST', `/v2/applications/${application.id}/runs`, { body });
-    expect(answer).toMatchObject({ status: 422, body: { errors: [{ field: 'detached', code: 'depends_on' }] } });
   });
 });
 

@@ -6,6 +6,7 @@ import { DriverError } from '../../../core/driver';
 import type { UnitImage, UnitSpec } from '../../runtime';
 import { passable, requireTargets } from './sandbox';
 import { FILTER_FD } from './seccomp';
+import { inForeground } from './terminal';
 import { RANGE_FD } from './user_ranges';
 
 /** Where the sandbox around it shows a volume: its mount path counts within the image alone. */
@@ -41,7 +42,8 @@ export function imageSandbox(
   requireTargets({ files: '/', mounts: spec.mounts.filter(({ target }) => !target.startsWith('/app')) });
   const variables = Object.entries({ HOME: image.user.home, ...image.env, ...spec.env });
   requireVariables(variables);
-  const inside = image.command ?? ['/bin/sh', '-c', spec.command];
+  const line = spec.input === 'terminal' ? inForeground(spec.command).join('\n') : spec.command;
+  const inside = image.command ?? ['/bin/sh', '-c', line];
   if (inside.length === 0)
     throw new DriverError('invalid', 'The image names no command. Set the `command` of the process type.');
   const options = [

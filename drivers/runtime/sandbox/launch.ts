@@ -21,7 +21,7 @@ import { HEALTH_FD, HEALTH_FILE, healthScript } from './image_health';
 import { FILTER_FD, unitFilter } from './seccomp';
 import { imageSandbox, outerMounts, requireVariables } from './image_sandbox';
 import { cleanEnvironment, dropTo, sandboxed, type Inside } from './sandbox';
-import { inTerminal, quoteWord } from './terminal';
+import { inForeground, inTerminal, quoteWord } from './terminal';
 import { openRange, userOfImage } from './user_ranges';
 
 // $1 run directory, $2 file with oom_kill or '', $3 number of cgroup.procs files, these files, command. It may run as
@@ -202,7 +202,7 @@ function unitScript(host: RuntimeHost, runDirectory: string, unit: Unit, spec: U
     ...variables.map(([key, value]) => `command export ${key}=${quoteWord(value)} 2>/dev/null || :`),
     // The profile that a build leaves for commands of its release: paths of programs (drivers/builder/build_script.ts).
     '[ ! -r .platform/profile ] || . ./.platform/profile',
-    `exec /bin/sh -c ${quoteWord(spec.command)}`,
+    ...(spec.input === 'terminal' ? inForeground(spec.command) : [`exec /bin/sh -c ${quoteWord(spec.command)}`]),
     '',
   ].join('\n');
 }

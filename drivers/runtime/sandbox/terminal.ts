@@ -29,6 +29,27 @@ export function inTerminal(runDirectory: string, user: User | null, command: rea
   return ['/usr/bin/env', `TMPDIR=${path.join(runDirectory, 'tmp')}`, script, '-qefc', line, '/dev/null'];
 }
 
+/**
+ * Lines of a shell that run a command line as the foreground job of the terminal, and end as it does. Ctrl-C reaches
+ * the job alone: the shells and the sandbox around it would end by it, and take a program along that goes on. A job
+ * that Ctrl-Z stops goes on at once: nobody could call it back.
+ */
+export function inForeground(commandLine: string): string[] {
+  const job = [
+    'set -m',
+    // A shell ends by Ctrl-C where its job has ended by it.
+    'trap : INT QUIT',
+    `/bin/sh -c ${quoteWord(commandLine)} 9>&-`,
+    'code=$?',
+    // 128 and SIGTSTP, unless a program has ended with it.
+    'while [ $code = 148 ] && jobs %% >/dev/null 2>&1; do fg >/dev/null; code=$?; done',
+    // At its own end this shell fails to give the terminal back to a group outside of the sandbox.
+    'exec 2>/dev/null',
+    'echo $code >&9',
+  ];
+  return ['exec 8>&1', `code=$(/bin/sh -c ${quoteWord(job.join('\n'))} 9>&1 >&8 8>&-)`, 'exit ${code:-129}'];
+}
+
 /** script(1), which runs as the platform's user; null where the host has none. */
 export function terminalProgram(): string | null {
   const places = systemPath.split(':').map((place) => path.join(place, 'script'));
