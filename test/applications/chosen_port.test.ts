@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers jobs/applications/instance drivers/network */
 // Programs that know nothing of PORT: their port is found, or `http.port` says it, where instances have networks of
 // their own.
 import {

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers jobs/deployments models/deployments */
 /** @user any */
 // Auto-deploy at work: repositories are polled, and pushes deployed.
 import { mkdtempSync, rmSync } from 'node:fs';

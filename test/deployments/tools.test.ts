@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 3 @covers drivers/builder drivers/toolchain */
 // The programs of a plan (Node.js, package managers) are part of the release, whether anything was built or not.
 import { execFileSync } from 'node:child_process';
 import {

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 2 @covers server/http/pass_on.ts server/http/source_uploads.ts */
 // A process of the API on another machine than the host: archives that it gets are passed on to a process that has the
 // directories (HOST_URL).
 import { createHash, randomBytes } from 'node:crypto';

@@ -5,7 +5,7 @@ import type { AccessQuestion, KubernetesClient } from '../../kubernetes/client/c
 
 const METRICS_GROUP = METRICS_API.slice(0, METRICS_API.indexOf('/'));
 /** Rights that the platform needs, as for `kubectl auth can-i`. */
-const NEEDED_RIGHTS = [
+export const NEEDED_RIGHTS = [
   ...rightsTo(['get', 'create', 'patch'], { resource: 'namespaces' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], {
     group: 'networking.k8s.io',

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers drivers/builder drivers/toolchain */
 /** @user any */
 // Which versions of Node.js and of the package managers a source gets, from a registry that the test describes.
 import { mkdtempSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers drivers/builder templates */
 // Every template is exported, built by its script and started, as a deployment of its preset would.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

@@ -48,7 +48,8 @@ async function measure(service: TestService, applications: number): Promise<void
   const slowest = Math.max(...answers);
   printLine(`${count} schedules of the same second, decided in ${seconds.toFixed(1)} s by ${WORKERS} workers\n`);
   printLine('| ms | median | most |\n|---|--:|--:|');
-  printLine(`| answer to a list of applications (${answers.length}) | ${[median(answers), slowest].map(whole).join(' | ')} |`);
+  const ofAnswers = [median(answers), slowest].map(whole).join(' | ');
+  printLine(`| answer to a list of applications (${answers.length}) | ${ofAnswers} |`);
   printLine(`| delay of the event loop | ${[stalls.percentile(50) / 1e6, stalls.max / 1e6].map(whole).join(' | ')} |`);
   const verdict = slowest <= ANSWER_TARGET_MS ? 'met' : 'MISSED';
   printLine(`\nThe slowest answer takes ${whole(slowest)} ms, ≤ ${ANSWER_TARGET_MS}: ${verdict}`);
