@@ -117,6 +117,8 @@ async function synchronize<T extends KubernetesObject>(
   signal: AbortSignal,
 ): Promise<void> {
   const { items, resourceVersion } = await listResources(connection, of, scope, driverContext(LIST_MS, signal));
+  // Without one the watch would begin somewhere later.
+  if (!resourceVersion) throw new KubernetesError('transient', 'The list has no position to watch from.', 'malformed');
   const listed = new Set(items.map(uidOf));
   for (const [uid, object] of [...state.objects]) {
     if (listed.has(uid)) continue;

@@ -189,10 +189,12 @@ describe('an answer', () => {
     expect(await failureOf(apply())).toMatchObject({ reason: 'transient', code: 'malformed' });
   });
 
-  test('without items is an empty list; without a position it is none', async () => {
+  test('without items is an empty list, also without a position, as of measurements', async () => {
     api.answer((_, response) => respond(response, 200, { metadata: { resourceVersion: '7' }, items: null }));
     expect(await client.list(configMaps, {}, driverContext(5000))).toEqual({ items: [], resourceVersion: '7' });
     api.answer((_, response) => respond(response, 200, { items: [] }));
+    expect(await client.list(configMaps, {}, driverContext(5000))).toEqual({ items: [], resourceVersion: '' });
+    api.answer((_, response) => respond(response, 200, {}));
     expect(await failureOf(client.list(configMaps, {}, driverContext(5000)))).toMatchObject({ code: 'malformed' });
   });
 

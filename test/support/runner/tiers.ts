@@ -93,7 +93,7 @@ const SAME_FOR_ANY_USER = '/** @user any */\n';
 
 export function differsByUser(file: string): boolean {
   const source = readSource(file);
-  if (source.startsWith(SAME_FOR_ANY_USER)) return false;
+  if (source.replace(/^\/\*\* @tier .*\n/, '').startsWith(SAME_FOR_ANY_USER)) return false;
   return source.includes('getuid') || reachOf(file).some((source) => USER_ROOMS.some((room) => isWithin(source, room)));
 }
 
