@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 2 @covers clients/cli/src/source clients/cli/src/commands drivers/builder */
+/** @tier heavy @quarter 4 @covers clients/cli/src/source clients/cli/src/commands drivers/builder */
 // `svc up` in a folder of each kind that the builder knows: from the command to an address that answers, with the log
 // on the way; again without a change, nothing is sent.
 import * as fs from 'node:fs';
