@@ -140,8 +140,9 @@ describe('completion', () => {
   };
   const scripts: Record<string, string> = {
     bash: `source <(svc completion bash)
-      COMP_WORDS=(svc logs --source r) COMP_CWORD=3
-      _svc; echo "\${COMPREPLY[@]}"`,
+      COMP_LINE='svc login --scope env:w' COMP_POINT=23; _svc
+      [ "\${COMPREPLY[*]}" = write ] || exit 1
+      COMP_LINE='svc logs --source r and more' COMP_POINT=19; _svc; echo "\${COMPREPLY[@]}"`,
     zsh: `autoload -U compinit && compinit -u -d "$HOME/zcompdump"; source <(svc completion zsh)
       words=(svc logs --source r) CURRENT=4; compadd() { shift; print -- $@ }; _svc`,
     fish: `svc completion fish | source; complete -C 'svc logs --source r'`,

@@ -6,9 +6,16 @@ import { allOperations } from '../operations/table';
 import { writeLine } from '../output/print';
 
 const SCRIPTS: Record<string, string> = {
+  // By the line, since bash splits words at : and =, and replaces only what follows the last of them.
   bash: `_svc() {
+  local line=\${COMP_LINE:0:COMP_POINT} word
+  local -a words
+  read -ra words <<<"$line"
+  [[ $line == *' ' ]] && words+=('')
+  word=\${words[\${#words[@]} - 1]}
   local IFS=$'\\n'
-  COMPREPLY=($(svc __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  COMPREPLY=($(svc __complete "\${words[@]:1}" 2>/dev/null))
+  COMPREPLY=("\${COMPREPLY[@]#"\${word%"\${word##*[:=]}"}"}")
 }
 complete -o default -F _svc svc`,
   zsh: `#compdef svc
