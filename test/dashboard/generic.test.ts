@@ -72,6 +72,7 @@ test('a volume: from the empty list through the form, live, grown, deleted by it
   await page.setViewportSize({ width: 960, height: 600 });
   await screenshot(page, 'dashboard-form');
   await page.getByText('This form as API call').click();
+  await page.locator('.generic-form .api-calls pre').first().waitFor();
   const calls = await page.locator('.generic-form .api-calls').innerText();
   expect(calls).toContain(`curl -X POST ${service.url}/v2/volumes`);
   expect(calls).toContain(`-d '{"name":"uploads","size_gb":1}'`);
@@ -181,6 +182,7 @@ test('a Git integration: its token is never shown, its branches are three lists 
   expect(await page.getByLabel('Access token (optional)').getAttribute('type')).toBe('password');
   await forms.fill('Access token (optional)', 'good-token-1');
   await page.getByText('This form as API call').click();
+  await page.locator('.generic-form .api-calls pre').first().waitFor();
   expect(await page.locator('.generic-form .api-calls').innerText()).not.toContain('good-token-1');
   await forms.send('Create Git integration');
   await page.locator('.title .status').waitFor();

@@ -75,7 +75,7 @@ export function openEmbeddedTrial(): EmbeddedTrial {
     await releaseAll();
     await Promise.all(opened.splice(0).map((server) => server.close()));
     await self.stopped();
-    fs.rmSync(self.dataDir, { recursive: true, force: true });
+    fs.rmSync(self.dataDir, { recursive: true, force: true, maxRetries: 5 });
   });
   return self;
 }
