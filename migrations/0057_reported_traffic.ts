@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('reported_traffic', (table) => {
     table.bigIncrements('id');
-    table.timestamp('at').notNullable().defaultTo(knex.fn.now());
+    table.timestamp('at', { precision: 3 }).notNullable().defaultTo(knex.fn.now());
     table.jsonb('traffic').notNullable();
   });
   await knex.raw('create index reported_traffic_at on reported_traffic (at)');

@@ -1903,7 +1903,7 @@ CREATE INDEX releases_of_project ON public.releases USING btree (project_id);
 
 create table reported_traffic (
   id bigint not null default nextval('reported_traffic_id_seq'::regclass),
-  at timestamp with time zone not null default CURRENT_TIMESTAMP,
+  at timestamp(3) with time zone not null default CURRENT_TIMESTAMP,
   traffic jsonb not null,
   constraint reported_traffic_pkey PRIMARY KEY (id)
 );
