@@ -1,6 +1,7 @@
 // Path -> page. Each group of pages is a file of its own, loaded when one of them is opened.
 import type { ComponentType } from 'preact';
-import { ProjectHome, ActivityPage } from './project';
+import { ActivityPage } from './activity';
+import { ProjectHome } from './project';
 import { Projects } from './projects';
 import { SignIn, Welcome } from './sign_in';
 

@@ -1,22 +1,23 @@
 // The home of a project: its applications and databases, with their states and what was deployed last.
 import { useState } from 'preact/hooks';
 import { graphql, type ResultOf } from '../api/graphql';
-import { useStream } from '../api/follow';
 import { useMoving } from '../api/use_moving';
 import { useQuery } from '../api/use_query';
+import { ActivityTable, useActivity } from '../parts/activity';
 import { Empty, Page, Section, Table, Waiting, type Tab } from '../parts/page';
+import { Paging } from '../parts/paging';
 import { isUnsettled, Status } from '../parts/status';
 import { Ago } from '../parts/time';
 import { mayActAs } from '../session';
 
 const HOME = graphql(`
-  query ProjectHome($id: ID!) {
+  query ProjectHome($id: ID!, $applications: String, $databases: String) {
     getProject(id: $id) {
       id
       name
       description
     }
-    listApplications(project_id: $id, limit: 50, sort: "name") {
+    listApplications(project_id: $id, limit: 50, cursor: $applications, sort: "name") {
       data {
         id
         name
@@ -33,7 +34,7 @@ const HOME = graphql(`
       }
       next_cursor
     }
-    listDatabases(project_id: $id, limit: 50, sort: "name") {
+    listDatabases(project_id: $id, limit: 50, cursor: $databases, sort: "name") {
       data {
         id
         name
@@ -47,28 +48,6 @@ const HOME = graphql(`
     }
   }
 `);
-const ACTIVITY = graphql(`
-  subscription ProjectActivity($id: ID!, $after: String) {
-    followProjectActivity(id: $id, after: $after) {
-      position
-      id
-      action
-      outcome
-      actor {
-        name
-        type
-      }
-      resource {
-        type
-        id
-        name
-      }
-      created_at
-    }
-  }
-`);
-
-type Entry = ResultOf<typeof ACTIVITY>['followProjectActivity'];
 type Home = ResultOf<typeof HOME>;
 
 export function projectTabs(id: string): Tab[] {
@@ -88,7 +67,9 @@ export function projectTabs(id: string): Tab[] {
 }
 
 export function ProjectHome({ id }: { id: string }) {
-  const { data, error, reload } = useQuery(HOME, { id });
+  const [applications, goInApplications] = useState<string | null>(null);
+  const [databases, goInDatabases] = useState<string | null>(null);
+  const { data, error, reload } = useQuery(HOME, { id, applications, databases });
   const isMoving =
     data && [...data.listApplications.data, ...data.listDatabases.data].some((one) => isUnsettled(one.status));
 
@@ -109,7 +90,9 @@ export function ProjectHome({ id }: { id: string }) {
     >
       {!data && <Waiting error={error} rows={6} />}
       {data && <Applications data={data} id={id} />}
+      {data && <Paging cursor={applications} next={data.listApplications.next_cursor} go={goInApplications} />}
       {data && <Databases data={data} id={id} />}
+      {data && <Paging cursor={databases} next={data.listDatabases.next_cursor} go={goInDatabases} />}
       {data && (
         <Section title="Recent activity">
           <ActivityTable entries={entries && entries.slice(0, 8)} />
@@ -208,50 +191,6 @@ export function DatabaseTable({ databases }: { databases: Home['listDatabases'][
             {database.engine} {database.engine_version}
           </td>
           <td>{database.storage_gb} GB</td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
-
-export function ActivityPage({ id }: { id: string }) {
-  const { data, error } = useQuery(HOME, { id });
-  const entries = useActivity(id, () => {});
-  return (
-    <Page title="Activity" tabs={projectTabs(id)} projectId={id} command={`svc api listProjectActivity ${id}`}>
-      {!data ? <Waiting error={error} /> : <ActivityTable entries={entries} />}
-    </Page>
-  );
-}
-
-const ENTRIES_MAX = 200;
-
-/** Newest first, as they come; null until the first have come. @param changed is called where there are new ones */
-function useActivity(id: string, changed: () => void): readonly Entry[] | null {
-  const [entries, setEntries] = useState<readonly Entry[]>([]);
-  const state = useStream(ACTIVITY, { id }, (rows) => {
-    setEntries((before) => [...[...rows].reverse(), ...before].slice(0, ENTRIES_MAX));
-    if (entries.length) changed();
-  });
-  return state === 'connecting' && !entries.length ? null : entries;
-}
-
-function ActivityTable({ entries }: { entries: readonly Entry[] | null }) {
-  if (!entries) return <Waiting />;
-  if (!entries.length) return <p class="faint">Nothing has happened in this project yet.</p>;
-  return (
-    <Table label="Activity" head={['When', 'What', 'Resource', 'Who']}>
-      {entries.map((entry) => (
-        <tr key={entry.id}>
-          <td>
-            <Ago time={entry.created_at} />
-          </td>
-          <td>
-            {entry.action.replace(/[._]/g, ' ')}
-            {entry.outcome === 'refused' && <Status value="failed" title="The call was refused." />}
-          </td>
-          <td>{entry.resource.name ?? entry.resource.id}</td>
-          <td>{entry.actor.name}</td>
         </tr>
       ))}
     </Table>

@@ -1,0 +1,64 @@
+// What happened in a project: a live list, and its table.
+import { useState } from 'preact/hooks';
+import { graphql, type ResultOf } from '../api/graphql';
+import { useStream } from '../api/follow';
+import { Table, Waiting } from './page';
+import { Status } from './status';
+import { Ago } from './time';
+
+const ACTIVITY = graphql(`
+  subscription ProjectActivity($id: ID!, $after: String) {
+    followProjectActivity(id: $id, after: $after) {
+      position
+      id
+      action
+      outcome
+      actor {
+        name
+        type
+      }
+      resource {
+        type
+        id
+        name
+      }
+      created_at
+    }
+  }
+`);
+
+type Entry = Omit<ResultOf<typeof ACTIVITY>['followProjectActivity'], 'position'>;
+
+const ENTRIES_MAX = 200;
+
+/** Newest first, as they come; null until the first have come. @param changed is called where there are new ones */
+export function useActivity(id: string, changed: () => void): readonly Entry[] | null {
+  const [entries, setEntries] = useState<readonly Entry[]>([]);
+  const state = useStream(ACTIVITY, { id }, (rows) => {
+    setEntries((before) => [...[...rows].reverse(), ...before].slice(0, ENTRIES_MAX));
+    if (entries.length) changed();
+  });
+  return state === 'connecting' && !entries.length ? null : entries;
+}
+
+export function ActivityTable({ entries }: { entries: readonly Entry[] | null }) {
+  if (!entries) return <Waiting />;
+  if (!entries.length) return <p class="faint">Nothing has happened in this project yet.</p>;
+  return (
+    <Table label="Activity" head={['When', 'What', 'Resource', 'Who']}>
+      {entries.map((entry) => (
+        <tr key={entry.id}>
+          <td>
+            <Ago time={entry.created_at} />
+          </td>
+          <td>
+            {entry.action.replace(/[._]/g, ' ')}
+            {entry.outcome === 'refused' && <Status value="failed" title="The call was refused." />}
+          </td>
+          <td>{entry.resource.name ?? entry.resource.id}</td>
+          <td>{entry.actor.name}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
