@@ -29,5 +29,5 @@ outside(
       rmSync(folder, { recursive: true, force: true });
     }
   },
-  120_000,
+  300_000,
 );
