@@ -144,7 +144,7 @@ if (hasStaticBusybox())
       await eventually(
         'no claim',
         async () => (await run('get', 'pvc', '-n', namespace(), '-o', 'name')).trim() === '',
-        WITHIN_MS,
+        2 * WITHIN_MS,
       );
       expect((await service.call('GET', `/v2/volumes/${id}`)).status).toBe(404);
     }
