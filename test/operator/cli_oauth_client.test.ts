@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 4 @covers server/operator models/identity */
 // Clients of the authorisation server, as the operator registers them beside a running service.
 import { first, json, run, setUpCommand } from '../support/processes/operator_command';
 

@@ -1,4 +1,5 @@
 /** @tier heavy @quarter 2 @covers server/runs drivers/runtime/attachment.ts engines/ingress */
+/** @user any */
 // Clients of runs behind what stands between in practice: a proxy that cuts idle connections, the ingress of the
 // platform; and a client of a database that answers at the other end.
 import net from 'node:net';

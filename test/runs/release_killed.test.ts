@@ -1,4 +1,5 @@
 /** @tier heavy @quarter 3 @covers jobs/deployments/deployment/release_command.ts models/runs/run/release_run.ts */
+/** @user any */
 // Release commands whose control plane is killed with -9, that meet a limit, and that an earlier version started.
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

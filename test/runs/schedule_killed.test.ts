@@ -1,4 +1,5 @@
 /** @tier heavy @quarter 3 @covers jobs/runs/schedule.ts models/runs/schedule */
+/** @user any */
 // The control plane is killed with -9 while schedules are due. The times are written into rows: no clock is moved.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually, type TestApplication } from '../support/deployments/deploy';

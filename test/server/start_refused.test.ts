@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers server/program.ts server/first_boot.ts core/config.ts */
 // What keeps the program from starting.
 import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { readSource, repositoryFiles, ROOT } from '../support/runner/repository';
 import {
+  bareFiles,
+  bareUserFiles,
   differsByUser,
   everyRun,
   heavyFiles,
@@ -96,7 +98,7 @@ describe('runs', () => {
 
 describe('the run as an ordinary user', () => {
   it('takes what drives runtimes, networks, disks, databases and starts', () => {
-    const taken = userFiles(heavyFiles());
+    const taken = QUARTERS.flatMap((quarter) => userFiles(quarter, heavyFiles()));
     for (const name of [
       'drivers/runtime/runtime',
       'drivers/runtime/network_gate',
@@ -110,10 +112,21 @@ describe('the run as an ordinary user', () => {
       expect(taken).toContain(`test/${name}.test.ts`);
     const ofOneUser = /^test\/(contract|engines|sources|suites)\/|openapi|graphql/;
     expect(taken.filter((file) => ofOneUser.test(file))).toEqual([]);
-    expect(taken.length).toBeLessThan(everyRun().length / 2);
+    expect(new Set(taken).size).toBeLessThan(everyRun().length / 2);
     // Heavy files come with their quarter.
-    expect(userFiles([]).filter((file) => marksOf(file).tier === 'heavy')).toEqual([]);
+    expect(userFiles(1, []).filter((file) => marksOf(file).tier === 'heavy')).toEqual([]);
     expect(taken).toContain('test/server/demo.test.ts');
+  });
+
+  it('takes each file once, with the optional programs or without, and in four quarters both ways', () => {
+    const differing = bareFiles().filter(differsByUser).sort();
+    const bare = QUARTERS.map(bareUserFiles);
+    const equipped = QUARTERS.map((quarter) =>
+      userFiles(quarter, heavyFiles()).filter((file) => differing.includes(file)),
+    );
+    QUARTERS.forEach((_, at) => expect([...bare[at]!, ...equipped[at]!].sort()).toEqual(differing));
+    expect(equipped.flat().sort()).toEqual(differing);
+    expect(Math.max(...equipped.map((files) => files.length))).toBeLessThan(differing.length / 2);
   });
 
   // What the program asks at its start; starts are among the tests above.

@@ -1,4 +1,4 @@
-/** @tier heavy @quarter 3 @covers drivers/release_image jobs/deployments/deployment */
+/** @tier heavy @quarter 4 @covers drivers/release_image jobs/deployments/deployment */
 // Releases as images in both registries: programs of others read them, copy them and run them.
 import { readdirSync, readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';

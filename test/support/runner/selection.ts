@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import {
   bareFiles,
-  differsByUser,
+  bareUserFiles,
   everyRun,
   heavyFiles,
   heavyTurn,
@@ -20,8 +20,8 @@ const COMMITS_OF_A_LANDING = 12;
 export const selections: Record<string, () => readonly string[]> = {
   every: everyRun,
   bare: bareFiles,
-  bare_user: () => bareFiles().filter(differsByUser),
-  user: () => userFiles(describedTurn().files),
+  bare_user: () => bareUserFiles(quarterOfRun()),
+  user: () => userFiles(quarterOfRun(), describedTurn().files),
   heavy: heavyFiles,
   turn: () => describedTurn().files,
   all: () => testFiles,

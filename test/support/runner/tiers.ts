@@ -63,29 +63,46 @@ export const everyRun = (): string[] => testFiles.filter((file) => marksOf(file)
 
 export const heavyFiles = (): string[] => testFiles.filter((file) => marksOf(file).tier !== 'every');
 
-/** Files that can differ for an ordinary user, of those of every run and of these heavy ones. */
-export function userFiles(heavy: readonly string[]): string[] {
+/**
+ * Files that can differ for an ordinary user, of those of every run and of these heavy ones, and that this quarter does
+ * not run for that user where no optional program is installed.
+ */
+export function userFiles(quarter: number, heavy: readonly string[]): string[] {
   const taken = new Set([...everyRun(), ...heavy]);
-  return [...taken].filter((file) => !isOfOneUser(file) && differsByUser(file));
+  const bare = bareUserFiles(quarter);
+  return [...taken].filter((file) => !isOfOneUser(file) && differsByUser(file) && !bare.includes(file));
+}
+
+/** Of the bare files, those that can differ for an ordinary user, but the quarter that userFiles has with programs. */
+export function bareUserFiles(quarter: number): string[] {
+  return bareFiles().filter((file) => differsByUser(file) && quarterOf(file) !== quarter);
+}
+
+/** That of its mark; without one, by its name. */
+function quarterOf(file: string): number {
+  const sum = [...file].reduce((total, letter) => total + letter.charCodeAt(0), 0);
+  return marksOf(file).quarter ?? (sum % QUARTERS.length) + 1;
 }
 
 /**
- * What runs on a machine with Node and git alone: starts, and files of every run that call an optional program,
- * themselves or through a file of the tests that they import.
+ * What runs on a machine with Node and git alone: starts, heavy ones too, and files of every run that call an optional
+ * program, themselves or through a file of the tests that they import.
  */
 export function bareFiles(): string[] {
   const names = optionalPrograms.filter(({ base }) => !base).flatMap(({ programs }) => programs);
   const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');
   // As an argument of a call, or as a path.
   const call = new RegExp(`(['"\`]|/s?bin/)(?:${pattern})(?=['"\`\\s])`);
-  return everyRun().filter((file) => {
+  const starts = testFiles.filter((file) => /^test\/server\/(npm_)?start/.test(file));
+  const calling = everyRun().filter((file) => {
     const imported = importsOf(file)
       .filter(({ target, typeOnly }) => target.startsWith('.') && !typeOnly)
       .map(({ target }) => resolveImport(file, target, known))
       .filter((target) => known.has(target) && target.startsWith('test/'));
     const callsOne = [file, ...imported].some((one) => call.test(readSource(one)));
-    return !isOfOneUser(file) && (callsOne || /^test\/server\/(npm_)?start/.test(file));
+    return callsOne && !isOfOneUser(file);
   });
+  return [...new Set([...starts, ...calling])];
 }
 
 /** What a file is about cannot differ, though it reaches a room that can: plans, caches, the loop. */
