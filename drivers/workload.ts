@@ -130,6 +130,8 @@ export interface WorkloadDriver {
   list(ctx: DriverContext): AsyncIterable<WorkloadRef>;
   /** Follows all instances of this installation. @returns a function that stops */
   follow(listener: InstanceListener): () => void;
+  /** Whether the cluster measures CPU and memory of instances. @throws DriverError */
+  measures(ctx: DriverContext): Promise<boolean>;
   /** What instances use, by uid; empty where the cluster does not measure it. @throws DriverError */
   usage(ctx: DriverContext): Promise<Map<string, UnitUsage>>;
   readonly logs: WorkloadLogs;

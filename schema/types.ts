@@ -216,7 +216,11 @@ export type Query = {
   listMembers: MemberList;
   /** Lists the open invitations to a project, newest first. Available to owners. */
   listInvitations: InvitationList;
-  /** Gets metrics of an application, with one series per metric and process type. Defaults to the last hour. */
+  /**
+   * Gets metrics of an application, with one series per metric and process type. Defaults to the last hour. Fails with
+   * `engine_unavailable` where nothing but CPU and memory is asked for, and the cluster that runs the application cannot
+   * measure them; beside other metrics they then have no points.
+   */
   getApplicationMetrics: Metrics;
   /** Lists the notifiers of a project, newest first. */
   listNotifiers: NotifierList;

@@ -1,5 +1,5 @@
 // Archives that people upload as the source of a deployment. The bytes are files of the host (drivers/source).
-import type { Context } from '../../core/context';
+import type { Context, Sql } from '../../core/context';
 import { problem, validationFailed } from '../../core/errors';
 import { limits } from '../../core/limits';
 import { defineStates } from '../../core/states';
@@ -93,12 +93,22 @@ export class SourceUpload extends Resource {
  * The process that receives an archive must have the directory that the host unpacks from. Before the first host there
  * is none to compare with. @throws engine_unavailable
  */
-export async function requireDiskOfHost(ctx: Pick<Context, 'sql' | 'probes'>): Promise<void> {
-  const [host] = await ctx.sql.query<{ mark: string }>(MARK, []);
-  if (!host || host.mark === (await ctx.probes.sourceUploadsMark())) return;
+export async function requireDiskOfHost(ctx: UploadsHolder): Promise<void> {
+  if ((await sharesDiskOfHost(ctx)) !== false) return;
   throw problem(
     'engine_unavailable',
     'This process does not share RUNTIME_DIR with the process that builds applications, so it cannot take uploads. ' +
       'The operator has to run both on the same directory, or to set HOST_URL.',
   );
+}
+
+/** Whether this process has the directory of the host; null before the first host. */
+export async function sharesDiskOfHost({ sql, probes }: UploadsHolder): Promise<boolean | null> {
+  const [host] = await sql.query<{ mark: string }>(MARK, []);
+  return host ? host.mark === (await probes.sourceUploadsMark()) : null;
+}
+
+interface UploadsHolder {
+  sql: Sql;
+  probes: Pick<Context['probes'], 'sourceUploadsMark'>;
 }

@@ -63,14 +63,14 @@ export class Process extends Resource {
   /**
    * A further type of an application that the caller holds (`Application.ofChild`). It runs with the next release.
    * @throws reference_not_found, capacity_unavailable, validation_failed, scale_out_of_range, already_exists,
-   * quota_exceeded
+   * quota_exceeded, engine_unavailable
    */
   static async create(ctx: Context, application: Application, input: CreateProcessInput): Promise<Process> {
     const { type, command = null, autoscaling = null } = input;
     const application_type = input.application_type
       ? await requireType(ctx, input.application_type, application.region)
       : null;
-    if (autoscaling) requireAutoscaling(autoscaling);
+    if (autoscaling) await requireAutoscaling(ctx, autoscaling);
     const instances = clamped(input.instances ?? 0, autoscaling);
     requireScale(await processSizeOf(ctx, application, application_type), autoscaling?.max_instances ?? 0, instances);
     return Process.insert(ctx, {
@@ -104,11 +104,11 @@ export class Process extends Resource {
 
   /**
    * Either a count, which turns autoscaling off, or bounds, which the present count is brought into. @throws
-   * validation_failed, scale_out_of_range
+   * validation_failed, scale_out_of_range, engine_unavailable
    */
   async scale(ctx: Context, application: Application, input: ScaleProcessInput): Promise<this> {
     const autoscaling = input.autoscaling ?? null;
-    if (autoscaling) requireAutoscaling(autoscaling);
+    if (autoscaling) await requireAutoscaling(ctx, autoscaling);
     const instances = clamped(input.instances ?? this.instances, autoscaling);
     requireScale(
       await processSizeOf(ctx, application, this.application_type),

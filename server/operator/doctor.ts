@@ -22,6 +22,7 @@ import { MIGRATIONS } from '../platform/platform';
 import { listenErrorReason } from '../http/http';
 import type { Command } from './command';
 import { cluster } from './doctor_cluster';
+import { hostUrl } from './doctor_host_url';
 import { nameserver } from './doctor_nameserver';
 import { projectNetworks } from './doctor_networks';
 import type { Finding } from './finding';
@@ -57,6 +58,7 @@ const checks: Record<string, Check> = {
   isolation,
   'networks of projects': projectNetworks,
   cluster,
+  'files of the host': hostUrl,
   'backup store': backupStore,
   'DNS resolver': resolver,
   'name server': nameserver,

@@ -513,6 +513,13 @@ CREATE INDEX check_results_by_status ON ONLY public.check_results USING btree (o
 CREATE INDEX check_results_failed ON ONLY public.check_results USING btree (observer_id, id) WHERE (status = 'fail'::text);
 CREATE INDEX check_results_of_observer ON ONLY public.check_results USING btree (observer_id, id);
 
+create table cluster_facts (
+  name text not null,
+  value jsonb not null,
+  updated_at timestamp(3) with time zone not null default CURRENT_TIMESTAMP,
+  constraint cluster_facts_pkey PRIMARY KEY (name)
+);
+
 create table cron_schedules (
   id text collate "C" not null,
   version bigint not null default '1'::bigint,

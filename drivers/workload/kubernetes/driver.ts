@@ -14,7 +14,7 @@ import { ensureProject, type ProjectOptions } from './namespace';
 import { applyOver, applyOwn, keyOf } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
-import { openPodUsage, type PodUsage } from './pod_usage';
+import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
 import { openKubernetesTasks, openTaskLog } from './task/tasks';
 
 interface Options extends ProjectOptions {
@@ -43,6 +43,7 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
     remove: (ref, ctx) => removeWorkload(options, ref, ctx),
     list: (ctx) => listWorkloads(options, ctx),
     follow: (listener) => follow(options, { logs, usage }, listener, closing.signal),
+    measures: (ctx) => measuresPods(options.client, ctx),
     usage: (ctx) => usage.read(ctx),
     logs,
     tasks: openKubernetesTasks(options, logs),

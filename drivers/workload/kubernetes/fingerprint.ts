@@ -1,6 +1,6 @@
 // What the cluster allows and lacks, for `doctor` and the start of the service.
 import { DriverError, type DriverContext, type Fingerprint } from '../../../core/driver';
-import { METRICS_API } from './pod_usage';
+import { measuresPods, METRICS_API } from './pod_usage';
 import type { AccessQuestion, KubernetesClient } from '../../kubernetes/client/client';
 
 const METRICS_GROUP = METRICS_API.slice(0, METRICS_API.indexOf('/'));
@@ -38,7 +38,7 @@ export async function fingerprintOf(
 ): Promise<Fingerprint> {
   try {
     const { major, minor, gitVersion } = await client.version(ctx);
-    const measures = (await client.apiVersions(ctx)).includes(METRICS_API);
+    const measures = await measuresPods(client, ctx);
     const facts = { version: gitVersion, prefix, measures };
     const oldest = `1.${MINOR_MIN}`;
     if (Number(major) === 1 && Number.parseInt(minor, 10) < MINOR_MIN)

@@ -21,6 +21,14 @@ export interface PodUsage {
 /** Group of the API that a cluster may lack. */
 export const METRICS_API = resourceTypes.podMetrics.apiVersion;
 
+/** Whether the cluster has a metrics server. @throws DriverError */
+export async function measuresPods(
+  client: Pick<KubernetesClient, 'apiVersions'>,
+  ctx: DriverContext,
+): Promise<boolean> {
+  return (await client.apiVersions(ctx)).includes(METRICS_API);
+}
+
 interface Counted {
   at: number;
   cpuSeconds: number;

@@ -4,6 +4,7 @@ import { invalidQuery } from '../../../core/errors';
 import { groupBy } from '../../../core/group_by';
 import { applicationMetrics } from '../../../core/log/metrics';
 import { Application } from '../application';
+import { requireClusterMeasures } from '../cluster_facts';
 import { loaderOf } from '../../base/load';
 import { named } from '../../../db/statement';
 import { metricSeriesOfMany, type Metrics, type Part } from './series';
@@ -18,7 +19,7 @@ interface ApplicationMetricsArguments extends MetricsArguments {
   process_id?: string | null;
 }
 
-/** @throws not_found, invalid_query_parameter */
+/** @throws not_found, invalid_query_parameter, engine_unavailable for CPU and memory that a cluster cannot measure */
 export async function metricsOfApplication(
   ctx: Context,
   { id, ...query }: ApplicationMetricsArguments,
@@ -26,12 +27,15 @@ export async function metricsOfApplication(
   return ((await metricsOf(ctx, [await Application.get(ctx, id)], query)) as [Metrics])[0];
 }
 
+/** Of the instances themselves. */
+const MEASURED: ReadonlySet<string> = new Set(['cpu_percent', 'memory_mb']);
+
 type Owner = Pick<Application, 'id' | 'project_id'>;
 
 /** Applies to each application of a page: the default would return millions of points. */
 const POINTS_BESIDE_MAX = 100;
 
-/** Metrics beside an application, with few points. @throws invalid_query_parameter */
+/** Metrics beside an application, with few points. @throws invalid_query_parameter, engine_unavailable */
 export async function metricsBeside(
   ctx: Context,
   application: Owner,
@@ -58,12 +62,16 @@ async function metricsOf(
   ]);
   const processes = groupBy(rows, ({ application_id }) => application_id);
   const names = metrics?.length ? [...new Set(metrics)] : Object.keys(applicationMetrics);
-  return metricSeriesOfMany(
+  const found = await metricSeriesOfMany(
     ctx,
     applications.map(({ id }) => ({ resource_id: id, parts: (processes.get(id) ?? []).map(partOf) })),
     { definitions: applicationMetrics, metrics: names, gone: 'process_id', only: process_id ?? null },
     span,
   );
+  // What was measured before is shown; the other metrics are counted by the ingress.
+  const isEmpty = found.every(({ series }) => series.every(({ points }) => points.length === 0));
+  if (isEmpty && names.every((name) => MEASURED.has(name))) await requireClusterMeasures(ctx, 'CPU and memory');
+  return found;
 }
 
 function partOf({ id, type }: { id: string; type: string }): Part {

@@ -3,6 +3,7 @@ import { applicationTypeRows } from '../../../core/catalog/catalogs';
 import type { Context } from '../../../core/context';
 import { problem, validationFailed, type FieldError } from '../../../core/errors';
 import type { ProcessAutoscalingInput } from '../../../schema/types';
+import { requireClusterMeasures } from '../../applications/cluster_facts';
 
 export type Autoscaling = ProcessAutoscalingInput;
 
@@ -42,8 +43,14 @@ export function requireScale({ id, max_instances }: Size, ...counts: number[]): 
   );
 }
 
-/** The rules over several fields that the SDL can't say (docs/contract/resources.md §7). @throws validation_failed */
-export function requireAutoscaling({ min_instances, max_instances, metric, target }: Autoscaling): void {
+/**
+ * The rules over several fields that the SDL can't say (docs/contract/resources.md §7).
+ * @throws validation_failed; engine_unavailable for CPU and memory on a cluster that cannot measure them
+ */
+export async function requireAutoscaling(
+  ctx: Pick<Context, 'sql' | 'config'>,
+  { min_instances, max_instances, metric, target }: Autoscaling,
+): Promise<void> {
   const mistakes: FieldError[] = [];
   if (max_instances < min_instances)
     mistakes.push({
@@ -59,6 +66,7 @@ export function requireAutoscaling({ min_instances, max_instances, metric, targe
       detail: `must be at most 100 percent for ${metric}`,
     });
   if (mistakes.length) throw validationFailed(mistakes);
+  if (metric !== 'requests_per_second') await requireClusterMeasures(ctx, 'CPU and memory');
 }
 
 /** A count clamped to the bounds of autoscaling; unchanged without bounds. */

@@ -5,6 +5,7 @@ import { TASK_LOG_PREFIX } from '../../../drivers/task';
 import type { HostDrivers } from '../../../jobs/job';
 import { openClusterWorkloads } from '../../platform/cluster';
 import type { Platform } from '../../platform/platform';
+import { keepClusterFacts } from './cluster_facts';
 import { ownerWaker } from './owner_waker';
 import { startShipper } from '../shipper';
 import { startPodRows } from './pod_rows';
@@ -25,6 +26,8 @@ export async function openWorkloads(
   const { healthy, reason, facts } = await workloads.fingerprint(driverContext(PROBE_MS));
   if (healthy) log.info(facts, 'applications run on the cluster');
   else log.warn({ reason }, 'the cluster cannot run applications yet');
+  const known = keepClusterFacts({ database, workloads, log });
+  opened.push(() => known.close());
   const shipper = startShipper({ database, runtime: workloads.logs, log, budget, place: 'cluster' });
   opened.push(() => shipper.stop());
   const stopping = new AbortController();

@@ -1,0 +1,55 @@
+// Whether uploads of sources and downloads of backups reach the process that has the files.
+import type { Config } from '../../core/config';
+import { openControlDatabase } from '../../db/control_database';
+import { openSourceUploads } from '../../drivers/source/upload_files';
+import { sharesDiskOfHost } from '../../models/deployments/source_upload';
+import type { Finding } from './finding';
+
+const CHECK = 'files of the host';
+const WITHIN_MS = 3_000;
+const LOST = 'uploads of sources and downloads of backups fail at this process';
+
+/** Nothing where this process does the work of the host itself. */
+export async function hostUrl(config: Config): Promise<Finding[]> {
+  if (config.hostUrl !== null) return [await reach(config.hostUrl)];
+  // An embedded database is below the directories of the host.
+  if (config.worker !== 'separate' || config.databaseUrl === null) return [];
+  return [await share(config, config.databaseUrl)];
+}
+
+async function reach(url: string): Promise<Finding> {
+  const address = `${url.replace(/\/+$/, '')}/healthz`;
+  const answer = await fetch(address, { signal: AbortSignal.timeout(WITHIN_MS), redirect: 'manual' }).then(
+    async (response) => ({ text: await response.text() }),
+    (error: Error) => ({ error: reasonOf(error) }),
+  );
+  if ('error' in answer)
+    return { check: CHECK, status: 'failed', detail: `HOST_URL: ${url} does not answer (${answer.error}): ${LOST}` };
+  if (answer.text.includes('"status":"ok"'))
+    return { check: CHECK, status: 'ok', detail: `a process of the API answers at ${url} (HOST_URL)` };
+  return { check: CHECK, status: 'failed', detail: `HOST_URL: at ${url} answers something else: ${LOST}` };
+}
+
+function reasonOf({ cause, name }: Error): string {
+  if (name === 'TimeoutError') return `within ${WITHIN_MS / 1000} seconds`;
+  return (cause as NodeJS.ErrnoException | undefined)?.code ?? name;
+}
+
+async function share({ runtimeDir }: Config, url: string): Promise<Finding> {
+  const database = openControlDatabase(url, { poolSize: 1, name: 'platform-api doctor' });
+  try {
+    const shares = await sharesDiskOfHost({
+      sql: database,
+      probes: { sourceUploadsMark: () => openSourceUploads(runtimeDir).readMark() },
+    });
+    if (shares === false)
+      return {
+        ...{ check: CHECK, status: 'warning' },
+        detail: `HOST_URL is not set, and this process does not share RUNTIME_DIR with the worker: ${LOST}`,
+      };
+    const detail = shares ? 'this process shares RUNTIME_DIR with the worker' : 'no worker has begun yet';
+    return { check: CHECK, status: 'ok', detail };
+  } finally {
+    await database.close();
+  }
+}
