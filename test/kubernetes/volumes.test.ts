@@ -1,15 +1,14 @@
 /** @tier heavy @quarter 3 @covers drivers/volume jobs/volumes drivers/workload */
 // Volumes of applications on a real cluster. Its disks are directories of a node, which an operator has prepared.
-import { mkdirSync } from 'node:fs';
-import path from 'node:path';
 import { driverContext } from '../../core/driver';
 import { openKubernetesClient } from '../../drivers/kubernetes/client/client';
 import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
 import { claimVolumes } from '../../drivers/volume/claims';
-import { describeOnClusterOfMachine, type ClusterOfMachine } from '../cluster/on_cluster';
-import { kubectl, kubectlApply } from '../cluster/kubectl';
+import { describeOnClusterOfMachine } from '../cluster/on_cluster';
+import { kubectl } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
 import { eventually, type DeployService, type TestApplication } from '../support/deployments/deploy';
+import { addDisk, removeDisk } from '../support/kubernetes/disk';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- answers are whatever the service sends */
@@ -17,34 +16,6 @@ const WITHIN_MS = 60_000;
 const storageClass = `disks-${process.pid}`;
 
 let service: DeployService;
-
-/** Its disks are bound by hand, and grow by hand. */
-async function addDisk({ kubeconfig, directory }: ClusterOfMachine): Promise<void> {
-  const disk = path.join(directory, 'disks', storageClass);
-  mkdirSync(disk, { recursive: true });
-  await kubectlApply(
-    kubeconfig,
-    {
-      ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', metadata: { name: storageClass } },
-      ...{ provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'WaitForFirstConsumer' },
-      allowVolumeExpansion: true,
-    },
-    {
-      ...{ apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: storageClass } },
-      spec: {
-        ...{ capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], local: { path: disk } },
-        ...{ storageClassName: storageClass, persistentVolumeReclaimPolicy: 'Retain' },
-        nodeAffinity: {
-          required: {
-            nodeSelectorTerms: [
-              { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['node1'] }] },
-            ],
-          },
-        },
-      },
-    },
-  );
-}
 
 /** Each start adds a line. */
 const counting = {
@@ -57,13 +28,12 @@ if (hasStaticBusybox())
   describeOnClusterOfMachine('volumes of a cluster', (cluster) => {
     const run = (...args: string[]): Promise<string> => kubectl(cluster().kubeconfig, ...args);
     beforeAll(async () => {
-      await addDisk(cluster());
+      await addDisk(cluster(), storageClass);
       service = await startOnCluster(cluster(), { settings: { KUBERNETES_STORAGE_CLASS: storageClass } });
     }, 60_000);
     afterAll(async () => {
       await service.close();
-      await run('delete', 'pv', storageClass);
-      await run('delete', 'storageclass', storageClass);
+      await removeDisk(cluster(), storageClass);
     }, 120_000);
 
     const volumeOf = async (id: string): Promise<any> => (await service.call('GET', `/v2/volumes/${id}`)).body;

@@ -1,5 +1,5 @@
 // What a pod means for the instance that it is: its status, and the reason as a sentence for users.
-import type { ContainerStateTerminated, ContainerStatus, Pod, PodCondition } from 'kubernetes-types/core/v1';
+import type { ContainerStateTerminated, ContainerStatus, Pod, PodCondition, Probe } from 'kubernetes-types/core/v1';
 import type { WorkloadInstance } from '../../workload';
 import { LABEL } from './names';
 
@@ -9,6 +9,17 @@ type Reading = Pick<WorkloadInstance, 'status' | 'reason' | 'fault'>;
 export const IMAGE_REASONS = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
 export const START_REASONS = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
 const CRASHED_AFTER = 5;
+/** Messages of containerd and of Go's clients while a registry is away, as the one of a worker that starts again. */
+const REGISTRY_AWAY = new RegExp(
+  [
+    ...['connection (refused|reset)', 'no route to host', 'network is unreachable', 'unexpected EOF'],
+    ...['i/o timeout', 'deadline exceeded', 'Client\\.Timeout', 'handshake timeout', 'unexpected status.*: 5\\d\\d '],
+  ].join('|'),
+);
+/** Exit codes of a program that was asked to end, or was ended: its own one, or 128 and the number of the signal. */
+const ENDED_BY_SIGNAL = new Set([0, 130, 137, 143]);
+/** Between the last failure of a probe and the end of the grace time. */
+const LATE_SECONDS = 10;
 
 /** null: not a pod of a workload. */
 export function instanceOfPod(pod: Pod): WorkloadInstance | null {
@@ -41,6 +52,8 @@ function readingOf(pod: Pod, container: ContainerStatus | undefined): Reading {
 
 function unreadyReading(pod: Pod, container: ContainerStatus): Reading {
   const waiting = container.state?.waiting?.reason ?? '';
+  if (IMAGE_REASONS.has(waiting) && REGISTRY_AWAY.test(container.state?.waiting?.message ?? ''))
+    return { status: 'starting', reason: 'The cluster does not reach the registry of the image yet.', fault: null };
   if (IMAGE_REASONS.has(waiting))
     return { status: 'starting', reason: 'The cluster cannot pull the image of the release.', fault: 'start' };
   if (START_REASONS.has(waiting))
@@ -51,10 +64,33 @@ function unreadyReading(pod: Pod, container: ContainerStatus): Reading {
     };
   const ended = container.state?.terminated ?? container.lastState?.terminated;
   if (ended) {
+    const unhealthy = unhealthyReason(ended, pod, container);
+    if (unhealthy !== null) return { status: 'starting', reason: unhealthy, fault: 'health' };
     const reason = endOf(ended, pod);
     return { status: container.restartCount >= CRASHED_AFTER ? 'crashed' : 'starting', reason, fault: null };
   }
   return { status: 'starting', reason: null, fault: null };
+}
+
+/**
+ * Of a program that the cluster has ended because it did not become healthy: the pod says only that it has ended. Its
+ * exit code does not tell, since programs end with any code at SIGTERM; the time at which it ended does.
+ */
+function unhealthyReason(ended: ContainerStateTerminated, pod: Pod, { started }: ContainerStatus): string | null {
+  const probe = pod.spec?.containers[0]?.startupProbe;
+  if (started || !probe || ended.reason === 'OOMKilled' || !ENDED_BY_SIGNAL.has(ended.exitCode)) return null;
+  const allowed = (probe.failureThreshold ?? 1) * (probe.periodSeconds ?? 1);
+  const grace = pod.spec?.terminationGracePeriodSeconds ?? 0;
+  const ran = (Date.parse(ended.finishedAt ?? '') - Date.parse(ended.startedAt ?? '')) / 1000;
+  // Times are in whole seconds.
+  if (!(ran >= allowed - 1 && ran <= allowed + (probe.timeoutSeconds ?? 1) + grace + LATE_SECONDS)) return null;
+  return `The app did not become healthy within ${allowed} seconds: ${missedBy(probe)}`;
+}
+
+function missedBy({ httpGet, tcpSocket }: Probe): string {
+  if (httpGet) return `it did not answer GET ${httpGet.path ?? '/'} with a status from 200 to 399.`;
+  if (tcpSocket) return `it accepted no connection on port ${tcpSocket.port}.`;
+  return 'the command of its health check failed.';
 }
 
 function endedReason(pod: Pod, container: ContainerStatus | undefined): string {
