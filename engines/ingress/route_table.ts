@@ -29,7 +29,7 @@ export interface RouteTable {
   upstreams: Map<string, Upstream>;
   /** Whether all routes were read once. Until then, an unknown host may have a route. */
   complete: boolean;
-  /** Number of the last started read of routes. */
+  /** Number of the last started read of routes, also of one that another process has numbered. */
   reads: number;
   /** Drained instances, which routes read before the drain must not restore. */
   drained: Map<string, number>;
@@ -103,6 +103,7 @@ export function updateRoutes(table: RouteTable, applicationId: string, routes: R
     sites: [],
     readNumber: reading,
   };
+  noteRead(table, reading);
   if (reading < application.readNumber) return;
   application.readNumber = reading;
   const before = application.sites;
@@ -121,7 +122,13 @@ export function pinRoutes(table: RouteTable, applicationId: string, routes: Rout
     const application = table.applications.get(applicationId);
     // A read that began earlier may have seen the old state.
     if (application) application.readNumber = reading;
+    noteRead(table, reading);
   };
+}
+
+/** The next control plane of an ingress process numbers its reads from there. */
+function noteRead(table: RouteTable, reading: number): void {
+  if (reading !== Infinity) table.reads = Math.max(table.reads, reading);
 }
 
 /** Removes unused entries. To be called at an interval. */

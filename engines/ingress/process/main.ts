@@ -8,7 +8,7 @@ import { controlIdentity, listenControl } from './control_socket';
 import { predecessorOf, startSuccessor, type Program } from './handover';
 import { callbacksOf, closeServed, openServed, reportOf, type Served } from './served';
 import { programVersion, type Greeting, type IngressProcessSettings } from './settings';
-import type { IngressDriver, Route } from '../ingress';
+import type { IngressDriver, Route, Unpin } from '../ingress';
 import type { CdnZoneSpec, PurgeSpec } from '../../cdn/cdn';
 import { NODE } from '../../cdn/cache/driver';
 import { driverContext } from '../../../core/driver';
@@ -148,12 +148,19 @@ function greet(state: State, channel: Channel): Greeting {
   const isBusy = state.controller !== null && state.controller !== channel;
   if (!isBusy) state.controller = channel;
   const { served } = state;
+  if (!isBusy) served?.pins.forEach(endPin);
   return {
     isBusy,
     pid: process.pid,
     version: programVersion(),
     opened: served && { settings: served.settings, ports: served.ingress.ports, reads: served.ingress.beginRead() },
   };
+}
+
+/** Of a control plane that has gone in the middle of a switch: its successor reads what has come of it. */
+function endPin(unpin: Unpin, pin: number, pins: Map<number, Unpin>): void {
+  unpin();
+  pins.delete(pin);
 }
 
 async function end(state: State, graceMs: number): Promise<void> {

@@ -80,6 +80,24 @@ test('routes, pins, drains, lines and traffic go through the process', async () 
   expect((await ask(front, { path: '/.well-known/acme-challenge/a-token' })).body).toBe('an answer');
 });
 
+test('a control plane that is killed takes its reads and pins along: routes of the next one count', async () => {
+  const [first, second, third] = await Promise.all(
+    ['one', 'two', 'three'].map((name) => startApp((_, response) => response.end(name))),
+  );
+  const before = await open();
+  const front = { port: before.ingress.ports.http };
+  const another = { ...routeOf([first!], { application_id: 'app_2' }), hosts: ['other.example.com'] };
+  for (let reads = 0; reads < 20; reads += 1) before.ingress.replaceRoutes([routeOf([first!]), another]);
+  before.ingress.pinRoutes('app_2', [{ ...another, targets: [second!] }]);
+  await eventually(async () => expect((await ask(front, { host: 'other.example.com' })).body).toBe('two'));
+  await bench.detach(before);
+  const after = await open();
+  after.ingress.replaceApplicationRoutes('app_1', [routeOf([third!])], after.ingress.beginRead());
+  await eventually(async () => expect((await ask(front)).body).toBe('three'));
+  after.ingress.replaceApplicationRoutes('app_2', [another], after.ingress.beginRead());
+  await eventually(async () => expect((await ask(front, { host: 'other.example.com' })).body).toBe('one'));
+});
+
 openssl('a control plane that is killed leaves the process serving; the next one finds it', async () => {
   const app = await startApp((_, response) => response.end('served'));
   const certificate = makeCertificate('app.example.com');
