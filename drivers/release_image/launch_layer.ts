@@ -56,6 +56,8 @@ function launchScript(root: string, programs: readonly string[]): string {
     'unset LC_ALL OLDPWD',
     `export HOME="\${HOME:-${FILES_DIRECTORY}}" LANG="\${LANG:-C.UTF-8}" TMPDIR="\${TMPDIR:-/tmp}"`,
     'export SVC_PROCESS_TYPE="$type"',
+    // Requests come from outside of the container.
+    'export SVC_LISTEN_ADDRESS=0.0.0.0',
     // Other commands get no requests.
     `if [ -n "$command" ]; then unset PORT; else export PORT="\${PORT:-${DEFAULT_PORT}}"; fi`,
     ...(programs.length ? [`export PATH=${quoted(`${programs.join(':')}:`)}"$PATH"`] : []),

@@ -1,5 +1,6 @@
 // Servers built by frameworks, for a package.json without a start script.
 import type { Package } from './package_json';
+import { LISTEN } from '../listen';
 import type { SourceFiles } from '../source_files';
 
 interface FrameworkServer {
@@ -24,7 +25,7 @@ const known: FrameworkServer[] = [
     command: 'node .output/server/index.mjs',
   },
   { packages: ['@sveltejs/adapter-node'], command: 'node build/index.js' },
-  { packages: ['@astrojs/node'], command: 'env HOST=127.0.0.1 node dist/server/entry.mjs' },
+  { packages: ['@astrojs/node'], command: `env HOST=${LISTEN} node dist/server/entry.mjs` },
   { packages: ['@remix-run/serve'], command: 'remix-serve build/server/index.js' },
   { packages: ['@react-router/serve'], command: 'react-router-serve build/server/index.js' },
   { packages: ['next'], command: 'next start' },

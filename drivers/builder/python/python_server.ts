@@ -1,4 +1,5 @@
 // The server of a Python application: one among its packages that supports its interface.
+import { LISTEN } from '../listen';
 import type { SourceFiles } from '../source_files';
 
 interface PythonStart {
@@ -30,15 +31,15 @@ const asyncFrameworks = /\b(?:FastAPI|Starlette|Quart|Litestar|get_asgi_applicat
 const developmentServer = /\b(?:Flask|Bottle|Dash|make_server|simple_server)\b/;
 
 const asyncServers: [name: string, command: (target: string) => string][] = [
-  ['uvicorn', (target) => `uvicorn --host 127.0.0.1 --port $PORT ${target}`],
-  ['hypercorn', (target) => `hypercorn --bind 127.0.0.1:$PORT ${target}`],
-  ['daphne', (target) => `daphne -b 127.0.0.1 -p $PORT ${target}`],
-  ['granian', (target) => `granian --interface asgi --host 127.0.0.1 --port $PORT ${target}`],
+  ['uvicorn', (target) => `uvicorn --host ${LISTEN} --port $PORT ${target}`],
+  ['hypercorn', (target) => `hypercorn --bind ${LISTEN}:$PORT ${target}`],
+  ['daphne', (target) => `daphne -b ${LISTEN} -p $PORT ${target}`],
+  ['granian', (target) => `granian --interface asgi --host ${LISTEN} --port $PORT ${target}`],
 ];
 const servers: typeof asyncServers = [
-  ['gunicorn', (target) => `gunicorn --bind 127.0.0.1:$PORT ${target}`],
-  ['waitress', (target) => `waitress-serve --listen=127.0.0.1:$PORT ${target}`],
-  ['granian', (target) => `granian --interface wsgi --host 127.0.0.1 --port $PORT ${target}`],
+  ['gunicorn', (target) => `gunicorn --bind ${LISTEN}:$PORT ${target}`],
+  ['waitress', (target) => `waitress-serve --listen=${LISTEN}:$PORT ${target}`],
+  ['granian', (target) => `granian --interface wsgi --host ${LISTEN} --port $PORT ${target}`],
 ];
 
 /** null where no start command was found. */

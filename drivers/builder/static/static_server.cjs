@@ -32,7 +32,8 @@ const server = http.createServer((request, response) => {
     else response.destroy();
   }
 });
-server.listen(Number(process.env.PORT) || 8080, process.env.HOST || '127.0.0.1', () =>
+const address = process.env.HOST || process.env.SVC_LISTEN_ADDRESS || '127.0.0.1';
+server.listen(Number(process.env.PORT) || 8080, address, () =>
   console.log(`Serving files on port ${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`),
 );
 

@@ -89,7 +89,8 @@ function unhealthyReason(ended: ContainerStateTerminated, pod: Pod, { started }:
 
 function missedBy({ httpGet, tcpSocket }: Probe): string {
   if (httpGet) return `it did not answer GET ${httpGet.path ?? '/'} with a status from 200 to 399.`;
-  if (tcpSocket) return `it accepted no connection on port ${tcpSocket.port}.`;
+  const address = 'It must listen on 0.0.0.0, at the port that the variable PORT names.';
+  if (tcpSocket) return `it accepted no connection on port ${tcpSocket.port}. ${address}`;
   return 'the command of its health check failed.';
 }
 

@@ -82,9 +82,9 @@ describe('others', () => {
         'requirements.txt': 'gunicorn\nflask\n',
         'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
       }),
-    ).toBe('gunicorn --bind 127.0.0.1:$PORT app:app');
+    ).toBe('gunicorn --bind ${SVC_LISTEN_ADDRESS:-127.0.0.1}:$PORT app:app');
     expect(await web({ 'requirements.txt': 'gunicorn>=20', 'manage.py': '', 'shop/wsgi.py': '' })).toBe(
-      'gunicorn --bind 127.0.0.1:$PORT shop.wsgi',
+      'gunicorn --bind ${SVC_LISTEN_ADDRESS:-127.0.0.1}:$PORT shop.wsgi',
     );
     expect(await web({ 'requirements.txt': 'flask', 'main.py': '' })).toBe('python3 main.py');
     expect(await buildError(detect({ 'app.py': '' }, {}, without('python3')))).toMatch(/needs Python/);

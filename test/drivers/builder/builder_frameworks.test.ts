@@ -13,7 +13,7 @@ test.each([
   ['nitropack', 'nitropack build', 'node .output/server/index.mjs'],
   ['@solidjs/start', 'vinxi build', 'node .output/server/index.mjs'],
   ['@sveltejs/adapter-node', 'vite build', 'node build/index.js'],
-  ['@astrojs/node', 'astro build', 'env HOST=127.0.0.1 node dist/server/entry.mjs'],
+  ['@astrojs/node', 'astro build', 'env HOST=${SVC_LISTEN_ADDRESS:-127.0.0.1} node dist/server/entry.mjs'],
   ['@remix-run/serve', 'remix vite:build', 'remix-serve build/server/index.js'],
   ['@react-router/serve', 'react-router build', 'react-router-serve build/server/index.js'],
   ['next', 'next build', 'next start'],

@@ -6,8 +6,8 @@ setUpPlans();
 
 const wsgi = { 'app.py': 'from flask import Flask\napp = Flask(__name__)\n' };
 const asgi = { 'main.py': 'from fastapi import FastAPI\n\napp = FastAPI()\n' };
-const gunicorn = 'gunicorn --bind 127.0.0.1:$PORT app:app';
-const uvicorn = 'uvicorn --host 127.0.0.1 --port $PORT main:app';
+const gunicorn = 'gunicorn --bind ${SVC_LISTEN_ADDRESS:-127.0.0.1}:$PORT app:app';
+const uvicorn = 'uvicorn --host ${SVC_LISTEN_ADDRESS:-127.0.0.1} --port $PORT main:app';
 const utf16 = (text: string): Buffer => Buffer.from(`\ufeff${text}`, 'utf16le');
 const bigEndian = (text: string): Buffer => utf16(text).swap16();
 
@@ -50,8 +50,8 @@ describe('the server of the application', () => {
     ['fastapi[standard]', uvicorn],
     ['fastapi[all]', uvicorn],
     ['fastapi\nuvicorn[standard]', uvicorn],
-    ['fastapi\nhypercorn', 'hypercorn --bind 127.0.0.1:$PORT main:app'],
-    ['fastapi\ndaphne', 'daphne -b 127.0.0.1 -p $PORT main:app'],
+    ['fastapi\nhypercorn', 'hypercorn --bind ${SVC_LISTEN_ADDRESS:-127.0.0.1}:$PORT main:app'],
+    ['fastapi\ndaphne', 'daphne -b ${SVC_LISTEN_ADDRESS:-127.0.0.1} -p $PORT main:app'],
   ])('of FastAPI with %j', async (requirements, web) => {
     const plan = await detect({ ...asgi, 'requirements.txt': requirements });
     expect(plan.processes.web).toBe(web);

@@ -106,6 +106,13 @@ describe('the server of sites', () => {
     expect(answer.body.toString()).toBe('lost');
   });
 
+  test('it listens on 127.0.0.1, or where the image of a release tells it to', async () => {
+    const elsewhere = ({ url }: Running): Promise<Response> => fetch(url.replace('127.0.0.1', '127.0.0.2'));
+    await expect(elsewhere(running)).rejects.toThrow('fetch failed');
+    const ofImage = await workshop.start(built, { SVC_LISTEN_ADDRESS: '0.0.0.0' });
+    expect((await elsewhere(ofImage)).status).toBe(200);
+  });
+
   test('what is no path, and other methods', async () => {
     for (const target of ['/%', '/%00', '/%ff']) expect((await get(target)).status).toBe(400);
     expect(await get('/', {}, 'POST')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });

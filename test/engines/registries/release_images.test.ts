@@ -102,6 +102,7 @@ describe.each(['embedded', 'distribution'])('release images in the registry engi
         expect(await get('/')).toBe('one');
         const env = JSON.parse(await get('/env')) as Record<string, string>;
         expect(env).toMatchObject({ HOME: '/app', NODE_ENV: 'production', SVC_PROCESS_TYPE: 'web', PWD: '/app' });
+        expect(env.SVC_LISTEN_ADDRESS).toBe('0.0.0.0');
         expect((await exec('id', '-un')).trim()).toBe('app');
       });
       // A second version sends nothing that the registry has.
