@@ -19,7 +19,9 @@ const MILLI = 1000;
 /** For scheduling and for pulling the image, before the time that the health check allows. */
 export const PULL_SECONDS = 300;
 /** Annotation of a pull secret: when its login ends, RFC 3339. */
-export const LOGIN_ENDS = 'platform-api/login-ends-at';
+const LOGIN_ENDS = 'platform-api/login-ends-at';
+/** A login for pulling is replaced when it ends within this time. */
+const LOGIN_LEFT_MS = 45 * 86_400_000;
 
 export interface WorkloadObjects {
   variables: Secret;
@@ -132,6 +134,12 @@ export function pullSecret({ name, namespace, labels }: Place, { login }: Worklo
     type: 'kubernetes.io/dockerconfigjson',
     data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
   };
+}
+
+/** Whether the login of a pull secret is good for long. */
+export function isLoginFresh(present: Secret | null): boolean {
+  const ends = Date.parse(present?.metadata?.annotations?.[LOGIN_ENDS] ?? '');
+  return ends - Date.now() > LOGIN_LEFT_MS;
 }
 
 interface SecretNames {

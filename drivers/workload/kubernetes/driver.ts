@@ -6,11 +6,12 @@ import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { Followed } from '../../kubernetes/client/follow';
 import { resourceTypes, type KubernetesObject, type ResourceType } from '../../kubernetes/client/resource_type';
 import type { InstanceListener, Workload, WorkloadDriver, WorkloadRef, WorkloadState } from '../../workload';
-import { LOGIN_ENDS, workloadObjects } from './deployment';
+import { isLoginFresh, workloadObjects, type WorkloadObjects } from './deployment';
 import { correctedFields, ensureImmutable, withDigest } from './drift';
 import { fingerprintOf } from './fingerprint';
 import { LABEL, namespaceOf, selectorOf, selectorText } from './names';
 import { ensureProject, type ProjectOptions } from './namespace';
+import { openOverview, type Overview } from './overview';
 import { applyOver, applyOwn, keyOf } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
@@ -29,18 +30,19 @@ const OF_WORKLOADS: readonly ResourceType<KubernetesObject>[] = [
   resourceTypes.podDisruptionBudgets,
 ];
 
-/** A login for pulling is replaced when it ends within this time. */
-const LOGIN_LEFT_MS = 45 * 86_400_000;
-
 export function openKubernetesWorkloads(options: Options): WorkloadDriver {
   const closing = new AbortController();
   const logs = openPodLogs(options.client);
   const usage = openPodUsage(options.client, options.prefix);
+  const overview = openOverview(options);
   return {
     name: 'kubernetes',
     fingerprint: (ctx) => fingerprintOf(options.client, options.prefix, ctx),
-    ensure: (workload, ctx) => ensureWorkload(options, workload, ctx),
-    remove: (ref, ctx) => removeWorkload(options, ref, ctx),
+    ensure: (workload, ctx) => ensureWorkload(options, overview, workload, ctx),
+    remove(ref, ctx) {
+      overview.forget(ref.id);
+      return removeWorkload(options, ref, ctx);
+    },
     list: (ctx) => listWorkloads(options, ctx),
     follow: (listener) => follow(options, { logs, usage }, listener, closing.signal),
     measures: (ctx) => measuresPods(options.client, ctx),
@@ -55,12 +57,33 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
   };
 }
 
-async function ensureWorkload(options: Options, workload: Workload, ctx: DriverContext): Promise<WorkloadState> {
-  const { client, prefix } = options;
-  const { variables, pull, documents, egress, disruption, ...objects } = workloadObjects(prefix, workload);
-  const deployment = withDigest(objects.deployment);
-  const present = await client.get(resourceTypes.deployments, keyOf(deployment), ctx);
-  if (present === null) await ensureProject(options, workload.project_id, ctx);
+async function ensureWorkload(
+  options: Options,
+  overview: Overview,
+  workload: Workload,
+  ctx: DriverContext,
+): Promise<WorkloadState> {
+  const objects = workloadObjects(options.prefix, workload);
+  const desired = { ...objects, deployment: withDigest(objects.deployment) };
+  const unchanged = await overview.unchanged(workload.id, desired, ctx);
+  if (unchanged) return { ...stateOf(unchanged), corrected: [] };
+  overview.forget(workload.id);
+  try {
+    return await applyWorkload(options, workload, desired, ctx);
+  } finally {
+    // What was read meanwhile may be from before.
+    overview.forget(workload.id);
+  }
+}
+
+async function applyWorkload(
+  options: Options,
+  { project_id }: Workload,
+  { variables, pull, documents, egress, disruption, deployment }: WorkloadObjects,
+  ctx: DriverContext,
+): Promise<WorkloadState> {
+  const present = await options.client.get(resourceTypes.deployments, keyOf(deployment), ctx);
+  if (present === null) await ensureProject(options, project_id, ctx);
   await ensurePullSecret(options, pull, ctx);
   const isOtherSecret = await ensureImmutable(options, variables, ctx);
   if (documents) await applyOwn(options, resourceTypes.secrets, documents, ctx);
@@ -68,8 +91,7 @@ async function ensureWorkload(options: Options, workload: Workload, ctx: DriverC
   if (disruption) await applyOwn(options, resourceTypes.podDisruptionBudgets, disruption, ctx);
   const applied = await applyOver(options, resourceTypes.deployments, present, deployment, ctx);
   return {
-    ready: applied.status?.readyReplicas ?? 0,
-    obstacle: obstacleOf(applied),
+    ...stateOf(applied),
     corrected: [
       ...(isOtherSecret ? ['environment'] : []),
       ...(present === null ? [] : correctedFields(present, deployment, applied)),
@@ -77,10 +99,13 @@ async function ensureWorkload(options: Options, workload: Workload, ctx: DriverC
   };
 }
 
+function stateOf(deployment: Deployment): Pick<WorkloadState, 'ready' | 'obstacle'> {
+  return { ready: deployment.status?.readyReplicas ?? 0, obstacle: obstacleOf(deployment) };
+}
+
 async function ensurePullSecret(options: Options, secret: Secret, ctx: DriverContext): Promise<void> {
   const present = await options.client.get(resourceTypes.secrets, keyOf(secret), ctx);
-  const ends = Date.parse(present?.metadata?.annotations?.[LOGIN_ENDS] ?? '');
-  if (!(ends - Date.now() > LOGIN_LEFT_MS)) await applyOver(options, resourceTypes.secrets, present, secret, ctx);
+  if (!isLoginFresh(present)) await applyOver(options, resourceTypes.secrets, present, secret, ctx);
 }
 
 /** Why the cluster creates no pods, or has given up waiting for them. */
