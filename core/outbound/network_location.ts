@@ -4,7 +4,7 @@ import { connect, type OnReadOpts, type Socket } from 'node:net';
 /** `address`: ports of the network's loopback interface are the ports of this address. `gate`: path of a socket. */
 export type NetworkLocation = { address: string } | { gate: string };
 
-export const HOST_NETWORK: NetworkLocation = { address: '127.0.0.1' };
+export const HOST_NETWORK = { address: '127.0.0.1' } satisfies NetworkLocation;
 
 /** One of the two is called, once, and not before `connectInto` has returned. */
 interface ConnectionListener {

@@ -29,6 +29,12 @@ export interface IngressLimits {
    * 7 s.
    */
   connectMs: number;
+  /** After this time without a byte, an instance on another machine is tried with a connection of its own. */
+  silentMs: number;
+  /** Time for that connection. The kernel asks again after 1 s. */
+  probeMs: number;
+  /** Interval of such connections. */
+  probeEveryMs: number;
   /** Time without a byte from the instance within a response. */
   streamIdleMs: number;
   /** Time without bytes in either direction of a WebSocket. */
@@ -52,6 +58,9 @@ export const INGRESS_LIMITS: IngressLimits = {
   clientIdleMs: 60_000,
   keepAliveMs: 65_000,
   connectMs: 5_000,
+  silentMs: 1_000,
+  probeMs: 2_000,
+  probeEveryMs: 1_000,
   streamIdleMs: 600_000,
   tunnelIdleMs: 600_000,
   tunnelDrainMs: 5_000,

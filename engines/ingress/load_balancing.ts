@@ -44,7 +44,11 @@ function stickyUpstream(site: Site, tried: Upstream[], cookie: string | undefine
   if (token === undefined) return null;
   return (
     site.upstreams.find(
-      (upstream) => upstream.stickyToken === token && !upstream.drained && !tried.includes(upstream),
+      (upstream) =>
+        upstream.stickyToken === token &&
+        upstream.unreachableSince === null &&
+        !upstream.drained &&
+        !tried.includes(upstream),
     ) ?? null
   );
 }
@@ -54,6 +58,8 @@ function stickyTokenIn(cookie: string | undefined): string | undefined {
 }
 
 function isBetter(one: Upstream, other: Upstream, now: number): boolean {
+  const isUnreachable = one.unreachableSince !== null;
+  if (isUnreachable !== (other.unreachableSince !== null)) return !isUnreachable;
   const avoided = one.avoidUntil > now;
   if (avoided !== other.avoidUntil > now) return !avoided;
   return one.open < other.open;

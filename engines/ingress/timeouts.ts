@@ -1,16 +1,23 @@
 // Enforces all timeouts at an interval. One timer costs less than one per request.
+import { isLost, leaveLostInstance } from './http/failover';
 import { failConnecting, type ProxiedRequest } from './http/proxied_request';
 import type { IngressState } from './ingress_state';
 import { fixedPage } from './pages';
 import { failRequest } from './http/response';
+import { probeInstance } from './reachability';
 import { pruneTable } from './route_table';
 import { endIdleVisitors } from './http/simple_connection';
-import { endTunnel } from './http/tunnel';
+import { endTunnel, type Tunnel } from './http/tunnel';
 
 export function enforceTimeouts(ingress: IngressState): void {
   const now = performance.now();
-  for (const proxied of ingress.running) enforceTimeout(proxied, now - proxied.touchedMs);
-  for (const tunnel of ingress.tunnels) if (now - tunnel.touchedMs > ingress.limits.tunnelIdleMs) endTunnel(tunnel);
+  for (const proxied of ingress.running) {
+    enforceTimeout(proxied, now - proxied.touchedMs);
+    leaveLostInstance(proxied, now);
+  }
+  for (const tunnel of ingress.tunnels) if (isOver(tunnel, now)) endTunnel(tunnel);
+  for (const upstream of ingress.table.upstreams.values())
+    if (upstream.unreachableSince !== null) probeInstance(upstream, now, ingress.limits);
   endIdleVisitors(ingress, now);
   pruneTable(ingress.table, now);
 }
@@ -29,6 +36,12 @@ function enforceTimeout(proxied: ProxiedRequest, silentMs: number): void {
     return isSlow ? failRequest(proxied, fixedPage('slow_client')) : undefined;
   }
   if (silentMs > allowedSilenceMs(proxied)) failRequest(proxied, fixedPage('timeout'));
+}
+
+function isOver({ touchedMs, proxied }: Tunnel, now: number): boolean {
+  const { upstream, ingress } = proxied;
+  if (upstream !== null && isLost(upstream, now, ingress.limits.connectMs)) return true;
+  return now - touchedMs > ingress.limits.tunnelIdleMs;
 }
 
 /** A response that has begun may be a stream: the request timeout does not limit pauses within it. */

@@ -30,6 +30,11 @@ export interface Upstream {
   drained: boolean;
   /** The instance refused a connection: other instances are preferred until this time. */
   avoidUntil: number;
+  /** Nobody answers there since this time, see reachability.ts; null: it can be reached, as far as is known. */
+  unreachableSince: number | null;
+  /** A connection is being tried, without a request. */
+  isProbed: boolean;
+  probedAt: number;
   idle: UpstreamConnection[];
   tunnels: Set<Tunnel>;
   idleWaiters: (() => void)[];
@@ -89,6 +94,9 @@ export function openUpstream(target: Target): Upstream {
     open: 0,
     drained: false,
     avoidUntil: 0,
+    unreachableSince: null,
+    isProbed: false,
+    probedAt: -Infinity,
     idle: [],
     tunnels: new Set(),
     idleWaiters: [],

@@ -1,6 +1,5 @@
 /** @tier heavy @quarter 4 @covers drivers/kubernetes */
 // What the client follows stays true: an API server that is away or hangs, and connections that are cut all the time.
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { driverContext } from '../../core/driver';
@@ -10,6 +9,7 @@ import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
 import { resourceTypes } from '../../drivers/kubernetes/client/resource_type';
 import { kubectl } from '../cluster/kubectl';
 import { describeOnTestCluster } from '../cluster/on_cluster';
+import { startCuttingProxy } from '../support/kubernetes/cutting_proxy';
 import { waitFor } from '../support/kubernetes/wait_for';
 
 const { configMaps } = resourceTypes;
@@ -85,7 +85,7 @@ describeOnTestCluster('what is followed', (cluster) => {
   }, 120_000);
 
   test('is true while its connections are cut every two seconds', async () => {
-    const proxy = await startProxy(Number(access.server.port), access.server.hostname);
+    const proxy = await startCuttingProxy(Number(access.server.port), access.server.hostname);
     const through = { ...access, server: new URL(`https://127.0.0.1:${proxy.port}`), serverName: 'kubernetes' };
     const cut = openKubernetesClient(through);
     const { followed, told, end, matches } = follow(cut);
@@ -116,25 +116,3 @@ describeOnTestCluster('what is followed', (cluster) => {
     await client.version(driverContext(30_000));
   }, 60_000);
 });
-
-async function startProxy(to: number, host: string): Promise<{ port: number; cut(): void; close(): void }> {
-  const sockets = new Set<Socket>();
-  const keep = (socket: Socket): Socket => {
-    sockets.add(socket);
-    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
-    return socket;
-  };
-  const server: Server = createServer((inside) => {
-    const outside = keep(connect(to, host));
-    keep(inside).pipe(outside).pipe(inside);
-  });
-  const cut = (): void => {
-    for (const socket of sockets) socket.resetAndDestroy();
-  };
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const close = (): void => {
-    server.close();
-    cut();
-  };
-  return { port: (server.address() as AddressInfo).port, cut, close };
-}

@@ -18,6 +18,8 @@ const CPU_SHARE = 0.25;
 const MILLI = 1000;
 /** For scheduling and for pulling the image, before the time that the health check allows. */
 export const PULL_SECONDS = 300;
+/** A machine that does not respond keeps its instances for so long, then they start elsewhere. Clusters say 300. */
+const LOST_MACHINE_SECONDS = 30;
 /** Annotation of a pull secret: when its login ends, RFC 3339. */
 const LOGIN_ENDS = 'platform-api/login-ends-at';
 /** A login for pulling is replaced when it ends within this time. */
@@ -163,6 +165,10 @@ function podSpec(workload: Workload, secrets: SecretNames, prefix: string): PodS
       ...fileGroupOf(workload),
       seccompProfile: { type: 'RuntimeDefault' },
     },
+    tolerations: ['not-ready', 'unreachable'].map((taint) => ({
+      ...{ key: `node.kubernetes.io/${taint}`, operator: 'Exists', effect: 'NoExecute' },
+      tolerationSeconds: LOST_MACHINE_SECONDS,
+    })),
     topologySpreadConstraints: [
       {
         maxSkew: 1,

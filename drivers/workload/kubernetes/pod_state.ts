@@ -20,6 +20,7 @@ const REGISTRY_AWAY = new RegExp(
 const ENDED_BY_SIGNAL = new Set([0, 130, 137, 143]);
 /** Between the last failure of a probe and the end of the grace time. */
 const LATE_SECONDS = 10;
+const LOST_MACHINE = 'The machine of the instance does not respond. Another instance takes its place.';
 
 /** null: not a pod of a workload. */
 export function instanceOfPod(pod: Pod): WorkloadInstance | null {
@@ -42,12 +43,18 @@ export function instanceOfPod(pod: Pod): WorkloadInstance | null {
 
 function readingOf(pod: Pod, container: ContainerStatus | undefined): Reading {
   const { status } = pod;
-  if (pod.metadata?.deletionTimestamp !== undefined) return { status: 'stopping', reason: null, fault: null };
+  if (pod.metadata?.deletionTimestamp !== undefined)
+    return { status: 'stopping', reason: isOnLostMachine(pod) ? LOST_MACHINE : null, fault: null };
   if (status?.phase === 'Failed' || status?.phase === 'Succeeded')
     return { status: 'crashed', reason: endedReason(pod, container), fault: 'start' };
   if (container === undefined) return { status: 'starting', reason: unscheduledReason(pod), fault: null };
   if (conditionOf(pod, 'Ready')?.status === 'True') return { status: 'running', reason: null, fault: null };
   return unreadyReading(pod, container);
+}
+
+/** What became of it there is not known before the machine is back, or is removed from the cluster. */
+function isOnLostMachine(pod: Pod): boolean {
+  return conditionOf(pod, 'DisruptionTarget')?.reason === 'DeletionByTaintManager';
 }
 
 function unreadyReading(pod: Pod, container: ContainerStatus): Reading {

@@ -8,6 +8,7 @@ import { forwardedHead, type Caller } from './forwarded_head';
 import type { IngressState } from '../ingress_state';
 import { noTargetPage, fixedPage, type Reason } from '../pages';
 import { finishProxying, releaseUpstream, endResponse, closeAfterResponse, sendPage } from './response';
+import { noteFailedConnection } from '../reachability';
 import type { Site } from '../route_table';
 import type { TrafficOwner } from '../traffic';
 import { openTunnel } from './tunnel';
@@ -73,7 +74,6 @@ export interface ProxiedRequest extends ConnectionUser, InboundRequest {
   reason: Reason | null;
 }
 
-const AVOID_MS = 1_000;
 /** Up to this size, concatenating the body to the head is cheaper than two writes. */
 const SMALL_BYTES = 4_096;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
@@ -178,7 +178,7 @@ export function failConnecting(proxied: ProxiedRequest): void {
   const { connection } = proxied;
   if (connection === null) return;
   destroyConnection(connection);
-  proxied.onBroken(new Error('the connection was not accepted in time'));
+  proxied.onBroken(Object.assign(new Error('the connection was not accepted in time'), { code: 'ETIMEDOUT' }));
 }
 
 function holdWrites(socket: Socket): void {
@@ -186,8 +186,8 @@ function holdWrites(socket: Socket): void {
   process.nextTick(() => process.nextTick(() => socket.uncork()));
 }
 
-// RFC 9110 section 9.2.2: only idempotent requests may be retried when it is unknown whether they arrived.
-function isRepeatable(proxied: ProxiedRequest): boolean {
+/** RFC 9110 section 9.2.2: only idempotent requests may be retried when it is unknown whether they arrived. */
+export function isRepeatable(proxied: ProxiedRequest): boolean {
   return proxied.body === 'none' && IDEMPOTENT.has(proxied.request.method as string);
 }
 
@@ -263,7 +263,7 @@ function onDrained(this: ProxiedRequest): void {
 
 // An instance may close a kept-alive connection at any moment: if it does so now, it never saw the request, and is
 // healthy. An instance that has died may have died of the request: no other instance gets it.
-function onBroken(this: ProxiedRequest): void {
+function onBroken(this: ProxiedRequest, error: NodeJS.ErrnoException): void {
   const { connection, upstream } = this;
   releaseUpstream(this);
   if (this.closed || connection === null || upstream === null) return;
@@ -273,7 +273,7 @@ function onBroken(this: ProxiedRequest): void {
   }
   if (connection.socket === null) {
     this.tried.push(upstream);
-    upstream.avoidUntil = performance.now() + AVOID_MS;
+    noteFailedConnection(upstream, error, performance.now());
     return this.resending ? sendPage(this, fixedPage('broken')) : chooseInstance(this);
   }
   if (connection.reused && !connection.receivedBytes && isRepeatable(this) && !this.resending) {

@@ -91,3 +91,11 @@ test('a priority class is named where there is one', () => {
     workloadObjects('platform', workloadSample({ priority_class })).deployment.spec?.template.spec?.priorityClassName;
   expect([classOf('previews'), classOf(null)]).toEqual(['previews', undefined]);
 });
+
+test('instances of a machine that does not respond start elsewhere after half a minute', () => {
+  const pod = workloadObjects('platform', workloadSample()).deployment.spec?.template.spec;
+  expect(pod?.tolerations).toEqual([
+    { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 30 },
+    { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 30 },
+  ]);
+});
