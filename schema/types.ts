@@ -999,6 +999,7 @@ export type QueryGetApplicationMetricsArgs = {
 
 
 export type QueryListNotifiersArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
   sort?: InputMaybe<Scalars['String']['input']>;
@@ -1120,6 +1121,7 @@ export type QueryListRegistryImagesArgs = {
 
 
 export type QueryListRobotAccountsArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
   sort?: InputMaybe<Scalars['String']['input']>;
@@ -1200,11 +1202,13 @@ export type QueryListSharedRepositoriesArgs = {
 
 export type QueryGetSharedRepositoryArgs = {
   id: Scalars['ID']['input'];
+  project_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 
 export type QueryListSharedRepositoryBranchesArgs = {
   id: Scalars['ID']['input'];
+  project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
   search?: InputMaybe<Scalars['String']['input']>;
@@ -1213,6 +1217,7 @@ export type QueryListSharedRepositoryBranchesArgs = {
 
 export type QueryListSharedRepositoryProjectsArgs = {
   id: Scalars['ID']['input'];
+  project_id?: InputMaybe<Scalars['ID']['input']>;
   limit?: InputMaybe<Scalars['Int']['input']>;
   cursor?: InputMaybe<Scalars['String']['input']>;
 };
@@ -3060,6 +3065,7 @@ export type MutationRemoveMemberArgs = {
  * `dry_run_unsupported`.
  */
 export type MutationCreateNotifierArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateNotifierInput;
 };
 
@@ -3264,6 +3270,7 @@ export type MutationDeleteRegistryArgs = {
  * `dry_run_unsupported`.
  */
 export type MutationCreateRobotAccountArgs = {
+  project_id?: InputMaybe<Scalars['ID']['input']>;
   input: CreateRobotAccountInput;
 };
 
@@ -3384,6 +3391,7 @@ export type MutationDeleteSharedRepositoryArgs = {
  */
 export type MutationVerifySharedRepositoryArgs = {
   id: Scalars['ID']['input'];
+  project_id?: InputMaybe<Scalars['ID']['input']>;
 };
 
 

@@ -60,12 +60,11 @@ function operationOf(field, isMutation) {
   };
 }
 
-/** How the project reaches the operation: an argument, the header, or not at all where an id of a resource says it. */
+/** The argument that names the project; null where an id of a resource says it, or no project is meant. */
 function projectOf(directives, args, isOfProject) {
   if (isOfProject) return args[0].name;
   if (directives.global) return null;
-  if (args.some(({ name }) => name === 'project_id')) return 'project_id';
-  return args.some(({ name }) => name === 'id') ? null : 'header';
+  return args.some(({ name }) => name === 'project_id') ? 'project_id' : null;
 }
 
 function roleOf(directives, isMutation, scopes) {

@@ -119,6 +119,38 @@ test('a monitor has its incidents in a line, and its response times', async () =
   await page.getByText('There has been no incident.').waitFor();
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByRole('button', { name: 'Resume' }).waitFor();
+});
+
+test('a monitor tells notifiers of its project, which are made, chosen and tested on its page', async () => {
+  const { page } = window;
+  await page.getByText('Nobody is told of its incidents. Choose a notifier, or make one.').waitFor();
+  await page.getByText('New notifier').click();
+  const form = page.locator('form', { hasText: 'Create notifier' });
+  await form.getByLabel('Name').fill('On call');
+  await form.getByLabel('By').selectOption('slack');
+  await form.getByLabel('Incoming webhook of Slack').fill('http://localhost/hook');
+  await form.getByRole('button', { name: 'Create notifier' }).click();
+  await form.locator('[role=alert], small.problem').first().waitFor();
+  await form.getByLabel('By').selectOption('email');
+  await form.getByLabel('Addresses, with commas between').fill('ops@example.com, ada@example.com');
+  await form.getByRole('button', { name: 'Create notifier' }).click();
+  const chosen = page.getByLabel('On call', { exact: true });
+  await page.locator('.notifiers input:checked').waitFor();
+  const told = async (): Promise<number[]> => {
+    const { data } = (await service.call('GET', '/v2/observers')).body;
+    const { data: known } = (await service.call('GET', '/v2/notifiers')).body;
+    expect(known.map(({ config }: { config: object }) => config)).toMatchObject([
+      { addresses: ['ops@example.com', 'ada@example.com'] },
+    ]);
+    return data.map(({ notifier_ids }: { notifier_ids: string[] }) => notifier_ids.length);
+  };
+  expect(await told()).toEqual([1]);
+  await page.getByRole('button', { name: 'Test On call' }).click();
+  await page.locator('.notifiers [role=status]', { hasText: /\.$/ }).waitFor();
+  await chosen.uncheck();
+  await page.getByRole('button', { name: 'Save whom it tells' }).click();
+  await page.getByText('Nobody is told of its incidents. Choose a notifier, or make one.').waitFor();
+  expect(await told()).toEqual([0]);
   await keepsTheRules(page, new URL(page.url()).pathname);
 });
 

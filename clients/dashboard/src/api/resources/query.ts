@@ -61,12 +61,9 @@ export async function run<Answer>(
   operation: Operation,
   text: string,
   variables: Row,
-  sent: Sent & { projectId?: string | undefined } = {},
+  sent: Sent = {},
 ): Promise<{ answer: Answer; etag: string | null }> {
-  const { projectId, ...rest } = sent;
-  const headers: Record<string, string> =
-    operation.project === 'header' && projectId ? { 'X-Svc-Project': projectId } : {};
   const query = text as unknown as Query<Record<string, Answer>, Row>;
-  const { data, etag } = await requestWith(query, variables, { ...rest, headers: { ...headers, ...rest.headers } });
+  const { data, etag } = await requestWith(query, variables, sent);
   return { answer: data[operation.name] as Answer, etag };
 }

@@ -53,7 +53,7 @@ export interface Operation {
   list?: string;
   isList: boolean;
   hasSecret: boolean;
-  /** Argument for the id of the project, or `header`. */
+  /** Argument for the id of the project; null where an id of a resource says it, or none is needed. */
   project: string | null;
   role: 'viewer' | 'developer' | 'owner';
   isGlobal: boolean;
@@ -143,7 +143,7 @@ export function knownArguments(operation: Operation, { projectId, ids }: Place):
     const id = ids[index];
     if (id !== undefined) known[name] = id;
   }
-  if (projectId && operation.project && operation.project !== 'header') known[operation.project] = projectId;
+  if (projectId && operation.project) known[operation.project] = projectId;
   return known;
 }
 

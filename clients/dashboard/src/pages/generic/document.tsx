@@ -29,8 +29,9 @@ export function DocumentPage({ around }: { around: Around }) {
   useChanges(place.projectId, () => void reload());
   useEffect(() => {
     const project = answer?.project_id;
-    // An id of another project of the person: its pages are there.
-    if (place.projectId && typeof project === 'string' && place.ids.length === 1 && project !== place.projectId)
+    // An id of another project of the person: its pages are there. What is shared was asked for as this project.
+    const isElsewhere = place.projectId && project !== place.projectId && !operation.project;
+    if (isElsewhere && typeof project === 'string' && place.ids.length === 1)
       navigate(hrefOf(place.key, project, place.ids), 'replace');
   }, [answer]);
   return (

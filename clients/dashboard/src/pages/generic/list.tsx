@@ -29,7 +29,7 @@ export function ListPage({ around }: { around: Around }) {
   const names = fields.map(({ name }) => name).concat('id', table.pages[`${place.key}/{}`]?.finds ?? []);
   const text = queryText(table, operation, Object.keys(variables), names);
   const { answer, error, reload } = useRead(JSON.stringify(variables), (signal) =>
-    run<Rows>(operation, text, variables, { projectId: place.projectId, signal }),
+    run<Rows>(operation, text, variables, { signal }),
   );
   const states = (answer?.data ?? []).map(({ status }) => String(status)).filter(isUnsettled);
   useSettling(states.join(), reload);

@@ -120,8 +120,7 @@ function useOperation({ around, operation, row, etag }: OperationFormProps): Ope
     const match = edits && base.etag ? { 'If-Match': base.etag } : undefined;
     try {
       if (edits && !base.etag) await conflictOf(around, fields, base.row, 'compare');
-      const options = { projectId: place.projectId, ...(match && { headers: match }) };
-      const { answer } = await run<Row | boolean>(operation, text, sent, options);
+      const { answer } = await run<Row | boolean>(operation, text, sent, match && { headers: match });
       await leave(around, operation, answer, setOutcome);
     } catch (error) {
       setVersions(await conflictOf(around, fields, base.row, error, drafts));

@@ -55,6 +55,6 @@ async function readRows(
   const fields = table.types[operation.answer] ?? [];
   const name = nameField(fields) ?? 'id';
   const text = queryText(table, operation, Object.keys(variables), ['id', name]);
-  const { answer } = await run<ListPage>(operation, text, variables, { projectId: place.projectId });
+  const { answer } = await run<ListPage>(operation, text, variables);
   return answer.data.map((row) => ({ value: String(row.id ?? row[name]), label: nameOf(row, fields) }));
 }

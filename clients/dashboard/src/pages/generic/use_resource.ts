@@ -66,7 +66,7 @@ export async function readDocument(
   if (finds) return { answer: await findRow(table, place, operation, finds, signal), etag: null };
   const variables = { ...knownArguments(operation, place), ...given };
   const text = queryText(table, operation, Object.keys(variables));
-  return run<Row>(operation, text, variables, { projectId: place.projectId, signal });
+  return run<Row>(operation, text, variables, { signal });
 }
 
 async function findRow(
@@ -80,10 +80,7 @@ async function findRow(
   let cursor: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const variables: Row = { ...knownArguments(operation, place), limit: ROWS, cursor };
-    const { answer }: { answer: ListPage } = await run<ListPage>(operation, text, variables, {
-      projectId: place.projectId,
-      signal,
-    });
+    const { answer }: { answer: ListPage } = await run<ListPage>(operation, text, variables, { signal });
     const found = answer.data.find((row) => String(row[finds]) === place.ids.at(-1));
     if (found) return found;
     cursor = answer.next_cursor;

@@ -12,6 +12,7 @@ import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
 import { percentText } from './list';
+import { Told } from './told';
 
 const MONITOR = graphql(`
   query Monitor($id: ID!) {
@@ -26,6 +27,7 @@ const MONITOR = graphql(`
       failure_threshold
       recovery_threshold
       uptime_percent_30d
+      notifier_ids
       uptime {
         check
         target
@@ -112,6 +114,7 @@ export function MonitorPage({ id }: { id: string }) {
         <>
           <Facts facts={factsOf(monitor)} />
           <Checks results={data.listObserverResults.data} isMetric={monitor.type === 'metric'} />
+          <Told monitor={monitor} reload={reload} />
           <Timeline incidents={data.listObserverIncidents.data} />
         </>
       )}

@@ -1,0 +1,177 @@
+// Whom a monitor tells of its incidents: notifiers of its project, chosen, tested and made.
+import { useState } from 'preact/hooks';
+import { request } from '../../api/client';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useAction, useQuery } from '../../api/use_query';
+import { Form, Problem, Submit } from '../../parts/form';
+import { Section, Waiting } from '../../parts/page';
+import { Ago } from '../../parts/time';
+import { mayActAs } from '../../session';
+import { NewNotifier } from './new_notifier';
+
+const NOTIFIERS = graphql(`
+  query Notifiers($id: ID!) {
+    listNotifiers(project_id: $id, limit: 100, sort: "name") {
+      data {
+        id
+        name
+        type
+        enabled
+        last_delivery {
+          at
+          status
+          error
+        }
+      }
+    }
+  }
+`);
+const TELL = graphql(`
+  mutation TellOfMonitor($id: ID!, $input: UpdateObserverInput!) {
+    updateObserver(id: $id, input: $input) {
+      id
+    }
+  }
+`);
+const TEST = graphql(`
+  mutation TestNotifier($id: ID!) {
+    testNotifier(id: $id) {
+      status
+      status_code
+      error
+    }
+  }
+`);
+
+type Notifier = ResultOf<typeof NOTIFIERS>['listNotifiers']['data'][number];
+
+interface Monitor {
+  id: string;
+  project_id: string;
+  notifier_ids: readonly string[];
+}
+
+export function Told({ monitor, reload }: { monitor: Monitor; reload(): Promise<void> }) {
+  const { project_id } = monitor;
+  const loaded = useQuery(NOTIFIERS, { id: project_id });
+  const notifiers = loaded.data?.listNotifiers.data;
+  const mayChange = mayActAs('developer', project_id);
+  const tell = async (ids: readonly string[]): Promise<void> => {
+    await request(TELL, { id: monitor.id, input: { notifier_ids: [...ids] } });
+    await reload();
+  };
+  const made = async (id: string): Promise<void> => {
+    await loaded.reload();
+    await tell([...monitor.notifier_ids, id]);
+  };
+  return (
+    <Section title="Whom it tells" actions={<a href={`/projects/${project_id}/resources/notifiers`}>All notifiers</a>}>
+      {!notifiers && <Waiting error={loaded.error} rows={2} />}
+      {notifiers && monitor.notifier_ids.length === 0 && (
+        <p class="notice">Nobody is told of its incidents{mayChange ? '. Choose a notifier, or make one.' : '.'}</p>
+      )}
+      {notifiers && mayChange && (
+        // What somebody else has chosen meanwhile begins the form anew.
+        <Choice
+          key={monitor.notifier_ids.join()}
+          notifiers={notifiers}
+          chosen={monitor.notifier_ids}
+          save={tell}
+          tested={loaded.reload}
+        />
+      )}
+      {notifiers && !mayChange && <Names notifiers={notifiers} chosen={monitor.notifier_ids} />}
+      {notifiers && mayChange && <NewNotifier projectId={project_id} made={made} />}
+    </Section>
+  );
+}
+
+function Names({ notifiers, chosen }: { notifiers: readonly Notifier[]; chosen: readonly string[] }) {
+  return (
+    <ul class="notifiers">
+      {notifiers
+        .filter(({ id }) => chosen.includes(id))
+        .map((notifier) => (
+          <li key={notifier.id}>
+            {notifier.name} <Delivery notifier={notifier} />
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+interface ChoiceProps {
+  notifiers: readonly Notifier[];
+  chosen: readonly string[];
+  save(ids: readonly string[]): Promise<void>;
+  tested(): Promise<void>;
+}
+
+function Choice({ notifiers, chosen, save, tested }: ChoiceProps) {
+  const [ids, setIds] = useState(chosen);
+  const action = useAction(() => save(ids));
+  const toggle = (id: string): void =>
+    setIds((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before, id]));
+  if (!notifiers.length) return null;
+  return (
+    <Form action={action}>
+      <fieldset>
+        <legend class="off-screen">Notifiers</legend>
+        <ul class="notifiers">
+          {notifiers.map((notifier) => (
+            <li key={notifier.id}>
+              <label class="check">
+                <input
+                  type="checkbox"
+                  name={notifier.id}
+                  checked={ids.includes(notifier.id)}
+                  onChange={() => toggle(notifier.id)}
+                />
+                {notifier.name}
+              </label>
+              <Delivery notifier={notifier} />
+              <Test notifier={notifier} tested={tested} />
+            </li>
+          ))}
+        </ul>
+      </fieldset>
+      <Problem error={action.error} />
+      <footer class="actions">
+        <Submit action={action}>Save whom it tells</Submit>
+      </footer>
+    </Form>
+  );
+}
+
+function Delivery({ notifier: { type, enabled, last_delivery } }: { notifier: Notifier }) {
+  return (
+    <small class="faint">
+      {type}
+      {!enabled && ', switched off'}
+      {last_delivery && (
+        <>
+          , {last_delivery.status} <Ago time={last_delivery.at} />
+        </>
+      )}
+    </small>
+  );
+}
+
+function Test({ notifier: { id, name }, tested }: { notifier: Notifier; tested(): Promise<void> }) {
+  const [outcome, setOutcome] = useState('');
+  const action = useAction(async () => {
+    setOutcome('');
+    const { testNotifier } = await request(TEST, { id });
+    const { status, error } = testNotifier;
+    setOutcome(status === 'delivered' ? 'Delivered.' : (error ?? 'Not delivered.'));
+    await tested();
+  });
+  return (
+    <>
+      <button type="button" class="quiet small" disabled={action.isRunning} onClick={() => void action.run()}>
+        Test<span class="off-screen"> {name}</span>
+      </button>
+      <small role="status">{action.error?.message ?? outcome}</small>
+    </>
+  );
+}
