@@ -33,8 +33,22 @@ async function run() {
     build: { outDir: temporary, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   });
   for (const file of filesBelow(temporary)) compress(file);
-  fs.rmSync(DIST, { recursive: true, force: true });
-  fs.renameSync(temporary, DIST);
+  replace(DIST, temporary);
+}
+
+/** Of builds that end at the same moment, one finds what another has just put there: that is taken away again. */
+function replace(place, built) {
+  const before = `${built}.before`;
+  for (let left = 10; ; left -= 1) {
+    try {
+      if (fs.existsSync(place)) fs.renameSync(place, before);
+      fs.renameSync(built, place);
+      return fs.rmSync(before, { recursive: true, force: true });
+    } catch (error) {
+      if (!left || !/^(ENOTEMPTY|EEXIST|ENOENT)$/.test(error.code)) throw error;
+      fs.rmSync(before, { recursive: true, force: true });
+    }
+  }
 }
 
 function compress(file) {

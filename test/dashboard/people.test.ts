@@ -7,6 +7,7 @@ import {
   newPerson,
   openWindow,
   signIn,
+  violations,
   visit,
   type Window,
 } from '../support/dashboard/chromium';
@@ -42,12 +43,36 @@ test('a key of the project is shown once, works, is rotated and revoked', async 
   const shown = page.getByLabel('key CI <b>', { exact: true });
   const first = (await shown.innerText()).trim();
   expect(await statusOf(first)).toBe(200);
-  await page.getByRole('button', { name: 'Rotate CI <b>' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
-  const second = (await shown.innerText()).trim();
+  await page.getByRole('button', { name: 'I have kept it' }).click();
+  const second = await rotated('CI <b>');
   expect([second === first, await statusOf(second)]).toEqual([false, 200]);
+  expect(await statusOf(first)).toBe(200);
+  await page.getByRole('dialog').getByLabel('All programs have the new key').check();
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke the old key' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   expect(await statusOf(first)).toBe(401);
+  expect(await shown.count()).toBe(0);
+});
+
+test('a rotation that is left in the middle keeps both keys, and the new one on the page', async () => {
+  const { page } = window;
+  await page.getByRole('button', { name: 'Rotate CI <b>' }).click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const third = await rotated('CI <b>');
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const shown = page.getByLabel('key CI <b>', { exact: true });
+  expect((await shown.innerText()).trim()).toBe(third);
+  await page
+    .getByRole('row', { name: /CI <b>/ })
+    .nth(1)
+    .waitFor();
+  await page.getByRole('button', { name: 'Revoke CI <b>' }).nth(1).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const second = third;
   await page.getByRole('button', { name: 'I have kept it' }).click();
   await visit(page, project('keys'));
   expect((await page.locator('main').innerText()).includes(second)).toBe(false);
@@ -57,6 +82,14 @@ test('a key of the project is shown once, works, is rotated and revoked', async 
   expect(await statusOf(second)).toBe(401);
 });
 
+/** Makes the new key of a rotation. @returns its token */
+async function rotated(name: string): Promise<string> {
+  const { page } = window;
+  await page.getByRole('button', { name: `Rotate ${name}` }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Make the new key' }).click();
+  return (await page.getByLabel(`new key ${name}`, { exact: true }).innerText()).trim();
+}
+
 test('a personal key has the scopes that were chosen', async () => {
   const { page } = window;
   await page.getByLabel('New key of yours').fill('laptop');
@@ -65,6 +98,19 @@ test('a personal key has the scopes that were chosen', async () => {
   const token = (await page.getByLabel('key laptop', { exact: true }).innerText()).trim();
   const { body } = await service.call('GET', '/v2/me', { key: token });
   expect(JSON.stringify(body)).toContain('"scopes":["read"]');
+});
+
+test('a personal key is rotated with its scopes, its projects and its time', async () => {
+  const { page } = window;
+  const token = await rotated('laptop');
+  const { body } = await service.call('GET', '/v2/me', { key: token });
+  expect(body.token).toMatchObject({ scopes: ['read'], project_ids: [service.project] });
+  expect(Date.parse(body.token.expires_at) - Date.now()).toBeGreaterThan(89 * 86_400_000);
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke it later' }).click();
+  await page
+    .getByRole('row', { name: /laptop/ })
+    .nth(1)
+    .waitFor();
 });
 
 test('a person is invited by a link that is shown once, and roles change', async () => {

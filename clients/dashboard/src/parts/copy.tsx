@@ -33,12 +33,15 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 }
 
 function copyBySelection(text: string): boolean {
+  const before = document.activeElement as HTMLElement | null;
   const area = document.createElement('textarea');
   area.value = text;
   area.className = 'off-screen';
-  document.body.append(area);
+  // Nothing outside of an open dialog can be selected.
+  (before?.closest('dialog') ?? document.body).append(area);
   area.select();
   const done = document.execCommand('copy');
   area.remove();
+  before?.focus();
   return done;
 }

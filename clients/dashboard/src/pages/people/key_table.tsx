@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { Confirm } from '../../parts/dialog';
 import { Table } from '../../parts/page';
 import { Ago } from '../../parts/time';
+import { Rotation } from './rotation';
 
 export interface Key {
   id: string;
@@ -19,8 +20,10 @@ interface KeyTableProps {
   keys: readonly Key[];
   mayChange: boolean;
   revoke(key: Key): Promise<unknown>;
-  /** Makes a key with the same rights, and revokes this one; null for keys that programs have been allowed. */
-  rotate: ((key: Key) => Promise<unknown>) | null;
+  /** Makes a key with the same name and rights, and answers its token; null where the person may not. */
+  renew: ((key: Key) => Promise<string>) | null;
+  /** The dialog was left while both keys work: the token is shown for as long as it is needed. */
+  keep(key: Key, token: string): void;
 }
 
 export function KeyTable({ keys, ...rest }: KeyTableProps) {
@@ -50,12 +53,12 @@ function rightsOf({ scopes, project_ids }: Key): string {
   return project_ids ? `${what}; in ${project_ids.length} project${project_ids.length === 1 ? '' : 's'}` : what;
 }
 
-function Actions({ one, revoke, rotate }: Omit<KeyTableProps, 'keys' | 'mayChange'> & { one: Key }) {
+function Actions({ one, revoke, renew, keep }: Omit<KeyTableProps, 'keys' | 'mayChange'> & { one: Key }) {
   const [asks, setAsks] = useState<'revoke' | 'rotate' | null>(null);
   const close = (): void => setAsks(null);
   return (
     <>
-      {rotate && one.kind !== 'oauth' && (
+      {renew && one.kind !== 'oauth' && (
         <button type="button" class="quiet small" onClick={() => setAsks('rotate')}>
           Rotate<span class="off-screen"> {one.name}</span>
         </button>
@@ -68,11 +71,14 @@ function Actions({ one, revoke, rotate }: Omit<KeyTableProps, 'keys' | 'mayChang
           Programs that use it are refused at once.
         </Confirm>
       )}
-      {asks === 'rotate' && rotate && (
-        <Confirm title={`Rotate ${one.name}?`} verb="Rotate" work={() => rotate(one)} onClose={close}>
-          A key with the same name and rights is made, and this one is revoked: programs that use it are refused until
-          they have the new one.
-        </Confirm>
+      {asks === 'rotate' && renew && (
+        <Rotation
+          one={one}
+          renew={() => renew(one)}
+          revoke={() => revoke(one)}
+          keep={(token) => keep(one, token)}
+          onClose={close}
+        />
       )}
     </>
   );

@@ -92,12 +92,13 @@ function ProjectKeys({ id }: { id: string }) {
   const { data, error, reload } = useQuery(PROJECT_KEYS, { id });
   const [made, setMade] = useState<Made | null>(null);
   const fields = useFields({ name: '' });
-  const create = async (name: string): Promise<void> => {
+  const create = async (name: string): Promise<string> => {
     const { createProjectKey } = await request(CREATE_PROJECT_KEY, { project_id: id, input: { name } });
-    setMade({ name, token: createProjectKey.token });
+    return createProjectKey.token;
   };
   const action = useAction(async () => {
-    await create(fields.values.name);
+    const { name } = fields.values;
+    setMade({ name, token: await create(name) });
     fields.set({ name: '' });
     await reload();
   });
@@ -105,8 +106,7 @@ function ProjectKeys({ id }: { id: string }) {
     await request(REVOKE_PROJECT_KEY, { project_id: id, id: key.id });
     await reload();
   };
-  // The new key comes first: if it cannot be made, the old one goes on.
-  const rotate = (key: Key): Promise<void> => create(key.name).then(() => revoke(key));
+  const keep = ({ name }: Key, token: string): Promise<void> => (setMade({ name, token }), reload());
   return (
     <Section title="Keys of the project">
       <p class="faint">They act as the project, and stay when the person who made them leaves.</p>
@@ -126,7 +126,8 @@ function ProjectKeys({ id }: { id: string }) {
           keys={data.listProjectKeys.data}
           mayChange={mayActAs('developer', id)}
           revoke={revoke}
-          rotate={mayActAs('owner', id) ? rotate : null}
+          renew={mayActAs('owner', id) ? ({ name }) => create(name) : null}
+          keep={(key, token) => void keep(key, token)}
         />
       )}
     </Section>
@@ -136,30 +137,45 @@ function ProjectKeys({ id }: { id: string }) {
 function PersonalKeys({ projectId }: { projectId: string }) {
   const { data, error, reload } = useQuery(PERSONAL_KEYS, {});
   const [made, setMade] = useState<Made | null>(null);
-  const create = async (input: PersonalInput): Promise<void> => {
+  const create = async (input: PersonalInput): Promise<string> => {
     const { createPersonalKey } = await request(CREATE_PERSONAL_KEY, { input });
-    setMade({ name: input.name, token: createPersonalKey.token });
+    return createPersonalKey.token;
+  };
+  const keep = async (name: string, token: string): Promise<void> => {
+    setMade({ name, token });
     await reload();
   };
   const revoke = async ({ id }: Key): Promise<void> => {
     await request(REVOKE_PERSONAL_KEY, { id });
     await reload();
   };
-  const rotate = async (key: Key): Promise<void> => {
-    const { name, scopes, project_ids, expires_at } = key;
-    const rights = { scopes: [...(scopes ?? [])], project_ids: project_ids && [...project_ids], expires_at };
-    await create({ name, ...rights });
-    await revoke(key);
-  };
+  const renew = ({ name, scopes, project_ids, ...times }: Key): Promise<string> =>
+    create({
+      ...{ name, scopes: [...(scopes ?? [])], project_ids: project_ids && [...project_ids] },
+      expires_at: renewedEnd(times),
+    });
   return (
     <Section title="Your own keys">
       <p class="faint">They act as you. Programs that you have allowed on a page of the platform stand here too.</p>
       <Shown made={made} close={() => setMade(null)} />
-      <NewPersonal projectId={projectId} create={create} />
+      <NewPersonal projectId={projectId} create={async (input) => keep(input.name, await create(input))} />
       {!data && <Waiting error={error} />}
-      {data && <KeyTable keys={data.listPersonalKeys.data} mayChange revoke={revoke} rotate={rotate} />}
+      {data && (
+        <KeyTable
+          keys={data.listPersonalKeys.data}
+          mayChange
+          revoke={revoke}
+          renew={renew}
+          keep={({ name }, token) => void keep(name, token)}
+        />
+      )}
     </Section>
   );
+}
+
+/** The new key lasts from now as long as the old one did from its creation. */
+function renewedEnd({ created_at, expires_at }: Pick<Key, 'created_at' | 'expires_at'>): string | null {
+  return expires_at && new Date(Date.now() + Date.parse(expires_at) - Date.parse(created_at)).toISOString();
 }
 
 interface PersonalInput {
