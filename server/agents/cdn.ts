@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import type { Logger } from '../../core/log/log';
+import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
 import type { SecretBox } from '../../core/secrets';
 import { StartupError } from '../../core/startup_error';
 import type { ControlDatabase } from '../../db/control_database';
@@ -75,21 +76,9 @@ export function cdnLimits({ cdnDir, cdnSizeGb, cdnObjects, cdnMemoryMb, cdnObjec
 }
 
 /** Writes the counters of the cache every ten seconds, not with each request. */
-export function startCdnCounting(driver: CdnDriver, database: ControlDatabase, log: Logger): { stop(): Promise<void> } {
-  let running = Promise.resolve();
-  const count = (): void => {
-    running = running
-      .then(() => storeTraffic(driver.takeTraffic(), database))
-      .catch((error: unknown) => log.warn({ err: error }, 'counters of the CDN could not be stored'));
-  };
-  const timer = setInterval(count, COUNT_EVERY_MS);
-  return {
-    async stop() {
-      clearInterval(timer);
-      count();
-      await running;
-    },
-  };
+export function startCdnCounting(driver: CdnDriver, database: ControlDatabase, log: Logger): RepeatedWork {
+  const failure = 'counters of the CDN could not be stored';
+  return repeatWork({ everyMs: COUNT_EVERY_MS, log, failure }, () => storeTraffic(driver.takeTraffic(), database));
 }
 
 async function storeTraffic(traffic: readonly CdnTraffic[], database: ControlDatabase): Promise<void> {

@@ -95,7 +95,7 @@ async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers>
   const feed = await startRouteFeed({ database, databaseUrl, ingress, stored, log });
   opened.push(() => feed.close());
   const cdnCounting = startCdnCounting(cdn, database, log);
-  opened.push(() => cdnCounting.stop());
+  opened.push(() => cdnCounting.finish());
   const outbound = outboundOf(config);
   const gitProviders = openGitProviders(outbound);
   const served = { cdn, outbound, gitProviders, ...servers };

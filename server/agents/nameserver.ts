@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../core/config';
 import { dnsPortsOf } from '../../core/protocols/dns_ports';
 import type { Logger } from '../../core/log/log';
+import { repeatWork, type RepeatedWork } from '../../core/process/repeated_work';
 import type { SecretBox } from '../../core/secrets';
 import type { ControlDatabase } from '../../db/control_database';
 import { dnsQuestions } from '../../core/protocols/dns';
@@ -41,7 +42,7 @@ export async function openNameserver(parts: Parts): Promise<Nameserver | null> {
     return {
       driver: server,
       async close() {
-        await counting.stop();
+        await counting.finish();
         await server.close();
       },
     };
@@ -106,7 +107,7 @@ function openExternal(url: string, { config, database, log }: Parts): Nameserver
     driver,
     async close() {
       clearInterval(timer);
-      await counting.stop();
+      await counting.finish();
     },
   };
 }
@@ -135,23 +136,9 @@ const METRICS = {
   responses_servfail: 'servfail',
 } as const;
 
-function startCounting(driver: NameserverDriver, database: ControlDatabase, log: Logger): { stop(): Promise<void> } {
-  let running = Promise.resolve();
-  const count = (): void => {
-    running = running
-      .then(() => storeCounters(driver, database))
-      .catch((error: unknown) => {
-        log.warn({ err: error }, 'counters of the name server could not be stored');
-      });
-  };
-  const timer = setInterval(count, COUNT_EVERY_MS);
-  return {
-    async stop() {
-      clearInterval(timer);
-      count();
-      await running;
-    },
-  };
+function startCounting(driver: NameserverDriver, database: ControlDatabase, log: Logger): RepeatedWork {
+  const failure = 'counters of the name server could not be stored';
+  return repeatWork({ everyMs: COUNT_EVERY_MS, log, failure }, () => storeCounters(driver, database));
 }
 
 async function storeCounters(driver: NameserverDriver, database: ControlDatabase): Promise<void> {

@@ -1,6 +1,7 @@
 // The embedded S3 endpoint of this host: its view of the database, its counters, and the sweep of its files.
 import type { Config } from '../../core/config';
 import type { Logger } from '../../core/log/log';
+import { repeatWork } from '../../core/process/repeated_work';
 import { endOfPrefix } from '../../core/protocols/objects';
 import type { SecretBox } from '../../core/secrets';
 import type { ControlDatabase } from '../../db/control_database';
@@ -155,9 +156,8 @@ function openTraffic({ database, log }: Parts): Traffic {
     [counted, used] = [new Map(), new Set()];
     await served.storeTraffic(database, traffic, keys);
   };
-  const timer = repeated(store, COUNT_EVERY_MS, (error) =>
-    log.warn({ err: error }, 'the traffic of buckets could not be stored'),
-  );
+  const failure = 'the traffic of buckets could not be stored';
+  const storing = repeatWork({ everyMs: COUNT_EVERY_MS, log, failure }, store);
   return {
     count(bucketId, egressBytes, accessKeyId) {
       const sums = counted.get(bucketId) ?? { egress: 0, requests: 0 };
@@ -166,7 +166,7 @@ function openTraffic({ database, log }: Parts): Traffic {
       counted.set(bucketId, sums);
       if (accessKeyId) used.add(accessKeyId);
     },
-    stop: () => timer.stop(store),
+    stop: storing.finish,
   };
 }
 
@@ -187,10 +187,9 @@ function openSweep({ database, log }: Parts, blobs: BlobStore): Sweep {
     const removed = await removeOrphans(database, blobs, ORPHAN_AGE_MS);
     if (removed) log.warn({ files: removed }, 'files of uploads that were never finished were removed');
   };
-  const timer = repeated(sweep, SWEEP_EVERY_MS, (error) =>
-    log.warn({ err: error }, 'files of objects could not be removed'),
-  );
-  return { wake: () => void (isDue = true), stop: () => timer.stop() };
+  const failure = 'files of objects could not be removed';
+  const { stop } = repeatWork({ everyMs: SWEEP_EVERY_MS, log, failure }, sweep);
+  return { wake: () => void (isDue = true), stop };
 }
 
 async function removeGarbage(database: ControlDatabase, blobs: BlobStore): Promise<number> {
@@ -220,27 +219,4 @@ export async function removeOrphans(database: ControlDatabase, blobs: BlobStore,
     }
   }
   return removed;
-}
-
-function repeated(
-  run: () => Promise<void>,
-  everyMs: number,
-  failed: (error: unknown) => void,
-): { stop(last?: () => Promise<void>): Promise<void> } {
-  let running = Promise.resolve();
-  let isBusy = false;
-  const timer = setInterval(() => {
-    if (isBusy) return;
-    isBusy = true;
-    running = run()
-      .catch(failed)
-      .finally(() => (isBusy = false));
-  }, everyMs);
-  return {
-    async stop(last) {
-      clearInterval(timer);
-      await running;
-      await last?.().catch(failed);
-    },
-  };
 }

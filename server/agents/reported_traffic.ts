@@ -1,6 +1,7 @@
 // Traffic of ingresses in processes of their own: they write what they have counted, and the process that has the
 // sampler takes it as if its own ingress had counted it.
 import type { Logger } from '../../core/log/log';
+import { repeatWork } from '../../core/process/repeated_work';
 import type { ControlDatabase } from '../../db/control_database';
 import type { IngressDriver, Traffic } from '../../engines/ingress/ingress';
 import { reportTraffic, takeReportedTraffic } from '../../models/applications/reported_traffic';
@@ -21,41 +22,21 @@ const WAITING_MAX = 100_000;
 /** Writes the counters of an ingress. `close` writes the remaining ones. */
 export function startReporting({ database, ingress, log }: Parts): { close(): Promise<void> } {
   let waiting: Traffic[] = [];
-  return repeat(log, 'What the ingress has counted could not be written.', async () => {
+  const failure = 'What the ingress has counted could not be written.';
+  const { finish } = repeatWork({ everyMs: EVERY_MS, log, failure }, async () => {
     waiting = [...waiting, ...ingress.takeTraffic()].slice(0, WAITING_MAX);
     await reportTraffic(database, waiting);
     waiting = [];
   });
+  return { close: finish };
 }
 
 /** An ingress's own counters, and those that others have reported. */
 export function withReported({ database, ingress, log }: Parts): Counting & { close(): Promise<void> } {
   const reported: Traffic[] = [];
-  const { close } = repeat(log, 'What other ingresses have counted could not be read.', async () => {
+  const failure = 'What other ingresses have counted could not be read.';
+  const { finish } = repeatWork({ everyMs: EVERY_MS, log, failure }, async () => {
     if (reported.length < WAITING_MAX) reported.push(...(await takeReportedTraffic<Traffic>(database)));
   });
-  return { takeTraffic: () => [...ingress.takeTraffic(), ...reported.splice(0)], close };
-}
-
-/** One run at a time, every five seconds, and a last one at the close. */
-function repeat(log: Logger, failure: string, work: () => Promise<void>): { close(): Promise<void> } {
-  let away = false;
-  let running = Promise.resolve();
-  const next = (): void => {
-    running = running.then(work).then(
-      () => void (away = false),
-      (error: unknown) => {
-        if (!away) log.warn({ err: error }, failure);
-        away = true;
-      },
-    );
-  };
-  const timer = setInterval(next, EVERY_MS).unref();
-  return {
-    async close() {
-      clearInterval(timer);
-      next();
-      await running;
-    },
-  };
+  return { takeTraffic: () => [...ingress.takeTraffic(), ...reported.splice(0)], close: finish };
 }

@@ -2,6 +2,7 @@
 // were never taken over, because the process died before their rows were there.
 import type { Config } from '../../../core/config';
 import type { Logger } from '../../../core/log/log';
+import { repeatWork, type RepeatedWork } from '../../../core/process/repeated_work';
 import type { ControlDatabase } from '../../../db/control_database';
 import { filesWithoutMessage, pruneMessages, pruneSink } from '../../../models/email/mail/upkeep';
 import type { MailStore } from './mail_store';
@@ -9,26 +10,22 @@ import type { MailStore } from './mail_store';
 const EVERY_MS = 10 * 60_000;
 const FILES_AT_ONCE = 1000;
 
-export function startMailUpkeep(parts: { config: Config; database: ControlDatabase; store: MailStore; log: Logger }): {
-  stop(): Promise<void>;
-} {
-  let running = Promise.resolve();
-  const run = (): void => {
-    running = running
-      .then(() => maintain(parts))
-      .catch((error: unknown) => parts.log.warn({ err: error }, 'the upkeep of mail has failed'));
-  };
-  const timer = setInterval(run, EVERY_MS).unref();
-  run();
-  return {
-    async stop() {
-      clearInterval(timer);
-      await running;
-    },
-  };
+interface Parts {
+  config: Config;
+  database: ControlDatabase;
+  store: MailStore;
+  log: Logger;
 }
 
-async function maintain({ config, database, store }: Parameters<typeof startMailUpkeep>[0]): Promise<void> {
+/** Begins at once. */
+export function startMailUpkeep(parts: Parts): Pick<RepeatedWork, 'stop'> {
+  const failure = 'the upkeep of mail has failed';
+  const upkeep = repeatWork({ everyMs: EVERY_MS, log: parts.log, failure }, () => maintain(parts));
+  upkeep.runNow();
+  return upkeep;
+}
+
+async function maintain({ config, database, store }: Parts): Promise<void> {
   await store.remove(await pruneMessages(database));
   await store.remove(await pruneSink(database, config.mailSinkMessages));
   const old = await store.old();
