@@ -176,7 +176,7 @@ function Databases({ data, id }: { data: Home; id: string }) {
   );
 }
 
-export function DatabaseTable({ databases }: { databases: Home['listDatabases']['data'] }) {
+export function DatabaseTable({ databases }: { databases: readonly Home['listDatabases']['data'][number][] }) {
   return (
     <Table label="Databases" head={['Name', 'Status', 'Engine', 'Storage']}>
       {databases.map((database) => (

@@ -1,8 +1,11 @@
 // Measurements over time: the choice of a period, and a chart for each group of metrics.
 import { useMemo, useState } from 'preact/hooks';
+import type { Query } from '../api/graphql';
+import { useQuery } from '../api/use_query';
 import { Chart, type ChartSeries } from './chart';
+import { Waiting } from './page';
 
-export interface Metrics {
+interface Metrics {
   from: string;
   to: string;
   series: readonly {
@@ -23,11 +26,11 @@ export interface ChartSpec {
 
 const PERIODS = { '1 hour': 1, '6 hours': 6, '24 hours': 24, '7 days': 168 };
 type Period = keyof typeof PERIODS;
-/** So often pages with charts ask again. */
-export const METRICS_POLL_MS = 30_000;
+/** So often a page with charts asks again. */
+const METRICS_POLL_MS = 30_000;
 
 /** The period of a page: its beginning, and the control that chooses it. */
-export function usePeriod(): [from: string, control: preact.JSX.Element] {
+function usePeriod(): [from: string, control: preact.JSX.Element] {
   const [period, setPeriod] = useState<Period>('1 hour');
   const from = useMemo(() => new Date(Date.now() - PERIODS[period] * 3_600_000).toISOString(), [period]);
   const control = (
@@ -44,14 +47,31 @@ export function usePeriod(): [from: string, control: preact.JSX.Element] {
   return [from, control];
 }
 
-interface MetricChartsProps {
-  metrics: Metrics;
+interface MetricChartsProps<Data> {
+  /** Of what is measured. */
+  id: string;
+  query: Query<Data, { id: string; from?: string | null }>;
+  metricsOf(data: Data): Metrics;
   charts: readonly ChartSpec[];
   /** Label that tells series of one metric apart, such as `process_type`. */
   label: string;
 }
 
-export function MetricCharts({ metrics, charts, label }: MetricChartsProps) {
+export function MetricCharts<Data>({ id, query, metricsOf, charts, label }: MetricChartsProps<Data>) {
+  const [from, period] = usePeriod();
+  const { data, error } = useQuery(query, { id, from }, METRICS_POLL_MS);
+  return (
+    <>
+      {period}
+      {error && <Waiting error={error} />}
+      {data ? <Charts metrics={metricsOf(data)} charts={charts} label={label} /> : !error && <Waiting rows={8} />}
+    </>
+  );
+}
+
+type ChartsProps = Pick<MetricChartsProps<never>, 'charts' | 'label'> & { metrics: Metrics };
+
+function Charts({ metrics, charts, label }: ChartsProps) {
   const filled = useMemo(
     () => charts.map((chart) => ({ ...chart, series: seriesOf(metrics, chart, label) })),
     [metrics, charts, label],

@@ -1,7 +1,5 @@
 import { graphql } from '../../api/graphql';
-import { useQuery } from '../../api/use_query';
-import { MetricCharts, METRICS_POLL_MS, usePeriod, type ChartSpec } from '../../parts/metric_charts';
-import { Waiting } from '../../parts/page';
+import { MetricCharts, type ChartSpec } from '../../parts/metric_charts';
 import { ApplicationFrame } from './frame';
 
 const METRICS = graphql(`
@@ -44,16 +42,16 @@ const CHARTS: ChartSpec[] = [
 ];
 
 export function ApplicationMetrics({ id }: { id: string }) {
-  const [from, period] = usePeriod();
-  const { data, error } = useQuery(METRICS, { id, from }, METRICS_POLL_MS);
   return (
     <ApplicationFrame id={id} section="Metrics" command={`svc api getApplicationMetrics ${id}`}>
       {() => (
-        <>
-          {period}
-          {!data && <Waiting error={error} rows={8} />}
-          {data && <MetricCharts metrics={data.getApplicationMetrics} charts={CHARTS} label="process_type" />}
-        </>
+        <MetricCharts
+          id={id}
+          query={METRICS}
+          metricsOf={(data) => data.getApplicationMetrics}
+          charts={CHARTS}
+          label="process_type"
+        />
       )}
     </ApplicationFrame>
   );

@@ -1,15 +1,12 @@
 // The buckets of a project.
-import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
-import { graphql } from '../../api/graphql';
-import { useAction, useQuery } from '../../api/use_query';
-import { Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
-import { Paging } from '../../parts/paging';
-import { Empty, Page, Section, Table, Waiting } from '../../parts/page';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useAction } from '../../api/use_query';
+import { Field, Select, useFields } from '../../parts/form';
+import { Table } from '../../parts/page';
 import { bytesText } from '../../parts/time';
 import { navigate } from '../../router';
-import { mayActAs } from '../../session';
-import { projectTabs } from '../project';
+import { NewSection, ProjectList } from '../project_list';
 
 const BUCKETS = graphql(`
   query Buckets($id: ID!, $cursor: String) {
@@ -40,34 +37,39 @@ export const ACCESS = [
 ] as const;
 
 export function Buckets({ id }: { id: string }) {
-  const [cursor, setCursor] = useState<string | null>(null);
-  const { data, error } = useQuery(BUCKETS, { id, cursor });
-  const list = data?.listBuckets;
   return (
-    <Page title="Buckets" tabs={projectTabs(id)} projectId={id} command="svc buckets ls">
-      {!list && <Waiting error={error} />}
-      {list?.data.length === 0 && (
-        <Empty title="No bucket yet" command="svc buckets create shop-assets">
-          A bucket holds files, which programs read and write over the S3 protocol, and people on its page.
-        </Empty>
-      )}
-      {list && list.data.length > 0 && (
-        <Table label="Buckets" head={['Name', 'Who may read', 'Objects', 'Size']}>
-          {list.data.map((bucket) => (
-            <tr key={bucket.id}>
-              <th scope="row">
-                <a href={`/buckets/${bucket.id}`}>{bucket.name}</a>
-              </th>
-              <td>{ACCESS.find(({ value }) => value === bucket.access)?.label}</td>
-              <td>{bucket.object_count.toLocaleString('en')}</td>
-              <td>{bytesText(bucket.size_bytes)}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
-      {mayActAs('developer', id) && <Create projectId={id} />}
-    </Page>
+    <ProjectList
+      id={id}
+      title="Buckets"
+      query={BUCKETS}
+      listOf={({ listBuckets }) => listBuckets}
+      command={`svc buckets ls --project ${id}`}
+      empty={{
+        title: 'No bucket yet',
+        text: 'A bucket holds files, which programs read and write over the S3 protocol, and people on its page.',
+        command: `svc buckets create shop-assets --project ${id}`,
+      }}
+      table={(buckets) => <BucketTable buckets={buckets} />}
+    >
+      <Create projectId={id} />
+    </ProjectList>
+  );
+}
+
+function BucketTable({ buckets }: { buckets: readonly ResultOf<typeof BUCKETS>['listBuckets']['data'][number][] }) {
+  return (
+    <Table label="Buckets" head={['Name', 'Who may read', 'Objects', 'Size']}>
+      {buckets.map((bucket) => (
+        <tr key={bucket.id}>
+          <th scope="row">
+            <a href={`/buckets/${bucket.id}`}>{bucket.name}</a>
+          </th>
+          <td>{ACCESS.find(({ value }) => value === bucket.access)?.label}</td>
+          <td>{bucket.object_count.toLocaleString('en')}</td>
+          <td>{bytesText(bucket.size_bytes)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -80,28 +82,20 @@ function Create({ projectId }: { projectId: string }) {
     navigate(`/buckets/${createBucket.id}`);
   });
   return (
-    <Section title="New bucket">
-      <Form action={action}>
-        <div class="columns">
-          <Field
-            label="Name"
-            {...fields.of('name', action)}
-            required
-            placeholder="shop-assets"
-            hint="Unique on the platform."
-          />
-          <Select
-            label="Who may read"
-            {...fields.of('access', action)}
-            options={ACCESS}
-            onChange={(access) => fields.set({ access })}
-          />
-        </div>
-        <Problem error={action.error} fields={['name', 'access']} />
-        <footer class="actions">
-          <Submit action={action}>Create bucket</Submit>
-        </footer>
-      </Form>
-    </Section>
+    <NewSection title="New bucket" verb="Create bucket" action={action} fields={['name', 'access']}>
+      <Field
+        label="Name"
+        {...fields.of('name', action)}
+        required
+        placeholder="shop-assets"
+        hint="Unique on the platform."
+      />
+      <Select
+        label="Who may read"
+        {...fields.of('access', action)}
+        options={ACCESS}
+        onChange={(access) => fields.set({ access })}
+      />
+    </NewSection>
   );
 }

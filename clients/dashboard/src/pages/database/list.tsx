@@ -1,14 +1,12 @@
-import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
-import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
-import { Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
-import { Empty, Page, Section, Waiting } from '../../parts/page';
+import { Field, Select, useFields } from '../../parts/form';
+import { Section, Waiting } from '../../parts/page';
 import { isUnsettled } from '../../parts/status';
 import { navigate } from '../../router';
-import { mayActAs } from '../../session';
-import { DatabaseTable, projectTabs } from '../project';
+import { DatabaseTable } from '../project';
+import { NewSection, ProjectList } from '../project_list';
 
 const DATABASES = graphql(`
   query Databases($id: ID!, $cursor: String) {
@@ -61,37 +59,43 @@ const CREATE = graphql(`
   }
 `);
 
+const FIELDS = ['name', 'engine', 'engine_version', 'database_package'];
+
 type Catalog = ResultOf<typeof CATALOG>;
 
 export function Databases({ id }: { id: string }) {
-  const [cursor, setCursor] = useState<string | null>(null);
-  const { data, error, reload } = useQuery(DATABASES, { id, cursor });
-  const list = data?.listDatabases;
-  useMoving(Boolean(list?.data.some(({ status }) => isUnsettled(status))), reload);
   return (
-    <Page title="Databases" tabs={projectTabs(id)} projectId={id} command="svc db ls">
-      {!list && <Waiting error={error} />}
-      {list?.data.length === 0 && (
-        <Empty title="No database yet" command="svc db create orders --engine postgresql">
-          A database is a server of its own, with daily backups. Attach it to an application, or connect from elsewhere.
-        </Empty>
-      )}
-      {list && list.data.length > 0 && <DatabaseTable databases={list.data} />}
-      {list?.next_cursor && (
-        <button type="button" class="quiet" onClick={() => setCursor(list.next_cursor)}>
-          Next page
-        </button>
-      )}
-      {mayActAs('developer', id) && <Create projectId={id} />}
-    </Page>
+    <ProjectList
+      id={id}
+      title="Databases"
+      query={DATABASES}
+      listOf={({ listDatabases }) => listDatabases}
+      isMoving={({ status }) => isUnsettled(status)}
+      command={`svc db ls --project ${id}`}
+      empty={{
+        title: 'No database yet',
+        text:
+          'A database is a server of its own, with daily backups. Attach it to an application, or connect from ' +
+          'elsewhere.',
+        command: `svc db create orders --engine postgresql --project ${id}`,
+      }}
+      table={(databases) => <DatabaseTable databases={databases} />}
+    >
+      <Create projectId={id} />
+    </ProjectList>
   );
 }
 
 function Create({ projectId }: { projectId: string }) {
   const { data, error } = useQuery(CATALOG, {});
+  if (data?.listDatabaseEngines.data.length) return <NewDatabase catalog={data} projectId={projectId} />;
   return (
     <Section title="New database">
-      {data ? <NewDatabase catalog={data} projectId={projectId} /> : <Waiting error={error} />}
+      {data ? (
+        <p class="notice">This installation has no database engine. Its operator installs them.</p>
+      ) : (
+        <Waiting error={error} />
+      )}
     </Section>
   );
 }
@@ -106,36 +110,28 @@ function NewDatabase({ catalog, projectId }: { catalog: Catalog; projectId: stri
     const { createDatabase } = await request(CREATE, { project_id: projectId, input: { name, engine, ...chosen } });
     navigate(`/databases/${createDatabase.id}`);
   });
-  if (!engines.length)
-    return <p class="notice">This installation has no database engine. Its operator installs them.</p>;
   return (
-    <Form action={action}>
-      <div class="columns">
-        <Field label="Name" {...fields.of('name', action)} required placeholder="orders" />
-        <Select
-          label="Engine"
-          {...fields.of('engine', action)}
-          options={engines.map(({ id, name: label }) => ({ value: id, label }))}
-          onChange={(value) => fields.set({ engine: value, engine_version: '', database_package: '' })}
-        />
-        <Select
-          label="Version"
-          {...fields.of('engine_version', action)}
-          options={versionOptions(catalog, engine)}
-          onChange={(value) => fields.set({ engine_version: value })}
-        />
-        <Select
-          label="Size"
-          {...fields.of('database_package', action)}
-          options={sizeOptions(catalog, engine)}
-          onChange={(value) => fields.set({ database_package: value })}
-        />
-      </div>
-      <Problem error={action.error} fields={['name', 'engine', 'engine_version', 'database_package']} />
-      <footer class="actions">
-        <Submit action={action}>Create database</Submit>
-      </footer>
-    </Form>
+    <NewSection title="New database" verb="Create database" action={action} fields={FIELDS}>
+      <Field label="Name" {...fields.of('name', action)} required placeholder="orders" />
+      <Select
+        label="Engine"
+        {...fields.of('engine', action)}
+        options={engines.map(({ id, name: label }) => ({ value: id, label }))}
+        onChange={(value) => fields.set({ engine: value, engine_version: '', database_package: '' })}
+      />
+      <Select
+        label="Version"
+        {...fields.of('engine_version', action)}
+        options={versionOptions(catalog, engine)}
+        onChange={(value) => fields.set({ engine_version: value })}
+      />
+      <Select
+        label="Size"
+        {...fields.of('database_package', action)}
+        options={sizeOptions(catalog, engine)}
+        onChange={(value) => fields.set({ database_package: value })}
+      />
+    </NewSection>
   );
 }
 

@@ -1,7 +1,5 @@
 import { graphql } from '../../api/graphql';
-import { useQuery } from '../../api/use_query';
-import { MetricCharts, METRICS_POLL_MS, usePeriod, type ChartSpec } from '../../parts/metric_charts';
-import { Waiting } from '../../parts/page';
+import { MetricCharts, type ChartSpec } from '../../parts/metric_charts';
 import { DatabaseFrame } from './frame';
 
 const METRICS = graphql(`
@@ -37,16 +35,16 @@ const CHARTS: ChartSpec[] = [
 ];
 
 export function DatabaseMetrics({ id }: { id: string }) {
-  const [from, period] = usePeriod();
-  const { data, error } = useQuery(METRICS, { id, from }, METRICS_POLL_MS);
   return (
     <DatabaseFrame id={id} section="Metrics" command={`svc api getDatabaseMetrics ${id}`}>
       {() => (
-        <>
-          {period}
-          {!data && <Waiting error={error} rows={8} />}
-          {data && <MetricCharts metrics={data.getDatabaseMetrics} charts={CHARTS} label="replica_id" />}
-        </>
+        <MetricCharts
+          id={id}
+          query={METRICS}
+          metricsOf={(data) => data.getDatabaseMetrics}
+          charts={CHARTS}
+          label="replica_id"
+        />
       )}
     </DatabaseFrame>
   );

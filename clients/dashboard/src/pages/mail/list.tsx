@@ -1,16 +1,13 @@
 // Domains from which the applications of a project send mail.
-import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
-import { graphql } from '../../api/graphql';
-import { useAction, useQuery } from '../../api/use_query';
-import { Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
-import { Empty, Page, Section, Table, Waiting } from '../../parts/page';
-import { Paging } from '../../parts/paging';
+import { graphql, type ResultOf } from '../../api/graphql';
+import { useAction } from '../../api/use_query';
+import { Field, Select, useFields } from '../../parts/form';
+import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
-import { mayActAs } from '../../session';
-import { projectTabs } from '../project';
+import { NewSection, ProjectList } from '../project_list';
 
 const DOMAINS = graphql(`
   query EmailDomains($id: ID!, $cursor: String) {
@@ -41,38 +38,47 @@ const MODES = [
 ] as const;
 
 export function EmailDomains({ id }: { id: string }) {
-  const [cursor, setCursor] = useState<string | null>(null);
-  const { data, error } = useQuery(DOMAINS, { id, cursor });
-  const list = data?.listEmailDomains;
   return (
-    <Page title="Mail" tabs={projectTabs(id)} projectId={id} command="svc api listEmailDomains">
-      {!list && <Waiting error={error} />}
-      {list?.data.length === 0 && (
-        <Empty title="No domain for mail yet" command="svc api createEmailDomain -f name=example.com">
-          Mail is sent from addresses of a domain whose records say that the platform may send it.
-        </Empty>
-      )}
-      {list && list.data.length > 0 && (
-        <Table label="Domains for mail" head={['Name', 'Status', 'Records', 'Checked']}>
-          {list.data.map((domain) => (
-            <tr key={domain.id}>
-              <th scope="row">
-                <a href={`/mail_domains/${domain.id}`}>{domain.name}</a>
-              </th>
-              <td>
-                <Status value={domain.status} title={domain.status_reason} />
-              </td>
-              <td>{MODES.find(({ value }) => value === domain.dns)?.label}</td>
-              <td>
-                <Ago time={domain.last_checked_at} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
-      {mayActAs('developer', id) && <Create projectId={id} />}
-    </Page>
+    <ProjectList
+      id={id}
+      title="Mail"
+      query={DOMAINS}
+      listOf={({ listEmailDomains }) => listEmailDomains}
+      command={`svc api listEmailDomains --project ${id}`}
+      empty={{
+        title: 'No domain for mail yet',
+        text: 'Mail is sent from addresses of a domain whose records say that the platform may send it.',
+        command: `svc api createEmailDomain --field name=example.com --project ${id}`,
+      }}
+      table={(domains) => <DomainTable domains={domains} />}
+    >
+      <Create projectId={id} />
+    </ProjectList>
+  );
+}
+
+function DomainTable({
+  domains,
+}: {
+  domains: readonly ResultOf<typeof DOMAINS>['listEmailDomains']['data'][number][];
+}) {
+  return (
+    <Table label="Domains for mail" head={['Name', 'Status', 'Records', 'Checked']}>
+      {domains.map((domain) => (
+        <tr key={domain.id}>
+          <th scope="row">
+            <a href={`/mail_domains/${domain.id}`}>{domain.name}</a>
+          </th>
+          <td>
+            <Status value={domain.status} title={domain.status_reason} />
+          </td>
+          <td>{MODES.find(({ value }) => value === domain.dns)?.label}</td>
+          <td>
+            <Ago time={domain.last_checked_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -85,22 +91,9 @@ function Create({ projectId }: { projectId: string }) {
     navigate(`/mail_domains/${createEmailDomain.id}`);
   });
   return (
-    <Section title="New domain">
-      <Form action={action}>
-        <div class="columns">
-          <Field label="Domain" {...fields.of('name', action)} required placeholder="example.com" />
-          <Select
-            label="Records"
-            {...fields.of('dns', action)}
-            options={MODES}
-            onChange={(dns) => fields.set({ dns })}
-          />
-        </div>
-        <Problem error={action.error} fields={['name', 'dns']} />
-        <footer class="actions">
-          <Submit action={action}>Add the domain</Submit>
-        </footer>
-      </Form>
-    </Section>
+    <NewSection title="New domain" verb="Add the domain" action={action} fields={['name', 'dns']}>
+      <Field label="Domain" {...fields.of('name', action)} required placeholder="example.com" />
+      <Select label="Records" {...fields.of('dns', action)} options={MODES} onChange={(dns) => fields.set({ dns })} />
+    </NewSection>
   );
 }
