@@ -2,9 +2,7 @@
 // at its field, names with markup, a log without end.
 import { Secret, TOTP } from 'otpauth';
 import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
+  dashboardOf,
   openWindow,
   PASSWORD,
   settled,
@@ -16,22 +14,17 @@ import {
 import { logLines, MARKUP, plant, type Plant } from '../support/dashboard/plant';
 import { startService, type TestService } from '../support/service';
 
-fileNeedsChromium();
-
 let service: TestService;
 let planted: Plant;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService();
-  planted = await plant(service);
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-});
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService();
+    planted = await plant(service);
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 const generate = (secret: string, offset = 0): string =>
   new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + offset * 30_000 });

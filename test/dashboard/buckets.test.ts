@@ -2,9 +2,7 @@
 // A bucket in the browser: its files are at another origin, which the policy of the page allows, and a rule of the
 // bucket.
 import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
+  dashboardOf,
   newPerson,
   openWindow,
   settled,
@@ -16,23 +14,18 @@ import {
 import { keepsTheRules } from '../support/dashboard/page_rules';
 import { startS3, type S3Service } from '../support/object_storage/s3';
 
-fileNeedsChromium();
-
 let world: S3Service;
 let window: Window;
 let place: string;
-beforeAll(async () => {
-  buildDashboard();
-  world = await startS3();
-  await newPerson(world.service, 'owner@example.org', 'owner');
-  await newPerson(world.service, 'viewer@example.org', 'viewer');
-  window = await openWindow(world.service);
-  await signIn(window, 'owner@example.org');
-}, 120_000);
-afterAll(async () => {
-  await closeBrowser();
-  await world?.close();
-});
+dashboardOf(
+  async () => {
+    world = await startS3();
+    await newPerson(world.service, 'owner@example.org', 'owner');
+    await newPerson(world.service, 'viewer@example.org', 'viewer');
+    return { url: world.service.url, close: () => world.close() };
+  },
+  (opened) => void (window = opened),
+);
 
 const file = (name: string, text: string) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(text) });
 // Slashes are folders.

@@ -1,20 +1,9 @@
 /** @tier heavy @quarter 1 @covers clients/dashboard/src/pages/database */
 // Databases in the browser: users whose passwords are shown once, a point in time by keyboard, metrics.
-import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
-  openWindow,
-  signIn,
-  violations,
-  visit,
-  type Window,
-} from '../support/dashboard/chromium';
+import { dashboardOf, openWindow, signIn, violations, visit, type Window } from '../support/dashboard/chromium';
 import { keepsTheRules } from '../support/dashboard/page_rules';
 import { plant, type Plant } from '../support/dashboard/plant';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsChromium();
 
 const DAY_MS = 86_400_000;
 
@@ -22,23 +11,21 @@ let service: TestService;
 let planted: Plant;
 let window: Window;
 let period: { earliest: string; latest: string };
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService();
-  planted = await plant(service);
-  const latest = Math.floor(Date.now() / 1_000) * 1_000;
-  period = { earliest: new Date(latest - 3 * DAY_MS).toISOString(), latest: new Date(latest).toISOString() };
-  await service.sql(`update databases set status = 'available', point_in_time_window = $2 where id = $1`, [
-    planted.database,
-    JSON.stringify(period),
-  ]);
-  window = await openWindow(service, { timezoneId: 'America/New_York' });
-  await signIn(window, 'owner@example.org');
-});
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService();
+    planted = await plant(service);
+    const latest = Math.floor(Date.now() / 1_000) * 1_000;
+    period = { earliest: new Date(latest - 3 * DAY_MS).toISOString(), latest: new Date(latest).toISOString() };
+    await service.sql(`update databases set status = 'available', point_in_time_window = $2 where id = $1`, [
+      planted.database,
+      JSON.stringify(period),
+    ]);
+    return service;
+  },
+  (opened) => void (window = opened),
+  { timezoneId: 'America/New_York' },
+);
 
 const database = (page = ''): string => `/databases/${planted.database}${page}`;
 

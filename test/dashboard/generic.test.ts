@@ -2,15 +2,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
+  dashboardOf,
   openWindow,
+  type Page,
   screenshot,
   signIn,
   violations,
   visit,
-  type Page,
   type Window,
 } from '../support/dashboard/chromium';
 import { formsOf, operationIds, resourceTable } from '../support/dashboard/generic';
@@ -19,30 +17,32 @@ import { startGitPeer, type GitPeer } from '../support/git/git_peer';
 import { ROOT } from '../support/runner/repository';
 import { startService, type TestService } from '../support/service';
 
-fileNeedsChromium();
-
 let peer: GitPeer;
 let service: TestService;
 let window: Window;
 let page: Page;
 let forms: ReturnType<typeof formsOf>;
-beforeAll(async () => {
-  buildDashboard();
-  peer = await startGitPeer('gitea');
-  peer.repositories = [{ id: 1, full_name: 'acme/shop', private: true, default_branch: 'main' }];
-  peer.git.makeRepository('acme/shop', { 'index.html': 'one' });
-  service = await startService({ settings: { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1' } });
-  await plant(service);
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-  ({ page } = window);
-  forms = formsOf(page);
-});
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-  await peer?.close();
-});
+dashboardOf(
+  async () => {
+    peer = await startGitPeer('gitea');
+    peer.repositories = [{ id: 1, full_name: 'acme/shop', private: true, default_branch: 'main' }];
+    peer.git.makeRepository('acme/shop', { 'index.html': 'one' });
+    service = await startService({ settings: { ALLOW_HTTP_GIT: '1', ALLOW_PRIVATE_ADDRESSES: '1' } });
+    await plant(service);
+    return {
+      url: service.url,
+      async close() {
+        await service.close();
+        await peer.close();
+      },
+    };
+  },
+  (opened) => {
+    window = opened;
+    ({ page } = window);
+    forms = formsOf(page);
+  },
+);
 
 const resources = (rest = ''): string => `/projects/${service.project}/resources${rest}`;
 

@@ -2,14 +2,10 @@
 // Each page and each form that is made of the SDL, with rows of every kind, by the rules of axe, from 320 pixels to
 // wide. A page shows what REST answers, or says what REST says.
 import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
+  dashboardOf,
   newPerson,
-  openWindow,
   overflow,
   settled,
-  signIn,
   violations,
   visit,
   WIDTHS,
@@ -21,29 +17,31 @@ import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
 import { startService, type TestService } from '../support/service';
 import { openWorld, operations, type World } from '../support/world';
 
-fileNeedsChromium();
-
 let table: Table;
 let dns: DnsServer;
 let service: TestService;
 let window: Window;
 let world: World;
-beforeAll(async () => {
-  buildDashboard();
-  table = resourceTable();
-  dns = await startDnsServer();
-  service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
-  await newPerson(service, 'owner@example.org', 'owner');
-  world = openWorld(service);
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-  await visit(window.page, `/projects/${service.project}/resources`);
-});
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-  await dns?.close();
-});
+dashboardOf(
+  async () => {
+    table = resourceTable();
+    dns = await startDnsServer();
+    service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
+    await newPerson(service, 'owner@example.org', 'owner');
+    world = openWorld(service);
+    return {
+      url: service.url,
+      async close() {
+        await service.close();
+        await dns.close();
+      },
+    };
+  },
+  async (opened) => {
+    window = opened;
+    await visit(window.page, `/projects/${service.project}/resources`);
+  },
+);
 
 /** Path on REST of an operation, with ids of rows that are there. */
 async function restPath(name: string): Promise<string> {

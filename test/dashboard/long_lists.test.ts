@@ -1,40 +1,26 @@
 /** @tier heavy @quarter 1 @covers clients/dashboard/src/pages/project.tsx clients/dashboard/src/pages/activity.tsx */
 // More than a page holds, in the browser: applications of a project, and what is looked for in its activity.
-import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
-  newPerson,
-  openWindow,
-  signIn,
-  visit,
-  type Window,
-} from '../support/dashboard/chromium';
+import { dashboardOf, newPerson, visit, type Window } from '../support/dashboard/chromium';
 import { keepsTheRules } from '../support/dashboard/page_rules';
 import { startService, type TestService } from '../support/service';
-
-fileNeedsChromium();
 
 const COUNT = 53;
 const OF_A_PAGE = 50;
 
 let service: TestService;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService({ settings: { QUOTAS: JSON.stringify({ applications: COUNT }) } });
-  for (let number = 1; number <= COUNT; number += 1) {
-    const body = { name: `app-${String(number).padStart(2, '0')}`, source: { type: 'upload' } };
-    expect((await service.call('POST', '/v2/applications', { body })).status).toBe(201);
-  }
-  await newPerson(service, 'owner@example.org', 'owner');
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-}, 120_000);
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService({ settings: { QUOTAS: JSON.stringify({ applications: COUNT }) } });
+    for (let number = 1; number <= COUNT; number += 1) {
+      const body = { name: `app-${String(number).padStart(2, '0')}`, source: { type: 'upload' } };
+      expect((await service.call('POST', '/v2/applications', { body })).status).toBe(201);
+    }
+    await newPerson(service, 'owner@example.org', 'owner');
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 test('the home of a project goes on to its next applications, and back', async () => {
   const { page } = window;

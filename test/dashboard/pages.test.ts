@@ -3,14 +3,11 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
+  dashboardOf,
   openWindow,
   overflow,
   screenshot,
   settled,
-  signIn,
   violations,
   visit,
   WIDTHS,
@@ -20,22 +17,17 @@ import { plant, type Plant } from '../support/dashboard/plant';
 import { ROOT } from '../support/runner/repository';
 import { startService, type TestService } from '../support/service';
 
-fileNeedsChromium();
-
 let service: TestService;
 let planted: Plant;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService();
-  planted = await plant(service);
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-});
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService();
+    planted = await plant(service);
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 const application = (page = ''): string => `/applications/${planted.application}${page}`;
 

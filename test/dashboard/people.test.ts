@@ -1,9 +1,7 @@
 /** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/people */
 // Members, invitations and keys in the browser: secrets are shown once.
 import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
+  dashboardOf,
   newPerson,
   openWindow,
   signIn,
@@ -14,22 +12,17 @@ import {
 import { keepsTheRules } from '../support/dashboard/page_rules';
 import { startService, type TestService } from '../support/service';
 
-fileNeedsChromium();
-
 let service: TestService;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService();
-  await newPerson(service, 'owner@example.org', 'owner');
-  await newPerson(service, 'viewer@example.org', 'viewer');
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-}, 120_000);
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService();
+    await newPerson(service, 'owner@example.org', 'owner');
+    await newPerson(service, 'viewer@example.org', 'viewer');
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 const project = (page: string): string => `/projects/${service.project}/${page}`;
 const statusOf = async (token: string): Promise<number> =>

@@ -1,35 +1,21 @@
 /** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/runs clients/dashboard/src/pages/schedules */
 // Runs and schedules in the browser: lists, forms, refusals at their fields, and what a viewer sees.
-import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
-  openWindow,
-  signIn,
-  violations,
-  visit,
-  type Window,
-} from '../support/dashboard/chromium';
+import { dashboardOf, openWindow, signIn, violations, visit, type Window } from '../support/dashboard/chromium';
 import { keepsTheRules } from '../support/dashboard/page_rules';
 import { MARKUP, plant, type Plant } from '../support/dashboard/plant';
 import { startService, type TestService } from '../support/service';
 
-fileNeedsChromium();
-
 let service: TestService;
 let planted: Plant;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService();
-  planted = await plant(service);
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-});
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService();
+    planted = await plant(service);
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 const application = (page = ''): string => `/applications/${planted.application}${page}`;
 

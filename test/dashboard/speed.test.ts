@@ -1,33 +1,21 @@
 /** @tier heavy @quarter 2 @covers clients/dashboard */
 // How fast the first page is, what a long tail leaves in memory, and whether pages move while they load.
-import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
-  openWindow,
-  signIn,
-  visit,
-} from '../support/dashboard/chromium';
+import { dashboardOf, visit } from '../support/dashboard/chromium';
 import type { Window } from '../support/dashboard/chromium';
 import { logLines, plant, type Plant } from '../support/dashboard/plant';
 import { startService, type TestService } from '../support/service';
 
-fileNeedsChromium();
-
 let service: TestService;
 let planted: Plant;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService();
-  planted = await plant(service);
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-}, 120_000);
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService();
+    planted = await plant(service);
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 const SHIFTS = `window.shifts = 0;
 new PerformanceObserver((list) => {

@@ -2,38 +2,23 @@
 // A shell of an application in the browser: typed, seen, resized, reconnected, ended.
 import { startDeployService, type DeployService, type TestApplication } from '../support/deployments/deploy';
 import { nodeApp } from '../support/git/repositories';
-import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
-  newPerson,
-  openWindow,
-  screenshot,
-  signIn,
-  visit,
-  type Window,
-} from '../support/dashboard/chromium';
+import { dashboardOf, newPerson, screenshot, visit, type Window } from '../support/dashboard/chromium';
 import { asItStands } from '../support/dashboard/page_rules';
 import { runEnded } from '../support/runs/runs';
-
-fileNeedsChromium();
 
 let service: DeployService;
 let application: TestApplication;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startDeployService();
-  application = await service.application(nodeApp('one'));
-  expect((await application.deploy()).status).toBe('active');
-  await newPerson(service, 'owner@example.org', 'owner');
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-});
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startDeployService();
+    application = await service.application(nodeApp('one'));
+    expect((await application.deploy()).status).toBe('active');
+    await newPerson(service, 'owner@example.org', 'owner');
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 const COLORS = `printf '\\033[38;2;10;200;30mtrue\\033[0m-%s\\n' colour`;
 

@@ -1,9 +1,7 @@
 /** @tier heavy @quarter 3 @covers clients/dashboard/src/pages */
 // Zones, domains for mail and monitors in the browser.
 import {
-  buildDashboard,
-  closeBrowser,
-  fileNeedsChromium,
+  dashboardOf,
   newPerson,
   openWindow,
   settled,
@@ -17,22 +15,17 @@ import { MARKUP } from '../support/dashboard/plant';
 import { freePort } from '../support/processes/free_port';
 import { startService, type TestService } from '../support/service';
 
-fileNeedsChromium();
-
 let service: TestService;
 let window: Window;
-beforeAll(async () => {
-  buildDashboard();
-  service = await startService({ settings: { DNS_PORT: String(await freePort()) } });
-  await newPerson(service, 'owner@example.org', 'owner');
-  await newPerson(service, 'viewer@example.org', 'viewer');
-  window = await openWindow(service);
-  await signIn(window, 'owner@example.org');
-}, 120_000);
-afterAll(async () => {
-  await closeBrowser();
-  await service?.close();
-});
+dashboardOf(
+  async () => {
+    service = await startService({ settings: { DNS_PORT: String(await freePort()) } });
+    await newPerson(service, 'owner@example.org', 'owner');
+    await newPerson(service, 'viewer@example.org', 'viewer');
+    return service;
+  },
+  (opened) => void (window = opened),
+);
 
 const project = (page: string): string => `/projects/${service.project}/${page}`;
 let zone = '';

@@ -49,6 +49,34 @@ export function buildDashboard(): void {
 
 /** What the browser says of requests while other tests make and remove networks of this machine. */
 const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
+const OWNER = 'owner@example.org';
+
+/**
+ * Around the tests of a file: builds the pages, starts a service, and signs its owner in.
+ * @param start also makes the owner; what it answers is closed at the end
+ * @param use gets the window of the owner, who has signed in
+ * @param options of the window
+ */
+export function dashboardOf(
+  start: () => Promise<Pick<TestService, 'url' | 'close'>>,
+  use: (window: Window) => void | Promise<void>,
+  options: object = {},
+): void {
+  fileNeedsChromium();
+  let started: Pick<TestService, 'url' | 'close'> | undefined;
+  beforeAll(async () => {
+    buildDashboard();
+    started = await start();
+    const window = await openWindow(started, options);
+    await signIn(window, OWNER);
+    await use(window);
+  }, 120_000);
+  afterAll(async () => {
+    await closeBrowser();
+    await started?.close();
+  });
+}
+
 let browser: Browser | undefined;
 
 /** Colours change at once, so that no contrast is measured on the way from light to dark. */
