@@ -6,6 +6,7 @@ import type { IngressDriver } from '../engines/ingress/ingress';
 import { openFurtherIngress } from './agents/ingress';
 import { startReporting } from './agents/reported_traffic';
 import { startRouteFeed } from './agents/route_feed';
+import { withPodsOnly } from './agents/route_locations';
 import { openRouterLines } from './agents/sampler';
 import type { Platform } from './platform/platform';
 
@@ -35,7 +36,7 @@ export async function startIngress(platform: Platform): Promise<Ingress> {
     const ingress = await openFurtherIngress(platform, lines, opened);
     const reporting = startReporting({ database, ingress, log });
     opened.push(() => reporting.close());
-    const feed = await startRouteFeed({ database, databaseUrl, ingress, log });
+    const feed = await startRouteFeed({ database, databaseUrl, ingress: withPodsOnly(ingress), log });
     opened.push(() => feed.close());
     return { ports: ingress.ports, close };
   } catch (error) {

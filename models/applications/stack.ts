@@ -22,6 +22,8 @@ export interface DesiredProcess {
   /** null before the first deployment, and for types without a command. */
   release_id: string | null;
   deployment_id: string | null;
+  /** Decided with the deployment: models/deployments/deployment_work.ts. */
+  on_cluster: boolean;
   instances: number;
 }
 
@@ -46,6 +48,8 @@ export interface PresentInstance {
   observed: { fault?: 'health' | 'start' } | null;
   /** Of a deployment that is not active yet. */
   candidate: boolean;
+  /** On a cluster, which starts and stops it. */
+  is_pod: boolean;
 }
 
 /** A process type of a release in a cluster, with its desired number of instances. */
@@ -81,15 +85,18 @@ interface PreviewStack {
 
 const listOf = (query: string): string => `coalesce((select jsonb_agg(to_jsonb(one)) from (${query}) one), '[]')`;
 
+const ON_CLUSTER = 'coalesce(d.on_cluster, false) as on_cluster';
 const PROCESSES = `select p.id as process_id, p.type, p.status, p.instances, p.running_instances,
-  p.release_id as target_id, r.id as release_id, r.deployment_id
-  from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)`;
-const DESIRED = `select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id
-  from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)`;
+  p.release_id as target_id, r.id as release_id, r.deployment_id, ${ON_CLUSTER}
+  from processes p left join releases r on r.id = p.release_id and jsonb_exists(r.processes, p.type)
+    left join deployments d on d.id = r.deployment_id`;
+const DESIRED = `select p.id as process_id, p.type, p.instances, r.id as release_id, r.deployment_id, ${ON_CLUSTER}
+  from releases r join processes p on p.application_id = r.application_id and jsonb_exists(r.processes, p.type)
+    left join deployments d on d.id = r.deployment_id`;
 const isCandidate = (row: string): string =>
   `coalesce(d.status = 'deploying' and d.deleted_at is null and d.release_id = ${row}.release_id, false) as candidate`;
 const PRESENT = `select i.id, i.process_id, i.process_type, i.release_id, i.status, i.status_reason, i.observed,
-  jsonb_array_length(i.exits) as exits, ${isCandidate('i')}
+  jsonb_array_length(i.exits) as exits, i.pod_uid is not null as is_pod, ${isCandidate('i')}
   from instances i left join deployments d on d.id = i.deployment_id`;
 const WORKLOADS = `select w.id, w.process_id, w.process_type, w.release_id, w.instances,
   w.observed ->> 'obstacle' as obstacle, ${isCandidate('w')}

@@ -70,12 +70,28 @@ export async function addProcessTypes(sql: Sql, row: DeploymentKey, types: reado
 }
 
 const RELEASED = named(
-  `update deployments set release_id = $2 where id = $1 and fence = $3 and status = 'deploying' returning id`,
+  `update deployments set release_id = $2, on_cluster = $4
+    where id = $1 and fence = $3 and status = 'deploying' returning id`,
 );
 
-/** Stores the release of a deployment. False where another worker holds the deployment, or it was canceled. */
-export async function saveRelease(sql: Sql, row: DeploymentKey, releaseId: string): Promise<boolean> {
-  return (await sql.query(RELEASED, [row.id, releaseId, row.fence])).length > 0;
+/**
+ * Stores the release of a deployment, and where its instances run. False where another worker holds the deployment, or
+ * it was canceled.
+ */
+export async function saveRelease(
+  sql: Sql,
+  row: DeploymentKey,
+  release: { id: string; onCluster: boolean },
+): Promise<boolean> {
+  return (await sql.query(RELEASED, [row.id, release.id, row.fence, release.onCluster])).length > 0;
+}
+
+const ON_CLUSTER = named('select on_cluster from deployments where id = $1');
+
+/** Whether the instances of a deployment run on the cluster, and its runs too. */
+export async function isOnCluster(sql: Sql, deploymentId: string): Promise<boolean> {
+  const [row] = await sql.query<{ on_cluster: boolean }>(ON_CLUSTER, [deploymentId]);
+  return row?.on_cluster ?? false;
 }
 
 const IN_SERVICE = named(

@@ -18,14 +18,25 @@ export function withLocations(ingress: IngressDriver, units: string): IngressDri
     known.set(key, location);
     return { ...target, location };
   };
-  const withTargets = (routes: Route[]): Route[] =>
-    routes.map((route) => ({ ...route, targets: route.targets.map(located) }));
+  return withTargets(ingress, (targets) => targets.map(located));
+}
+
+/**
+ * For an ingress elsewhere than the worker: instances on the machine of the worker are not reached from there, and its
+ * own port of the same number may be another program's.
+ */
+export function withPodsOnly(ingress: IngressDriver): IngressDriver {
+  return withTargets(ingress, (targets) => targets.filter(({ location }) => location !== undefined));
+}
+
+function withTargets(ingress: IngressDriver, change: (targets: Target[]) => Target[]): IngressDriver {
+  const changed = (routes: Route[]): Route[] => routes.map((route) => ({ ...route, targets: change(route.targets) }));
   return {
     ...ingress,
     ports: ingress.ports,
-    restoreRoutes: (routes) => ingress.restoreRoutes(withTargets(routes)),
-    replaceRoutes: (routes, read) => ingress.replaceRoutes(withTargets(routes), read),
-    replaceApplicationRoutes: (id, routes, read) => ingress.replaceApplicationRoutes(id, withTargets(routes), read),
-    pinRoutes: (id, routes) => ingress.pinRoutes(id, withTargets(routes)),
+    restoreRoutes: (routes) => ingress.restoreRoutes(changed(routes)),
+    replaceRoutes: (routes, read) => ingress.replaceRoutes(changed(routes), read),
+    replaceApplicationRoutes: (id, routes, read) => ingress.replaceApplicationRoutes(id, changed(routes), read),
+    pinRoutes: (id, routes) => ingress.pinRoutes(id, changed(routes)),
   };
 }

@@ -1,4 +1,4 @@
-import { planStack } from '../../jobs/applications/application/stack_plan';
+import { planStack, planWorkloads } from '../../jobs/applications/application/stack_plan';
 import { isCrashed, restartDelayMs, appendExit } from '../../jobs/applications/instance/backoff';
 import type { PresentInstance, DesiredProcess } from '../../models/applications/stack';
 
@@ -7,6 +7,7 @@ const desired = (values: Partial<DesiredProcess> = {}): DesiredProcess => ({
   type: 'web',
   release_id: 'rel_2',
   deployment_id: 'dep_2',
+  on_cluster: false,
   instances: 2,
   ...values,
 });
@@ -20,6 +21,7 @@ const present = (id: string, values: Partial<PresentInstance> = {}): PresentInst
   exits: 0,
   observed: null,
   candidate: false,
+  is_pod: false,
   ...values,
 });
 const counts = (wants: DesiredProcess[], all: PresentInstance[]): [number, string[]] => {
@@ -70,6 +72,40 @@ describe('what an application needs', () => {
         [present('a', { release_id: 'rel_1' }), present('b', { candidate: true })],
       ),
     ).toEqual([0, []]);
+  });
+});
+
+describe('an application that moves from this machine to a cluster', () => {
+  const onCluster = desired({ instances: 1, on_cluster: true });
+  const before = desired({ instances: 1, release_id: 'rel_1', deployment_id: 'dep_1' });
+  const old = present('old', { release_id: 'rel_1' });
+  const pod = present('pod', { is_pod: true });
+  const workload = {
+    ...{ id: 'wkl', process_id: 'prc_web', process_type: 'web', release_id: 'rel_2', instances: 1 },
+    ...{ obstacle: null, candidate: false },
+  };
+
+  test('stays where it is until it is deployed again', () => {
+    expect(counts([before], [old])).toEqual([0, []]);
+    expect(counts([before], [])).toEqual([1, []]);
+    expect(planWorkloads([before], [old], [])).toEqual({ ensure: [], retire: [] });
+  });
+
+  test('keeps its instances until those on the cluster run, and starts none here', () => {
+    expect(counts([onCluster], [old])).toEqual([0, []]);
+    expect(counts([onCluster], [old, { ...pod, status: 'starting' }])).toEqual([0, []]);
+    expect(planWorkloads([onCluster], [old], [])).toEqual({ ensure: [onCluster], retire: [] });
+    expect(counts([onCluster], [old, pod])).toEqual([0, ['old']]);
+    expect(planWorkloads([onCluster], [old, pod], [workload])).toEqual({ ensure: [], retire: [] });
+  });
+
+  test('moves back the same way, with a release that needs this machine', () => {
+    const back = desired({ instances: 1, release_id: 'rel_3', deployment_id: 'dep_3' });
+    expect(counts([back], [pod])).toEqual([1, []]);
+    expect(planWorkloads([back], [pod], [workload])).toEqual({ ensure: [], retire: [] });
+    const next = present('next', { release_id: 'rel_3' });
+    expect(counts([back], [pod, next])).toEqual([0, []]);
+    expect(planWorkloads([back], [pod, next], [workload])).toEqual({ ensure: [], retire: ['wkl'] });
   });
 });
 

@@ -21,27 +21,24 @@ interface StackSnapshot {
 }
 
 /** @returns true if nothing had to be changed */
-export async function reconcileStack(place: StackKey, stack: StackSnapshot, ctx: JobContext): Promise<boolean> {
-  const { wants, present } = stack;
-  if (requireHost(ctx).workloads) return reconcileWorkloads(place, stack, ctx);
-  const { start, retire } = planStack(wants, present);
-  for (const { want, count } of start) await addInstances(ctx.sql, place, want, count);
-  if (retire.length) {
+export async function reconcileStack(
+  place: StackKey,
+  { wants, present, workloads }: StackSnapshot,
+  ctx: JobContext,
+): Promise<boolean> {
+  const hasCluster = requireHost(ctx).workloads !== null;
+  const placed = wants.map((want) => ({ ...want, on_cluster: want.on_cluster && hasCluster }));
+  const units = planStack(placed, present);
+  // Beside a cluster this machine still has what has not been deployed since there is one.
+  const pods = hasCluster ? planWorkloads(placed, present, workloads) : { ensure: [], retire: [] };
+  for (const { want, count } of units.start) await addInstances(ctx.sql, place, want, count);
+  for (const want of pods.ensure) await ensureWorkload(ctx.sql, place, want, want.instances);
+  if (units.retire.length || pods.retire.length) {
     await publishRoutes(place.application_id, ctx);
-    await retireInstances(ctx.sql, retire);
+    await retireInstances(ctx.sql, units.retire);
+    await retireWorkloads(ctx.sql, pods.retire);
   }
-  return start.length === 0 && retire.length === 0;
-}
-
-/** The same for a cluster, which starts and stops the instances itself. */
-async function reconcileWorkloads(place: StackKey, stack: StackSnapshot, ctx: JobContext): Promise<boolean> {
-  const { ensure, retire } = planWorkloads(stack.wants, stack.present, stack.workloads);
-  for (const want of ensure) await ensureWorkload(ctx.sql, place, want, want.instances);
-  if (retire.length) {
-    await publishRoutes(place.application_id, ctx);
-    await retireWorkloads(ctx.sql, retire);
-  }
-  return ensure.length === 0 && retire.length === 0;
+  return [units.start, units.retire, pods.ensure, pods.retire].every(({ length }) => length === 0);
 }
 
 /**

@@ -8,9 +8,10 @@ interface StackPlan {
   retire: string[];
 }
 
+/** Of this machine: instances on a cluster are those of `planWorkloads`. */
 export function planStack(wants: readonly DesiredProcess[], present: readonly PresentInstance[]): StackPlan {
   // Candidate instances belong to a deployment that is not active yet.
-  const alive = present.filter(({ status, candidate }) => status !== 'stopping' && !candidate);
+  const alive = present.filter(({ status, candidate, is_pod }) => status !== 'stopping' && !candidate && !is_pod);
   const plan: StackPlan = { start: [], retire: [] };
   for (const want of wants) {
     const ours = alive.filter(
@@ -20,9 +21,9 @@ export function planStack(wants: readonly DesiredProcess[], present: readonly Pr
       ({ process_id, release_id }) => process_id === want.process_id && release_id !== want.release_id,
     );
     const count = want.release_id === null ? 0 : want.instances;
-    if (ours.length < count) plan.start.push({ want, count: count - ours.length });
+    if (!want.on_cluster && ours.length < count) plan.start.push({ want, count: count - ours.length });
     plan.retire.push(...surplusInstances(ours, count));
-    if (countRunning(ours) >= count) plan.retire.push(...others.map(({ id }) => id));
+    if (countRunning(instancesOf(want, present)) >= count) plan.retire.push(...others.map(({ id }) => id));
   }
   const known = new Set(wants.map(({ process_id }) => process_id));
   plan.retire.push(...alive.filter(({ process_id }) => !known.has(process_id)).map(({ id }) => id));
@@ -36,7 +37,10 @@ interface WorkloadPlan {
   retire: string[];
 }
 
-/** The same rule for a cluster: one workload for each process type of the release. */
+/**
+ * The same rule for a cluster: one workload for each process type of the release. Where the release runs on this
+ * machine again, workloads of others go when its instances are healthy.
+ */
 export function planWorkloads(
   wants: readonly DesiredProcess[],
   present: readonly PresentInstance[],
@@ -48,12 +52,10 @@ export function planWorkloads(
     const own = settled.filter(({ process_id }) => process_id === want.process_id);
     const ours = own.find(({ release_id }) => release_id === want.release_id);
     const count = want.release_id === null ? 0 : want.instances;
-    if (count > 0 && ours?.instances !== count) plan.ensure.push(want);
+    if (want.on_cluster && count > 0 && ours?.instances !== count) plan.ensure.push(want);
     if (count === 0 && ours) plan.retire.push(ours.id);
-    const ready = present.filter(
-      ({ process_id, release_id }) => process_id === want.process_id && release_id === want.release_id,
-    );
-    if (countRunning(ready) >= count) plan.retire.push(...own.filter((one) => one !== ours).map(({ id }) => id));
+    if (countRunning(instancesOf(want, present)) >= count)
+      plan.retire.push(...own.filter((one) => one !== ours).map(({ id }) => id));
   }
   const known = new Set(wants.map(({ process_id }) => process_id));
   plan.retire.push(...settled.filter(({ process_id }) => !known.has(process_id)).map(({ id }) => id));
@@ -63,6 +65,12 @@ export function planWorkloads(
 /** Number of running instances. */
 export function countRunning(instances: readonly PresentInstance[]): number {
   return instances.filter(({ status }) => status === 'running').length;
+}
+
+function instancesOf(want: DesiredProcess, present: readonly PresentInstance[]): PresentInstance[] {
+  return present.filter(
+    ({ process_id, release_id }) => process_id === want.process_id && release_id === want.release_id,
+  );
 }
 
 /** First those that don't run, then the newest. */

@@ -20,3 +20,13 @@ export async function requireMounts(sql: Sql, applicationId: string): Promise<Un
     }),
   );
 }
+
+/** Whether the application has a volume on this machine, which pods would not reach. Previews have no volumes. */
+export async function hasVolumeOfMachine(
+  sql: Sql,
+  { application_id, preview_id }: { application_id: string; preview_id: string | null },
+): Promise<boolean> {
+  if (preview_id !== null) return false;
+  const attached = await attachedVolumes(sql, application_id);
+  return attached.some(({ driver }) => driver !== null && driver !== CLUSTER_VOLUMES);
+}

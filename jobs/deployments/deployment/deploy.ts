@@ -19,6 +19,7 @@ import {
 import { ensureWorkload } from '../../../models/applications/workload';
 import { LeaseLost, progressing, requireHost, settled, type JobContext, type Outcome } from '../../job';
 import { publishRoutesBeforeCommit, publishRoutes } from '../../applications/application/reconcile_stack';
+import { hasVolumeOfMachine } from '../../applications/instance/mounts';
 import { WEB } from '../../applications/instance/row';
 import { DeploymentFailure, artifactDirectory, appendDeploymentLog, requireTimeLeft, type DeploymentRow } from './row';
 import { pullSource } from './image';
@@ -63,9 +64,21 @@ async function makeRelease(row: DeploymentRow, ctx: JobContext): Promise<string>
   const { application_id, preview_id } = row;
   return ctx.sql.transaction(async (session) => {
     const id = await createRelease(session, ctx.secrets, { application_id, preview_id, deployment_id: row.id });
-    if (!(await saveRelease(session, row, id))) throw new LeaseLost();
+    const onCluster = await runsOnCluster(row, { ...ctx, sql: session });
+    if (!(await saveRelease(session, row, { id, onCluster }))) throw new LeaseLost();
     return id;
   });
+}
+
+/** Beside a cluster, what has volumes on this machine goes on here. */
+async function runsOnCluster(row: DeploymentRow, ctx: JobContext): Promise<boolean> {
+  if (ctx.config.workloads !== 'kubernetes') return false;
+  if (!(await hasVolumeOfMachine(ctx.sql, row))) return true;
+  const text =
+    'The application stays on the machine of the platform, where its volume is. It moves to the cluster with the ' +
+    'first deployment after the volume has been detached.';
+  await appendDeploymentLog(row, ctx, 'deploy', text, 'warning');
+  return false;
 }
 
 async function addMissingInstances(
@@ -74,7 +87,7 @@ async function addMissingInstances(
   candidates: PresentInstance[],
   ctx: JobContext,
 ): Promise<boolean> {
-  if (requireHost(ctx).workloads) return ensureWorkloads(row, wants, ctx);
+  if (row.on_cluster && requireHost(ctx).workloads) return ensureWorkloads(row, wants, ctx);
   let added = 0;
   for (const want of wants) {
     const present = candidates.filter(({ process_id }) => process_id === want.process_id);

@@ -32,8 +32,8 @@ const ALL_IMAGES = 'all';
 const ATTEMPTS_MAX = 8;
 
 /** Whether the release has no image yet and gets one. Its settings may have become another release meanwhile. */
-export function wantsImage({ release_id, observed }: DeploymentRow, { config }: JobContext): boolean {
-  const isNeeded = config.releaseImages === 'always' || config.workloads === 'kubernetes';
+export function wantsImage({ release_id, observed, on_cluster }: DeploymentRow, { config }: JobContext): boolean {
+  const isNeeded = config.releaseImages === 'always' || on_cluster;
   return isNeeded && observed?.published !== release_id;
 }
 

@@ -27,6 +27,8 @@ export interface DeploymentRow extends LoopRow {
   plan: StoredPlan | null;
   artifact_id: string | null;
   artifact_kept: boolean;
+  /** Where its instances run; decided with its release. */
+  on_cluster: boolean;
   release_id: string | null;
   started_at: string | null;
   finished_at: string | null;

@@ -1,5 +1,6 @@
 // Where the command of a run runs: on this host as a unit, or on a cluster as a task.
 import type { TaskState } from '../../../drivers/task';
+import { isOnCluster } from '../../../models/deployments/deployment_work';
 import { requireHost, type JobContext } from '../../job';
 import { clusterEngine } from './cluster_engine';
 import { hostEngine } from './host_engine';
@@ -20,9 +21,9 @@ export interface RunEngine {
   readonly lost: string;
 }
 
-/** A run that this host has begun ends here, also after WORKLOADS has changed. */
+/** Where the instances of its deployment are. A run that this host has begun ends here, whatever has changed. */
 export async function engineOf(row: RunRow, ctx: JobContext): Promise<RunEngine> {
   const { tasks, runtime } = requireHost(ctx);
-  if (!tasks || (await runtime.find(row.id))) return hostEngine;
+  if (!tasks || !(await isOnCluster(ctx.sql, row.deployment_id)) || (await runtime.find(row.id))) return hostEngine;
   return clusterEngine(tasks);
 }

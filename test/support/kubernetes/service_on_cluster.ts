@@ -37,7 +37,7 @@ export async function startPlantOnCluster(cluster: ClusterOfMachine): Promise<Pl
 }
 
 /** Nodes of the cluster pull from the registry at this port. */
-async function settingsFor(cluster: ClusterOfMachine, port: number): Promise<Record<string, string>> {
+export async function settingsFor(cluster: ClusterOfMachine, port: number): Promise<Record<string, string>> {
   const host = await hostOfCluster(cluster);
   const registries = path.join(cluster.directory, 'registries', `${host}:${port}`);
   mkdirSync(registries, { recursive: true });
@@ -53,7 +53,8 @@ async function settingsFor(cluster: ClusterOfMachine, port: number): Promise<Rec
   };
 }
 
-async function pushBaseImage(
+/** What releases of such a service are made on. */
+export async function pushBaseImage(
   service: Pick<DeployService, 'call'>,
   key: string,
   port: number,

@@ -22,8 +22,8 @@ export interface Plant extends Workplace, Patient {
   kill(): Promise<void>;
   /** SIGTERM, and waits for the end. */
   stop(): Promise<void>;
-  /** Starts it where it does not run; resolves when it serves. */
-  start(): Promise<void>;
+  /** Starts it where it does not run, from now on with these settings too; resolves when it serves. */
+  start(settings?: Record<string, string>): Promise<void>;
   /** The most that it has had in memory since it was started the last time, in MB of 2^20 bytes. */
   peakMemoryMb(): number;
   /** What it has said since it was started the last time. */
@@ -76,7 +76,8 @@ export async function startPlant(settings: Record<string, string> = {}): Promise
       program?.signal('SIGTERM');
       await program?.ended;
     },
-    async start() {
+    async start(changed = {}) {
+      Object.assign(given, changed);
       program = startProgram(given);
       base = await program.ready();
     },
