@@ -4,7 +4,6 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import express, { type Express } from 'express';
 import type { Config } from '../core/config';
 import { withPort } from '../core/config';
-import { problem } from '../core/errors';
 import { MAIL_LINK_PATH } from '../core/mail/mail_links';
 import { memoize } from '../core/memoize';
 import { PROBE_CHECKS_PATH, PROBE_RESULTS_PATH } from '../core/protocols/probe_protocol';
@@ -20,7 +19,6 @@ import { consolePages, graphiqlPage } from '../rest/console';
 import { buildFacade } from '../rest/facade';
 import type { RestHandler, RestParts } from '../rest/exchange';
 import { openapiDocument, renderOpenapi } from '../rest/openapi';
-import { writeProblem } from '../rest/problem';
 import { NOSNIFF } from '../rest/send_text';
 import { accountPages } from './http/account_pages';
 import {
@@ -45,6 +43,7 @@ import { graphqlFace } from './graphql/face';
 import { gitHooks } from './http/git_hooks';
 import { gitOauthCallback } from './http/git_oauth';
 import { listenHttp } from './http/http';
+import { lastHandlers } from './http/last_handlers';
 import { loginRoutes } from './login/routes';
 import { mailLinks } from './http/mail_links';
 import { mailPages } from './http/mail_pages';
@@ -267,16 +266,7 @@ function expressApp(
   app.post(PROBE_RESULTS_PATH, probeResults(platform));
   app.all(OAUTH_CALLBACK_PATH, gitOauthCallback(platform));
   app.use(pagesOfDashboard.pages);
-  app.use((request, response) => {
-    const request_id = String(response.getHeader('X-Request-Id'));
-    writeProblem(response, problem('route_not_found'), {
-      base_url: platform.config.baseUrl,
-      request_id,
-      instance: request.path,
-      head: request.method === 'HEAD',
-    });
-  });
-  return app;
+  return app.use(...lastHandlers(platform));
 }
 
 const LAG_SECONDS_MAX = 60;

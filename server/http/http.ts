@@ -13,8 +13,9 @@ import { mintRequestId } from '../../core/ids';
 import { limits } from '../../core/limits';
 import type { Config } from '../../core/config';
 import { StartupError } from '../../core/startup_error';
-import { problem, type Problem } from '../../core/errors';
+import { Problem, problem } from '../../core/errors';
 import { writeProblem } from '../../rest/problem';
+import { parseTarget } from '../../rest/request';
 import { NOSNIFF } from '../../rest/send_text';
 import { answerCors } from './cors';
 import { openDrain } from './drain';
@@ -107,8 +108,8 @@ function dispatch(request: IncomingMessage, response: ServerResponse, requestId:
   // The REST face writes all headers at once, which is much faster than one by one.
   const rest = isRest(url);
   if (!rest) response.setHeader('X-Request-Id', requestId);
-  const wrong = framingError(request);
-  if (wrong) rejectFraming(request, response, wrong, faces.baseUrl(), requestId);
+  const wrong = framingError(request) ?? (rest ? null : targetError(url));
+  if (wrong) rejectMalformed(request, response, wrong, faces.baseUrl(), requestId);
   else if (answerCors(request, response, faces.corsOrigins())) return;
   else if (url === '*' && request.method === 'OPTIONS') response.writeHead(204, NOSNIFF).end();
   else if (rest) void faces.rest(request, response, requestId);
@@ -127,7 +128,18 @@ function isRest(url: string): boolean {
   return url.startsWith('/v2/') || url === '/v2' || url.startsWith('/v2?');
 }
 
-function rejectFraming(
+/** Express would answer a path that it cannot decode with a page of its own, and log its stack. */
+function targetError(url: string): string | null {
+  try {
+    parseTarget(url);
+    return null;
+  } catch (error) {
+    if (error instanceof Problem) return error.detail;
+    throw error;
+  }
+}
+
+function rejectMalformed(
   request: IncomingMessage,
   response: ServerResponse,
   detail: string,
