@@ -1,6 +1,5 @@
 // The operation table, read from the SDL: every root field with its rules, every @rest binding of it.
 // Both faces work from it, so REST and GraphQL can't differ.
-import { getDirective } from '@graphql-tools/utils';
 import {
   isInputObjectType,
   isListType,
@@ -13,6 +12,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import { isExtensionGroup, isGroup } from '../core/groups';
+import { directiveOf, directivesOf } from './directives';
 import { readRunningInputs, type InputPath } from './running_inputs';
 import { unguardedSecret } from './secret_answers';
 import { budgetOf, defaultScope, isScopeRule, type ScopeRule } from '../core/accounts/scopes';
@@ -115,9 +115,9 @@ function readField(
   type: GraphQLObjectType,
   definition: GraphQLField<unknown, unknown>,
 ): RootField {
-  const one = (name: string): Record<string, unknown> | undefined => getDirective(schema, definition, name)?.[0];
+  const one = (name: string): Record<string, unknown> | undefined => directiveOf(schema, definition, name);
   const kind = type === schema.getQueryType() ? 'query' : 'mutation';
-  const bindings = (getDirective(schema, definition, 'rest') ?? []) as RestArguments[];
+  const bindings = directivesOf(schema, definition, 'rest') as unknown as RestArguments[];
   const scope = (one('scope')?.needs ?? defaultScope(kind)) as string;
   if (!isScopeRule(scope)) fail(definition.name, `unknown scope "${scope}"`);
   const session = one('session');

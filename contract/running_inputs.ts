@@ -1,9 +1,9 @@
 // Inputs that become a command or code (`@runs`): they require the scope `deploy` in addition to the operation's scope,
 // since they run with the rights of the application (docs/decisions/rules.md §39).
-import { getDirective } from '@graphql-tools/utils';
 import { getNamedType, isInputObjectType, type GraphQLInputObjectType, type GraphQLSchema } from 'graphql';
 import type { Identity } from '../core/context';
 import { problem } from '../core/errors';
+import { hasDirective } from './directives';
 
 /** Names from the input object down to the field, `['build', 'build_command']`. */
 export type InputPath = readonly string[];
@@ -11,7 +11,7 @@ export type InputPath = readonly string[];
 /** The inputs below an input type that are run. */
 export function readRunningInputs(schema: GraphQLSchema, type: GraphQLInputObjectType): InputPath[] {
   return Object.values(type.getFields()).flatMap((field): InputPath[] => {
-    if (getDirective(schema, field, 'runs')) return [[field.name]];
+    if (hasDirective(field, 'runs')) return [[field.name]];
     const inner = getNamedType(field.type);
     if (!isInputObjectType(inner)) return [];
     return readRunningInputs(schema, inner).map((path) => [field.name, ...path]);

@@ -1,7 +1,7 @@
 // Answers that hold a secret (`@secret`): the operations that give them need the scope `env:read`
 // (docs/decisions/rules.md §39).
-import { getDirective } from '@graphql-tools/utils';
 import { getNamedType, isObjectType, type GraphQLField, type GraphQLNamedType, type GraphQLSchema } from 'graphql';
+import { directiveOf, hasDirective } from './directives';
 import type { RootField } from './operations';
 
 interface SecretMark {
@@ -22,7 +22,7 @@ export function secretsOf(schema: GraphQLSchema, type: GraphQLNamedType, seen = 
   return Object.values(type.getFields()).flatMap((field) => {
     const mark = secretMarkOf(schema, field);
     if (mark) return [{ name: `${type.name}.${field.name}`, mark }];
-    return getDirective(schema, field, 'graphqlOnly') ? [] : secretsOf(schema, getNamedType(field.type), seen);
+    return hasDirective(field, 'graphqlOnly') ? [] : secretsOf(schema, getNamedType(field.type), seen);
   });
 }
 
@@ -36,5 +36,5 @@ export function unguardedSecret(schema: GraphQLSchema, field: RootField): string
 }
 
 function secretMarkOf(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>): SecretMark | null {
-  return (getDirective(schema, field, 'secret')?.[0] as SecretMark | undefined) ?? null;
+  return (directiveOf(schema, field, 'secret') as SecretMark | undefined) ?? null;
 }

@@ -1,9 +1,9 @@
 // The directive @spec as an object, and its checks of a single value.
-import { getDirective } from '@graphql-tools/utils';
 import type { GraphQLArgument, GraphQLField, GraphQLInputField, GraphQLNamedType, GraphQLSchema } from 'graphql';
 import type { FieldError } from '../core/errors';
 import { patternDetail } from '../core/formats/format_details';
 import { formats, type FormatName, formatMistake } from '../core/formats/formats';
+import { directiveOf } from './directives';
 
 export interface Spec {
   min?: number;
@@ -31,7 +31,7 @@ export function specOf(
   schema: GraphQLSchema,
   node: GraphQLArgument | GraphQLInputField | GraphQLField<unknown, unknown> | GraphQLNamedType,
 ): Spec {
-  return (getDirective(schema, node as GraphQLInputField, 'spec')?.[0] ?? {}) as Spec;
+  return directiveOf(schema, node, 'spec') ?? {};
 }
 
 export type Report = (code: FieldError['code'], detail: string) => void;

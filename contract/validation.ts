@@ -1,6 +1,5 @@
 // The validator of both faces, compiled from the SDL: types, bounds, formats and rules over several fields.
 // All mistakes of a body come together (docs/contract/resources.md §0.4).
-import { getDirective } from '@graphql-tools/utils';
 import {
   getNullableType,
   isEnumType,
@@ -15,6 +14,7 @@ import {
   type GraphQLSchema,
 } from 'graphql';
 import type { FieldError } from '../core/errors';
+import { directivesOf } from './directives';
 import { idFormOf, ownerOfArgument } from './id_forms';
 import { kindOfType } from './input_types';
 import { listCheck, numberCheck, specOf, stringCheck, type Check, type Spec } from './spec';
@@ -83,7 +83,7 @@ function compileObject(schema: GraphQLSchema, type: GraphQLInputObjectType): Obj
   }));
   const known = new Set(fields.map((field) => field.name));
   const readOnly = readOnlyFields(schema, type);
-  const rules = ((getDirective(schema, type, 'rule') ?? []) as Rule[]).map(compileRule);
+  const rules = (directivesOf(schema, type, 'rule') as Rule[]).map(compileRule);
   return (value, path, errors) => {
     const result: Record<string, unknown> = {};
     for (const name of Object.keys(value)) {

@@ -1,23 +1,36 @@
-// The REST operations as SOFA generates them: the operation table becomes a facade schema with one root field per
-// binding and no relations, SOFA writes the document of each, graphql-jit compiles it on the core schema when it is
-// first called: all at once would keep the start waiting for a third of a second. SOFA's own handler would read the
-// variables from the request once more, and put the answer into a Response only for us to take it out again.
+// The REST operations as SOFA generates them: an operation becomes a facade schema with one root field and no
+// relations, SOFA writes its document, graphql-jit compiles it on the core schema. All of it is done when the operation
+// is first called: for all at once the start would wait half a second. SOFA's own handler would read the variables from
+// the request once more, and put the answer into a Response only for us to take it out again.
 // The untyped seams of sofa-api 0.18 (`__routes`, `execute`) are used only here.
-import { getDirective, mapSchema, MapperKind } from '@graphql-tools/utils';
+import { createRequire } from 'node:module';
 import {
+  GraphQLList,
+  GraphQLNonNull,
   GraphQLObjectType,
+  GraphQLSchema,
   Kind,
+  isListType,
+  isNonNullType,
+  isObjectType,
   visit,
   type DocumentNode,
   type FieldNode,
+  type GraphQLArgument,
+  type GraphQLArgumentConfig,
+  type GraphQLField,
   type GraphQLFieldConfigArgumentMap,
-  type GraphQLSchema,
+  type GraphQLFieldConfigMap,
+  type GraphQLOutputType,
 } from 'graphql';
 import { compileQuery, isCompiledQuery, type CompiledQuery } from 'graphql-jit';
-import { useSofa } from 'sofa-api';
+import type * as OfSofa from 'sofa-api';
+import { hasDirective } from '../contract/directives';
 import type { Context } from '../core/context';
 import { memoize } from '../core/memoize';
 import type { Operation, OperationTable } from '../contract/operations';
+
+const load = createRequire(__filename);
 
 /** Runs one operation: resolves to the JSON text of the answer, throws what the resolver threw. */
 export interface Handler {
@@ -32,23 +45,9 @@ interface SofaRoute {
   handler(request: object, context: object): Promise<unknown>;
 }
 
-/**
- * One handler per operation id. A contract test compiles all of them.
- * @throws Error where SOFA generated no route for an operation
- */
+/** One handler per operation id. A contract test compiles all of them. */
 export function buildFacade(schema: GraphQLSchema, table: OperationTable): Map<string, Handler> {
-  const sofa = useSofa({
-    basePath: '/',
-    schema: facadeSchema(schema, table),
-    routes: Object.fromEntries(table.operations.map((operation) => [routeKey(operation), route(operation)])),
-    execute: (({ document, contextValue }: { document: DocumentNode; contextValue: Shown }) => {
-      contextValue.document = document;
-      return { errors: [] };
-    }) as never,
-    errorHandler: ((errors: readonly Error[]) => rethrow(errors[0])) as never,
-  });
-  const { __routes: routes } = sofa as unknown as { __routes: SofaRoute[] };
-  return new Map(table.operations.map((operation) => [operation.id, handlerOf(schema, operation, routes)]));
+  return new Map(table.operations.map((operation) => [operation.id, handlerOf(schema, operation)]));
 }
 
 /** The context of a call of SOFA's handler: where its document is left. */
@@ -56,10 +55,26 @@ interface Shown {
   document?: DocumentNode;
 }
 
-/** SOFA shows a document only when its handler runs. */
-async function documentOf({ handler }: SofaRoute): Promise<DocumentNode> {
+/**
+ * SOFA shows a document only when its handler runs.
+ * @throws Error where SOFA generated no route for the operation
+ */
+async function documentOf(schema: GraphQLSchema, operation: Operation): Promise<DocumentNode> {
+  // 330 modules, which a start need not wait for.
+  const { useSofa } = load('sofa-api') as typeof OfSofa;
+  const sofa = useSofa({
+    basePath: '/',
+    schema: facadeSchema(schema, [operation]),
+    routes: { [routeKey(operation)]: route(operation) },
+    execute: (({ document, contextValue }: { document: DocumentNode; contextValue: Shown }) => {
+      contextValue.document = document;
+      return { errors: [] };
+    }) as never,
+    errorHandler: ((errors: readonly Error[]) => rethrow(errors[0])) as never,
+  });
+  const { __routes: routes } = sofa as unknown as { __routes: SofaRoute[] };
   const shown: Shown = {};
-  await handler({ url: '', body: null, params: {} }, shown);
+  await routeOf(operation, routes).handler({ url: '', body: null, params: {} }, shown);
   return shown.document as DocumentNode;
 }
 
@@ -67,32 +82,48 @@ function rethrow(error: Error | undefined): void {
   if (error) throw error;
 }
 
-/** The schema that SOFA sees: bound fields only, one per binding, relations left out. */
-export function facadeSchema(schema: GraphQLSchema, table: OperationTable): GraphQLSchema {
-  return mapSchema(schema, {
-    [MapperKind.OBJECT_FIELD]: (config) => (getDirective(schema, config, 'graphqlOnly') ? null : undefined),
-    [MapperKind.ROOT_OBJECT]: (type) => {
-      if (type.name === schema.getSubscriptionType()?.name) return null;
-      const config = type.toConfig();
-      const bound = table.operations.filter(
-        (operation) => (operation.field.kind === 'query') === (type.name === schema.getQueryType()?.name),
-      );
-      const fields = bound.map((operation) => {
-        const field = config.fields[operation.field.name] as (typeof config.fields)[string];
-        return [operation.key, { ...field, args: argumentsOf(operation, field.args ?? {}) }] as const;
-      });
-      return new GraphQLObjectType({ ...config, fields: Object.fromEntries(fields) });
-    },
-  });
+/** The schema that SOFA sees: one root field per given operation, relations left out. */
+export function facadeSchema(schema: GraphQLSchema, operations: readonly Operation[]): GraphQLSchema {
+  const withoutRelations = relationRemover();
+  const rootOf = (name: string, kind: Operation['field']['kind']): GraphQLObjectType => {
+    const bound = operations.filter(({ field }) => field.kind === kind);
+    const fields = bound.map((operation) => {
+      const root = kind === 'query' ? schema.getQueryType() : schema.getMutationType();
+      const { type, args, ...field } = root?.getFields()[operation.field.name] as GraphQLField<unknown, unknown>;
+      return [operation.key, { ...field, type: withoutRelations(type), args: argumentsOf(operation, args) }];
+    });
+    return new GraphQLObjectType({ name, fields: Object.fromEntries(fields) });
+  };
+  return new GraphQLSchema({ query: rootOf('Query', 'query'), mutation: rootOf('Mutation', 'mutation') });
 }
 
-function argumentsOf(operation: Operation, args: GraphQLFieldConfigArgumentMap): GraphQLFieldConfigArgumentMap {
+function relationRemover(): (type: GraphQLOutputType) => GraphQLOutputType {
+  const known = new Map<GraphQLObjectType, GraphQLObjectType>();
+  const shown = (type: GraphQLOutputType): GraphQLOutputType => {
+    if (isNonNullType(type)) return new GraphQLNonNull(shown(type.ofType) as GraphQLList<GraphQLOutputType>);
+    if (isListType(type)) return new GraphQLList(shown(type.ofType));
+    if (!isObjectType(type)) return type;
+    const made = known.get(type) ?? new GraphQLObjectType({ ...type.toConfig(), fields: () => ownFields(type) });
+    known.set(type, made);
+    return made;
+  };
+  const ownFields = (type: GraphQLObjectType): GraphQLFieldConfigMap<unknown, unknown> =>
+    Object.fromEntries(
+      Object.entries(type.toConfig().fields)
+        .filter(([, field]) => !hasDirective(field, 'graphqlOnly'))
+        .map(([name, field]) => [name, { ...field, type: shown(field.type) }]),
+    );
+  return shown;
+}
+
+function argumentsOf(operation: Operation, args: readonly GraphQLArgument[]): GraphQLFieldConfigArgumentMap {
   const names = [
     ...operation.params.map((param) => param.argument),
     ...operation.query.map((argument) => argument.name),
   ];
   if (operation.field.body) names.push(operation.field.body.argument);
-  return Object.fromEntries(names.map((name) => [name, args[name] as GraphQLFieldConfigArgumentMap[string]]));
+  const known = new Map(args.map(({ name, ...argument }) => [name, argument]));
+  return Object.fromEntries(names.map((name) => [name, known.get(name) as GraphQLArgumentConfig]));
 }
 
 const routeKey = (operation: Operation): string =>
@@ -112,9 +143,8 @@ function routeOf(operation: Operation, routes: SofaRoute[]): SofaRoute {
   return found;
 }
 
-function handlerOf(schema: GraphQLSchema, operation: Operation, routes: SofaRoute[]): Handler {
-  const route = routeOf(operation, routes);
-  const compile = memoize(async () => compileOperation(schema, operation, await documentOf(route)));
+function handlerOf(schema: GraphQLSchema, operation: Operation): Handler {
+  const compile = memoize(async () => compileOperation(schema, operation, await documentOf(schema, operation)));
   const { key } = operation;
   const handle = async (ctx: Context, variables: Record<string, unknown>): Promise<string> => {
     const { query } = await compile();

@@ -1,6 +1,6 @@
 // @rule in words: JSON Schema can't say "given and not null" without making every client type a puzzle.
-import { getDirective } from '@graphql-tools/utils';
 import type { GraphQLInputObjectType } from 'graphql';
+import { directivesOf } from '../../contract/directives';
 import type { DocumentBuilder } from './builder';
 
 export interface Rule {
@@ -13,7 +13,7 @@ export interface Rule {
 }
 
 export function rulesOf(builder: DocumentBuilder, type: GraphQLInputObjectType): Rule[] {
-  return (getDirective(builder.schema, type, 'rule') ?? []) as Rule[];
+  return directivesOf(builder.schema, type, 'rule') as Rule[];
 }
 
 export function isNotEmpty(builder: DocumentBuilder, type: GraphQLInputObjectType): boolean {

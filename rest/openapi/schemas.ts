@@ -1,5 +1,4 @@
 // Components of the GraphQL types as REST shows them: without relations, nullable as a type array, inputs closed.
-import { getDirective } from '@graphql-tools/utils';
 import {
   getNullableType,
   isEnumType,
@@ -15,6 +14,7 @@ import {
   type GraphQLObjectType,
   type GraphQLType,
 } from 'graphql';
+import { hasDirective } from '../../contract/directives';
 import { specOf, type Spec } from '../../contract/spec';
 import type { DocumentBuilder } from './builder';
 import type { Schema } from './document';
@@ -119,7 +119,7 @@ function propertiesOf(
 /** Fields of a type as REST has them. */
 export function shownFields(builder: DocumentBuilder, type: GraphQLObjectType | GraphQLInputObjectType): Node[] {
   const fields: Node[] = Object.values(type.getFields());
-  return fields.filter((field) => !getDirective(builder.schema, field as GraphQLInputField, 'graphqlOnly'));
+  return fields.filter((field) => !hasDirective(field, 'graphqlOnly'));
 }
 
 function enumRef(builder: DocumentBuilder, type: GraphQLEnumType): Schema {

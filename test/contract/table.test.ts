@@ -55,7 +55,7 @@ describe('the faces', () => {
   it('SOFA makes a handler of each operation and of nothing else', async () => {
     const handlers = buildFacade(core.schema, core.table);
     expect([...handlers.keys()].sort()).toEqual(operations.map(({ id }) => id).sort());
-    const view = facadeSchema(core.schema, core.table);
+    const view = facadeSchema(core.schema, core.table.operations);
     const roots = [view.getQueryType(), view.getMutationType()].flatMap((type) => Object.keys(type?.getFields() ?? {}));
     expect(roots.sort()).toEqual(operations.map(({ key }) => key).sort());
     // Also where several are called for the first time at once.

@@ -22,7 +22,7 @@ async function main(): Promise<void> {
   app.use(
     useSofa({
       basePath: '/',
-      schema: facadeSchema(schema, table),
+      schema: facadeSchema(schema, table.operations),
       routes: Object.fromEntries(
         table.operations.map((operation) => [
           `${operation.field.kind === 'query' ? 'Query' : 'Mutation'}.${operation.key}`,
