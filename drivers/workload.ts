@@ -99,6 +99,16 @@ export interface WorkloadInstance {
   port: number | null;
 }
 
+export interface ProjectPlace {
+  project_id: string;
+  /** In the cluster. */
+  name: string;
+  /** RFC 3339; null: it is not being removed. */
+  leaving_since: string | null;
+  /** Why its removal does not end. */
+  reason: string | null;
+}
+
 export interface InstanceListener {
   /** All instances that there are: after the start, and after each gap. */
   listed(instances: WorkloadInstance[]): void;
@@ -125,9 +135,16 @@ export interface WorkloadDriver {
    */
   ensure(workload: Workload, ctx: DriverContext): Promise<WorkloadState>;
   /** Ends its instances within their grace time, and removes its objects. @returns whether nothing is left */
-  remove(ref: WorkloadRef, ctx: DriverContext): Promise<boolean>;
-  /** Ids of all workloads of this installation, for the sweep. */
+  remove(ref: Pick<WorkloadRef, 'id'>, ctx: DriverContext): Promise<boolean>;
+  /** All workloads that have objects of this installation, for the sweep. */
   list(ctx: DriverContext): AsyncIterable<WorkloadRef>;
+  /** Places that projects of this installation have in the cluster. @throws DriverError */
+  listProjects(ctx: DriverContext): Promise<ProjectPlace[]>;
+  /**
+   * Begins to remove the place of a project that has been deleted, once nothing in it runs, keeps data or is of
+   * somebody else. @returns what keeps it, as a sentence; null: nothing. @throws DriverError
+   */
+  removeProject(projectId: string, ctx: DriverContext): Promise<string | null>;
   /** Follows all instances of this installation. @returns a function that stops */
   follow(listener: InstanceListener): () => void;
   /** Whether the cluster measures CPU and memory of instances. @throws DriverError */

@@ -2,7 +2,7 @@
 // files are known to belong to the platform by path and id. Kinds declare their leftovers (jobs/declarations.ts).
 import type { Logger } from '../core/log/log';
 import type { ControlDatabase } from '../db/control_database';
-import type { DriverContext } from '../core/driver';
+import { DriverError, type DriverContext } from '../core/driver';
 import { unitsWithoutOwner } from '../models/applications/unit_owner';
 import type { Drivers, HostDrivers } from './job';
 import { allLeftovers, unitOwners } from './all_jobs';
@@ -18,8 +18,15 @@ export async function sweepHost(
   const each = async (kind: string, ids: string[], remove: (id: string) => Promise<void>): Promise<void> => {
     for (const id of ids) {
       if (ctx.signal.aborted) return;
+      try {
+        await remove(id);
+      } catch (error) {
+        if (!(error instanceof DriverError)) throw error;
+        // What cannot be removed keeps nothing else from it.
+        log.warn({ kind, id, err: error }, 'an orphan could not be removed: its row is gone');
+        continue;
+      }
       log.warn({ kind, id }, 'an orphan was removed: its row is gone');
-      await remove(id);
       swept += 1;
     }
   };

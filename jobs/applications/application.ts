@@ -62,6 +62,7 @@ async function reconcileApplication(row: ApplicationRow, ctx: JobContext): Promi
     current_deployment_id,
     processes,
     present,
+    workloads,
     deploying: await isDeploying(ctx.sql, place),
   });
   const columns = next.status === status && (next.status_reason ?? null) === (row.status_reason ?? null) ? {} : next;

@@ -4,6 +4,7 @@ import { DriverError } from '../../core/driver';
 import { releaseAllLeases } from '../../db/lease';
 import { findWorkloadLaunch, workloadsWithoutRow } from '../../models/applications/workload';
 import { PLATFORM, recordProjectEvent } from '../../models/projects/activity';
+import { deletedProjects } from '../../models/projects/cluster_place';
 import type { Leftovers } from '../declarations';
 import { gone, jittered, progressing, requireHost, settled, type Job, type JobContext, type Outcome } from '../job';
 import { workloadOf, type WorkloadRow } from './workload/specification';
@@ -17,21 +18,36 @@ const SOON_MS = 300_000;
 const LEAVING_MS = 1_000;
 const REFUSED_MS = 10_000;
 
-/** Objects in the cluster whose row has gone, for instance after a restored backup. */
+/** Objects in the cluster whose row has gone, as after a restored backup; claims of volumes are not among them. */
 const leftovers: Leftovers = {
   kind: 'workload',
   async *list({ host }, ctx) {
     if (!host?.workloads) return;
-    for await (const ref of host.workloads.list(ctx)) yield [{ id: ref.id, ref: { ...ref } }];
+    for await (const { id } of host.workloads.list(ctx)) yield [{ id }];
   },
   withoutRow: workloadsWithoutRow,
+  remove: async (id, { workloads }, ctx) => void (await workloads?.remove({ id }, ctx)),
+};
+
+/** Of deleted projects, once nothing is left in them. */
+const namespaces: Leftovers = {
+  kind: 'namespace',
+  async *list({ host }, ctx) {
+    const places = (await host?.workloads?.listProjects(ctx)) ?? [];
+    yield places.filter(({ leaving_since }) => leaving_since === null).map(({ project_id: id }) => ({ id }));
+  },
+  withoutRow: deletedProjects,
+  async remove(id, { workloads }, ctx) {
+    const kept = await workloads?.removeProject(id, ctx);
+    if (kept) throw new DriverError('conflict', `${kept} It is kept, though its project has been deleted.`);
+  },
 };
 
 export const job: Job<WorkloadRow> = {
   table: 'workloads',
   host: true,
   quiet: true,
-  leftovers: [leftovers],
+  leftovers: [leftovers, namespaces],
   prepare: (sql) => releaseAllLeases(sql, 'workloads'),
   reconcile: (row, ctx) => (row.deleted_at ? removeWorkload(row, ctx) : applyWorkload(row, ctx)),
 };

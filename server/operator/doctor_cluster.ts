@@ -1,9 +1,12 @@
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import { openClusterVolumes, openClusterWorkloads } from '../platform/cluster';
+import type { WorkloadDriver } from '../../drivers/workload';
 import type { Finding } from './finding';
 
 const CLUSTER_WITHIN_MS = 20_000;
+/** Pods get their grace time. */
+const LEAVING_MS = 300_000;
 
 /** Whether the cluster answers, and which rights are missing. Nothing where applications run on this host. */
 export async function cluster(config: Config): Promise<Finding[]> {
@@ -14,6 +17,7 @@ export async function cluster(config: Config): Promise<Finding[]> {
     const detail = reason ?? `Kubernetes ${facts.version} answers, namespaces begin with ${facts.prefix}-`;
     return [
       { check: 'cluster', status: healthy ? 'ok' : 'failed', detail },
+      ...(healthy ? await namespaces(workloads) : []),
       ...metrics(facts.measures),
       await storage(config),
       ...databases(config),
@@ -21,6 +25,16 @@ export async function cluster(config: Config): Promise<Finding[]> {
   } finally {
     await workloads.close();
   }
+}
+
+/** Those that do not end: their finalizers wait for something, or an API of the cluster is away. */
+async function namespaces({ listProjects }: Pick<WorkloadDriver, 'listProjects'>): Promise<Finding[]> {
+  const places = await listProjects(driverContext(CLUSTER_WITHIN_MS));
+  return places.flatMap(({ name, leaving_since, reason }): Finding[] => {
+    if (leaving_since === null || Date.now() - Date.parse(leaving_since) < LEAVING_MS) return [];
+    const detail = `${name} has been ending since ${leaving_since}${reason === null ? '' : `: ${reason}`}`;
+    return [{ check: 'cluster namespaces', status: 'warning', detail }];
+  });
 }
 
 function metrics(measures: unknown): Finding[] {

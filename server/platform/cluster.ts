@@ -1,5 +1,7 @@
 // The cluster that runs applications, where WORKLOADS names one.
+import { applicationTypeDefinitions } from '../../core/catalog/catalog_definitions';
 import type { Config } from '../../core/config';
+import { limits } from '../../core/limits';
 import { StartupError } from '../../core/startup_error';
 import type { ClusterAccess } from '../../drivers/kubernetes/client/access';
 import { openKubernetesClient, type KubernetesClient } from '../../drivers/kubernetes/client/client';
@@ -7,6 +9,7 @@ import { inClusterAccess, loadKubeconfig } from '../../drivers/kubernetes/client
 import type { VolumeDriver } from '../../drivers/volume';
 import { claimVolumes } from '../../drivers/volume/claims';
 import type { ProjectOptions } from '../../drivers/workload/kubernetes/namespace';
+import type { ProjectRoom } from '../../drivers/workload/kubernetes/project_quota';
 import { openKubernetesWorkloads } from '../../drivers/workload/kubernetes/driver';
 import type { WorkloadDriver } from '../../drivers/workload';
 
@@ -53,6 +56,28 @@ function projectOptions(config: Config, client: KubernetesClient): ProjectOption
       ingressAddresses: config.kubernetesIngressAddresses,
       egressAllow: config.kubernetesEgressAllow,
     },
+    room: projectRoom(config),
+  };
+}
+
+/** The most that QUOTAS and the sizes of applications allow: old and new releases beside each other, and runs. */
+export function projectRoom({ quotas }: Pick<Config, 'quotas'>): ProjectRoom {
+  const { volumes, volume_storage_gb, runs, applications, previews } = quotas as Record<string, number | null>;
+  const sizes = applicationTypeDefinitions.map(({ memory_mb, vcpu, max_instances }) => ({
+    ...{ memory_mb, max_instances },
+    cpus: vcpu,
+  }));
+  const most = (key: 'memory_mb' | 'cpus' | 'max_instances'): number => Math.max(...sizes.map((size) => size[key]));
+  const least = (key: 'memory_mb' | 'cpus'): number => Math.min(...sizes.map((size) => size[key]));
+  const stacks = applications == null || previews == null ? null : applications + previews;
+  const releases = 2 * limits.processesPerApplication * most('max_instances');
+  return {
+    // A release command is a run that the quota of runs does not count.
+    pods: stacks === null || runs == null ? null : stacks * (releases + 1) + 2 * runs,
+    volumes: volumes ?? null,
+    volume_storage_gb: volume_storage_gb ?? null,
+    largest: { memory_mb: most('memory_mb'), cpus: most('cpus') },
+    smallest: { memory_mb: least('memory_mb'), cpus: least('cpus') },
   };
 }
 

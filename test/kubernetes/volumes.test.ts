@@ -1,9 +1,11 @@
 /** @tier heavy @quarter 3 @covers drivers/volume jobs/volumes drivers/workload */
 // Volumes of applications on a real cluster. Its disks are directories of a node, which an operator has prepared.
 import { driverContext } from '../../core/driver';
+import { loadConfig } from '../../core/config';
 import { openKubernetesClient } from '../../drivers/kubernetes/client/client';
 import { loadKubeconfig } from '../../drivers/kubernetes/client/load_access';
 import { claimVolumes } from '../../drivers/volume/claims';
+import { projectRoom } from '../../server/platform/cluster';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl } from '../cluster/kubectl';
 import { hasStaticBusybox } from '../support/builds/images';
@@ -71,7 +73,8 @@ if (hasStaticBusybox())
     test('what the cluster cannot give is said, and what is not ours is left alone', async () => {
       const client = openKubernetesClient(await loadKubeconfig(cluster().kubeconfig));
       const networks = { ingressNamespace: null, ingressAddresses: [], egressAllow: [] };
-      const options = { client, prefix: `claims-${process.pid}`, networks, storageClass: 'absent' };
+      const room = projectRoom(loadConfig({}));
+      const options = { client, prefix: `claims-${process.pid}`, networks, room, storageClass: 'absent' };
       const drivers = { absent: claimVolumes(options), present: claimVolumes({ ...options, storageClass }) };
       const volume = { id: 'vol_1', spec: { project_id: 'prj_1', size_gb: 1 } };
       const ctx = driverContext(WITHIN_MS);

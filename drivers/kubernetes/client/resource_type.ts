@@ -1,5 +1,5 @@
 // Kinds of objects that the platform works with, and their addresses (Kubernetes' API conventions).
-import type { Deployment, ReplicaSet } from 'kubernetes-types/apps/v1';
+import type { Deployment, ReplicaSet, StatefulSet } from 'kubernetes-types/apps/v1';
 import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2';
 import type { Job } from 'kubernetes-types/batch/v1';
 import type { Lease } from 'kubernetes-types/coordination/v1';
@@ -84,6 +84,7 @@ export const resourceTypes = {
   secrets: type<Secret>('v1', 'Secret', 'secrets'),
   serviceAccounts: type<ServiceAccount>('v1', 'ServiceAccount', 'serviceaccounts'),
   services: type<Service>('v1', 'Service', 'services'),
+  statefulSets: type<StatefulSet>('apps/v1', 'StatefulSet', 'statefulsets'),
   storageClasses: type<StorageClass>('storage.k8s.io/v1', 'StorageClass', 'storageclasses', 'cluster'),
 };
 

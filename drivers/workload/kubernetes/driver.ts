@@ -16,6 +16,8 @@ import { applyOver, applyOwn, keyOf } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
+import { refusalSentence } from './project_quota';
+import { listProjects, removeProject } from './project_removal';
 import { openKubernetesTasks, openTaskLog } from './task/tasks';
 
 interface Options extends ProjectOptions {
@@ -30,20 +32,27 @@ const OF_WORKLOADS: readonly ResourceType<KubernetesObject>[] = [
   resourceTypes.podDisruptionBudgets,
 ];
 
+const QUOTA_SETTLES_MS = 15_000;
+/** What somebody changes in a namespace is put back within this time, or a little later. */
+const PROJECT_CHECKED_MS = 60_000;
+
 export function openKubernetesWorkloads(options: Options): WorkloadDriver {
   const closing = new AbortController();
+  const checked = new Map<string, number>();
   const logs = openPodLogs(options.client);
   const usage = openPodUsage(options.client, options.prefix);
   const overview = openOverview(options);
   return {
     name: 'kubernetes',
     fingerprint: (ctx) => fingerprintOf(options.client, options.prefix, ctx),
-    ensure: (workload, ctx) => ensureWorkload(options, overview, workload, ctx),
+    ensure: (workload, ctx) => ensureWorkload({ ...options, checked }, overview, workload, ctx),
     remove(ref, ctx) {
       overview.forget(ref.id);
       return removeWorkload(options, ref, ctx);
     },
     list: (ctx) => listWorkloads(options, ctx),
+    listProjects: (ctx) => listProjects(options, ctx),
+    removeProject: (id, ctx) => removeProject(options, id, ctx),
     follow: (listener) => follow(options, { logs, usage }, listener, closing.signal),
     measures: (ctx) => measuresPods(options.client, ctx),
     usage: (ctx) => usage.read(ctx),
@@ -58,11 +67,12 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
 }
 
 async function ensureWorkload(
-  options: Options,
+  options: Options & { checked: Map<string, number> },
   overview: Overview,
   workload: Workload,
   ctx: DriverContext,
 ): Promise<WorkloadState> {
+  await checkProject(options, workload.project_id, ctx);
   const objects = workloadObjects(options.prefix, workload);
   const desired = { ...objects, deployment: withDigest(objects.deployment) };
   const unchanged = await overview.unchanged(workload.id, desired, ctx);
@@ -103,6 +113,18 @@ function stateOf(deployment: Deployment): Pick<WorkloadState, 'ready' | 'obstacl
   return { ready: deployment.status?.readyReplicas ?? 0, obstacle: obstacleOf(deployment) };
 }
 
+/** Once for all workloads of a project. */
+async function checkProject(
+  options: ProjectOptions & { checked: Map<string, number> },
+  projectId: string,
+  ctx: DriverContext,
+): Promise<void> {
+  const { checked } = options;
+  if (Date.now() - (checked.get(projectId) ?? 0) < PROJECT_CHECKED_MS) return;
+  await ensureProject(options, projectId, ctx);
+  checked.set(projectId, Date.now());
+}
+
 async function ensurePullSecret(options: Options, secret: Secret, ctx: DriverContext): Promise<void> {
   const present = await options.client.get(resourceTypes.secrets, keyOf(secret), ctx);
   if (!isLoginFresh(present)) await applyOver(options, resourceTypes.secrets, present, secret, ctx);
@@ -114,29 +136,52 @@ function obstacleOf({ status }: Deployment): string | null {
     status?.conditions?.find((one) => one.type === type);
   const failure = condition('ReplicaFailure');
   if (failure?.status === 'True')
-    return `The cluster refuses its instances: ${failure.message ?? failure.reason ?? ''}`;
+    return isSettling(failure) ? null : refusalSentence(failure.message ?? failure.reason ?? '', 'its instances');
   const progress = condition('Progressing');
   if (progress?.status === 'False' && progress.reason === 'ProgressDeadlineExceeded')
     return 'Its instances did not become ready in the time that the cluster gives them.';
   return null;
 }
 
-/** Pods get their grace time; the Deployment goes at once, so that none of them comes back. */
-async function removeWorkload({ client, prefix }: Options, ref: WorkloadRef, ctx: DriverContext): Promise<boolean> {
-  const namespace = namespaceOf(prefix, ref.project_id);
-  const scope = { namespace, labelSelector: selectorText(selectorOf(prefix, ref)) };
-  for (const type of OF_WORKLOADS)
-    for (const { metadata } of (await client.list<KubernetesObject>(type, scope, ctx)).items)
-      await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
-  return (await client.list(resourceTypes.pods, scope, ctx)).items.length === 0;
+/** Pods that end make room in a quota in a moment. */
+function isSettling({ message = '', lastTransitionTime = '' }: DeploymentCondition): boolean {
+  return /exceeded quota/.test(message) && Date.now() - Date.parse(lastTransitionTime) < QUOTA_SETTLES_MS;
 }
 
-async function* listWorkloads({ client, prefix }: Options, ctx: DriverContext): AsyncIterable<WorkloadRef> {
-  const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
-  for (const { metadata } of (await client.list(resourceTypes.deployments, scope, ctx)).items) {
-    const [id, project_id] = [metadata?.labels?.[LABEL.workload], metadata?.labels?.[LABEL.project]];
-    if (id !== undefined && project_id !== undefined) yield { id, project_id };
-  }
+/** Pods get their grace time; the Deployment goes at once, so that none of them comes back. */
+async function removeWorkload(options: Options, ref: Pick<WorkloadRef, 'id'>, ctx: DriverContext): Promise<boolean> {
+  const { client, prefix } = options;
+  const scope = { labelSelector: selectorText(selectorOf(prefix, ref)) };
+  for (const type of OF_WORKLOADS)
+    for (const { metadata } of await ownOf(options, type, scope, ctx))
+      await client.remove(type, keyOf({ metadata }), { propagation: 'Background', uid: metadata?.uid }, ctx);
+  return (await ownOf(options, resourceTypes.pods, scope, ctx)).length === 0;
+}
+
+async function* listWorkloads(options: Options, ctx: DriverContext): AsyncIterable<WorkloadRef> {
+  const scope = { labelSelector: `${selectorText({ [LABEL.installation]: options.prefix })},${LABEL.workload}` };
+  const seen = new Set<string>();
+  for (const type of OF_WORKLOADS)
+    for (const { metadata } of await ownOf(options, type, scope, ctx)) {
+      const [id = '', project_id = ''] = [metadata?.labels?.[LABEL.workload], metadata?.labels?.[LABEL.project]];
+      if (seen.has(id)) continue;
+      seen.add(id);
+      yield { id, project_id };
+    }
+}
+
+/** Labels are soon copied: an object elsewhere than in the namespace of its project is of somebody else. */
+async function ownOf(
+  { client, prefix }: Options,
+  type: ResourceType<KubernetesObject>,
+  scope: { labelSelector: string },
+  ctx: DriverContext,
+): Promise<KubernetesObject[]> {
+  const { items } = await client.list<KubernetesObject>(type, scope, ctx);
+  return items.filter(({ metadata }) => {
+    const project = metadata?.labels?.[LABEL.project];
+    return project !== undefined && metadata?.namespace === namespaceOf(prefix, project);
+  });
 }
 
 function follow(

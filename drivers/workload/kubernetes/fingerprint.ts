@@ -6,11 +6,17 @@ import type { AccessQuestion, KubernetesClient } from '../../kubernetes/client/c
 const METRICS_GROUP = METRICS_API.slice(0, METRICS_API.indexOf('/'));
 /** Rights that the platform needs, as for `kubectl auth can-i`. */
 export const NEEDED_RIGHTS = [
-  ...rightsTo(['get', 'create', 'patch'], { resource: 'namespaces' }),
+  ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'namespaces' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], {
     group: 'networking.k8s.io',
     resource: 'networkpolicies',
   }),
+  ...rightsTo(['get', 'list', 'create', 'patch'], { resource: 'resourcequotas' }),
+  ...rightsTo(['get', 'list', 'create', 'patch'], { resource: 'limitranges' }),
+  // What somebody else has in a namespace that is about to be removed.
+  ...rightsTo(['list'], { resource: 'configmaps' }),
+  ...rightsTo(['list'], { resource: 'services' }),
+  ...rightsTo(['list'], { group: 'apps', resource: 'statefulsets' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'secrets' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { group: 'apps', resource: 'deployments' }),
   ...rightsTo(['get', 'list', 'create', 'patch', 'delete'], { resource: 'persistentvolumeclaims' }),

@@ -5,6 +5,7 @@ import type { DriverContext } from '../../../core/driver';
 import { resourceTypes } from '../../kubernetes/client/resource_type';
 import { namespaceOf, projectLabels } from './names';
 import { applyOwn, type OwnObjects } from './own_object';
+import { ensureProjectQuota, type ProjectRoom } from './project_quota';
 
 /** What the operator says about networks of the cluster. */
 export interface NetworkSettings {
@@ -18,6 +19,8 @@ export interface NetworkSettings {
 
 export interface ProjectOptions extends OwnObjects {
   networks: NetworkSettings;
+  /** For all projects the same. */
+  room: ProjectRoom;
 }
 
 /** Before anything is put into it. Repeatable. @throws DriverError `conflict` where somebody else has the name */
@@ -25,6 +28,7 @@ export async function ensureProject(options: ProjectOptions, projectId: string, 
   const { prefix, networks } = options;
   await applyOwn(options, resourceTypes.namespaces, projectNamespace(prefix, projectId), ctx);
   await applyOwn(options, resourceTypes.networkPolicies, projectNetworkPolicy(prefix, projectId, networks), ctx);
+  await ensureProjectQuota(options, projectId, ctx);
 }
 
 /** Not to be reached from applications: nodes, other pods and services, metadata of the machine. */

@@ -1,6 +1,11 @@
 // Derives the status of an application and of its process types from their instances.
 import type { Application } from '../../../models/applications/application';
-import { updateProcessStatus, type PresentInstance, type ProcessState } from '../../../models/applications/stack';
+import {
+  updateProcessStatus,
+  type PresentInstance,
+  type PresentWorkload,
+  type ProcessState,
+} from '../../../models/applications/stack';
 import type { JobContext } from '../../job';
 import { countRunning } from './stack_plan';
 
@@ -37,19 +42,23 @@ function processStatus(
   return process.status === 'running' ? 'running' : 'scaling';
 }
 
+interface Observed {
+  status: ApplicationStatus;
+  /** Absent: as it was. */
+  status_reason?: string | null;
+}
+
 interface ObservedApplication {
   status: ApplicationStatus;
   current_deployment_id: string | null;
   processes: readonly ProcessState[];
   present: readonly PresentInstance[];
+  workloads: readonly Pick<PresentWorkload, 'process_type' | 'obstacle' | 'candidate'>[];
   deploying: boolean;
 }
 
 /** The status that follows from what there is, and why where it is not a good one. */
-export function applicationStatus(seen: ObservedApplication): {
-  status: ApplicationStatus;
-  status_reason?: string | null;
-} {
+export function applicationStatus(seen: ObservedApplication): Observed {
   switch (seen.status) {
     case 'new':
       return { status: seen.deploying ? 'deploying' : 'new' };
@@ -69,10 +78,7 @@ export function applicationStatus(seen: ObservedApplication): {
   }
 }
 
-function statusAfterRestart({ status, processes, present }: ObservedApplication): {
-  status: ApplicationStatus;
-  status_reason?: string | null;
-} {
+function statusAfterRestart({ status, processes, present }: ObservedApplication): Observed {
   const desired = processes.filter(({ release_id, instances }) => release_id !== null && instances > 0);
   const done = desired.every((process) => isReplaced(process, instancesOf(process, present)));
   if (done) return { status: 'running', status_reason: null };
@@ -87,16 +93,25 @@ function isReplaced({ release_id, instances }: ProcessState, all: readonly Prese
   return alive.length === instances && alive.every((one) => one.release_id === release_id && one.status === 'running');
 }
 
-function statusWhileRunning({ status, processes, present }: ObservedApplication): {
-  status: ApplicationStatus;
-  status_reason?: string | null;
-} {
+function statusWhileRunning(seen: ObservedApplication): Observed {
+  const { status, processes, present } = seen;
   const web = processes.find(({ type }) => type === WEB);
-  if (!web || web.release_id === null || web.instances === 0) return { status: 'running' };
+  const reason = reasonOfCluster(seen);
+  if (!web || web.release_id === null || web.instances === 0) return { status: 'running', ...reason };
   const ours = instancesOf(web, present);
-  if (countRunning(ours) > 0) return status === 'crashed' ? { status: 'running', status_reason: null } : { status };
+  if (countRunning(ours) > 0)
+    return status === 'crashed' ? { status: 'running', status_reason: null, ...reason } : { status, ...reason };
   const lost = ours.find((one) => one.status === 'crashed');
-  return lost ? { status: 'crashed', status_reason: crashReason(lost) } : { status };
+  return lost ? { status: 'crashed', status_reason: crashReason(lost) } : { status, ...reason };
+}
+
+/** Why a cluster starts fewer instances than desired, and null once it has started all of them. */
+function reasonOfCluster({ workloads, processes, present }: ObservedApplication): Pick<Observed, 'status_reason'> {
+  const refused = workloads.find(({ obstacle, candidate }) => obstacle !== null && !candidate);
+  if (refused) return { status_reason: `Process type ${refused.process_type}: ${refused.obstacle}` };
+  const desired = processes.filter(({ release_id }) => release_id !== null);
+  const isWhole = desired.every((process) => isReplaced(process, instancesOf(process, present)));
+  return workloads.length && isWhole ? { status_reason: null } : {};
 }
 
 function instancesOf({ process_id }: ProcessState, present: readonly PresentInstance[]): PresentInstance[] {
