@@ -24,7 +24,10 @@ const SOON_MS = 1_000;
 const ABANDONED_SECONDS = 60;
 /** A cluster that has no room, or cannot pull the image, may have it soon. */
 const START_WITHIN_MS = 300_000;
+/** A large image may take so long to be pulled, which a cluster does not tell. */
+const SILENT_START_WITHIN_MS = 600_000;
 const UNREACHABLE_MS = 3_000;
+const UNSTARTED = 'The cluster has not started the command within 10 minutes, and does not say why.';
 
 type Waiting = Extract<TaskState, { state: 'waiting' }>;
 type StartedState = Extract<TaskState, { started_at: string | null }>;
@@ -96,13 +99,14 @@ function runningOf({ cancel_requested_at, status_reason }: RunRow, { started_at 
 async function waitForStart(row: RunRow, state: Waiting, engine: RunEngine, ctx: JobContext): Promise<Outcome> {
   const waitedMs = Date.now() - Date.parse(row.started_at ?? new Date().toISOString());
   const { reason, is_final } = state;
-  if (!row.cancel_requested_at && !is_final && !(reason !== null && waitedMs > START_WITHIN_MS)) {
+  const withinMs = reason === null ? SILENT_START_WITHIN_MS : START_WITHIN_MS;
+  if (!row.cancel_requested_at && !is_final && waitedMs <= withinMs) {
     if (row.status !== 'starting') await ctx.record({ status: 'starting' });
     return settled(reason === row.status_reason ? {} : { status_reason: reason }, RECHECK_MS.first);
   }
   await engine.destroy(row, ctx);
   if (row.cancel_requested_at) return ended(row, canceled(row));
-  return ended(row, { status: 'failed', status_reason: reason });
+  return ended(row, { status: 'failed', status_reason: reason ?? UNSTARTED });
 }
 
 function recheckMs({ started_at }: RunRow): number {
@@ -124,7 +128,8 @@ async function cancelAbandoned(row: RunRow, ctx: JobContext): Promise<boolean> {
 async function start(row: RunRow, engine: RunEngine, ctx: JobContext): Promise<Outcome> {
   if (row.cancel_requested_at) return ended(row, canceled(row));
   try {
-    await ctx.record({ status: 'starting', started_at: row.started_at ?? new Date().toISOString() });
+    // Of the last attempt: a cluster that was away has not had the time to start it.
+    await ctx.record({ status: 'starting', started_at: new Date().toISOString() });
     await engine.start(row, ctx);
   } catch (error) {
     if (!(error instanceof DriverError) || error.reason === 'transient') throw error;

@@ -1,7 +1,7 @@
 // The objects of a task on Kubernetes, and what its Job and its pod mean.
 import { execFileSync } from 'node:child_process';
 import { PassThrough } from 'node:stream';
-import type { Pod } from 'kubernetes-types/core/v1';
+import type { Event, Pod } from 'kubernetes-types/core/v1';
 import type { PodStream } from '../../../drivers/kubernetes/client/pod_stream';
 import type { Task } from '../../../drivers/task';
 import type { Workload } from '../../../drivers/workload';
@@ -11,7 +11,7 @@ import { taskObjects } from '../../../drivers/workload/kubernetes/task/job';
 import { withoutMarks } from '../../../drivers/workload/kubernetes/task/log_output';
 import { openOutputs } from '../../../drivers/workload/kubernetes/task/outputs';
 import { isMark, markOf } from '../../../drivers/workload/kubernetes/task/script';
-import { podRefusalOf, taskStateOf } from '../../../drivers/workload/kubernetes/task/state';
+import { podRefusalOf, startWarningOf, taskStateOf } from '../../../drivers/workload/kubernetes/task/state';
 
 const image = {
   reference: 'registry.test/apps/app_1@sha256:00',
@@ -135,7 +135,37 @@ describe('the state of a task', () => {
     expect(late).toMatchObject({ state: 'exited', killed: 'time' });
   });
 
+  test('a deadline that has passed before the command ran is no time limit of the run', () => {
+    const [waiting] = [{ reason: 'ImagePullBackOff', message: 'not found' }];
+    const status = { phase: 'Failed', reason: 'DeadlineExceeded', message: 'Pod was active too long' };
+    const container = { name: 'run', image: '', imageID: '', ready: false, restartCount: 0, state: { waiting } };
+    expect(taskStateOf({}, podWith({ ...status, containerStatuses: [container] }))).toMatchObject({
+      ...{ state: 'exited', code: null, killed: null },
+      reason: 'The cluster cannot pull the image of the release: not found.',
+    });
+    expect(taskStateOf({}, podWith(status))).toMatchObject({
+      ...{ state: 'exited', killed: null, reason: expect.stringContaining('has not started the command') },
+    });
+  });
+
+  test('says what keeps a pod that has a machine', () => {
+    const event = (type: string, message: string) => ({ type, message }) as Event;
+    expect(startWarningOf([event('Normal', 'Pulling image')])).toBeNull();
+    expect(startWarningOf([event('Warning', 'MountVolume.SetUp failed'), event('Normal', 'Pulling')])).toBe(
+      'The cluster has not started the command yet: MountVolume.SetUp failed.',
+    );
+  });
+
   test('says what it waits for', () => {
+    const name = podWith({
+      containerStatuses: [
+        {
+          ...{ name: 'run', image: '', imageID: '', ready: false, restartCount: 0 },
+          state: { waiting: { reason: 'InvalidImageName' } },
+        },
+      ],
+    });
+    expect(taskStateOf({}, name)).toMatchObject({ state: 'waiting', is_final: true });
     const waiting = (reason: string, message: string): Pod =>
       podWith({
         containerStatuses: [

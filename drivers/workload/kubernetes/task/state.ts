@@ -4,9 +4,13 @@ import type { Job } from 'kubernetes-types/batch/v1';
 import type { ContainerStateTerminated, Event, Pod } from 'kubernetes-types/core/v1';
 import type { Killed } from '../../../runtime';
 import type { TaskState } from '../../../task';
+import { refusalSentence } from '../project_quota';
 import { conditionOf, IMAGE_REASONS, sentence, START_REASONS } from '../pod_state';
 
 const UNSTARTABLE = 'The cluster could not start the command: ';
+
+/** No later attempt ends otherwise. */
+const FINAL_IMAGE_REASONS = new Set(['InvalidImageName', 'ErrImageNeverPull']);
 
 type Exited = Extract<TaskState, { state: 'exited' }>;
 
@@ -31,7 +35,15 @@ export function hasProgramEnded({ status }: Pod): boolean {
 /** Why no pod is made of a Job, as the cluster says it in its events. */
 export function podRefusalOf(events: readonly Event[]): string | null {
   const refused = events.findLast(({ reason }) => reason === 'FailedCreate');
-  return refused ? `The cluster refuses the run: ${sentence(refused.message ?? '')}` : null;
+  return refused
+    ? refusalSentence(sentence((refused.message ?? '').replace(/^Error creating: /, '')), 'the run')
+    : null;
+}
+
+/** Why a pod that has a machine does not start, as with a volume that cannot be mounted. */
+export function startWarningOf(events: readonly Event[]): string | null {
+  const message = events.findLast(({ type }) => type === 'Warning')?.message;
+  return message ? `The cluster has not started the command yet: ${sentence(message)}` : null;
 }
 
 function stateWithoutPod({ status }: Job): TaskState {
@@ -57,11 +69,18 @@ function exitedOf(pod: Pod, ended: ContainerStateTerminated): Exited {
 /** The kubelet refused it, or its machine was lost before it had started. */
 function endedWithoutContainer(pod: Pod): Exited {
   const { reason, message, startTime } = pod.status ?? {};
-  const killed = reason === 'DeadlineExceeded' ? 'time' : null;
   const cause = sentence(message ?? reason ?? 'it gave no reason');
-  const told = interruptionOf(pod) ?? `The cluster ended the run: ${cause}`;
+  const told = interruptionOf(pod) ?? unstartedReason(pod) ?? `The cluster ended the run: ${cause}`;
   const at = new Date().toISOString();
-  return { state: 'exited', code: null, signal: null, killed, reason: told, started_at: startTime ?? null, at };
+  return { state: 'exited', code: null, signal: null, killed: null, reason: told, started_at: startTime ?? null, at };
+}
+
+/** The deadline has passed before the command ran: that is not the time limit of the run. */
+function unstartedReason(pod: Pod): string | null {
+  if (pod.status?.reason !== 'DeadlineExceeded') return null;
+  const waiting = waitingOf(pod);
+  const why = waiting.state === 'waiting' ? waiting.reason : null;
+  return why ?? 'The cluster has not started the command in the time that it gives it.';
 }
 
 function killedOf(pod: Pod, ended: ContainerStateTerminated, signal: string | null): Killed | null {
@@ -84,8 +103,10 @@ function interruptionOf({ metadata, status }: Pod): string | null {
 function waitingOf(pod: Pod): TaskState {
   const waiting = pod.status?.containerStatuses?.[0]?.state?.waiting;
   const cause = waiting?.reason ?? '';
-  if (IMAGE_REASONS.has(cause))
-    return waitingFor(`The cluster cannot pull the image of the release: ${sentence(waiting?.message ?? cause)}`);
+  if (IMAGE_REASONS.has(cause)) {
+    const said = `The cluster cannot pull the image of the release: ${sentence(waiting?.message ?? cause)}`;
+    return waitingFor(said, FINAL_IMAGE_REASONS.has(cause));
+  }
   if (START_REASONS.has(cause)) return waitingFor(`${UNSTARTABLE}${sentence(waiting?.message ?? cause)}`, true);
   const scheduled = conditionOf(pod, 'PodScheduled');
   if (scheduled?.status !== 'False') return waitingFor(null);

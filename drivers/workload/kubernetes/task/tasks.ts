@@ -13,12 +13,14 @@ import { logSourceOf, type PodLogs } from '../pod_logs';
 import { attachToTask } from './attach';
 import { orderOnce } from './control';
 import { taskKeyOf, taskObjects, taskSelectorOf } from './job';
-import { hasProgramEnded, podRefusalOf, taskStateOf } from './state';
+import { hasProgramEnded, podRefusalOf, startWarningOf, taskStateOf } from './state';
 
 /** Annotation of a pod: its deadline was counted from the start of the program. */
 const TIMEOUT = 'platform-api/timeout-seconds';
 /** The cluster makes pods of a Job at once; why it does not, its events tell. */
 const WITHOUT_POD_MS = 3_000;
+/** Until a pod that says nothing of itself is asked for its events. */
+const QUIET_MS = 10_000;
 const HANG_UP_MS = 5_000;
 const OBJECTS = [resourceTypes.jobs, resourceTypes.secrets, resourceTypes.networkPolicies];
 
@@ -59,8 +61,10 @@ async function inspectTask(
   // The watch may come later.
   if (pod) openTaskLog(logs, pod, ref.id);
   if (state.state === 'running' && pod) await countFromStart(options, pod, state.started_at, ctx);
-  if (state.state !== 'waiting' || pod !== null || !isOlder(job, WITHOUT_POD_MS)) return state;
-  return { ...state, reason: podRefusalOf(await client.eventsOf(job, ctx)) };
+  if (state.state !== 'waiting' || state.reason !== null) return state;
+  if (pod === null)
+    return isOlder(job, WITHOUT_POD_MS) ? { ...state, reason: podRefusalOf(await client.eventsOf(job, ctx)) } : state;
+  return isOlder(job, QUIET_MS) ? { ...state, reason: startWarningOf(await client.eventsOf(pod, ctx)) } : state;
 }
 
 /** Its output is copied from then on. Repeatable. */
