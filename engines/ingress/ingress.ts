@@ -72,6 +72,8 @@ export interface Certificate {
 export interface IngressCallbacks {
   /** Serves the host names of CDN zones; absent: there are none. */
   edge?: Edge;
+  /** Whether another ingress of this installation serves a host name that has no route here; absent: none does. */
+  isServedElsewhere?(host: string): boolean;
   /** Certificate for a host name, or null. Called once per name; the result is cached until `forgetCertificate`. */
   certificate(host: string): Promise<Certificate | null>;
   /** Response to an ACME HTTP-01 challenge (RFC 8555 section 8.3); null for an unknown token. */

@@ -7,6 +7,7 @@ export type Reason =
   | 'malformed'
   | 'too_many_headers'
   | 'unknown_host'
+  | 'misdirected'
   | 'starting'
   | 'https'
   | 'maintenance'
@@ -35,6 +36,12 @@ type FixedReason = Exclude<Reason, 'no_target' | 'https' | 'client_gone' | 'chal
 
 const PAGES: Record<FixedReason, Omit<Page, 'reason'>> = {
   malformed: { status: 400, title: 'Bad request', detail: 'The request is malformed.' },
+  // RFC 9110 §15.5.20.
+  misdirected: {
+    status: 421,
+    title: 'Served elsewhere',
+    detail: 'Another ingress of the platform serves this address. The DNS records of the name must lead there.',
+  },
   unknown_host: { status: 404, title: 'Nothing here', detail: 'There is no application at this address.' },
   starting: {
     status: 503,

@@ -11,13 +11,14 @@ import type { CdnEngine, StoredZones } from '../../engines/cdn/edge/edge';
 import { openEmbeddedCdn, type EmbeddedCdnLimits } from '../../engines/cdn/cache/driver';
 import { openVarnish } from '../../drivers/varnish/driver';
 import type { Outbound } from '../../core/outbound';
-import { projectsOfZones } from '../../models/cdn/cdn_zone/work';
+import { allHosts, projectsOfZones } from '../../models/cdn/cdn_zone/work';
 import { addMetricPoints, type MetricPointInput } from '../../models/applications/metric_point';
 import { openStoredZones } from './stored_zones';
 
 const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MB = 1_000_000;
 const COUNT_EVERY_MS = 10_000;
+const READ_HOSTS_EVERY_MS = 30_000;
 const GATEWAY_PORT = 6079;
 const OBJECTS_DIRECTORY = 'objects';
 const ZONES_FILE = 'zones';
@@ -103,4 +104,22 @@ function pointsOf(counted: CdnTraffic, project_id: string, at: Date): MetricPoin
   const points = Object.entries(sums).map(([metric, total]) => ({ ...base, metric, samples: 0, total }));
   const ratio = { ...base, metric: 'cache_hit_ratio', samples: counted.requests, total: counted.hits * 100 };
   return [...points.filter(({ total }) => total > 0), ...(counted.requests ? [ratio] : [])];
+}
+
+interface CdnHosts {
+  has(host: string): boolean;
+  close(): Promise<void>;
+}
+
+/**
+ * Host names of CDN zones, for ingresses that do not serve them: caches are purged at the worker's ingress alone.
+ * Resolves when they have been read once. Where the database is away later, the last ones count.
+ */
+export async function openCdnHosts({ database, log }: { database: ControlDatabase; log: Logger }): Promise<CdnHosts> {
+  let hosts = new Set(await allHosts(database));
+  const failure = 'The host names of CDN zones could not be read.';
+  const reading = repeatWork({ everyMs: READ_HOSTS_EVERY_MS, log, failure }, async () => {
+    hosts = new Set(await allHosts(database));
+  });
+  return { has: (host) => hosts.has(host), close: () => reading.stop() };
 }

@@ -9,7 +9,7 @@ import { openRemoteIngress } from '../../engines/ingress/process/remote';
 import { findChallenge, findServedCertificate } from '../../models/domains/certificate';
 import { outboundOf } from '../platform/probes';
 import type { Platform } from '../platform/platform';
-import { cdnLimits, edgeToken, openCdn, storedZonesOf } from './cdn';
+import { cdnLimits, edgeToken, openCdn, openCdnHosts, storedZonesOf } from './cdn';
 import type { RouterLines } from './router_lines';
 
 /** Another process listens on INGRESS_PORT, or has the ingress of RUNTIME_DIR. */
@@ -52,7 +52,10 @@ export async function openFurtherIngress(
 ): Promise<IngressDriver> {
   const { config } = platform;
   const { ingressListen: host, ingressPort: port, ingressTlsPort: tlsPort, trustProxy, shutdownGraceSeconds } = config;
-  const parts = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
+  const hosts = await openCdnHosts(platform);
+  opened.push(() => hosts.close());
+  const callbacks = openCallbacks(platform, lines, opened, () => ingress?.forgetCertificate(null));
+  const parts: IngressCallbacks = { ...callbacks, isServedElsewhere: (name) => hosts.has(name) };
   const ingress: IngressDriver = await openIngress({ host, port, tlsPort, trustProxy, parts }).catch(
     (error: NodeJS.ErrnoException) => {
       throw new StartupError(listenError(error, config).message);

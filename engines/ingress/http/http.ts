@@ -166,9 +166,9 @@ function serverOptions(limits: IngressLimits): http.ServerOptions {
 // Certificates are looked up only for host names with a route: the client chooses the SNI name.
 function tlsOptions(ingress: IngressState): https.ServerOptions {
   const find = (name: string): Promise<SecureContext | null> =>
-    siteOfHost(ingress.table, name) === null && !ingress.parts.edge?.has(name)
-      ? Promise.resolve(null)
-      : contextOf(ingress.certificates, name);
+    siteOfHost(ingress.table, name) || ingress.parts.edge?.has(name) || ingress.parts.isServedElsewhere?.(name)
+      ? contextOf(ingress.certificates, name)
+      : Promise.resolve(null);
   return {
     minVersion: 'TLSv1.2',
     ALPNProtocols: ['h2', 'http/1.1'],

@@ -41,6 +41,8 @@ function routeRequest(ingress: IngressState, inbound: NodeRequest, address: Requ
   const site = findSite(ingress.table, address.authority);
   if (site !== null) return serveSite(ingress, inbound, site, address);
   if (routeToEdge(ingress, inbound, address)) return;
+  if (ingress.parts.isServedElsewhere?.(normalizeHost(address.authority)))
+    return rejectRequest(inbound, fixedPage('misdirected'));
   rejectRequest(inbound, fixedPage(ingress.table.complete ? 'unknown_host' : 'starting'));
 }
 

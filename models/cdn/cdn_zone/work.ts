@@ -21,6 +21,14 @@ export async function activeHosts(sql: Sql, zoneId: string): Promise<{ host: str
   return rows.map(({ hostname: host, id: domain_id }) => ({ host, domain_id }));
 }
 
+const ALL_HOSTS = named(`select hostname from cdn_zones where deleted_at is null
+  union select hostname from domains where cdn_zone_id is not null and status = 'active' and deleted_at is null`);
+
+/** Host names at which any zone answers now, their own ones among them. */
+export async function allHosts(sql: Sql): Promise<string[]> {
+  return (await sql.query<{ hostname: string }>(ALL_HOSTS, [])).map(({ hostname }) => hostname);
+}
+
 /** Also those in tear-down, which go before their zone. */
 export async function hasDomains(sql: Sql, zoneId: string): Promise<boolean> {
   return (await sql.query(HAS_DOMAINS, [zoneId])).length > 0;
