@@ -1,6 +1,7 @@
 // Keys that work on every page: `/` searches, `g` and a letter goes somewhere, `?` shows them.
 import { signal } from '@preact/signals';
 import { Dialog } from './parts/dialog';
+import { leaveBy } from './parts/unsaved';
 import { address, navigate } from './router';
 import { projects } from './session';
 
@@ -35,7 +36,7 @@ export function startKeyboard(): void {
     if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
     const go = event.timeStamp - goneAt < SEQUENCE_MS ? GOES[event.key] : undefined;
     goneAt = event.key === 'g' ? event.timeStamp : -Infinity;
-    if (go) navigate(go[1]());
+    if (go) leaveBy(() => navigate(go[1]()));
     else if (event.key === '?') openKeys();
     else if (event.key === '/') focusSearch();
     else return;
@@ -47,7 +48,7 @@ export function startKeyboard(): void {
 function focusSearch(): void {
   const field = document.querySelector<HTMLInputElement>('main input[type=search]');
   if (field) field.focus();
-  else navigate('/search');
+  else leaveBy(() => navigate('/search'));
 }
 
 export function Keys() {

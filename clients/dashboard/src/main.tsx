@@ -12,6 +12,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { asApiError } from './api/use_query';
 import { ApiError, UNREACHABLE } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
+import { LeaveQuestion } from './parts/leave_question';
 import { Waiting } from './parts/page';
 import { pages } from './pages';
 import { address, matchPath, navigate, startRouter } from './router';
@@ -50,6 +51,7 @@ function App() {
     <Shell>
       <CurrentPage />
       <Keys />
+      <LeaveQuestion />
     </Shell>
   );
 }

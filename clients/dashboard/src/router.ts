@@ -1,6 +1,7 @@
 // Pages by path: a signal with the address, and links that change it.
 import { signal } from '@preact/signals';
 import { forgetCalls } from './api/calls';
+import { guardWindow, hasUnsaved, haveLeft, leaveBy } from './parts/unsaved';
 
 export interface Address {
   path: string;
@@ -11,26 +12,21 @@ const read = (): Address => ({ path: location.pathname, query: new URLSearchPara
 
 export const address = signal(read());
 
-/** Pages with unsaved changes ask before they are left. */
-let mayLeave: () => boolean = () => true;
-
-export function guardLeaving(guard: () => boolean): () => void {
-  mayLeave = guard;
-  return () => void (mayLeave = () => true);
-}
+/** Where the page stands in the history of the window, so that "back" can be taken back. */
+let position = 0;
 
 /** Pages whose documents have another policy than all others (server/http/dashboard.ts). */
 const OWN_POLICY = /^\/applications\/[^/]+\/runs\/[^/]+\/terminal\/?$/;
 
 /** Shows the page of a path of this server. */
 export function navigate(to: string, how: 'push' | 'replace' = 'push'): void {
-  if (!mayLeave()) return;
-  mayLeave = () => true;
   const { pathname } = new URL(to, location.href);
   const isOtherPage = pathname !== location.pathname;
   if (isOtherPage && (OWN_POLICY.test(pathname) || OWN_POLICY.test(location.pathname)))
     return how === 'push' ? location.assign(to) : location.replace(to);
-  history[how === 'push' ? 'pushState' : 'replaceState'](null, '', to);
+  if (how === 'push') position += 1;
+  history[how === 'push' ? 'pushState' : 'replaceState']({ position }, '', to);
+  haveLeft();
   if (isOtherPage) {
     forgetCalls();
     scrollTo(0, 0);
@@ -46,7 +42,7 @@ export function setQuery(values: Record<string, string>): void {
     else query.delete(name);
   }
   const text = query.toString();
-  history.replaceState(null, '', location.pathname + (text && `?${text}`));
+  history.replaceState({ position }, '', location.pathname + (text && `?${text}`));
   address.value = read();
 }
 
@@ -54,18 +50,53 @@ export function setQuery(values: Record<string, string>): void {
 const OTHERS = /^\/(v2|graphql|account|login|oauth|downloads)(\/|$|\?)/;
 
 export function startRouter(): void {
-  addEventListener('popstate', () => {
-    forgetCalls();
-    address.value = read();
-  });
+  position = placeOf(history.state) ?? 0;
+  history.replaceState({ position }, '');
+  guardWindow();
+  addEventListener('popstate', goneBack);
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     const link = (event.target as Element).closest('a');
     if (!link || link.target || link.hasAttribute('download') || link.origin !== location.origin) return;
     if (OTHERS.test(link.pathname) || (link.hash && link.pathname === location.pathname)) return;
     event.preventDefault();
-    navigate(link.pathname + link.search + link.hash);
+    const go = (): void => navigate(link.pathname + link.search + link.hash);
+    // A link that says "Cancel" has said it.
+    if (isHere(link.pathname + link.search) || 'discard' in link.dataset) go();
+    else leaveBy(go);
   });
+}
+
+let isReturning = false;
+
+/** The browser has gone back or forth already: what is not saved is returned to, and then asked about. */
+function goneBack({ state }: PopStateEvent): void {
+  if (isReturning) return void (isReturning = false);
+  const next = placeOf(state);
+  // A link to a part of the page.
+  if (next === undefined) return history.replaceState({ position: (position += 1) }, '');
+  const by = next - position;
+  if (by && !isHere(location.pathname + location.search) && hasUnsaved()) {
+    isReturning = true;
+    history.go(-by);
+    return leaveBy(() => history.go(by));
+  }
+  position = next;
+  haveLeft();
+  forgetCalls();
+  address.value = read();
+}
+
+/** Whether a path with its query is what is shown. */
+function isHere(place: string): boolean {
+  const { path, query } = address.peek();
+  const search = query.toString();
+  return place === path + (search && `?${search}`);
+}
+
+function placeOf(state: unknown): number | undefined {
+  const { position: found } = (state ?? {}) as { position?: unknown };
+  return typeof found === 'number' ? found : undefined;
 }
 
 /**

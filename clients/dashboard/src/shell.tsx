@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useAction } from './api/use_query';
 import { openKeys } from './keyboard';
+import { leaveBy } from './parts/unsaved';
 import { signOut, viewer } from './session';
 import { setTheme, theme } from './theme';
 
@@ -62,7 +63,7 @@ function PersonMenu({ name, email }: { name: string; email: string }) {
         <button type="button" class="plain" onClick={() => setTheme(theme.value === 'dark' ? 'light' : 'dark')}>
           {theme.value === 'dark' ? 'Light colours' : 'Dark colours'}
         </button>
-        <button type="button" class="plain" onClick={() => void leaving.run()}>
+        <button type="button" class="plain" onClick={() => leaveBy(() => void leaving.run())}>
           Sign out
         </button>
         {leaving.error && <p role="alert">{leaving.error.message}</p>}

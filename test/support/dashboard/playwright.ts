@@ -43,6 +43,7 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>;
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
   on(event: 'pageerror', listener: (error: Error) => void): void;
+  on(event: 'dialog', listener: (dialog: { type(): string; dismiss(): Promise<void> }) => void): void;
   on(event: 'request', listener: (request: { url(): string }) => void): void;
 }
 

@@ -4,7 +4,7 @@ import { request } from '../api/client';
 import { graphql } from '../api/graphql';
 import { useAction, useQuery } from '../api/use_query';
 import { Copyable } from '../parts/copy';
-import { Field, Problem, Submit } from '../parts/form';
+import { Field, Form, Problem, Submit } from '../parts/form';
 import { Page, Section, Table, Waiting } from '../parts/page';
 import { Ago } from '../parts/time';
 import { loadSession, viewer } from '../session';
@@ -92,7 +92,7 @@ function Enable() {
   if (codes.length) return <RecoveryCodes codes={codes} />;
   if (!secret) {
     return (
-      <form onSubmit={(event) => (event.preventDefault(), void enrol.run())}>
+      <Form action={enrol} isFleeting>
         <p>A code of an app on your phone is asked for beside the password, each time you sign in.</p>
         <Field
           label="Your password"
@@ -106,11 +106,11 @@ function Enable() {
         />
         <Problem error={enrol.error} fields={['password']} />
         <Submit action={enrol}>Set up two-factor authentication</Submit>
-      </form>
+      </Form>
     );
   }
   return (
-    <form onSubmit={(event) => (event.preventDefault(), void confirm.run())}>
+    <Form action={confirm} isFleeting>
       <p>Enter this secret in your authenticator app, then the code that it shows.</p>
       <Copyable text={secret.secret} label="secret" />
       <p>
@@ -128,7 +128,7 @@ function Enable() {
       />
       <Problem error={confirm.error} fields={['code']} />
       <Submit action={confirm}>Turn on</Submit>
-    </form>
+    </Form>
   );
 }
 
@@ -156,7 +156,7 @@ function Disable({ left }: { left: number }) {
     await loadSession();
   });
   return (
-    <form onSubmit={(event) => (event.preventDefault(), void action.run())}>
+    <Form action={action} isFleeting>
       <p>It is on. {left} recovery codes are left.</p>
       <div class="columns">
         <Field
@@ -181,7 +181,7 @@ function Disable({ left }: { left: number }) {
       </div>
       <Problem error={action.error} fields={['password', 'code']} />
       <Submit action={action}>Turn off</Submit>
-    </form>
+    </Form>
   );
 }
 
@@ -195,7 +195,7 @@ function Password() {
     setNext('');
   });
   return (
-    <form onSubmit={(event) => (event.preventDefault(), void action.run().then(setDone))}>
+    <Form action={action} done={setDone}>
       <div class="columns">
         <Field
           label="Current password"
@@ -223,7 +223,7 @@ function Password() {
       <Problem error={action.error} fields={['password', 'new_password']} />
       <p aria-live="polite">{isDone ? 'Your password is changed. All other sessions have ended.' : ''}</p>
       <Submit action={action}>Change password</Submit>
-    </form>
+    </Form>
   );
 }
 

@@ -4,7 +4,7 @@ import { request } from '../api/client';
 import { graphql } from '../api/graphql';
 import { useAction, useQuery } from '../api/use_query';
 import { Dialog } from '../parts/dialog';
-import { Field, Problem, Submit } from '../parts/form';
+import { Field, Form, Problem, Submit } from '../parts/form';
 import { Empty, Page, Waiting } from '../parts/page';
 import { Ago } from '../parts/time';
 import { navigate } from '../router';
@@ -84,12 +84,7 @@ function NewProject({ onClose }: { onClose(): void }) {
   });
   return (
     <Dialog title="New project" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void action.run();
-        }}
-      >
+      <Form action={action}>
         <Problem error={action.error} fields={['name', 'description']} />
         <Field
           label="Name"
@@ -110,7 +105,7 @@ function NewProject({ onClose }: { onClose(): void }) {
         <footer class="actions">
           <Submit action={action}>Create project</Submit>
         </footer>
-      </form>
+      </Form>
     </Dialog>
   );
 }

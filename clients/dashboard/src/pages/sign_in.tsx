@@ -64,7 +64,7 @@ export function SignIn() {
   return (
     <main id="main" class="narrow" tabIndex={-1}>
       <h1>Sign in</h1>
-      <Form action={action}>
+      <Form action={action} isFleeting>
         <Problem error={isFirstQuestion ? null : action.error} fields={['email', 'password', 'code']} />
         <Field label="E-mail address" {...fields.of('email', action)} {...email} />
         <Field label="Password" {...fields.of('password', action)} {...password} />
@@ -119,7 +119,7 @@ export function Welcome() {
       ) : (
         <p class="notice">Open the whole address that the service has printed at its start: it ends with a code.</p>
       )}
-      <Form action={action}>
+      <Form action={action} isFleeting>
         <Problem error={action.error} fields={['name', 'email', 'password']} />
         <Field label="Your name" {...fields.of('name', action)} autocomplete="name" />
         <Field label="E-mail address" {...fields.of('email', action)} {...email} />

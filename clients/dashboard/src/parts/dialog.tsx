@@ -12,17 +12,23 @@ interface DialogProps {
 
 export function Dialog({ title, children, onClose }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
+  const isShown = useRef(true);
   useEffect(() => {
     const dialog = element.current;
     const before = document.activeElement as HTMLElement | null;
     dialog?.showModal();
     return () => {
+      isShown.current = false;
       dialog?.close();
       before?.focus?.();
     };
   }, []);
+  // The event of a dialog that was taken away comes when another question may stand there.
+  const close = (): void => {
+    if (isShown.current) onClose();
+  };
   return (
-    <dialog ref={element} aria-labelledby="dialog-title" onClose={onClose} onCancel={onClose}>
+    <dialog ref={element} aria-labelledby="dialog-title" onClose={close} onCancel={close}>
       <article>
         <header>
           <h2 id="dialog-title">{title}</h2>

@@ -3,6 +3,7 @@ import type { ComponentChildren, TargetedEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import type { ApiError } from '../api/client';
 import type { Action } from '../api/use_query';
+import { useUnsavedForm } from './unsaved';
 
 interface Fields<Values> {
   values: Values;
@@ -30,18 +31,33 @@ export function useFields<Values extends Record<string, string>>(initial: Values
 }
 
 interface FormProps {
+  /** `run` answers whether it has saved what is in the form. */
   action: Pick<Action<void>, 'run'>;
   class?: string;
+  /** Such as for signing in: it may be left, whatever is in it. */
+  isFleeting?: boolean;
+  /** Called after each attempt. */
+  done?(isSaved: boolean): void;
+  onInput?(): void;
   children: ComponentChildren;
 }
 
-export function Form({ action, children, class: kind }: FormProps) {
+/** A form that is not left unasked while something in it is not saved. */
+export function Form({ action, children, class: kind, isFleeting = false, done, onInput }: FormProps) {
+  const { form, saved } = useUnsavedForm(!isFleeting);
+  const submit = async (): Promise<void> => {
+    const isSaved = await action.run();
+    if (isSaved) saved();
+    done?.(isSaved);
+  };
   return (
     <form
+      ref={form}
       class={kind}
+      onInput={onInput}
       onSubmit={(event) => {
         event.preventDefault();
-        void action.run();
+        void submit();
       }}
     >
       {children}

@@ -5,7 +5,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
 import { CopyButton } from '../../parts/copy';
-import { Field, Problem, Submit } from '../../parts/form';
+import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
@@ -95,13 +95,7 @@ function Add({ id, reload }: { id: string; reload(): Promise<void> }) {
     await reload();
   });
   return (
-    <form
-      class="inline form-line"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void action.run();
-      }}
-    >
+    <Form action={action} class="inline form-line">
       <Field
         label="Add a domain"
         name="hostname"
@@ -113,7 +107,7 @@ function Add({ id, reload }: { id: string; reload(): Promise<void> }) {
       />
       <Submit action={action}>Add</Submit>
       <Problem error={action.error} fields={['hostname']} />
-    </form>
+    </Form>
   );
 }
 

@@ -5,7 +5,7 @@ import { graphql } from '../../api/graphql';
 import { asApiError, useAction } from '../../api/use_query';
 import { Problem } from '../../parts/form';
 import { Empty, Waiting } from '../../parts/page';
-import { guardLeaving } from '../../router';
+import { useUnsaved } from '../../parts/unsaved';
 import { ApplicationFrame, type Shown } from './frame';
 import {
   changesOf,
@@ -109,10 +109,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
   const [saved, setSaved] = useState('');
   const changes = changesOf(stored, drafts);
-  useEffect(
-    () => (changes.length ? guardLeaving(() => confirm('Leave without saving the changes?')) : undefined),
-    [changes.length > 0],
-  );
+  useUnsaved(() => changes.length > 0);
   const save = useAction(async (isRestarting: boolean) => {
     const now = await loadVariables(id);
     const found = conflictsOf(stored, now, changes);

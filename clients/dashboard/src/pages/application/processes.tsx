@@ -3,7 +3,7 @@ import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
-import { Problem } from '../../parts/form';
+import { Form, Problem } from '../../parts/form';
 import { Section, Table, Waiting } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
@@ -75,13 +75,7 @@ function Scale({ process, shown }: ScaleProps) {
         <code class="clip">{process.command ?? 'no command yet'}</code>
       </div>
       {shown.mayChange ? (
-        <form
-          class="inline"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void action.run();
-          }}
-        >
+        <Form action={action} class="inline">
           <label>
             <span class="off-screen">Instances of {process.type}</span>
             <input
@@ -96,7 +90,7 @@ function Scale({ process, shown }: ScaleProps) {
           <button type="submit" class="quiet" disabled={text === String(process.instances)}>
             Scale
           </button>
-        </form>
+        </Form>
       ) : (
         <span>
           {process.running_instances} of {process.instances}

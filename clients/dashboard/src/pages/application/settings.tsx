@@ -5,7 +5,7 @@ import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
-import { Check, Field, Problem, Select, Submit, useFields } from '../../parts/form';
+import { Check, Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from './frame';
@@ -220,13 +220,7 @@ interface SavedFormProps {
 function SavedForm({ action, fields, children }: SavedFormProps) {
   const [isSaved, setSaved] = useState(false);
   return (
-    <form
-      onInput={() => setSaved(false)}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void action.run().then(setSaved);
-      }}
-    >
+    <Form action={action} done={setSaved} onInput={() => setSaved(false)}>
       {children}
       <Problem error={action.error} fields={fields} />
       <footer class="actions">
@@ -235,7 +229,7 @@ function SavedForm({ action, fields, children }: SavedFormProps) {
         </span>
         <Submit action={action}>Save</Submit>
       </footer>
-    </form>
+    </Form>
   );
 }
 

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { asApiError, useAction } from '../../api/use_query';
 import { Problem } from '../../parts/form';
 import { bytesText } from '../../parts/time';
+import { useUnsaved } from '../../parts/unsaved';
 import type { BucketData } from './bucket';
 import { allowThisPage, allowsThisPage, uploadObject } from './presign';
 
@@ -66,6 +67,7 @@ function Chooser({ bucket, prefix, done }: UploadProps) {
     setFolder('');
     await done();
   });
+  useUnsaved(() => upload.isRunning);
   return (
     <>
       <div class="columns">

@@ -4,7 +4,7 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
-import { Field, Problem, Submit } from '../../parts/form';
+import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
 import { isUnsettled, Status } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
@@ -108,13 +108,7 @@ function Take({ id, reload }: { id: string; reload(): Promise<void> }) {
     await reload();
   });
   return (
-    <form
-      class="inline form-line"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void action.run();
-      }}
-    >
+    <Form action={action} class="inline form-line">
       <Field
         label="Take a backup now"
         name="note"
@@ -126,7 +120,7 @@ function Take({ id, reload }: { id: string; reload(): Promise<void> }) {
       />
       <Submit action={action}>Take a backup</Submit>
       <Problem error={action.error} fields={['note']} />
-    </form>
+    </Form>
   );
 }
 

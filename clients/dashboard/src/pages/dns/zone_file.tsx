@@ -83,13 +83,15 @@ function Import({ zone, imported }: Omit<ZoneFileProps, 'mayChange'>) {
     const { zone_file, mode } = fields.values;
     const { importDnsZone } = await request(IMPORT, { id: zone.id, input: { zone_file, mode: mode as Mode, dry_run } });
     setAnswer({ imported: importDnsZone, isDryRun: dry_run });
-    if (!dry_run) imported();
+    if (dry_run) return;
+    fields.set({ zone_file: '' });
+    imported();
   });
   const read = async (file: File | undefined): Promise<void> => {
     if (file) fields.set({ zone_file: await file.text() });
   };
   return (
-    <Form action={{ run: () => action.run(true) }}>
+    <Form action={{ run: () => action.run(true).then(() => false) }}>
       <label>
         Zone file of this computer
         <input type="file" onChange={(event) => void read(event.currentTarget.files?.[0])} />

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { queryText, run, type Row } from '../../api/resources/query';
 import { hrefOf, knownArguments, type Operation, type Value } from '../../api/resources/table';
 import { useAction, type Action } from '../../api/use_query';
-import { Problem, Submit } from '../../parts/form';
+import { Form, Problem, Submit } from '../../parts/form';
 import { navigate } from '../../router';
 import { loadSession } from '../../session';
 import { Conflict, conflictOf, type Versions } from './conflict';
@@ -35,13 +35,7 @@ export function OperationForm(props: OperationFormProps) {
   const shared = { table, place, error: form.action.error, isEdit: form.isEdit };
   const rules = table.inputs[form.body?.type ?? '']?.rules ?? [];
   return (
-    <form
-      class="generic-form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (isReady) void form.action.run();
-      }}
-    >
+    <Form class="generic-form" action={{ run: async () => isReady && (await form.action.run()) }}>
       {rules.length > 0 && (
         <p class="faint">
           <Prose text={rules.join(' ')} />
@@ -53,12 +47,17 @@ export function OperationForm(props: OperationFormProps) {
       {isDestructive(operation) && (
         <label>
           Type <strong>{name}</strong> to confirm
-          <input value={typed} autocomplete="off" onInput={(event) => setTyped(event.currentTarget.value)} />
+          <input
+            value={typed}
+            data-question
+            autocomplete="off"
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
         </label>
       )}
       {!form.versions && <Problem error={form.action.error} fields={pathsOf(form.action.error)} />}
       <footer class="actions">
-        <a role="button" class="quiet" href={hrefOf(place.key, place.projectId, place.ids)}>
+        <a role="button" class="quiet" data-discard href={hrefOf(place.key, place.projectId, place.ids)}>
           Cancel
         </a>
         {isReady ? (
@@ -76,7 +75,7 @@ export function OperationForm(props: OperationFormProps) {
         input={form.input}
         fields={form.fields}
       />
-    </form>
+    </Form>
   );
 }
 
