@@ -27,4 +27,4 @@ EXPOSE 8080 8000
 HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "\
   fetch('http://127.0.0.1:' + (process.env.PORT || 8080) + '/healthz')\
   .then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=8", "dist/server/main.js"]
+CMD ["node", "--min-semi-space-size=8", "--max-semi-space-size=8", "--initial-old-space-size=80", "dist/server/main.js"]

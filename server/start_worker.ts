@@ -45,8 +45,11 @@ export interface WorkerOptions {
 /** Opens the drivers and starts the loops. @throws StartupError where a chosen driver can't work here */
 export async function startWorker(platform: Platform, { whenTaken }: WorkerOptions): Promise<Worker> {
   const ofCluster = await openClusterVolumes(platform.config);
-  const volumes = await openDrivers(platform.config, ofCluster?.driver);
-  const watch = await watchHost(platform, volumes, whenTaken);
+  // Both try what the host can do by running programs, and wait for these most of the time.
+  const opening = openDrivers(platform.config, ofCluster?.driver);
+  opening.catch(() => {}); // its error is reported once the host is closed again
+  const watch = await watchHost(platform, opening, whenTaken);
+  const volumes = await opening;
   const loop = start(
     platform,
     { volumes, host: null, ...certificates(platform.config) },
@@ -79,7 +82,7 @@ interface HostWatch {
 /** Runs the applications, at once or as soon as the process that does has gone. */
 async function watchHost(
   platform: Platform,
-  volumes: VolumeDrivers,
+  volumes: Promise<VolumeDrivers>,
   whenTaken: WorkerOptions['whenTaken'],
 ): Promise<HostWatch> {
   const stopping = new AbortController();
@@ -113,8 +116,12 @@ async function watchHost(
 }
 
 /** @throws PortTaken, StartupError */
-async function startHost(platform: Platform, volumes: VolumeDrivers): Promise<{ host: Host; loop: Loop }> {
+async function startHost(platform: Platform, opening: Promise<VolumeDrivers>): Promise<{ host: Host; loop: Loop }> {
   const host = await openHost(platform);
+  const volumes = await opening.catch(async (error: unknown) => {
+    await host.close();
+    throw error;
+  });
   const { http, https } = host.drivers.ingress.ports;
   // With INGRESS_PORT=0 the ports are known only now.
   platform.config = Object.freeze({ ...platform.config, ingressPort: http, ingressTlsPort: https });

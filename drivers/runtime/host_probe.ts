@@ -98,9 +98,11 @@ export async function probeHost(options: ProbeOptions): Promise<RuntimeHost> {
   if (isRoot) await findUsers(host, tenantUidBase);
   if (linux && sandbox !== 'none') host.bubblewrap = await workingBubblewrap(host, directory);
   if (host.bubblewrap !== null) {
-    host.runsImages = await canNest(host, host.bubblewrap, directory);
-    host.seccomp = await canFilter(host, directory);
-    host.mapsRanges = await canMapRanges(host, host.bubblewrap, directory);
+    [host.runsImages, host.seccomp, host.mapsRanges] = await Promise.all([
+      canNest(host, host.bubblewrap, directory),
+      canFilter(host, directory),
+      canMapRanges(host, host.bubblewrap, directory),
+    ]);
   } else if (isRoot && linux) {
     host.unshare = await workingUnshare();
     // Units with volumes have copies of all mounts then, which keep the disks of others in use.

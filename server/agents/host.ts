@@ -71,6 +71,7 @@ export async function openHost(platform: Platform): Promise<Host> {
 /** Pushes how to close each part as it opens it. */
 async function open(platform: Platform, opened: Closing[]): Promise<HostDrivers> {
   const { config, database, databaseUrl, log, facts } = platform;
+  void platform.engines(); // asked for below; the programs run meanwhile
   const budget = openLogBudget(config.logBytesPerSecond);
   const lines = openRouterLines({ database, log, budget });
   opened.push(() => lines.close());

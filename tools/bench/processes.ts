@@ -34,7 +34,7 @@ const START_LIMIT_MS = 60_000;
 const POLL_MS = 5;
 
 /** As `npm start` has it. */
-const NODE_FLAGS = ['--max-semi-space-size=8'];
+const NODE_FLAGS = ['--min-semi-space-size=8', '--max-semi-space-size=8', '--initial-old-space-size=80'];
 
 /** The service as `npm start` runs it in production, its log going to a file as it would to a log collector. */
 export async function startApi(runtime: Runtime, dataDir: string, settings: Settings): Promise<Server> {
