@@ -27,6 +27,21 @@ const VIEWER = graphql(`
         role
         default_region
       }
+      next_cursor
+    }
+  }
+`);
+const MORE_PROJECTS = graphql(`
+  query MoreProjects($cursor: String) {
+    listProjects(limit: 100, sort: "name", cursor: $cursor) {
+      data {
+        id
+        name
+        description
+        role
+        default_region
+      }
+      next_cursor
     }
   }
 `);
@@ -48,12 +63,19 @@ export const projects = signal<readonly Project[]>([]);
 export async function loadSession(): Promise<void> {
   try {
     const answer = await request(VIEWER, {});
-    projects.value = answer.listProjects.data;
+    projects.value = await withMore(answer.listProjects);
     viewer.value = answer.viewer;
   } catch (error) {
     if (viewer.value === null) return;
     throw error;
   }
+}
+
+/** All projects: the role in each one decides what its pages offer. */
+async function withMore({ data, next_cursor }: ResultOf<typeof VIEWER>['listProjects']): Promise<Project[]> {
+  if (!next_cursor) return data;
+  const { listProjects } = await request(MORE_PROJECTS, { cursor: next_cursor });
+  return [...data, ...(await withMore(listProjects))];
 }
 
 export async function signOut(): Promise<void> {

@@ -9,13 +9,14 @@ export interface Call {
 export const calls = signal<readonly Call[]>([]);
 
 /** Mutations and what names a password are not shown. */
-const HIDDEN = /^\s*(mutation|subscription)|\bviewer\b|loginMethods/;
+const HIDDEN = /^\s*mutation|\bviewer\b|loginMethods/;
 
 export function noteCall(query: string, variables: unknown): void {
   if (HIDDEN.test(query)) return;
   const call = { query: unindent(query), variables: variables as Call['variables'] };
-  const isKnown = calls.peek().some((one) => one.query === call.query && same(one.variables, call.variables));
-  if (!isKnown) calls.value = [...calls.peek(), call];
+  const isSame = (one: Call): boolean => one.query === call.query && same(one.variables, call.variables);
+  // Of the pages of a list, the one that was asked for last.
+  calls.value = [...calls.peek().filter((one) => !isSame(one)), call];
 }
 
 /** A new page begins. */
@@ -23,7 +24,7 @@ export function forgetCalls(): void {
   calls.value = [];
 }
 
-function same(left: unknown, right: unknown): boolean {
+function same({ cursor: _, ...left }: Call['variables'], { cursor: __, ...right }: Call['variables']): boolean {
   return JSON.stringify(left) === JSON.stringify(right);
 }
 

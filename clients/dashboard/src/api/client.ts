@@ -64,8 +64,13 @@ export async function requestWith<Data, Variables>(
   const { data, errors, etag = null } = await post(text, variables, sent);
   if (!errors?.[0]) return { data: data as Data, etag };
   const error = toApiError(errors[0]);
-  if (REFUSED.includes(error.code) && (await isSignedOut(error.code))) for (const listener of signedOut) listener();
+  await noteRefusal(error);
   throw error;
+}
+
+/** Calls back those of `onSignedOut` where an error says that the session is over. */
+export async function noteRefusal({ code }: ApiError): Promise<void> {
+  if (REFUSED.includes(code) && (await isSignedOut(code))) for (const listener of signedOut) listener();
 }
 
 /** `getMe` describes a key, and refuses a session that is still there. */

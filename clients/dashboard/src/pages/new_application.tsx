@@ -64,7 +64,7 @@ export function NewApplication({ id }: { id: string }) {
     <Page
       title="New application"
       projectId={id}
-      command="svc up --name shop"
+      command={`svc up --create --app shop --project ${id}`}
       trail={[{ href: `/projects/${id}/new`, label: 'New application' }]}
     >
       {!data && <Waiting error={error} />}

@@ -86,7 +86,7 @@ export function ProjectHome({ id }: { id: string }) {
       tabs={projectTabs(id)}
       actions={actions}
       projectId={id}
-      command={`svc status --project ${id}`}
+      command={`svc api listApplications --project ${id}`}
     >
       {!data && <Waiting error={error} rows={6} />}
       {data && <Applications data={data} id={id} />}
@@ -109,7 +109,7 @@ function Applications({ data, id }: { data: Home; id: string }) {
       {list.data.length === 0 ? (
         <Empty
           title="Nothing runs here yet"
-          command="svc up"
+          command={`svc up --create --project ${id}`}
           action={
             mayActAs('developer', id) && (
               <a role="button" href={`/projects/${id}/new`}>
@@ -164,7 +164,7 @@ function Databases({ data, id }: { data: Home; id: string }) {
       {list.length === 0 ? (
         <Empty
           title="No database"
-          command="svc db create orders --engine postgresql"
+          command={`svc db create orders --engine postgresql --project ${id}`}
           action={mayActAs('developer', id) && <a href={`/projects/${id}/databases`}>Create a database</a>}
         >
           PostgreSQL, MariaDB and Redis with daily backups, and a connection string to copy.

@@ -6,6 +6,7 @@ import { useAction, useQuery } from '../api/use_query';
 import { Dialog } from '../parts/dialog';
 import { Field, Form, Problem, Submit } from '../parts/form';
 import { Empty, Page, Waiting } from '../parts/page';
+import { Paging } from '../parts/paging';
 import { Ago } from '../parts/time';
 import { navigate } from '../router';
 import { loadSession } from '../session';
@@ -47,7 +48,7 @@ export function Projects() {
     <Page title="Projects" actions={add} command="svc api listProjects">
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
-        <Empty title="No project yet" command="svc api createProject -f name=Shop" action={add}>
+        <Empty title="No project yet" command="svc api createProject --field name=Shop" action={add}>
           A project holds applications, databases and everything else, and the people who work on them.
         </Empty>
       )}
@@ -64,11 +65,7 @@ export function Projects() {
           </li>
         ))}
       </ul>
-      {list?.next_cursor && (
-        <button type="button" class="quiet" onClick={() => setCursor(list.next_cursor)}>
-          Next page
-        </button>
-      )}
+      {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
       {isCreating && <NewProject onClose={() => setCreating(false)} />}
     </Page>
   );

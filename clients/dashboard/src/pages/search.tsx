@@ -1,26 +1,31 @@
-// Finds applications, databases and projects by their names.
-import { useState } from 'preact/hooks';
-import { request } from '../api/client';
+// Finds applications, databases and projects by a part of their names.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { request, type ApiError } from '../api/client';
 import { graphql } from '../api/graphql';
-import { useAction } from '../api/use_query';
-import { Problem } from '../parts/form';
-import { Page } from '../parts/page';
+import { asApiError } from '../api/use_query';
+import { Empty, Page, Waiting } from '../parts/page';
 import { address, setQuery } from '../router';
-import { projects } from '../session';
+import { projects, type Project } from '../session';
 
-const NAMES = graphql(`
-  query Names($id: ID!) {
-    listApplications(project_id: $id, limit: 100, sort: "name") {
+const APPLICATIONS = graphql(`
+  query ApplicationNames($id: ID!, $cursor: String) {
+    listApplications(project_id: $id, limit: 100, cursor: $cursor, sort: "name") {
       data {
         id
         name
       }
+      next_cursor
     }
-    listDatabases(project_id: $id, limit: 100, sort: "name") {
+  }
+`);
+const DATABASES = graphql(`
+  query DatabaseNames($id: ID!, $cursor: String) {
+    listDatabases(project_id: $id, limit: 100, cursor: $cursor, sort: "name") {
       data {
         id
         name
       }
+      next_cursor
     }
   }
 `);
@@ -31,21 +36,15 @@ interface Hit {
   kind: string;
 }
 
-/** So many projects are looked through: one request each. */
-const PROJECTS_MAX = 20;
+const SHOWN_MAX = 50;
 
 export function Search() {
   const [text, setText] = useState(address.peek().query.get('q') ?? '');
-  const [hits, setHits] = useState<readonly Hit[] | null>(null);
-  const load = useAction(async () => {
-    const found = await Promise.all(projects.peek().slice(0, PROJECTS_MAX).map(hitsOf));
-    setHits(found.flat());
-  });
-  if (!hits && !load.isRunning && !load.error) void load.run();
+  const { hits, isComplete, error } = useNames();
   const wanted = text.trim().toLowerCase();
-  const shown = (hits ?? []).filter(({ name }) => wanted && name.toLowerCase().includes(wanted)).slice(0, 50);
+  const found = useMemo(() => matching(hits, wanted), [hits, wanted]);
   return (
-    <Page title="Search">
+    <Page title="Search" command="svc api listApplications --field name --project PROJECT">
       <form role="search" onSubmit={(event) => event.preventDefault()}>
         <label>
           <span class="off-screen">Name of an application, a database or a project</span>
@@ -61,28 +60,75 @@ export function Search() {
           />
         </label>
       </form>
-      <Problem error={load.error} />
+      {error && <Waiting error={error} />}
       <ul class="hits" aria-live="polite">
-        {shown.map(({ href, name, kind }) => (
+        {found.slice(0, SHOWN_MAX).map(({ href, name, kind }) => (
           <li key={href}>
             <a href={href}>{name}</a> <small class="faint">{kind}</small>
           </li>
         ))}
       </ul>
-      {wanted && hits && shown.length === 0 && <p>Nothing has this name.</p>}
+      {found.length > SHOWN_MAX && (
+        <p class="faint">
+          {SHOWN_MAX} of {found.length.toLocaleString('en')} are shown. Type more of the name to see the others.
+        </p>
+      )}
+      {wanted && !found.length && isComplete && (
+        <Empty title="Nothing has this name">Type another part of the name, or look through all projects.</Empty>
+      )}
+      <p class="faint" role="status">
+        {isComplete || error ? '' : `${hits.length.toLocaleString('en')} names read so far.`}
+      </p>
     </Page>
   );
 }
 
-async function hitsOf({ id, name }: { id: string; name: string }): Promise<Hit[]> {
-  const { listApplications, listDatabases } = await request(NAMES, { id });
-  return [
-    { href: `/projects/${id}`, name, kind: 'project' },
-    ...listApplications.data.map((one) => ({
-      href: `/applications/${one.id}`,
-      name: one.name,
-      kind: `application in ${name}`,
-    })),
-    ...listDatabases.data.map((one) => ({ href: `/databases/${one.id}`, name: one.name, kind: `database in ${name}` })),
-  ];
+/** Names that have the text in them: first those that begin with it. */
+function matching(hits: readonly Hit[], wanted: string): Hit[] {
+  if (!wanted) return [];
+  const found = hits.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const isFirst = ({ name }: Hit): boolean => name.toLowerCase().startsWith(wanted);
+  return [...found.filter(isFirst), ...found.filter((hit) => !isFirst(hit))];
+}
+
+interface Names {
+  hits: readonly Hit[];
+  isComplete: boolean;
+  error: ApiError | null;
+}
+
+/** All names of all projects, page by page. Filters of the API are exact: it cannot look for a part of a name. */
+function useNames(): Names {
+  const [names, setNames] = useState<Names>({ hits: [], isComplete: false, error: null });
+  useEffect(() => {
+    const stop = new AbortController();
+    const add = (more: Hit[]): void => setNames((before) => ({ ...before, hits: [...before.hits, ...more] }));
+    Promise.all(projects.peek().map((project) => readNames(project, add, stop.signal))).then(
+      () => setNames((before) => ({ ...before, isComplete: true })),
+      (problem: unknown) => stop.signal.aborted || setNames((before) => ({ ...before, error: asApiError(problem) })),
+    );
+    return () => stop.abort();
+  }, []);
+  return names;
+}
+
+async function readNames({ id, name }: Project, add: (hits: Hit[]) => void, signal: AbortSignal): Promise<void> {
+  add([{ href: `/projects/${id}`, name, kind: 'project' }]);
+  await readPages(async (cursor) => {
+    const { listApplications: page } = await request(APPLICATIONS, { id, cursor }, signal);
+    add(page.data.map((one) => ({ href: `/applications/${one.id}`, name: one.name, kind: `application in ${name}` })));
+    return page.next_cursor;
+  });
+  await readPages(async (cursor) => {
+    const { listDatabases: page } = await request(DATABASES, { id, cursor }, signal);
+    add(page.data.map((one) => ({ href: `/databases/${one.id}`, name: one.name, kind: `database in ${name}` })));
+    return page.next_cursor;
+  });
+}
+
+/** @param read reads a page, and answers where the next one begins; null behind the last one */
+async function readPages(read: (cursor: string | null) => Promise<string | null>): Promise<void> {
+  let cursor: string | null = null;
+  do cursor = await read(cursor);
+  while (cursor);
 }

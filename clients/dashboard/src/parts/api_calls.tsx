@@ -15,7 +15,13 @@ export function ApiCalls({ projectId, command }: { projectId: string | undefined
       {table &&
         calls.value.map((call, index) => <OneCall key={index} call={call} table={table} projectId={projectId} />)}
       <p>
-        <code>$KEY</code> is an API key. <a href="/v2/docs">Reference of REST</a> · <a href="/graphql">GraphQL</a>
+        <code>$KEY</code> is an API key
+        {table && calls.value.some((call) => isOfSession(call, table)) && (
+          <>
+            , <code>$COOKIE</code> the cookie of a login, since keys may not call what has it
+          </>
+        )}
+        . <a href="/v2/docs">Reference of REST</a> · <a href="/graphql">GraphQL</a>
       </p>
     </details>
   );
@@ -29,7 +35,10 @@ function OneCall({ call, table, projectId }: { call: Call; table: Operations; pr
       {restCalls(call, table, projectId).map((text) => (
         <Text key={text} label="curl, REST" text={text} />
       ))}
-      <Text label="curl, GraphQL" text={graphqlCall(call)} />
+      <Text
+        label="curl, GraphQL"
+        text={graphqlCall(call, isOfSession(call, table) ? undefined : projectHeader(projectId))}
+      />
       <Text label="GraphQL" text={call.query} />
     </>
   );
@@ -46,13 +55,25 @@ function Text({ label, text }: { label: string; text: string }) {
   );
 }
 
-function graphqlCall({ query, variables }: Call): string {
+const isStream = ({ query }: Call): boolean => query.startsWith('subscription');
+
+/** Root fields that no operation of REST has are functions of the dashboard, which need a session. */
+function isOfSession(call: Call, table: Operations): boolean {
+  return !isStream(call) && [...call.query.matchAll(ROOT)].some(([, name = '']) => !table[name]);
+}
+
+const projectHeader = (projectId: string | undefined): string => (projectId ? ` -H 'X-Svc-Project: ${projectId}'` : '');
+
+/** @param project header of it; undefined where a key will not do */
+function graphqlCall(call: Call, project: string | undefined): string {
+  const { query, variables } = call;
   const body = JSON.stringify({ query: query.replace(/\s+/g, ' ').trim(), variables }).replaceAll(
     "'",
     String.raw`'\''`,
   );
-  const headers = `-H "Authorization: Bearer $KEY" -H 'Content-Type: application/json'`;
-  return `curl ${location.origin}/graphql ${headers} -d '${body}'`;
+  const who = project === undefined ? '-b "$COOKIE"' : `-H "Authorization: Bearer $KEY"${project}`;
+  const stream = isStream(call) ? ` -N -H 'Accept: text/event-stream'` : '';
+  return `curl ${location.origin}/graphql ${who} -H 'Content-Type: application/json'${stream} -d '${body}'`;
 }
 
 /** Root fields at the first level of the query, with their arguments. */
@@ -64,11 +85,11 @@ export function restCalls({ query, variables }: Call, table: Operations, project
     if (!operation) return [];
     const values = argumentsOf(given, variables);
     const path = operation[1].replace(/\{(?:(\w+):)?(\w+)\}/g, (_, __, argument: string) => take(values, argument));
-    if (values.project_id === projectId) delete values.project_id;
+    const project = values.project_id ?? projectId;
+    if (project === values.project_id) delete values.project_id;
     const search = new URLSearchParams(values).toString();
     const url = `${location.origin}${path}${search && `?${search}`}`;
-    const project = projectId ? ` -H 'X-Svc-Project: ${projectId}'` : '';
-    return [`curl '${url}' -H "Authorization: Bearer $KEY"${project}`];
+    return [`curl '${url}' -H "Authorization: Bearer $KEY"${projectHeader(project)}`];
   });
 }
 

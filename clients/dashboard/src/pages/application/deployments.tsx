@@ -9,6 +9,7 @@ import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { LogLines, LogView } from '../../parts/log_view';
 import { Empty, Facts, Section, Table, Waiting } from '../../parts/page';
+import { Paging } from '../../parts/paging';
 import { isUnsettled, Status } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
@@ -97,14 +98,14 @@ type Listed = ResultOf<typeof DEPLOYMENTS>['listDeployments']['data'][number];
 
 export function Deployments({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Deployments" command="svc deployments">
+    <ApplicationFrame id={id} section="Deployments" command={`svc api listDeployments ${id}`}>
       {(shown) => <List shown={shown} />}
     </ApplicationFrame>
   );
 }
 
 function List({ shown }: { shown: Shown }) {
-  const { id, name } = shown.application;
+  const { id } = shown.application;
   const [cursor, setCursor] = useState<string | null>(null);
   const { data, error, reload } = useQuery(DEPLOYMENTS, { id, cursor });
   const list = data?.listDeployments;
@@ -112,7 +113,7 @@ function List({ shown }: { shown: Shown }) {
   if (!list) return <Waiting error={error} />;
   if (!list.data.length && !cursor)
     return (
-      <Empty title="Nothing has been deployed yet" command={`svc deploy --app ${name}`}>
+      <Empty title="Nothing has been deployed yet" command={`svc deploy --app ${id}`}>
         Each deployment stays in this list, and the last ten that were active can be brought back.
       </Empty>
     );
@@ -123,18 +124,7 @@ function List({ shown }: { shown: Shown }) {
           <Row key={deployment.id} deployment={deployment} shown={shown} />
         ))}
       </Table>
-      <p class="actions">
-        {cursor && (
-          <button type="button" class="quiet" onClick={() => setCursor(null)}>
-            Newest
-          </button>
-        )}
-        {list.next_cursor && (
-          <button type="button" class="quiet" onClick={() => setCursor(list.next_cursor)}>
-            Older
-          </button>
-        )}
-      </p>
+      <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />
     </>
   );
 }
@@ -193,7 +183,11 @@ function Rollback({ deployment, shown }: { deployment: Deployed; shown: Shown })
 
 export function DeploymentPage({ id, deployment_id }: { id: string; deployment_id: string }) {
   return (
-    <ApplicationFrame id={id} section="Deployment" command={`svc logs --deployment ${deployment_id} --follow`}>
+    <ApplicationFrame
+      id={id}
+      section="Deployment"
+      command={`svc logs --deployment ${deployment_id} --follow --app ${id}`}
+    >
       {(shown) => <One key={deployment_id} shown={shown} deploymentId={deployment_id} />}
     </ApplicationFrame>
   );

@@ -60,14 +60,14 @@ type Domain = ResultOf<typeof DOMAINS>['listApplicationDomains']['data'][number]
 
 export function Domains({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Domains" command="svc domains">
+    <ApplicationFrame id={id} section="Domains" command={`svc domains ls --app ${id}`}>
       {(shown) => <List shown={shown} />}
     </ApplicationFrame>
   );
 }
 
 function List({ shown }: { shown: Shown }) {
-  const { id, name, default_hostname } = shown.application;
+  const { id, default_hostname } = shown.application;
   const { data, error, reload } = useQuery(DOMAINS, { id });
   const list = data?.listApplicationDomains.data;
   return (
@@ -75,7 +75,7 @@ function List({ shown }: { shown: Shown }) {
       {shown.mayChange && <Add id={id} reload={reload} />}
       {!list && <Waiting error={error} />}
       {list?.length === 0 && (
-        <Empty title="No domain of your own yet" command={`svc domains add shop.example.com --app ${name}`}>
+        <Empty title="No domain of your own yet" command={`svc domains add shop.example.com --app ${id}`}>
           The application is reachable at {default_hostname}. Add a name of your own, then set the records that stand
           here.
         </Empty>

@@ -73,7 +73,7 @@ async function loadVariables(id: string): Promise<Variable[]> {
 
 export function Environment({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Environment" command="svc env ls">
+    <ApplicationFrame id={id} section="Environment" command={`svc env ls --app ${id}`}>
       {(shown) =>
         shown.mayChange ? (
           <Loader shown={shown} />
@@ -103,7 +103,7 @@ interface EditorProps {
 }
 
 function Editor({ shown, stored, setStored }: EditorProps) {
-  const { id, name, status } = shown.application;
+  const { id, status } = shown.application;
   const [drafts, setDrafts] = useState<Draft[]>(() => stored.map(draftOf));
   const [isReviewing, setReviewing] = useState(false);
   const [conflicts, setConflicts] = useState<Conflict[]>([]);
@@ -141,7 +141,7 @@ function Editor({ shown, stored, setStored }: EditorProps) {
         {saved}
       </p>
       <ConflictList conflicts={conflicts} settle={settle} />
-      {drafts.length === 0 && <NoVariables application={name} />}
+      {drafts.length === 0 && <NoVariables application={id} />}
       <VariableRows drafts={drafts} changed={(next) => (setDrafts(next), setSaved(''))} />
       <Paste paste={(text) => setDrafts(mergeDotenv(drafts, text))} />
       <Problem error={save.error?.code === 'precondition_failed' ? null : save.error} />

@@ -115,7 +115,7 @@ export function ApplicationFrame({ id, section, command, children }: FrameProps)
       tabs={tabsOf(id)}
       actions={application && <Actions application={application} mayChange={mayChange} reload={reload} />}
       projectId={application?.project_id}
-      command={command ?? `svc status --app ${application?.name ?? id}`}
+      command={command ?? `svc status --app ${id}`}
     >
       {section && <h2 class="off-screen">{section}</h2>}
       {application ? children({ application, mayChange, reload }) : <Waiting error={error} rows={6} />}

@@ -72,7 +72,7 @@ type Row = Omit<LogLine, 'origin'> & { source: string; process_type: string | nu
 
 export function ApplicationLogs({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Logs" command="svc logs --follow">
+    <ApplicationFrame id={id} section="Logs" command={`svc logs --follow --app ${id}`}>
       {({ application }) => <Logs application={application} />}
     </ApplicationFrame>
   );

@@ -35,7 +35,7 @@ const SCALE = graphql(`
 
 export function Processes({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Processes" command="svc ps">
+    <ApplicationFrame id={id} section="Processes" command={`svc ps --app ${id}`}>
       {(shown) => (
         <>
           <Section title="Process types">

@@ -81,7 +81,12 @@ function Files({ bucket }: { bucket: BucketData }) {
         {mayChange && <Upload bucket={bucket} prefix={prefix} done={reload} />}
         {!list && <Waiting error={error} />}
         {shown?.length === 0 && (
-          <Empty title={prefix ? 'Nothing is in this folder' : 'The bucket is empty'} command={`svc buckets`}>
+          <Empty
+            title={prefix ? 'Nothing is in this folder' : 'The bucket is empty'}
+            {...(!prefix && {
+              command: `svc api presignBucketObject ${bucket.id} --field key=logo.png --field method=PUT`,
+            })}
+          >
             Upload files here, or with any client of S3 at <code>{bucket.endpoint ?? '–'}</code> (region{' '}
             <code>{bucket.region}</code>).
           </Empty>

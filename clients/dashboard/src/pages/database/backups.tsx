@@ -53,14 +53,14 @@ type Backup = ResultOf<typeof BACKUPS>['listDatabaseBackups']['data'][number];
 
 export function Backups({ id }: { id: string }) {
   return (
-    <DatabaseFrame id={id} section="Backups" command="svc db backup">
+    <DatabaseFrame id={id} section="Backups" command={`svc db backups ${id}`}>
       {(shown) => <List shown={shown} />}
     </DatabaseFrame>
   );
 }
 
 function List({ shown }: { shown: ShownDatabase }) {
-  const { id, name } = shown.database;
+  const { id } = shown.database;
   const { data, error, reload } = useQuery(BACKUPS, { id });
   const list = data?.listDatabaseBackups.data;
   useMoving(Boolean(list?.some(({ status }) => isUnsettled(status) || status === 'running')), reload);
@@ -70,7 +70,7 @@ function List({ shown }: { shown: ShownDatabase }) {
       <Section title="Backups">
         {!list && <Waiting error={error} />}
         {list?.length === 0 && (
-          <Empty title="No backup yet" command={`svc db backup ${name}`}>
+          <Empty title="No backup yet" command={`svc db backup ${id}`}>
             The first one is taken at the hour of the schedule. You can take one now.
           </Empty>
         )}

@@ -34,7 +34,7 @@ const REACH: Record<string, string> = {
 
 export function Connect({ id }: { id: string }) {
   return (
-    <DatabaseFrame id={id} section="Connect" command="svc db url">
+    <DatabaseFrame id={id} section="Connect" command={`svc db url ${id}`}>
       {(shown) =>
         shown.mayChange ? (
           <Endpoints shown={shown} />

@@ -42,7 +42,7 @@ const HOUR_S = 3_600;
 
 export function Restore({ id }: { id: string }) {
   return (
-    <DatabaseFrame id={id} section="Restore" command={`svc db restore --at TIME`}>
+    <DatabaseFrame id={id} section="Restore" command={`svc db restore ${id} --at 2026-05-01T10:00:00Z`}>
       {(shown) => <Choice shown={shown} />}
     </DatabaseFrame>
   );

@@ -24,7 +24,7 @@ export function AllResources({ table, projectId, patterns }: AllProps) {
       title="All resources"
       tabs={projectId ? projectTabs(projectId) : []}
       projectId={projectId}
-      command="svc api --help"
+      command="svc api --list"
     >
       <p>
         {projectId

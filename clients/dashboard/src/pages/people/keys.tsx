@@ -77,7 +77,7 @@ interface Made {
 
 export function Keys({ id }: { id: string }) {
   return (
-    <Page title="Keys" tabs={projectTabs(id)} projectId={id} command="svc keys">
+    <Page title="Keys" tabs={projectTabs(id)} projectId={id}>
       <ProjectKeys id={id} />
       <PersonalKeys projectId={id} />
     </Page>

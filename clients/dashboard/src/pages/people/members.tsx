@@ -73,7 +73,7 @@ export function Members({ id }: { id: string }) {
   const { data, error, reload } = useQuery(MEMBERS, { id });
   const isOwner = mayActAs('owner', id);
   return (
-    <Page title="Members" tabs={projectTabs(id)} projectId={id} command="svc whoami">
+    <Page title="Members" tabs={projectTabs(id)} projectId={id}>
       <Section title="Members">
         {!data && <Waiting error={error} />}
         {data && (

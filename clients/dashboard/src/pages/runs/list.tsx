@@ -56,14 +56,14 @@ export function isUnfinished(status: string | undefined): boolean {
 
 export function Runs({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Runs" command="svc run -- COMMAND">
+    <ApplicationFrame id={id} section="Runs" command={`svc api listRuns ${id}`}>
       {(shown) => <List shown={shown} />}
     </ApplicationFrame>
   );
 }
 
 function List({ shown }: { shown: Shown }) {
-  const { id, name } = shown.application;
+  const { id } = shown.application;
   const [cursor, setCursor] = useState<string | null>(null);
   const status = (address.value.query.get('status') || null) as RunStatus | null;
   const { data, error, reload } = useQuery(RUNS, { id, cursor, status });
@@ -89,7 +89,7 @@ function List({ shown }: { shown: Shown }) {
       {list?.data.length === 0 && (
         <Empty
           title={status ? 'No run has this status' : 'No command has run yet'}
-          command={`svc run --app ${name} -- env`}
+          command={`svc run --app ${id} -- env`}
         >
           A run is a command that runs once with the files and the environment of the application: a migration, a
           clean-up, a console. Runs are listed for 30 days.

@@ -21,7 +21,7 @@ const HOUR_S = 3_600;
 
 export function NewRun({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="New run" command="svc run -- COMMAND">
+    <ApplicationFrame id={id} section="New run" command={`svc run --app ${id} -- COMMAND`}>
       {(shown) => (shown.mayChange ? <Fields shown={shown} /> : <p>Your role in this project may not start runs.</p>)}
     </ApplicationFrame>
   );

@@ -13,7 +13,7 @@ import { RUN } from './run';
 
 export function TerminalPage({ id, run_id }: { id: string; run_id: string }) {
   return (
-    <ApplicationFrame id={id} section="Terminal" command="svc ssh">
+    <ApplicationFrame id={id} section="Terminal" command={`svc ssh --app ${id}`}>
       {(shown) => <Loader shown={shown} runId={run_id} />}
     </ApplicationFrame>
   );

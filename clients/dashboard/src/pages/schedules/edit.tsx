@@ -61,7 +61,11 @@ const MISSED = [
 
 export function NewSchedule({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="New schedule" command="svc schedules create">
+    <ApplicationFrame
+      id={id}
+      section="New schedule"
+      command={`svc schedules create nightly --cron '30 2 * * *' --command 'node report.js' --app ${id}`}
+    >
       {(shown) =>
         shown.mayChange ? (
           <Edit shown={shown} schedule={null} />

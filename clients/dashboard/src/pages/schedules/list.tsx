@@ -56,7 +56,7 @@ type Schedule = ResultOf<typeof SCHEDULES>['listSchedules']['data'][number];
 
 export function Schedules({ id }: { id: string }) {
   return (
-    <ApplicationFrame id={id} section="Schedules" command="svc schedules">
+    <ApplicationFrame id={id} section="Schedules" command={`svc schedules ls --app ${id}`}>
       {(shown) => <List shown={shown} />}
     </ApplicationFrame>
   );
@@ -79,7 +79,7 @@ function List({ shown }: { shown: Shown }) {
       {list?.data.length === 0 && (
         <Empty
           title="Nothing runs at certain times yet"
-          command={`svc schedules create nightly --cron '30 2 * * *' -- COMMAND`}
+          command={`svc schedules create nightly --cron '30 2 * * *' --command 'node report.js' --app ${id}`}
         >
           A schedule starts a run of a command, such as a report each night or a clean-up each hour.
         </Empty>

@@ -1,0 +1,127 @@
+/** @tier heavy @quarter 1 @covers clients/dashboard/src server/http/dashboard.ts */
+// Every route of the dashboard: its policy holds, nothing is asked elsewhere, and what "As API call" shows works.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { dashboardOf, newPerson, PASSWORD, visit, type Window } from '../support/dashboard/chromium';
+import { faultsOfCommand } from '../support/dashboard/commands';
+import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
+import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { ROOT } from '../support/runner/repository';
+import { startService, type TestService } from '../support/service';
+import { openWorld, operations, type World } from '../support/world';
+
+let dns: DnsServer;
+let service: TestService;
+let window: Window;
+let world: World;
+dashboardOf(
+  async () => {
+    dns = await startDnsServer();
+    service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
+    await newPerson(service, 'owner@example.org', 'owner');
+    world = openWorld(service);
+    return {
+      url: service.url,
+      async close() {
+        await service.close();
+        await dns.close();
+      },
+    };
+  },
+  (opened) => void (window = opened),
+);
+
+const source = readFileSync(path.join(ROOT, 'clients/dashboard/src/pages/index.ts'), 'utf8');
+const ROUTES = [...source.matchAll(/^ {2}\['([^']+)'/gm)].map(([, pattern]) => pattern as string);
+/** What the id of a route is of: the operation that reads one. */
+const READS: [prefix: string, operation: string][] = [
+  ['/applications/:id/deployments/:', 'getDeployment'],
+  ['/applications/:id/runs/:', 'getRun'],
+  ['/applications/:id/schedules/:', 'getSchedule'],
+  ['/applications/', 'getApplication'],
+  ['/databases/', 'getDatabase'],
+  ['/buckets/', 'getBucket'],
+  ['/dns/', 'getDnsZone'],
+  ['/mail_domains/', 'getEmailDomain'],
+  ['/monitors/', 'getObserver'],
+  ['/projects/', 'getProject'],
+];
+/** Pages that ask nothing of the API, or that are there for people who have not signed in. */
+const WITHOUT_CALLS = ['/sign-in', '/welcome'];
+
+/** The address of a route, with ids of rows that are there. */
+async function addressOf(pattern: string): Promise<string> {
+  const name = READS.find(([prefix]) => pattern.startsWith(prefix))?.[1];
+  const operation = operations.find(({ id }) => id === name);
+  const ids = operation ? (await world.path(operation)).match(/\w+_\w{10,}/g) : [];
+  return pattern.replace(/:\w+/g, () => ids?.shift() ?? '').replace(/\/\*$/, '');
+}
+
+async function cookie(): Promise<string> {
+  const login = 'mutation ($input: LoginInput!) { login(input: $input) { user { id } } }';
+  const input = { email: 'owner@example.org', password: PASSWORD };
+  const answer = await fetch(`${service.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query: login, variables: { input } }),
+  });
+  return answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+}
+
+/** Runs a command as it stands on the page. @returns what the API refuses; empty if nothing */
+async function refusalOf(command: string, env: Record<string, string>): Promise<string> {
+  // A stream does not end by itself.
+  const limited = command.includes(' -N ') ? command.replace('curl ', 'curl -m 1 ') : command;
+  const run = promisify(execFile)('bash', ['-c', `${limited} -s -w ' HTTP %{http_code}'`], { env, maxBuffer: 1 << 26 });
+  const output = await run.then(
+    ({ stdout }) => stdout,
+    ({ stdout }: { stdout: string }) => stdout,
+  );
+  const isAnswered = command.includes(' -N ') ? /^(:|event:)/.test(output) : /HTTP 200$/.test(output);
+  return isAnswered && !/"errors":\[\{"message"/.test(output) ? '' : `${command}\n${output.slice(0, 300)}`;
+}
+
+test('each route keeps its policy, and what it shows as API call works as it stands', async () => {
+  const { page } = window;
+  const env = { ...process.env, KEY: service.key, COOKIE: await cookie() } as Record<string, string>;
+  const [faults, calls, commands] = [[] as string[], new Set<string>(), new Set<string>()];
+  for (const pattern of ROUTES) {
+    await visit(page, await addressOf(pattern));
+    if (WITHOUT_CALLS.includes(pattern)) continue;
+    await page.locator('details.api-calls summary').first().click();
+    await page.locator('details.api-calls p').first().waitFor();
+    const shown = (await page.evaluate(`[...document.querySelectorAll('details.api-calls pre, .empty .command code')]
+      .map((element) => element.textContent)`)) as string[];
+    if (!shown.length) faults.push(`${pattern}: nothing as API call`);
+    for (const text of shown) {
+      if (text.startsWith('curl ')) calls.add(text);
+      else if (text.startsWith('svc ')) commands.add(text);
+    }
+  }
+  for (const command of calls) faults.push(await refusalOf(command, env));
+  for (const command of commands) faults.push(...faultsOfCommand(command));
+  console.info(`${ROUTES.length} routes, ${calls.size} calls with curl, ${commands.size} commands of svc`);
+  expect(faults.filter(Boolean)).toEqual([]);
+  expect(calls.size).toBeGreaterThan(50);
+  expect(commands.size).toBeGreaterThan(30);
+}, 240_000);
+
+test('nothing was asked elsewhere, and no policy was broken', () => {
+  expect([...window.origins]).toEqual([service.url]);
+  expect(window.complaints).toEqual([]);
+});
+
+test('the policy allows no script in a document, and no style outside of the page with the terminal', async () => {
+  for (const pattern of ROUTES) {
+    const answer = await fetch(service.url + (await addressOf(pattern)), { headers: { accept: 'text/html' } });
+    const policy = answer.headers.get('content-security-policy') ?? '';
+    const [, scripts] = /script-src ([^;]*)/.exec(policy) ?? [];
+    const [, styles] = /style-src ([^;]*)/.exec(policy) ?? [];
+    const isTerminal = pattern.endsWith('/terminal');
+    expect([pattern, scripts, /unsafe-inline/.test(styles ?? '')]).toEqual([pattern, "'self'", isTerminal]);
+    expect(policy).toContain("default-src 'none'");
+    expect(await answer.text()).not.toMatch(/<style|style="|<script(?![^>]* src=)|\son\w+=/);
+  }
+});
