@@ -1,7 +1,8 @@
 // The one stream of a page: rows as they come, and on after a break where it stopped.
-import { createClient } from 'graphql-sse';
+import { createClient, type ExecutionResult } from 'graphql-sse';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, toApiError } from './client';
+import { noteCall } from './calls';
+import { ApiError, noteRefusal, toApiError } from './client';
 import type { Query } from './graphql';
 
 export type StreamState = 'connecting' | 'live' | 'waiting' | 'ended';
@@ -35,6 +36,7 @@ export function useStream<Data, Variables extends { after?: string | null }>(
     const stop = new AbortController();
     const rows = batches<Data[keyof Data]>((batch) => taker.current(batch));
     const asked = { query: query as unknown as string, variables: JSON.parse(key) as Record<string, unknown> };
+    noteCall(asked.query, asked.variables);
     void followAgain(asked, (row) => rows.add(row as Data[keyof Data]), setState, stop.signal);
     return () => {
       stop.abort();
@@ -72,6 +74,7 @@ async function followAgain(
       return say('ended');
     } catch (error) {
       if (signal.aborted) return;
+      if (error instanceof ApiError) await noteRefusal(error);
       // What the API refuses it will refuse again, unless it says otherwise.
       if (error instanceof ApiError && error.status !== 0 && error.status < 500 && error.status !== 429)
         return say('ended');
@@ -83,20 +86,18 @@ async function followAgain(
 
 function followOnce(asked: Asked, signal: AbortSignal, open: () => void, take: (row: Row) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const opened = setTimeout(open, 400);
-    const end = client.subscribe<Record<string, Row>>(asked, {
-      next: ({ data, errors }) => {
-        open();
+    const sink = {
+      next: ({ data, errors }: ExecutionResult<Record<string, Row>>): void => {
         const row = data && Object.values(data)[0];
         if (row) take(row);
         else if (errors?.[0])
           reject(toApiError({ message: errors[0].message, extensions: { ...errors[0].extensions } }));
       },
-      error: (error) => reject(error instanceof Error ? error : new Error('The stream broke.')),
+      error: (error: unknown) => reject(error instanceof Error ? error : new Error('The stream broke.')),
       complete: resolve,
-    });
+    };
+    const end = client.subscribe<Record<string, Row>>(asked, sink, { connected: open });
     signal.addEventListener('abort', end, { once: true });
-    signal.addEventListener('abort', () => clearTimeout(opened), { once: true });
   });
 }
 

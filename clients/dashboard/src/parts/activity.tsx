@@ -1,5 +1,5 @@
 // What happened in a project: a live list, and its table.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { graphql, type ResultOf } from '../api/graphql';
 import { useStream } from '../api/follow';
 import { Table, Waiting } from './page';
@@ -30,6 +30,8 @@ const ACTIVITY = graphql(`
 type Entry = Omit<ResultOf<typeof ACTIVITY>['followProjectActivity'], 'position'>;
 
 const ENTRIES_MAX = 200;
+/** Where no entry has come for so long, there is none. */
+const QUIET_MS = 500;
 
 /** Newest first, as they come; null until the first have come. @param changed is called where there are new ones */
 export function useActivity(id: string, changed: () => void): readonly Entry[] | null {
@@ -38,7 +40,13 @@ export function useActivity(id: string, changed: () => void): readonly Entry[] |
     setEntries((before) => [...[...rows].reverse(), ...before].slice(0, ENTRIES_MAX));
     if (entries.length) changed();
   });
-  return state === 'connecting' && !entries.length ? null : entries;
+  const [isQuiet, setQuiet] = useState(false);
+  useEffect(() => {
+    if (state !== 'live') return undefined;
+    const timer = setTimeout(() => setQuiet(true), QUIET_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
+  return entries.length || isQuiet ? entries : null;
 }
 
 export function ActivityTable({ entries }: { entries: readonly Entry[] | null }) {
