@@ -150,8 +150,10 @@ describe('GraphQL', () => {
     expect(fields.length).toBeGreaterThan(3);
     for (const operation of fields) {
       const { field } = operation;
-      const variables: Record<string, unknown> = { [field.projectArgument as string]: stranger.project };
-      if (field.body) variables[field.body.argument] = await mine.body(operation);
+      const variables = {
+        ...(await variablesOf(operation, mine)),
+        [field.projectArgument as string]: stranger.project,
+      };
       const answer = await graphql(document(field, Object.keys(variables)), variables);
       expect([field.name, answer.errors?.[0].extensions.code]).toEqual([field.name, 'project_not_found']);
       expectSilence(answer, stranger, [stranger.project]);
