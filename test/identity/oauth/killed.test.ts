@@ -1,6 +1,8 @@
 /** @tier heavy @quarter 3 @covers server/oauth models/identity/oauth */
+/** @user any */
 // A process that is killed while it gives out tokens: in one transaction, so the client asks again.
 import { named } from '../../../db/statement';
+import { eventually } from '../../support/email/mail';
 import { freePort } from '../../support/processes/free_port';
 import { endPrograms, startProgram } from '../../support/processes/program';
 import { startService, type TestService } from '../../support/service';
@@ -50,6 +52,11 @@ async function killWhileAnswering(fields: Record<string, string>): Promise<void>
     program.signal('SIGKILL');
     await program.ended;
     expect(await sent).toBe('no answer');
+  });
+  // The server notices that its client is gone when it has got the lock; until then the record is in use.
+  await eventually(async () => {
+    const held = `select mode from pg_locks where relation = 'oauth_records'::regclass and mode like 'Row%'`;
+    expect(await service.sql(held)).toEqual([]);
   });
 }
 
