@@ -1,3 +1,4 @@
+/** @tier heavy @quarter 1 @covers clients/dashboard/src */
 // What goes wrong while somebody looks: a session that ends, two people at one variable, a role that may not, a refusal
 // at its field, names with markup, a log without end.
 import { Secret, TOTP } from 'otpauth';
