@@ -169,13 +169,14 @@ async function installPackage(
   const spec = `${tool.package}@${tool.version}`;
   // npm would not install an npm for another Node.js than its own.
   const force = tool.name === 'npm' ? ['--force'] : [];
-  await npm(
-    ['install', '--global', '--prefix', prefix, '--ignore-scripts', '--omit=dev', ...force, spec],
-    staging,
-    ctx,
-  ).catch((error: unknown) => {
-    throw error instanceof NpmFailed ? Object.assign(downloadError(tool, error), { cause: error }) : error;
-  });
+  // Another prefix has another global configuration, without the registry and the authorities of this one.
+  const globalConfig = (await npm(['config', 'get', 'globalconfig'], staging, ctx)).trim();
+  const places = ['--prefix', prefix, '--globalconfig', globalConfig];
+  await npm(['install', '--global', ...places, '--ignore-scripts', '--omit=dev', ...force, spec], staging, ctx).catch(
+    (error: unknown) => {
+      throw error instanceof NpmFailed ? Object.assign(downloadError(tool, error), { cause: error }) : error;
+    },
+  );
 }
 
 /** @throws DriverError */

@@ -1,6 +1,6 @@
 // The store of toolchains against a registry that speaks npm's protocol.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { driverContext } from '../../../core/driver';
@@ -118,3 +118,21 @@ test('builds learn how to reach the registry, and no credential', async () => {
     delete process.env.npm_config_userconfig;
   }
 });
+
+test("programs come from the registry that npm's global configuration names", async () => {
+  const prefix = mkdtempSync(path.join(folder, 'prefix-'));
+  const npm = execFileSync('/bin/sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
+  for (const name of ['bin', 'etc']) mkdirSync(path.join(prefix, name));
+  writeFileSync(path.join(prefix, 'etc/npmrc'), `registry=${registry.url}\n`);
+  writeFileSync(path.join(prefix, 'bin/npm'), `#!/bin/sh\nPREFIX='${prefix}' exec '${npm}' "$@"\n`, { mode: 0o755 });
+  const before = { ...process.env };
+  for (const name of ['npm_config_registry', 'npm_config_globalconfig', 'npm_config_prefix']) delete process.env[name];
+  process.env.PATH = `${prefix}/bin:${process.env.PATH ?? ''}`;
+  try {
+    const { store } = await fresh();
+    await store.ensure([node22], ctx());
+    expect(registry.requests.filter((one) => one.endsWith('.tgz'))).toHaveLength(1);
+  } finally {
+    Object.assign(process.env, before);
+  }
+}, 60_000);
