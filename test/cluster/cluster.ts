@@ -25,6 +25,9 @@ export interface TestCluster {
   stop(): Promise<void>;
 }
 
+/** What is known of one that runs already. */
+export type ClusterOfMachine = Pick<TestCluster, 'kubeconfig' | 'directory'>;
+
 export const TEST_CLUSTER_NODES = 2;
 
 /** Resolves once all nodes are ready. Builds the programs where that has not been done: a quarter of an hour. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { hasProgram, named, needs } from '../support/runner/programs';
 import { builtPrograms } from './build';
-import { startCluster, type TestCluster } from './cluster';
+import { startCluster, type ClusterOfMachine, type TestCluster } from './cluster';
 
 /** What a cluster of this machine consists of, beside what is built (core/catalog/optional_programs.json). */
 const PROGRAMS = ['containerd', 'runc', 'etcd', 'iptables', 'ip', 'unshare', 'setpriv', 'flock', 'kubectl'];
@@ -30,8 +30,6 @@ export function describeOnClusterOfMachine(name: string, run: (cluster: () => Cl
     describe(name, () => run(() => ({ kubeconfig: given, directory })));
   else describeOnTestCluster(name, run);
 }
-
-export type ClusterOfMachine = Pick<TestCluster, 'kubeconfig' | 'directory'>;
 
 /** For what kills nodes, or takes the API server away: never a cluster of somebody. */
 export function describeOnTestCluster(name: string, run: (cluster: () => TestCluster) => void): void {

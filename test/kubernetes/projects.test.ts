@@ -1,11 +1,13 @@
 /** @tier heavy @quarter 4 @covers drivers/workload/kubernetes jobs/applications/workload */
 // Namespaces of projects on a real cluster, among operators who edit, delete and own things of the same names.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { driverContext } from '../../core/driver';
 import { job as workloadJob } from '../../jobs/applications/workload';
 import type { Drivers, HostDrivers } from '../../jobs/job';
 import { openClusterWorkloads } from '../../server/platform/cluster';
 import { describeOnClusterOfMachine } from '../cluster/on_cluster';
 import { kubectl, kubectlApply } from '../cluster/kubectl';
+import { onlyRunning, scale } from '../conformance/workloads/bench';
 import { hasStaticBusybox } from '../support/builds/images';
 import { eventually, GIVEN_UP_SOON, type DeployService } from '../support/deployments/deploy';
 import { startOnCluster } from '../support/kubernetes/service_on_cluster';
@@ -13,6 +15,9 @@ import { workloadSample } from '../support/kubernetes/workload_sample';
 
 const SITE = { Procfile: 'web: busybox httpd -f -p "$PORT" -h site\n', 'site/index.html': 'ok' };
 const WITHIN_MS = 120_000;
+/** The cluster has tried about 164 s after its first attempt, and would again about 164 s later. */
+const REFUSED_FOR_MS = 150_000;
+const RETRIED_WITHIN_MS = 80_000;
 
 let service: DeployService;
 
@@ -23,6 +28,29 @@ if (hasStaticBusybox())
     const prefix = (): string => service.platform.config.kubernetesNamespacePrefix;
     const namespace = (): string => `${prefix()}-${service.project.replace('_', '-')}`;
     const pods = (path: string): Promise<string> => run('-n', namespace(), 'get', 'quota', 'platform', '-o', path);
+    /** Pods that end count in a quota until they have gone, and its count is a moment late. */
+    const podsAtRest = (): Promise<number> =>
+      eventually(
+        'a quota that counts the pods, none of which ends',
+        async () => {
+          const all = await run(
+            ...['-n', namespace(), 'get', 'pods', '-o'],
+            'jsonpath={range .items[*]}{.status.phase} {.metadata.deletionTimestamp}{"\\n"}{end}',
+          );
+          const found = all.split('\n').filter((line) => line !== '');
+          const used = Number(await pods('jsonpath={.status.used.pods}'));
+          return found.every((line) => line === 'Running ') && used === found.length && used;
+        },
+        WITHIN_MS,
+      );
+    /** No pod more than there are. Until a quota has counted, pods are refused for another reason. */
+    const leaveNoRoom = async (): Promise<void> => {
+      const hard = { pods: String(await podsAtRest()) };
+      const metadata = { name: 'team', namespace: namespace() };
+      await apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: { hard } });
+      const counted = ['-n', namespace(), 'get', 'quota', 'team', '-o', 'jsonpath={.status.used.pods}'];
+      await eventually('what is used of it', async () => (await run(...counted)) === hard.pods, WITHIN_MS);
+    };
     const wake = (): Promise<unknown> => service.sql('update workloads set next_at = now()');
 
     beforeAll(async () => {
@@ -61,11 +89,8 @@ if (hasStaticBusybox())
     test('what a quota of somebody refuses is told by the application and by the deployment', async () => {
       const application = await service.application(SITE, GIVEN_UP_SOON);
       expect((await application.deploy()).status).toBe('active');
-      const used = Number(await pods('jsonpath={.status.used.pods}'));
-      const team = { name: 'team', namespace: namespace() };
-      await apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata: team, spec: { hard: { pods: String(used) } } });
-      const [web] = (await application.get('/processes')).data;
-      await application.post(`/processes/${web.id}/scale`, { instances: 2 });
+      await leaveNoRoom();
+      await scale(application, 'web', 2);
       const told = await eventually(
         'a reason',
         async () => (await application.get()).status_reason as string | null,
@@ -74,7 +99,7 @@ if (hasStaticBusybox())
       expect(told).toMatch(
         /^Process type web: The cluster refuses its instances: the quota `team` of .* exceeded .*pods: 1 more/,
       );
-      await application.post(`/processes/${web.id}/scale`, { instances: 1 });
+      await scale(application, 'web', 1);
       application.push({ ...SITE, 'site/index.html': 'two' });
       const refused = await application.ended((await application.ask()).id, WITHIN_MS);
       expect(refused.status).toBe('failed');
@@ -83,7 +108,21 @@ if (hasStaticBusybox())
       const last = await application.ended((await application.ask()).id, WITHIN_MS);
       expect([last.status, last.status_reason]).toEqual(['active', null]);
       await eventually('no reason', async () => (await application.get()).status_reason === null, WITHIN_MS);
-    }, 400_000);
+    }, 600_000);
+
+    test('instances that a quota has refused for long start soon after there is room', async () => {
+      const application = await service.application(SITE);
+      expect((await application.deploy()).status).toBe('active');
+      await leaveNoRoom();
+      await scale(application, 'web', 2);
+      await eventually('a reason', async () => (await application.get()).status_reason !== null, WITHIN_MS);
+      await sleep(REFUSED_FOR_MS);
+      await run('-n', namespace(), 'delete', 'quota', 'team');
+      const roomAt = performance.now();
+      await onlyRunning(application, 'web', 2);
+      expect(performance.now() - roomAt).toBeLessThan(RETRIED_WITHIN_MS);
+      await eventually('no reason', async () => (await application.get()).status_reason === null, WITHIN_MS);
+    }, 600_000);
 
     test('a namespace that is deleted under its application comes back with it', async () => {
       const application = await service.application(SITE);

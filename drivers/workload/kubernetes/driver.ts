@@ -1,7 +1,7 @@
 // Workloads on Kubernetes: a Deployment for each process type of a release, in a namespace for each project. What is
 // applied carries the label of this installation; objects of the same name without it are never touched.
 import type { DriverContext } from '../../../core/driver';
-import type { Deployment, DeploymentCondition } from 'kubernetes-types/apps/v1';
+import type { Deployment } from 'kubernetes-types/apps/v1';
 import type { Pod, Secret } from 'kubernetes-types/core/v1';
 import type { Followed } from '../../kubernetes/client/follow';
 import { resourceTypes, type KubernetesObject, type ResourceType } from '../../kubernetes/client/resource_type';
@@ -16,8 +16,8 @@ import { applyOver, applyOwn, keyOf } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
-import { refusalSentence } from './project_quota';
 import { listProjects, removeProject } from './project_removal';
+import { isRetryDue, refusalOfInstances, withRetry } from './refused_pods';
 import { openKubernetesTasks, openTaskLog } from './task/tasks';
 
 interface Options extends ProjectOptions {
@@ -32,7 +32,6 @@ const OF_WORKLOADS: readonly ResourceType<KubernetesObject>[] = [
   resourceTypes.podDisruptionBudgets,
 ];
 
-const QUOTA_SETTLES_MS = 15_000;
 /** What somebody changes in a namespace is put back within this time, or a little later. */
 const PROJECT_CHECKED_MS = 60_000;
 
@@ -76,7 +75,7 @@ async function ensureWorkload(
   const objects = workloadObjects(options.prefix, workload);
   const desired = { ...objects, deployment: withDigest(objects.deployment) };
   const unchanged = await overview.unchanged(workload.id, desired, ctx);
-  if (unchanged) return { ...stateOf(unchanged), corrected: [] };
+  if (unchanged && !isRetryDue(unchanged)) return { ...stateOf(unchanged), corrected: [] };
   overview.forget(workload.id);
   try {
     return await applyWorkload(options, workload, desired, ctx);
@@ -99,7 +98,7 @@ async function applyWorkload(
   if (documents) await applyOwn(options, resourceTypes.secrets, documents, ctx);
   if (egress) await applyOwn(options, resourceTypes.networkPolicies, egress, ctx);
   if (disruption) await applyOwn(options, resourceTypes.podDisruptionBudgets, disruption, ctx);
-  const applied = await applyOver(options, resourceTypes.deployments, present, deployment, ctx);
+  const applied = await applyOver(options, resourceTypes.deployments, present, withRetry(deployment, present), ctx);
   return {
     ...stateOf(applied),
     corrected: [
@@ -131,21 +130,13 @@ async function ensurePullSecret(options: Options, secret: Secret, ctx: DriverCon
 }
 
 /** Why the cluster creates no pods, or has given up waiting for them. */
-function obstacleOf({ status }: Deployment): string | null {
-  const condition = (type: string): DeploymentCondition | undefined =>
-    status?.conditions?.find((one) => one.type === type);
-  const failure = condition('ReplicaFailure');
-  if (failure?.status === 'True')
-    return isSettling(failure) ? null : refusalSentence(failure.message ?? failure.reason ?? '', 'its instances');
-  const progress = condition('Progressing');
+function obstacleOf(deployment: Deployment): string | null {
+  const refusal = refusalOfInstances(deployment);
+  if (refusal !== null) return refusal;
+  const progress = deployment.status?.conditions?.find(({ type }) => type === 'Progressing');
   if (progress?.status === 'False' && progress.reason === 'ProgressDeadlineExceeded')
     return 'Its instances did not become ready in the time that the cluster gives them.';
   return null;
-}
-
-/** Pods that end make room in a quota in a moment. */
-function isSettling({ message = '', lastTransitionTime = '' }: DeploymentCondition): boolean {
-  return /exceeded quota/.test(message) && Date.now() - Date.parse(lastTransitionTime) < QUOTA_SETTLES_MS;
 }
 
 /** Pods get their grace time; the Deployment goes at once, so that none of them comes back. */

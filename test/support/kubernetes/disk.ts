@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { kubectl, kubectlApply } from '../../cluster/kubectl';
-import type { ClusterOfMachine } from '../../cluster/on_cluster';
+import type { ClusterOfMachine } from '../../cluster/cluster';
 
 /** A storage class with one disk of 1 GiB, which is bound by hand, and grows by hand. */
 export async function addDisk({ kubeconfig, directory }: ClusterOfMachine, storageClass: string): Promise<void> {

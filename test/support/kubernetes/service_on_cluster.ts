@@ -1,14 +1,13 @@
 // A service that runs its applications on a cluster of this machine, with a registry that the nodes reach.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { loadKubeconfig } from '../../../drivers/kubernetes/client/load_access';
-import { clusterNetwork } from '../../cluster/network';
-import type { ClusterOfMachine } from '../../cluster/on_cluster';
-import { busyboxLayer, pushImage } from '../builds/images';
-import { eventually, startDeployService, type DeployService } from '../deployments/deploy';
+import type { ClusterOfMachine } from '../../cluster/cluster';
+import { startDeployService, type DeployService } from '../deployments/deploy';
 import { startPlant, type Plant } from '../processes/bad_days_program';
 import { freePort } from '../processes/free_port';
-import { startRegistryClient } from '../registries/registry_client';
+import { pushBaseImage, settingsFor } from './cluster_settings';
+
+export { hostOfCluster, podsOfCluster, pushBaseImage, settingsFor } from './cluster_settings';
 
 export interface OnCluster {
   /** Below `busybox` in the base image of releases. */
@@ -34,49 +33,4 @@ export async function startPlantOnCluster(cluster: ClusterOfMachine): Promise<Pl
   const { key } = JSON.parse(readFileSync(path.join(plant.dataDir, 'first-key.json'), 'utf8')) as { key: string };
   await pushBaseImage(plant, key, port, []);
   return plant;
-}
-
-/** Nodes of the cluster pull from the registry at this port. */
-export async function settingsFor(cluster: ClusterOfMachine, port: number): Promise<Record<string, string>> {
-  const host = await hostOfCluster(cluster);
-  const registries = path.join(cluster.directory, 'registries', `${host}:${port}`);
-  mkdirSync(registries, { recursive: true });
-  writeFileSync(
-    path.join(registries, 'hosts.toml'),
-    `server = "http://${host}:${port}"\n[host."http://${host}:${port}"]\n  capabilities = ["pull", "resolve"]\n`,
-  );
-  return {
-    ...{ WORKLOADS: 'kubernetes', KUBECONFIG: cluster.kubeconfig, KUBERNETES_INGRESS_ADDRESSES: host },
-    ...{ REGISTRY_PORT: String(port), REGISTRY_LISTEN: '0.0.0.0', REGISTRY_URL_FOR_NODES: `http://${host}:${port}` },
-    KUBERNETES_NAMESPACE_PREFIX: `test-${process.pid}-${port}`,
-    RELEASE_BASE_IMAGE: `localhost:${port}/bases/busybox:1`,
-  };
-}
-
-/** What releases of such a service are made on. */
-export async function pushBaseImage(
-  service: Pick<DeployService, 'call'>,
-  key: string,
-  port: number,
-  layers: Buffer[],
-): Promise<void> {
-  const { status, body } = await service.call('POST', '/v2/registries', { body: { name: 'bases' } });
-  expect(status).toBe(201);
-  await eventually(
-    'the registry',
-    async () => (await service.call('GET', `/v2/registries/${body.id}`)).body.status === 'active',
-  );
-  const tenant = startRegistryClient({ port, username: 'owner', password: key });
-  await pushImage(tenant, 'bases/busybox', '1', { layers: [...layers, await busyboxLayer()], gzip: true });
-}
-
-/** Address of this machine that nodes and pods reach: that of the API server. */
-export async function hostOfCluster({ kubeconfig }: ClusterOfMachine): Promise<string> {
-  return (await loadKubeconfig(kubeconfig)).server.hostname;
-}
-
-/** Addresses of all its pods, as this machine sees them. */
-export async function podsOfCluster(cluster: ClusterOfMachine): Promise<string> {
-  const [, , slot] = (await hostOfCluster(cluster)).split('.');
-  return clusterNetwork(Number(slot)).pods;
 }
