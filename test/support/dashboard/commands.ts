@@ -5,7 +5,7 @@ import { ROOT } from '../runner/repository';
 
 /** What is wrong with a command by the help of `svc`, and by the operations of the contract; empty if nothing. */
 export function faultsOfCommand(text: string): string[] {
-  const words: string[] = text.match(/'[^']*'|\S+/g) ?? [];
+  const words = wordsOf(text, (word) => word);
   const end = words.indexOf('--');
   const [own, behind] = end < 0 ? [words, []] : [words.slice(0, end), words.slice(end + 1)];
   const section = sectionOf(own);
@@ -18,6 +18,11 @@ export function faultsOfCommand(text: string): string[] {
     ...(missing > 0 ? [`${text}: ${missing} arguments are missing`] : []),
     ...flags.filter((flag) => !section.help.includes(`${flag}`)).map((flag) => `${text}: ${flag} is not taken`),
   ];
+}
+
+/** The words of a command, as a shell gives them to the program. */
+export function wordsOf(text: string, read = (word: string) => word.replaceAll("'", '')): string[] {
+  return (text.match(/(?:'[^']*'|[^\s'])+/g) ?? []).map(read);
 }
 
 const SWITCHES = ['--follow', '--create', '--list', '--values'];

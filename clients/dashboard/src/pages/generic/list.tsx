@@ -4,6 +4,7 @@ import { queryText, run, type ListPage as Rows, type Row } from '../../api/resou
 import { hrefOf, keyOfKind, knownArguments, placesAbove, type Operation, type Shown } from '../../api/resources/table';
 import { Empty, Table, Waiting } from '../../parts/page';
 import { isUnsettled } from '../../parts/status';
+import { exampleBody } from './example';
 import { Filters, valuesOfAddress } from './filters';
 import { Frame, mayCall, useChanges } from './frame';
 import type { Around } from './links';
@@ -101,13 +102,11 @@ function Nothing({ around, isFiltered }: { around: Around; isFiltered: boolean }
   const name = place.page.operations.find((one) => table.operations[one]?.method === 'POST');
   const create = name === undefined ? undefined : table.operations[name];
   if (!create) return <p class="faint">Nothing is here yet.</p>;
-  const required = (table.inputs[inputOf(create)]?.fields ?? []).filter((field) => field.required);
-  const fields = Object.fromEntries(required.map((field) => [field.name, field.example ?? '…']));
   const href = `${hrefOf(place.key, place.projectId, place.ids)}?do=${create.name}`;
   return (
     <Empty
       title={`No ${kindWords(place.page.type)} yet`}
-      command={commandOf(create, place, fields)}
+      command={commandOf(create, place, exampleBody(table, create))}
       action={
         mayCall(create, place) && (
           <a role="button" href={href}>
@@ -119,10 +118,6 @@ function Nothing({ around, isFiltered }: { around: Around; isFiltered: boolean }
       <Prose text={purposeOf(create)} />
     </Empty>
   );
-}
-
-function inputOf({ args, body }: Operation): string {
-  return args.find(({ name }) => name === body)?.type ?? '';
 }
 
 function RowsTable({ around, fields, rows }: { around: Around; fields: readonly Shown[]; rows: readonly Row[] }) {

@@ -53,10 +53,16 @@ export function Monitors({ id }: { id: string }) {
   const { data, error } = useQuery(MONITORS, { id, cursor });
   const list = data?.listObservers;
   return (
-    <Page title="Monitors" tabs={projectTabs(id)} projectId={id} command="svc api listObservers">
+    <Page title="Monitors" tabs={projectTabs(id)} projectId={id} command={`svc api listObservers --project ${id}`}>
       {!list && <Waiting error={error} />}
       {list?.data.length === 0 && (
-        <Empty title="Nothing is watched yet" command="svc api createObserver">
+        <Empty
+          title="Nothing is watched yet"
+          command={
+            'svc api createObserver --field name=Shop --field type=uptime ' +
+            `--field uptime.target=https://shop.example.com/ --project ${id}`
+          }
+        >
           A monitor asks an address again and again, and tells its notifiers when it does not answer as it should.
         </Empty>
       )}
