@@ -1,9 +1,17 @@
 /** @tier heavy @quarter 2 @covers clients/dashboard/src/api server/graphql contract/live.ts */
-// A log that is followed while something goes wrong: the service is started anew, or the session ends.
+// A page that is kept current while something goes wrong: the service is started anew, or the session ends.
 import { createLog } from '../../core/log/log';
 import { openPlatform } from '../../server/platform/platform';
 import { startService as serve } from '../../server/service';
-import { dashboardOf, openWindow, signIn, visit, type Page, type Window } from '../support/dashboard/chromium';
+import {
+  dashboardOf,
+  openWindow,
+  PASSWORD,
+  signIn,
+  visit,
+  type Page,
+  type Window,
+} from '../support/dashboard/chromium';
 import { logLines, plant, type Plant } from '../support/dashboard/plant';
 import { freePort } from '../support/processes/free_port';
 import { startService, type TestService } from '../support/service';
@@ -60,10 +68,49 @@ test('a tail goes on when the service is there again: no line is missing, and no
   await stopAgain();
 }, 90_000);
 
+const volumes = (): string => `/projects/${service.project}/resources/volumes`;
+const createVolume = (name: string) => service.call('POST', '/v2/volumes', { body: { name, size_gb: 1 } });
+
+test('a page of the schema shows what was made before, while and after the service was away', async () => {
+  const port = await freePort();
+  const stop = await serveOn(port);
+  const watching = await openWindow({ url: `http://127.0.0.1:${port}` });
+  const { page } = watching;
+  const shows = (name: string): Promise<void> => page.locator('tbody th', { hasText: name }).waitFor();
+  await signIn(watching, 'owner@example.org');
+  await visit(page, volumes());
+  await page.getByText('No volume yet').waitFor();
+  await createVolume('before');
+  await shows('before');
+  await stop();
+  await createVolume('while');
+  const stopAgain = await serveOn(port);
+  await shows('while');
+  await createVolume('after');
+  await shows('after');
+  expect(await page.locator('tbody tr').count()).toBe(3);
+  // What the page could not ask meanwhile is no longer said once it can.
+  expect(await page.locator('main .notice.bad').count()).toBe(0);
+  await stopAgain();
+}, 90_000);
+
 test('a session that ends while a log is followed leads to signing in', async () => {
   const { page } = window;
   await visit(page, logs());
   await hasStatus(page, 'live');
   await service.sql('delete from sessions');
   await page.waitForURL(/\/sign-in\?return_to=%2Fapplications%2Fapp_\w+%2Flogs$/);
+}, 60_000);
+
+test('a session that ends while a page of the schema is open leads to signing in, and back', async () => {
+  const { page } = window;
+  await signIn(window, 'owner@example.org', volumes());
+  await page.locator('tbody th', { hasText: 'after' }).waitFor();
+  await service.sql('delete from sessions');
+  await page.waitForURL(/\/sign-in\?return_to=%2Fprojects%2Fprj_\w+%2Fresources%2Fvolumes$/);
+  await page.getByLabel('E-mail address').fill('owner@example.org');
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL(volumes());
+  await page.locator('tbody th', { hasText: 'after' }).waitFor();
 }, 60_000);
