@@ -43,6 +43,8 @@ test('a zone is created, and a record of each shape added, changed and deleted',
   await page.waitForURL(/\/dns\/dnz_\w+$|\/dns\/\w+$/);
   await settled(page);
   zone = page.url().split('/').at(-1) as string;
+  const state = await page.locator('section', { hasText: 'Found in the parent zone' }).locator('p').first().innerText();
+  expect(state).toMatch(/^unknown\n+The delegation has not been checked yet\.$/);
   await page.getByRole('button', { name: 'Add a record' }).click();
   await page.getByLabel('Value', { exact: true }).fill('not an address');
   await page.getByRole('button', { name: 'Add the record' }).click();

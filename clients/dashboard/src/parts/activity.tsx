@@ -61,7 +61,12 @@ export function ActivityTable({ entries }: { entries: readonly Entry[] | null })
           </td>
           <td>
             {entry.action.replace(/[._]/g, ' ')}
-            {entry.outcome === 'refused' && <Status value="failed" title="The call was refused." />}
+            {entry.outcome === 'refused' && (
+              <>
+                {' '}
+                · <Status value="refused" />
+              </>
+            )}
           </td>
           <td>{entry.resource.name ?? entry.resource.id}</td>
           <td>{entry.actor.name}</td>

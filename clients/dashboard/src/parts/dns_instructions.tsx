@@ -1,6 +1,6 @@
 import { CopyButton } from './copy';
 import { Table } from './page';
-import { Status } from './status';
+import { StatusReason } from './status';
 
 interface Instruction {
   purpose: string;
@@ -34,16 +34,15 @@ export function DnsInstructions({ records, label }: { records: readonly Instruct
             </span>
           </td>
           <td>
-            <Status value={status} />
-            {status !== 'verified' && (
-              <small class="faint">
-                {' '}
-                {observed_values.length ? `found ${observed_values.join(', ')}` : 'nothing found'}
-              </small>
-            )}
+            <StatusReason value={status} reason={status === 'verified' ? null : foundText(observed_values)} />
           </td>
         </tr>
       ))}
     </Table>
   );
+}
+
+/** What the DNS answers in place of what it should. */
+export function foundText(values: readonly string[]): string {
+  return values.length ? `Found: ${values.join(', ')}` : 'Nothing found';
 }

@@ -1,4 +1,6 @@
 // A state as a dot and its word: colour is never the only difference.
+import type { ComponentChildren } from 'preact';
+
 type Tone = 'good' | 'busy' | 'bad' | 'calm';
 
 const TONES: Record<string, Tone> = {
@@ -16,6 +18,25 @@ export function Status({ value, title }: { value: string; title?: string | null 
     <span class={`status ${TONES[value] ?? 'calm'}`} title={title ?? undefined}>
       {WORDS[value] ?? value.replace(/_/g, ' ')}
     </span>
+  );
+}
+
+interface StatusReasonProps {
+  value: string;
+  /** Why it is so, or what to do. */
+  reason?: string | null | undefined;
+  /** What else belongs to the state, such as when it was found. */
+  children?: ComponentChildren;
+}
+
+/** A state, and its reason on a line of its own. */
+export function StatusReason({ value, reason, children }: StatusReasonProps) {
+  return (
+    <>
+      <Status value={value} />
+      {children && <span class="faint"> · {children}</span>}
+      {reason && <small class="reason">{reason}</small>}
+    </>
   );
 }
 

@@ -10,7 +10,7 @@ import { Problem } from '../../parts/form';
 import { LogLines, LogView } from '../../parts/log_view';
 import { Empty, Facts, Section, Table, Waiting } from '../../parts/page';
 import { Paging } from '../../parts/paging';
-import { isUnsettled, Status } from '../../parts/status';
+import { isUnsettled, Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
 import { ApplicationFrame, type Shown } from './frame';
@@ -226,8 +226,9 @@ function One({ shown, deploymentId }: { shown: Shown; deploymentId: string }) {
     <Section title={`Deployment #${deployment.number}`} actions={actions}>
       <Problem error={cancel.error} />
       <p class="headline" aria-live="polite">
-        <Status value={deployment.status} />{' '}
-        <span class="faint">{durationText(deployment.started_at, deployment.finished_at)}</span>
+        <StatusReason value={deployment.status}>
+          {durationText(deployment.started_at, deployment.finished_at)}
+        </StatusReason>
       </p>
       {deployment.status_reason && <p class="notice bad">{deployment.status_reason}</p>}
       <Facts

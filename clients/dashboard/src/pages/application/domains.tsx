@@ -5,9 +5,10 @@ import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
 import { CopyButton } from '../../parts/copy';
+import { foundText } from '../../parts/dns_instructions';
 import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
-import { Status } from '../../parts/status';
+import { Status, StatusReason } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { ApplicationFrame, type Shown } from './frame';
 
@@ -147,11 +148,9 @@ function One({ id, domain, mayChange, reload }: OneProps) {
     <Section title={domain.hostname} actions={actions}>
       <p>
         <Status value={domain.status} /> <span class="faint">·</span> certificate{' '}
-        <Status value={domain.certificate.status} title={domain.certificate.error} />
-        <span class="faint">
-          {' '}
-          · checked <Ago time={domain.last_checked_at} />
-        </span>
+        <StatusReason value={domain.certificate.status} reason={domain.certificate.error}>
+          checked <Ago time={domain.last_checked_at} />
+        </StatusReason>
       </p>
       {domain.status_reason && <p class="notice">{domain.status_reason}</p>}
       <Problem error={verify.error} />
@@ -179,10 +178,10 @@ function Records({ domain }: { domain: Domain }) {
             <Cell text={record.value} label={`value of the ${record.purpose} record`} />
           </td>
           <td>
-            <Status value={record.status} />
-            {record.observed_values.length > 0 && record.status === 'failed' && (
-              <small> found {record.observed_values.join(', ')}</small>
-            )}
+            <StatusReason
+              value={record.status}
+              reason={record.status === 'failed' ? foundText(record.observed_values) : null}
+            />
           </td>
         </tr>
       ))}

@@ -5,7 +5,7 @@ import { useMoving } from '../../api/use_moving';
 import { useAction, useQuery } from '../../api/use_query';
 import { Form, Problem } from '../../parts/form';
 import { Section, Table, Waiting } from '../../parts/page';
-import { Status } from '../../parts/status';
+import { Status, StatusReason } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { ApplicationFrame, type ApplicationData, type Shown } from './frame';
 
@@ -60,13 +60,15 @@ interface ScaleProps {
 function Scale({ process, shown }: ScaleProps) {
   const { id } = shown.application;
   const [wanted, setWanted] = useState<string | null>(null);
+  const text = wanted ?? String(process.instances);
+  const isSame = text === String(process.instances);
   const action = useAction(async () => {
+    if (isSame) return;
     const input = { instances: Number(wanted) };
     await request(SCALE, { id, process_id: process.id, input });
-    setWanted(null);
     await shown.reload();
+    setWanted(null);
   });
-  const text = wanted ?? String(process.instances);
   return (
     <li class="row">
       <div>
@@ -87,7 +89,7 @@ function Scale({ process, shown }: ScaleProps) {
               onInput={(event) => setWanted(event.currentTarget.value)}
             />
           </label>
-          <button type="submit" class="quiet" disabled={text === String(process.instances)}>
+          <button type="submit" class="quiet" aria-disabled={isSame}>
             Scale
           </button>
         </Form>
@@ -115,7 +117,7 @@ function Instances({ shown }: { shown: Shown }) {
             <tr key={instance.id}>
               <th scope="row">{instance.process_type}</th>
               <td>
-                <Status value={instance.status} title={instance.status_reason} />
+                <StatusReason value={instance.status} reason={instance.status_reason} />
               </td>
               <td>{instance.cpu_percent === null ? '–' : `${instance.cpu_percent} %`}</td>
               <td>{instance.memory_mb === null ? '–' : `${instance.memory_mb} MB`}</td>

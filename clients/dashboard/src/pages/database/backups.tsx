@@ -6,7 +6,7 @@ import { useAction, useQuery } from '../../api/use_query';
 import { Confirm } from '../../parts/dialog';
 import { Field, Form, Problem, Submit } from '../../parts/form';
 import { Empty, Section, Table, Waiting } from '../../parts/page';
-import { isUnsettled, Status } from '../../parts/status';
+import { isUnsettled, StatusReason } from '../../parts/status';
 import { Ago, bytesText } from '../../parts/time';
 import { navigate } from '../../router';
 import { DatabaseFrame, type ShownDatabase } from './frame';
@@ -82,9 +82,9 @@ function List({ shown }: { shown: ShownDatabase }) {
                   <Ago time={backup.created_at} />
                 </th>
                 <td>
-                  <Status
+                  <StatusReason
                     value={backup.status === 'running' ? 'updating' : backup.status}
-                    title={backup.status_reason}
+                    reason={backup.status_reason}
                   />
                 </td>
                 <td>{backup.type}</td>

@@ -6,7 +6,7 @@ import { useAction, useQuery } from '../../api/use_query';
 import { Copyable } from '../../parts/copy';
 import { Problem } from '../../parts/form';
 import { Facts, Page, Section, Waiting } from '../../parts/page';
-import { Status } from '../../parts/status';
+import { Status, StatusReason } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { mayActAs } from '../../session';
 import { Records } from './records';
@@ -88,7 +88,7 @@ function Delegation({ zone, mayChange, reload }: DelegationProps) {
     await reload();
   });
   const check = mayChange && (
-    <button type="button" class="quiet small" disabled={verify.isRunning} onClick={() => void verify.run()}>
+    <button type="button" class="quiet small" aria-disabled={verify.isRunning} onClick={() => void verify.run()}>
       Check now
     </button>
   );
@@ -96,7 +96,7 @@ function Delegation({ zone, mayChange, reload }: DelegationProps) {
     <Section title="Delegation" actions={check}>
       <Problem error={verify.error} />
       <p>
-        <Status value={zone.delegation.state} /> {STATES[zone.delegation.state]}
+        <StatusReason value={zone.delegation.state} reason={STATES[zone.delegation.state]} />
       </p>
       {zone.status_reason && <p class="notice">{zone.status_reason}</p>}
       {zone.name_servers.map((server) => (

@@ -7,7 +7,7 @@ import { Chart } from '../../parts/chart';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { Facts, Page, Section, Waiting } from '../../parts/page';
-import { Status } from '../../parts/status';
+import { Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { navigate } from '../../router';
 import { mayActAs } from '../../session';
@@ -130,9 +130,13 @@ function factsOf({ uptime, metric, ...monitor }: Monitor): [string, preact.Compo
     ['What', <span class="clip">{what}</span>],
     ['Up in 30 days', percentText(monitor.uptime_percent_30d)],
     ['Checked every', `${monitor.interval_seconds} s`],
-    ['An incident begins after', `${monitor.failure_threshold} failures in a row`],
-    ['It ends after', `${monitor.recovery_threshold} successes in a row`],
+    ['An incident begins after', inARow(monitor.failure_threshold, 'failure', 'failures')],
+    ['It ends after', inARow(monitor.recovery_threshold, 'success', 'successes')],
   ];
+}
+
+function inARow(count: number, one: string, several: string): string {
+  return count === 1 ? `1 ${one}` : `${count} ${several} in a row`;
 }
 
 function Checks({ results, isMetric }: { results: readonly Result[]; isMetric: boolean }) {
@@ -154,9 +158,10 @@ function Checks({ results, isMetric }: { results: readonly Result[]; isMetric: b
     <Section title={title}>
       <Chart title={title} unit={isMetric ? '' : 'ms'} series={series} from={first.checked_at} to={last.checked_at} />
       <p>
-        Last check: <Status value={last.status} /> <Ago time={last.checked_at} /> from {last.region}
-        {last.status_code !== null && `, HTTP ${last.status_code}`}
-        {last.error && `: ${last.error}`}
+        <StatusReason value={last.status} reason={last.error}>
+          checked <Ago time={last.checked_at} /> from {last.region}
+          {last.status_code !== null && `, HTTP ${last.status_code}`}
+        </StatusReason>
       </p>
     </Section>
   );
@@ -205,7 +210,7 @@ function Actions({ monitor, reload }: { monitor: Monitor; reload(): Promise<void
   };
   return (
     <>
-      <button type="button" class="quiet" disabled={check.isRunning} onClick={() => void check.run()}>
+      <button type="button" class="quiet" aria-disabled={check.isRunning} onClick={() => void check.run()}>
         Check now
       </button>
       <button type="button" class="quiet" onClick={() => void enable.run()}>

@@ -151,6 +151,7 @@ function Delivery({ notifier: { type, enabled, last_delivery } }: { notifier: No
       {last_delivery && (
         <>
           , {last_delivery.status} <Ago time={last_delivery.at} />
+          {last_delivery.error && `: ${last_delivery.error}`}
         </>
       )}
     </small>
@@ -168,7 +169,7 @@ function Test({ notifier: { id, name }, tested }: { notifier: Notifier; tested()
   });
   return (
     <>
-      <button type="button" class="quiet small" disabled={action.isRunning} onClick={() => void action.run()}>
+      <button type="button" class="quiet small" aria-disabled={action.isRunning} onClick={() => void action.run()}>
         Test<span class="off-screen"> {name}</span>
       </button>
       <small role="status">{action.error?.message ?? outcome}</small>

@@ -8,7 +8,7 @@ import { useAction, useQuery } from '../../api/use_query';
 import { Problem } from '../../parts/form';
 import { LogLines, LogView } from '../../parts/log_view';
 import { Facts, Section, Waiting } from '../../parts/page';
-import { Status } from '../../parts/status';
+import { Status, StatusReason } from '../../parts/status';
 import { Ago, durationText } from '../../parts/time';
 import { ApplicationFrame, type Shown } from '../application/frame';
 import { isUnfinished } from './list';
@@ -80,7 +80,7 @@ function One({ shown, runId }: { shown: Shown; runId: string }) {
   if (!run) return <Waiting error={error} rows={6} />;
   const actions = shown.mayChange && isOn && (
     <>
-      <button type="button" class="quiet" disabled={cancel.isRunning} onClick={() => void cancel.run()}>
+      <button type="button" class="quiet" aria-disabled={cancel.isRunning} onClick={() => void cancel.run()}>
         Cancel
       </button>
       {run.tty && (
@@ -94,7 +94,7 @@ function One({ shown, runId }: { shown: Shown; runId: string }) {
     <Section title="Run" actions={actions}>
       <Problem error={cancel.error} />
       <p class="headline" aria-live="polite">
-        <Status value={run.status} /> <span class="faint">{durationText(run.started_at, run.finished_at)}</span>
+        <StatusReason value={run.status}>{durationText(run.started_at, run.finished_at)}</StatusReason>
       </p>
       {run.status_reason && <p class="notice bad">{run.status_reason}</p>}
       <Facts facts={factsOf(id, run)} />
