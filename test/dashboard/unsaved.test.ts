@@ -189,6 +189,34 @@ test('the environment asks too', async () => {
   expect(window.complaints).toEqual([]);
 });
 
+test('closing a dialog asks for what was typed in it, and for nothing else', async () => {
+  const closing = page.getByRole('dialog', { name: 'Close without saving?' });
+  await visit(page, '/');
+  await page.getByRole('button', { name: 'New project' }).click();
+  await page.getByLabel('Description', { exact: true }).fill('of Ada');
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await closing.waitFor();
+  expect(await violations(page)).toEqual([]);
+  await closing.getByRole('button', { name: 'Go on editing' }).click();
+  await closing.waitFor({ state: 'detached' });
+  expect(await page.getByLabel('Description', { exact: true }).inputValue()).toBe('of Ada');
+  await page.keyboard.press('Escape');
+  await closing.getByRole('button', { name: 'Discard' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  // A comparison shows what stays on the page.
+  await visit(page, `/applications/${application}/environment`);
+  await page.getByRole('button', { name: 'Add a variable' }).click();
+  await page.getByLabel('Name of new variable').fill('COLOUR');
+  await page.getByRole('button', { name: 'Review and save' }).click();
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.locator('a.brand').click();
+  await answer('Leave');
+  await page.waitForURL('/');
+  expect(window.complaints).toEqual([]);
+});
+
 test('whoever draws a form by itself has no fields that are saved', () => {
   const folder = path.join(ROOT, 'clients/dashboard/src');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tsx'));

@@ -12,6 +12,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { asApiError } from './api/use_query';
 import { ApiError, UNREACHABLE } from './api/client';
 import { Keys, startKeyboard } from './keyboard';
+import { startFocus } from './parts/focus';
 import { LeaveQuestion } from './parts/leave_question';
 import { Waiting } from './parts/page';
 import { pages } from './pages';
@@ -40,7 +41,7 @@ function App() {
   if (!viewer.value) {
     return (
       <Shell>
-        <main id="main">
+        <main id="main" tabIndex={-1}>
           <h1 class="off-screen">Dashboard</h1>
           <Waiting error={error} />
         </main>
@@ -63,7 +64,7 @@ function CurrentPage() {
     if (found) return <Lazy key={path} load={load} given={found} />;
   }
   return (
-    <main id="main">
+    <main id="main" tabIndex={-1}>
       <h1>Page not found</h1>
       <p>
         There is no page at <code>{path}</code>. <a href="/">All projects</a>
@@ -93,7 +94,7 @@ function Lazy({ load, given }: { load: Load; given: Record<string, string> }) {
   }, [load]);
   if (Page) return <Page {...given} />;
   return (
-    <main id="main">
+    <main id="main" tabIndex={-1}>
       <Waiting error={error} />
     </main>
   );
@@ -102,4 +103,5 @@ function Lazy({ load, given }: { load: Load; given: Record<string, string> }) {
 startTheme();
 startRouter();
 startKeyboard();
+startFocus();
 render(<App />, document.getElementById('app') as HTMLElement);

@@ -72,16 +72,19 @@ let isReturning = false;
 /** The browser has gone back or forth already: what is not saved is returned to, and then asked about. */
 function goneBack({ state }: PopStateEvent): void {
   if (isReturning) return void (isReturning = false);
-  const next = placeOf(state);
-  // A link to a part of the page.
-  if (next === undefined) return history.replaceState({ position: (position += 1) }, '');
+  const known = placeOf(state);
+  const next = known ?? position + 1;
+  // An entry that is not of this router, such as a link to a part of the page.
+  if (known === undefined) history.replaceState({ position: next }, '');
   const by = next - position;
-  if (by && !isHere(location.pathname + location.search) && hasUnsaved()) {
+  const isSame = isHere(location.pathname + location.search);
+  if (by && !isSame && hasUnsaved()) {
     isReturning = true;
     history.go(-by);
     return leaveBy(() => history.go(by));
   }
   position = next;
+  if (isSame) return;
   haveLeft();
   forgetCalls();
   address.value = read();

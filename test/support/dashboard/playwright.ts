@@ -44,6 +44,7 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
   on(event: 'pageerror', listener: (error: Error) => void): void;
   on(event: 'dialog', listener: (dialog: { type(): string; dismiss(): Promise<void> }) => void): void;
+  on(event: 'filechooser', listener: (chooser: { setFiles: Locator['setInputFiles'] }) => void): void;
   on(event: 'request', listener: (request: { url(): string }) => void): void;
 }
 

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { request, type ApiError } from '../api/client';
 import { graphql } from '../api/graphql';
 import { asApiError } from '../api/use_query';
+import { useAutoFocus } from '../parts/focus';
 import { Empty, Page, Waiting } from '../parts/page';
 import { address, setQuery } from '../router';
 import { projects, type Project } from '../session';
@@ -40,6 +41,7 @@ const SHOWN_MAX = 50;
 
 export function Search() {
   const [text, setText] = useState(address.peek().query.get('q') ?? '');
+  const field = useAutoFocus();
   const { hits, isComplete, error } = useNames();
   const wanted = text.trim().toLowerCase();
   const found = useMemo(() => matching(hits, wanted), [hits, wanted]);
@@ -50,7 +52,7 @@ export function Search() {
           <span class="off-screen">Name of an application, a database or a project</span>
           <input
             type="search"
-            autoFocus
+            ref={field}
             value={text}
             placeholder="Name of an application, a database or a project"
             onInput={(event) => {

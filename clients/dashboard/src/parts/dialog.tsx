@@ -1,8 +1,9 @@
 // A question before something that cannot be taken back.
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useAction } from '../api/use_query';
 import { Problem } from './form';
+import { leaveBy } from './unsaved';
 
 interface DialogProps {
   title: string;
@@ -11,28 +12,40 @@ interface DialogProps {
 }
 
 export function Dialog({ title, children, onClose }: DialogProps) {
+  const id = useId();
   const element = useRef<HTMLDialogElement>(null);
   const isShown = useRef(true);
   useEffect(() => {
     const dialog = element.current;
-    const before = document.activeElement as HTMLElement | null;
+    const opener = document.activeElement;
     dialog?.showModal();
     return () => {
       isShown.current = false;
       dialog?.close();
-      before?.focus?.();
+      if (opener instanceof HTMLElement) opener.focus();
     };
   }, []);
   // The event of a dialog that was taken away comes when another question may stand there.
   const close = (): void => {
     if (isShown.current) onClose();
   };
+  const ask = (): void => leaveBy(close, element.current ?? undefined);
+  // Browsers let a page refuse `cancel` only once in a row, so that the key is taken before they do.
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || event.isComposing) return;
+    event.preventDefault();
+    ask();
+  };
+  const onCancel = (event: Event): void => {
+    event.preventDefault();
+    ask();
+  };
   return (
-    <dialog ref={element} aria-labelledby="dialog-title" onClose={close} onCancel={close}>
+    <dialog ref={element} aria-labelledby={id} onClose={close} onCancel={onCancel} onKeyDown={onKeyDown}>
       <article>
         <header>
-          <h2 id="dialog-title">{title}</h2>
-          <button type="button" class="quiet small" aria-label="Close" onClick={onClose}>
+          <h2 id={id}>{title}</h2>
+          <button type="button" class="quiet small" aria-label="Close" onClick={ask}>
             ×
           </button>
         </header>
@@ -69,15 +82,20 @@ export function Confirm({ title, children, verb, typed, work, onClose }: Confirm
         {typed !== undefined && (
           <label>
             Type <strong>{typed}</strong> to confirm
-            <input value={text} autocomplete="off" onInput={(event) => setText(event.currentTarget.value)} />
+            <input autoFocus value={text} autocomplete="off" onInput={(event) => setText(event.currentTarget.value)} />
           </label>
         )}
         <Problem error={action.error} />
         <footer class="actions">
-          <button type="button" class="quiet" onClick={onClose}>
+          <button type="button" class="quiet" autoFocus={typed === undefined} onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" class={typed === undefined ? '' : 'danger'} disabled={!isReady || action.isRunning}>
+          <button
+            type="submit"
+            class={typed === undefined ? '' : 'danger'}
+            disabled={!isReady}
+            aria-disabled={action.isRunning}
+          >
             {verb}
           </button>
         </footer>

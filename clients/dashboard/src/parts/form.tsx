@@ -3,6 +3,7 @@ import type { ComponentChildren, TargetedEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import type { ApiError } from '../api/client';
 import type { Action } from '../api/use_query';
+import { useAutoFocus } from './focus';
 import { useUnsavedForm } from './unsaved';
 
 interface Fields<Values> {
@@ -98,11 +99,13 @@ const inputOf = (given: Given): object => given;
 
 export function Field({ label, name, error, hint, ...given }: Labelled & Given) {
   const [id, problem] = [useId(), problemOf(error, name)];
+  const field = useAutoFocus(given.autoFocus ?? false);
   return (
     <div class="field">
       <label for={id}>{label}</label>
       <input
         {...inputOf(given)}
+        ref={field}
         id={id}
         name={name}
         aria-invalid={problem ? true : undefined}

@@ -1,6 +1,6 @@
 // The frame of each page: where one is, its title and actions, its tabs, and "as API call".
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { ApiError } from '../api/client';
 import { address } from '../router';
 import { projectOf } from '../session';
@@ -71,8 +71,15 @@ function Trail({ trail, projectId }: { trail: readonly Tab[]; projectId: string 
 
 function Tabs({ tabs }: { tabs: readonly Tab[] }) {
   const { path } = address.value;
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // Where the screen is narrow, the tab of the page is not among the first.
+    const current = nav.current?.querySelector<HTMLElement>('[aria-current]');
+    if (nav.current && current)
+      nav.current.scrollLeft = current.offsetLeft - (nav.current.clientWidth - current.offsetWidth) / 2;
+  }, [path]);
   return (
-    <nav class="tabs" aria-label="Sections">
+    <nav class="tabs" aria-label="Sections" ref={nav}>
       <ul>
         {tabs.map(({ href, label }) => (
           <li key={href}>

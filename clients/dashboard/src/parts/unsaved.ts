@@ -3,29 +3,50 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 
-const holders = new Set<() => boolean>();
+interface Holder {
+  holds(): boolean;
+  /** Where it was typed; null where the page holds it. */
+  form(): Element | null;
+}
+
+const holders = new Set<Holder>();
 /** Set once the person has chosen to leave, until they are elsewhere. */
 let isLeaving = false;
 
-/** Leaves the page; waits for the answer of the person. */
-export const leavingWaits = signal<(() => void) | null>(null);
-
-export function hasUnsaved(): boolean {
-  return !isLeaving && [...holders].some((holds) => holds());
+interface Leaving {
+  /** Leaves the page, or closes the dialog. */
+  leave(): void;
+  isDialog: boolean;
 }
 
-/** Runs `leave` now, or when the person has agreed to lose what is not saved. */
-export function leaveBy(leave: () => void): void {
-  if (hasUnsaved()) leavingWaits.value = leave;
+/** Waits for the answer of the person. */
+export const leavingWaits = signal<Leaving | null>(null);
+
+/** @param dialog asks only for what was typed in it */
+export function hasUnsaved(dialog?: Element): boolean {
+  return !isLeaving && [...holders].some(({ holds, form }) => (!dialog || dialog.contains(form())) && holds());
+}
+
+/**
+ * Runs `leave` now, or when the person has agreed to lose what is not saved.
+ * @param dialog is closed by it; without one, the page is left
+ */
+export function leaveBy(leave: () => void, dialog?: Element): void {
+  if (hasUnsaved(dialog)) leavingWaits.value = { leave, isDialog: dialog !== undefined };
   else leave();
 }
 
 /** The person agrees. */
 export function leaveNow(): void {
-  const leave = leavingWaits.peek();
+  const waiting = leavingWaits.peek();
   leavingWaits.value = null;
-  isLeaving = true;
-  leave?.();
+  if (!waiting) return;
+  if (!waiting.isDialog) {
+    isLeaving = true;
+    return waiting.leave();
+  }
+  // The question is closed first: what is below it cannot have the focus until then.
+  setTimeout(waiting.leave);
 }
 
 /** Another page is shown. */
@@ -33,12 +54,15 @@ export function haveLeft(): void {
   isLeaving = false;
 }
 
-/** Asks whenever the page is to be left. */
-export function useUnsaved(holds: () => boolean): void {
+/**
+ * Asks whenever the page is to be left.
+ * @param form whose dialog is not closed unasked either
+ */
+export function useUnsaved(holds: () => boolean, form: () => Element | null = () => null): void {
   const newest = useRef(holds);
   newest.current = holds;
   useEffect(() => {
-    const holder = (): boolean => newest.current();
+    const holder = { holds: () => newest.current(), form };
     holders.add(holder);
     return () => void holders.delete(holder);
   }, []);
@@ -56,10 +80,11 @@ const CHANGES = ['input', 'change', 'click'];
 export function useUnsavedForm(isWatched: boolean) {
   const form = useRef<HTMLFormElement>(null);
   const state = useRef({ before: '', isTouched: false });
-  useUnsaved(() => {
+  const holds = (): boolean => {
     const { before, isTouched } = state.current;
     return isWatched && isTouched && form.current !== null && textOf(form.current) !== before;
-  });
+  };
+  useUnsaved(holds, () => form.current);
   useEffect(() => {
     const element = form.current;
     const begin = (): void => {

@@ -174,13 +174,14 @@ interface FooterProps {
 }
 
 function Footer({ count, isBlocked, discard, review }: FooterProps) {
+  const isIdle = !count || isBlocked;
   return (
     <footer class="actions">
       <span class="faint">{count ? `${count} unsaved` : 'No change'}</span>
-      <button type="button" class="quiet" disabled={!count} onClick={discard}>
+      <button type="button" class="quiet" aria-disabled={!count} onClick={discard}>
         Discard
       </button>
-      <button type="button" disabled={!count || isBlocked} onClick={review}>
+      <button type="button" aria-disabled={isIdle} onClick={() => isIdle || review()}>
         Review and save
       </button>
     </footer>

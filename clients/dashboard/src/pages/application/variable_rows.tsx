@@ -1,5 +1,5 @@
 // The variables of an environment, each in a row.
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Draft } from './draft';
 
 interface RowsProps {
@@ -12,6 +12,12 @@ const EMPTY: Draft = { key: '', value: '', available_at: 'both', isStored: false
 export function VariableRows({ drafts, changed }: RowsProps) {
   const set = (index: number, part: Partial<Draft>): void =>
     changed(drafts.map((draft, at) => (at === index ? { ...draft, ...part } : draft)));
+  const add = useRef<HTMLButtonElement>(null);
+  const remove = (index: number): void => {
+    // The button that was pressed goes with its row.
+    add.current?.focus();
+    changed(drafts.filter((_, at) => at !== index));
+  };
   return (
     <>
       <ul class="variables" aria-label="Variables">
@@ -20,11 +26,11 @@ export function VariableRows({ drafts, changed }: RowsProps) {
             key={draft.isStored ? draft.key : index}
             draft={draft}
             set={(part) => set(index, part)}
-            remove={() => changed(drafts.filter((_, at) => at !== index))}
+            remove={() => remove(index)}
           />
         ))}
       </ul>
-      <button type="button" class="quiet" onClick={() => changed([...drafts, EMPTY])}>
+      <button ref={add} type="button" class="quiet" onClick={() => changed([...drafts, EMPTY])}>
         Add a variable
       </button>
     </>
@@ -40,9 +46,14 @@ interface RowProps {
 function Row({ draft, set, remove }: RowProps) {
   const [isShown, setShown] = useState(!draft.isStored);
   const called = draft.key || 'new variable';
+  const name = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (!draft.key) name.current?.focus();
+  }, []);
   return (
     <li>
       <input
+        ref={name}
         aria-label={`Name of ${called}`}
         value={draft.key}
         placeholder="NAME"

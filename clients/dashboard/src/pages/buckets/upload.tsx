@@ -1,6 +1,7 @@
 // Files are sent from the browser to the S3 address, with their progress.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { asApiError, useAction } from '../../api/use_query';
+import { useOpened } from '../../parts/focus';
 import { Problem } from '../../parts/form';
 import { bytesText } from '../../parts/time';
 import { useUnsaved } from '../../parts/unsaved';
@@ -23,21 +24,23 @@ interface Sent {
 
 export function Upload({ bucket, prefix, done }: UploadProps) {
   const [isAllowed, setAllowed] = useState<boolean | null>(null);
+  const [isNew, setNew] = useState(false);
   const check = useAction(async () => setAllowed(await allowsThisPage(bucket.id)));
   const allow = useAction(async () => {
     await allowThisPage(bucket.id);
     setAllowed(true);
+    setNew(true);
   });
   useEffect(() => void check.run(), [bucket.id]);
   if (isAllowed === null) return <Problem error={check.error} />;
-  if (isAllowed) return <Chooser bucket={bucket} prefix={prefix} done={done} />;
+  if (isAllowed) return <Chooser bucket={bucket} prefix={prefix} done={done} isNew={isNew} />;
   return (
     <div class="notice">
       <p>
         The files of a bucket are at another address than this page. Browsers upload and delete there once a CORS rule
         of the bucket allows <code>{location.origin}</code>. The other rules stay.
       </p>
-      <button type="button" class="quiet small" disabled={allow.isRunning} onClick={() => void allow.run()}>
+      <button type="button" class="quiet small" aria-disabled={allow.isRunning} onClick={() => void allow.run()}>
         Allow uploads from this page
       </button>
       <Problem error={allow.error} />
@@ -45,7 +48,12 @@ export function Upload({ bucket, prefix, done }: UploadProps) {
   );
 }
 
-function Chooser({ bucket, prefix, done }: UploadProps) {
+interface ChooserProps extends UploadProps {
+  /** The button that has allowed uploads is gone, and had the focus. */
+  isNew: boolean;
+}
+
+function Chooser({ bucket, prefix, done, isNew }: ChooserProps) {
   const [sent, setSent] = useState<readonly Sent[]>([]);
   const [folder, setFolder] = useState('');
   const stop = useRef(new AbortController());
@@ -68,15 +76,17 @@ function Chooser({ bucket, prefix, done }: UploadProps) {
     await done();
   });
   useUnsaved(() => upload.isRunning);
+  const fields = useOpened<HTMLDivElement>(isNew);
   return (
     <>
-      <div class="columns">
+      <div class="columns" ref={fields}>
         <label>
           Upload files
           <input
             type="file"
             multiple
-            disabled={upload.isRunning}
+            aria-disabled={upload.isRunning}
+            onClick={(event) => upload.isRunning && event.preventDefault()}
             onChange={(event) => {
               const { files } = event.currentTarget;
               if (files?.length) void upload.run([...files]);
@@ -88,7 +98,7 @@ function Chooser({ bucket, prefix, done }: UploadProps) {
           <input
             value={folder}
             placeholder="none"
-            disabled={upload.isRunning}
+            readOnly={upload.isRunning}
             onInput={(event) => setFolder(event.currentTarget.value)}
           />
         </label>

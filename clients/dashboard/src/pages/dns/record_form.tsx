@@ -2,6 +2,7 @@
 import { request } from '../../api/client';
 import { graphql, type VariablesOf } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
+import { useOpened } from '../../parts/focus';
 import { Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
 import type { DnsRecord } from './records';
 import type { ZoneData } from './zone';
@@ -54,6 +55,7 @@ interface RecordFormProps {
 
 export function RecordForm({ zone, record, done, onClose }: RecordFormProps) {
   const fields = useFields(textsOf(record));
+  const opened = useOpened();
   const type = fields.values.type as DnsType;
   const action = useAction(async () => {
     const { type: given, ...input } = inputOf(fields.values);
@@ -62,7 +64,7 @@ export function RecordForm({ zone, record, done, onClose }: RecordFormProps) {
     await done();
   });
   return (
-    <article aria-label={record ? 'Change a record' : 'New record'}>
+    <article ref={opened} aria-label={record ? 'Change a record' : 'New record'}>
       <Form action={action}>
         <div class="columns">
           <Select
@@ -75,7 +77,6 @@ export function RecordForm({ zone, record, done, onClose }: RecordFormProps) {
             label="Name"
             {...fields.of('name', action)}
             required
-            autoFocus
             hint={`Below ${zone.name}; @ is the zone itself.`}
           />
           <Field label="Value" {...fields.of('value', action)} required placeholder={VALUES[type]} />

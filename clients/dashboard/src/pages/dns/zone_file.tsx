@@ -112,11 +112,11 @@ function Import({ zone, imported }: Omit<ZoneFileProps, 'mayChange'>) {
       <Problem error={action.error} fields={['zone_file', 'mode']} />
       {answer && <Answer {...answer} />}
       <footer class="actions">
-        <button type="submit" class="quiet" disabled={action.isRunning}>
+        <button type="submit" class="quiet" aria-disabled={action.isRunning}>
           Show what would change
         </button>
         {answer?.isDryRun && (
-          <button type="button" disabled={action.isRunning} onClick={() => void action.run(false)}>
+          <button type="button" aria-disabled={action.isRunning} onClick={() => void action.run(false)}>
             Import
           </button>
         )}

@@ -108,7 +108,7 @@ function Records({ domain, mayChange, reload }: Shown) {
       <button type="button" class="quiet small" onClick={() => setAsks(true)}>
         New signing key
       </button>
-      <button type="button" class="quiet small" disabled={verify.isRunning} onClick={() => void verify.run()}>
+      <button type="button" class="quiet small" aria-disabled={verify.isRunning} onClick={() => void verify.run()}>
         Check now
       </button>
     </>

@@ -50,7 +50,13 @@ export function Rotation({ one, renew, revoke, keep, onClose }: RotationProps) {
         <button type="button" class="quiet" onClick={leave}>
           {token ? 'Revoke it later' : 'Cancel'}
         </button>
-        <button type="button" class="danger" disabled={!isPlaced || ending.isRunning} onClick={() => void ending.run()}>
+        <button
+          type="button"
+          class="danger"
+          disabled={!isPlaced}
+          aria-disabled={ending.isRunning}
+          onClick={() => void ending.run()}
+        >
           Revoke the old key
         </button>
       </footer>

@@ -136,7 +136,7 @@ function Starts({ shown }: { shown: Shown }) {
   return (
     <>
       <Problem error={shell.error} />
-      <button type="button" class="quiet" disabled={shell.isRunning} onClick={() => void shell.run()}>
+      <button type="button" class="quiet" aria-disabled={shell.isRunning} onClick={() => void shell.run()}>
         Open a shell
       </button>
       <a role="button" href={`/applications/${id}/runs/new`}>
