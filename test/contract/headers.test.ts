@@ -2,6 +2,7 @@
 import { sharedLimiter } from '../../rest/rate_limit';
 import { startService, type Answer, type TestService } from '../support/service';
 import { kindOfParam, operations } from '../support/world';
+import { withinOneMinute } from '../support/processes/within_one_minute';
 
 let service: TestService;
 beforeAll(async () => {
@@ -13,9 +14,8 @@ const BUDGETS = { RATE_LIMIT_READ: '40', RATE_LIMIT_WRITE: '30', RATE_LIMIT_DEPL
 
 /** A service of its own whose budgets are small, at a time when the window does not end soon. */
 async function limited(settings: Record<string, string>, run: (service: TestService) => Promise<void>): Promise<void> {
-  const left = 60_000 - (Date.now() % 60_000);
-  if (left < 8_000) await new Promise((resolve) => setTimeout(resolve, left));
   const own = await startService({ settings });
+  await withinOneMinute(8_000);
   await run(own).finally(() => own.close());
 }
 

@@ -1,5 +1,6 @@
 // The two faces give the same: every query over REST and over GraphQL, and the same refusals.
 import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
+import { fixedPeriod } from '../support/contract/fixed_period';
 import { document } from '../support/contract/graphql_query';
 import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
 import { startService, type TestService } from '../support/service';
@@ -44,9 +45,11 @@ async function variablesOf(operation: Operation): Promise<Record<string, unknown
 }
 
 test.each(queries)('%s answers the same on both faces', async (_, operation) => {
-  const variables = await variablesOf(operation);
+  const period = fixedPeriod(operation);
+  const variables = { ...(await variablesOf(operation)), ...period };
   const graphql = await service.graphql(document(operation.field, Object.keys(variables)), variables);
-  const rest = await service.call('GET', await world.path(operation));
+  const search = new URLSearchParams(period).toString();
+  const rest = await service.call('GET', `${await world.path(operation)}?${search}`);
   expect([rest.status, graphql.errors]).toEqual([200, undefined]);
   expect(settled(graphql.data[operation.field.name])).toEqual(settled(rest.body));
 });

@@ -1,5 +1,6 @@
 // What RFC 9700 (best current practice for OAuth security) says attackers try.
 import { OAUTH_PATHS } from '../../../core/accounts/oauth';
+import { withinOneMinute } from '../../support/processes/within_one_minute';
 import { startService, type TestService } from '../../support/service';
 import { openClient, REDIRECT, refusal, type Client } from './client';
 import { newPerson, type Person } from '../../support/identity/person';
@@ -169,6 +170,7 @@ describe('what is not offered is refused', () => {
 describe('guesses', () => {
   it('at tokens are counted by the address, and then refused', async () => {
     const statuses = new Set<number>();
+    await withinOneMinute(5_000);
     for (let turn = 0; turn < 40; turn += 1) {
       const body = new URLSearchParams({ client_id: 'platform-cli', grant_type: 'refresh_token', refresh_token: 'x' });
       statuses.add((await fetch(service.url + OAUTH_PATHS.token, { method: 'POST', body })).status);
