@@ -84,16 +84,17 @@ async function cost(stage: Stage): Promise<Cost> {
 }
 
 /** Seconds of processor time since their start, and bytes. */
-export async function cpuUsage({
-  adminPort,
-  directory,
-}: Stage): Promise<{ cpu: number; rss: number; database: number }> {
+export async function cpuUsage(stage: Stage): Promise<{ cpu: number; rss: number; database: number }> {
+  return { ...(await serviceUsage(stage)), database: databaseSeconds(stage.directory) };
+}
+
+/** The same without its database. */
+export async function serviceUsage({ adminPort }: Stage): Promise<{ cpu: number; rss: number }> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text();
   const value = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
   return {
     cpu: value('process_cpu_seconds_total'),
     rss: value('process_resident_memory_bytes'),
-    database: databaseSeconds(directory),
   };
 }
 

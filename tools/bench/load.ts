@@ -13,6 +13,8 @@ export interface Shot {
 export interface Round {
   requests: number;
   rps: number;
+  /** Milliseconds that half of the answers took at most. */
+  p50: number;
   /** Milliseconds that 99 of 100 answers took at most. */
   p99: number;
 }
@@ -35,7 +37,8 @@ export async function load(options: LoadOptions): Promise<Round> {
   await Promise.all(lines);
   const seconds = (performance.now() - started) / 1000;
   times.sort((a, b) => a - b);
-  return { requests: times.length, rps: times.length / seconds, p99: times[Math.ceil(times.length * 0.99) - 1] ?? NaN };
+  const within = (share: number): number => times[Math.ceil(times.length * share) - 1] ?? NaN;
+  return { requests: times.length, rps: times.length / seconds, p50: within(0.5), p99: within(0.99) };
 }
 
 /** One connection, until the time is over. */

@@ -18,6 +18,8 @@ export interface Stage {
   adminPort: number;
   /** Ends the service as an operator does. The directory stays. */
   stop(): Promise<void>;
+  /** kill -9, and waits for the end. The directory stays. */
+  kill(): Promise<void>;
   /** Ends the service, and removes the directory. */
   close(): Promise<void>;
 }
@@ -32,9 +34,12 @@ const ownSettings = {
   PREFERRED_PYTHON: 'host',
 };
 
-/** @param settings of the service, which override those of the stage */
-export async function openStage(settings: Record<string, string> = {}): Promise<Stage> {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'platform-demo-'));
+/**
+ * @param settings of the service, which override those of the stage
+ * @param before directory of a stage that has ended: the service goes on with it
+ */
+export async function openStage(settings: Record<string, string> = {}, before?: string): Promise<Stage> {
+  const directory = before ?? mkdtempSync(path.join(os.tmpdir(), 'platform-demo-'));
   chmodSync(directory, 0o711); // as root, the database and the applications run as other users
   const port = await freePort();
   const env = {
@@ -50,6 +55,7 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
     stdio: ['ignore', openSync(log, 'w', 0o600), 'inherit'],
   });
   const stop = (): Promise<void> => end(child);
+  const kill = (): Promise<void> => end(child, 'SIGKILL');
   const close = async (): Promise<void> => {
     await stop();
     rmSync(directory, { recursive: true, force: true });
@@ -61,7 +67,8 @@ export async function openStage(settings: Record<string, string> = {}): Promise<
       project_id: string;
     };
     const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project_id };
-    return { api: apiClient(address, key, project_id), address, headers, directory, port, adminPort, stop, close };
+    const api = apiClient(address, key, project_id);
+    return { api, address, headers, directory, port, adminPort, stop, kill, close };
   } catch (error) {
     await close();
     throw error;
@@ -79,10 +86,10 @@ async function readyLine(child: ChildProcess, log: string): Promise<{ address: s
   throw new Error('the service did not get ready');
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  child.kill('SIGTERM');
+  child.kill(signal);
   const late = setTimeout(() => child.kill('SIGKILL'), STOPPED_WITHIN_MS);
   await ended;
   clearTimeout(late);

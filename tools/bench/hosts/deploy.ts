@@ -3,18 +3,27 @@
 //   [NETWORK=isolated] npm run bench:deploy -- [--rounds=5] [--idle=100]
 // The service runs as `npm start` runs it in production, with the embedded database; deployments go through the API.
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeRepository, type Repository } from '../../demo/repository';
+import { makeRepository } from '../../demo/repository';
 import { openStage, type Stage } from '../../demo/stage';
-import { processesWith } from '../../demo/traces';
 import { visit } from '../../demo/visitors';
 import { idleCost, cpuUsage } from '../idle';
 import { load, type Shot } from '../load';
 import { median } from '../measure';
 import { printLine, runBench } from '../run';
+import {
+  change,
+  deploy,
+  deployRow,
+  makeApplication,
+  removeAll,
+  seconds,
+  untilServed,
+  type Application,
+  type Deployed,
+} from './deployments';
 
 const OPEN = {
   NETWORK: process.env.NETWORK ?? 'shared',
@@ -26,25 +35,6 @@ const OPEN = {
 const RATIO_TARGET = 0.5;
 const CONNECTIONS = 32;
 const LOAD = { rounds: 5, milliseconds: 1_500 };
-const VISIT_PAUSE_MS = 10;
-const GIVE_UP_MS = 120_000;
-
-export interface Application {
-  id: string;
-  host: string;
-}
-
-interface Deployed {
-  id: string;
-  /** The text of its pages. */
-  greeting: string;
-  /** Milliseconds from the POST to the first answer of the new version, and between the lines of the log. */
-  total: number;
-  source: number;
-  build: number;
-  start: number;
-}
-
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { rounds: { type: 'string', default: '5' }, idle: { type: 'string', default: '100' } },
@@ -86,52 +76,6 @@ async function measure(stage: Stage, rounds: number, idle: number): Promise<void
   if (idle > 0) await idleCost(stage, idle, printLine);
 }
 
-/** @param size an application type */
-export async function makeApplication(
-  { api }: Stage,
-  name: string,
-  repository_url: string,
-  size: string,
-): Promise<Application> {
-  const made = await api.call('POST', '/v2/applications', {
-    name,
-    application_type: size,
-    source: { type: 'git', repository_url, branch: 'main' },
-  });
-  return { id: made.id, host: String(made.default_hostname) };
-}
-
-function change({ directory }: Stage, repository: Repository, round: number): string {
-  const greeting = `Hello from round ${round}`;
-  writeFileSync(path.join(directory, 'sample/greeting.txt'), greeting);
-  repository.commit('', `Round ${round}`);
-  return greeting;
-}
-
-async function deploy(stage: Stage, { id, host }: Application, greeting: string): Promise<Deployed> {
-  const begin = performance.now();
-  const posted = await stage.api.call('POST', `/v2/applications/${id}/deployments`, {});
-  await untilServed(stage, host, greeting);
-  const total = performance.now() - begin;
-  const base = `/v2/applications/${id}/deployments/${posted.id}`;
-  await stage.api.until(base, ({ status }) => status === 'active');
-  const { data } = await stage.api.call<{ data: { timestamp: string; message: string }[] }>(
-    'GET',
-    `${base}/logs?order=asc&limit=1000`,
-  );
-  const at = (words: string): number =>
-    Date.parse(data.find(({ message }) => message.includes(words))?.timestamp ?? '');
-  const source = at('build script') - Date.parse(String(posted.created_at));
-  return {
-    id: posted.id,
-    greeting,
-    total,
-    source,
-    build: at('Starting the new version') - at('build script'),
-    start: at('is active') - at('Starting the new version'),
-  };
-}
-
 /** Back and forth between two versions. */
 async function rollBacks(
   stage: Stage,
@@ -149,18 +93,6 @@ async function rollBacks(
     await stage.api.until(`/v2/applications/${id}/deployments/${posted.id}`, ({ status }) => status === 'active');
   }
   return times;
-}
-
-async function untilServed({ port }: Stage, host: string, greeting: string): Promise<void> {
-  for (
-    const end = Date.now() + GIVE_UP_MS;
-    Date.now() < end;
-    await new Promise((resolve) => setTimeout(resolve, VISIT_PAUSE_MS))
-  ) {
-    const { status, body } = await visit(port, host, '/about');
-    if (status === 200 && body.includes(greeting)) return;
-  }
-  throw new Error(`"${greeting}" was not seen within ${GIVE_UP_MS} ms`);
 }
 
 /**
@@ -213,31 +145,6 @@ async function compareAnswers(
     `| ${name} | ${Math.max(...direct).toFixed(0)} | ${Math.max(...through).toFixed(0)} | ${ratio.toFixed(2)} | ` +
     `${(Math.min(...cpu) * 1e6).toFixed(0)} | ${verdict} |`
   );
-}
-
-/** Instances outlive the service: they go before it does. */
-async function removeAll({ api, directory }: Stage): Promise<void> {
-  for (;;) {
-    const { data } = await api.call<{ data: { id: string }[] }>('GET', '/v2/applications?limit=100');
-    if (!data.length) break;
-    for (const { id } of data) await api.call('DELETE', `/v2/applications/${id}`);
-  }
-  for (
-    const end = Date.now() + GIVE_UP_MS;
-    Date.now() < end && processesWith(path.join(directory, 'runtime/units')).length;
-  )
-    await new Promise((resolve) => setTimeout(resolve, 500));
-}
-
-function deployRow(name: string, found: Deployed[]): string {
-  const cells = (['total', 'source', 'build', 'start'] as const).map((part) =>
-    seconds(median(found.map((one) => one[part]))),
-  );
-  return `| ${name} | ${cells.join(' | ')} |`;
-}
-
-function seconds(ms: number): string {
-  return (ms / 1000).toFixed(2);
 }
 
 runBench(main);
