@@ -2,7 +2,10 @@
 import type { Row } from '../../api/resources/query';
 import type { Operation, ResourceTable, Value } from '../../api/resources/table';
 
-/** What has to be given, and what the rules of the input ask for beside it. Ids are left open: `vol_…`. */
+/** What the API asks for, and neither the types nor the rules of the schema say. */
+const ASKED_FOR: Record<string, readonly string[]> = { CreateGitIntegrationInput: ['access_token'] };
+
+/** What has to be given, and what the rules of the input ask for beside it. Ids and secrets are left open: `vol_…`. */
 export function exampleBody(table: ResourceTable, { args, body }: Operation): Row {
   const type = args.find(({ name }) => name === body)?.type;
   return type === undefined ? {} : exampleInput(table, type);
@@ -10,7 +13,7 @@ export function exampleBody(table: ResourceTable, { args, body }: Operation): Ro
 
 function exampleInput(table: ResourceTable, type: string): Row {
   const { fields = [], rules = [] } = table.inputs[type] ?? {};
-  const required = fields.filter((field) => field.required);
+  const required = fields.filter((field) => field.required || ASKED_FOR[type]?.includes(field.name));
   const values = valuesOf(table, required);
   // Rules are sentences, which the build makes of `@rule` (resource_types.mjs). What a type needs is named like it.
   const oneOf = rules.map((rule) => /^Exactly one of `(\w+)`/.exec(rule)?.[1]);
