@@ -1,7 +1,7 @@
 // Reports about mail: delivery status (RFC 3464) and complaints (RFC 5965). Only their machine-readable parts are
 // evaluated; replies of people and vacation responders are ignored.
-import { Splitter } from '@zone-eu/mailsplit';
 import type { Readable } from 'node:stream';
+import { mailsplit } from './message/mailsplit';
 
 export interface MailReport {
   kind: 'bounce' | 'complaint' | 'none';
@@ -41,6 +41,7 @@ export async function readReport(stream: Readable): Promise<MailReport> {
 }
 
 async function partsOf(stream: Readable): Promise<Part[]> {
+  const { Splitter } = mailsplit();
   const splitter = new Splitter({ maxHeadSize: PART_BYTES_MAX, maxChildNodes: NODES_MAX, ignoreEmbedded: true });
   const parts: Part[] = [];
   stream.once('error', () => splitter.destroy());

@@ -1,9 +1,14 @@
 // Kubeconfig, as kubectl reads it. What is not supported is refused: to leave out a proxy or a user to act as would be
 // to reach another server, or to act as somebody else.
+import { createRequire } from 'node:module';
 import path from 'node:path';
-import { parse } from 'yaml';
+import type * as OfYaml from 'yaml';
+import { memoize } from '../../../core/memoize';
 import { DriverError } from '../../../core/driver';
 import type { ClusterAccess, ExecPlugin, Pem, UserAccess } from './access';
+
+/** 70 modules, 20 ms, which only a platform with a cluster needs. */
+const yaml = memoize(() => createRequire(__filename)('yaml') as typeof OfYaml);
 
 type Section = Record<string, unknown>;
 
@@ -55,7 +60,7 @@ function merge(files: readonly { file: string; text: string }[]): Merged {
 function parseDocument(content: string): Section {
   let value: unknown;
   try {
-    value = parse(content);
+    value = yaml().parse(content);
   } catch {
     // The text of the error would quote the line, which may be that of a token.
     throw invalid('is not valid YAML');

@@ -1,9 +1,9 @@
 // Messages with tracking: links in HTML parts are rewritten, and an image is added. All other bytes are unchanged, and
 // so are messages with end-to-end signatures or encryption.
-import { Rewriter, Splitter, Joiner } from '@zone-eu/mailsplit';
 import type { EventEmitter } from 'node:events';
 import { BodyHash } from './body_hash';
 import { replaceLinks, type Replacements } from './html_links';
+import { mailsplit } from './mailsplit';
 import { openMessageText, type MessageText } from './message_text';
 
 interface MimeNode {
@@ -27,6 +27,7 @@ interface TrackedBody {
 
 /** @returns null where the message has no HTML to track, or must not be changed */
 export async function rewriteHtml(text: MessageText, replacements: Replacements): Promise<TrackedBody | null> {
+  const { Rewriter, Splitter, Joiner } = mailsplit();
   let touched = false;
   let isUntouchable = false;
   const splitter = new Splitter({ maxChildNodes: NODES_MAX, ignoreEmbedded: true });
