@@ -50,9 +50,15 @@ if (hasStaticBusybox())
         ({ immutable }: { immutable?: boolean }) => immutable,
       );
       const { name: secretName, labels } = secret.metadata;
-      await run('-n', namespace, 'delete', 'secret', secretName);
       const forged = { ...secret, data: { PORT: 'MQ==' }, metadata: { name: secretName, namespace, labels } };
-      await kubectlApply(cluster().kubeconfig, forged);
+      // Between the two commands the platform may have put the right one back.
+      await eventually('another Secret of that name', async () => {
+        await run('-n', namespace, 'delete', 'secret', secretName, '--ignore-not-found');
+        return kubectlApply(cluster().kubeconfig, forged).then(
+          () => true,
+          () => false,
+        );
+      });
       await service.sql(`update workloads set next_at = now() where application_id = $1`, [application.id]);
       await eventually('the variables of before', async () => {
         const data = await run('-n', namespace, 'get', 'secret', secretName, '-o', 'jsonpath={.data}');
