@@ -1,7 +1,8 @@
 // A DNS zone in the demo: delegated by a parent zone that the demo plays, signed, and answered over UDP.
-import { createSocket, type Socket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
 import * as packet from 'dns-packet';
 import type { Resource } from './api';
+import { boundPort, freeDnsPort } from './ports';
 import type { Show } from './show';
 import type { Stage } from './stage';
 
@@ -28,7 +29,7 @@ export async function openParent(): Promise<Parent> {
     const authorities = isAsked ? nameServers.map((data) => ({ type: 'NS' as const, name: ZONE, ttl: 60, data })) : [];
     socket.send(packet.encode({ type: 'response', id, questions, authorities }), port, address);
   });
-  const [own, port] = [await bound(socket), await freeUdpPort()];
+  const [own, port] = [await boundPort(socket), await freeDnsPort()];
   return {
     settings: { DNS_ROOTS: `127.0.0.1:${own}`, DNS_PORT: String(port) },
     port,
@@ -81,15 +82,4 @@ async function queryServer(port: number): Promise<packet.Answer[]> {
   } finally {
     socket.close();
   }
-}
-
-function bound(socket: Socket): Promise<number> {
-  return new Promise((resolve) => socket.bind(0, '127.0.0.1', () => resolve(socket.address().port)));
-}
-
-async function freeUdpPort(): Promise<number> {
-  const socket = createSocket('udp4');
-  const port = await bound(socket);
-  socket.close();
-  return port;
 }

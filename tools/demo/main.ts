@@ -28,7 +28,10 @@ async function main(): Promise<number> {
     return 0;
   } catch (error) {
     if (error instanceof Interrupted) show.step('Interrupted: clearing up');
-    else show.step(`NOT AS EXPECTED: ${error instanceof Error ? error.message : String(error)}`);
+    else {
+      show.step(`NOT AS EXPECTED: ${error instanceof Error ? error.message : String(error)}`);
+      for (const line of play?.stage.complaints() ?? []) show.line(line);
+    }
     return error instanceof Interrupted ? INTERRUPTED : 1;
   } finally {
     if (play) await clearUp(play);

@@ -1,11 +1,11 @@
 // The service as with `npm start`, including its database, with separate ports and directory.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { apiClient, type Api } from './api';
+import { freePort } from './ports';
 
 export interface Stage {
   api: Api;
@@ -16,6 +16,8 @@ export interface Stage {
   /** Of the ingress. */
   port: number;
   adminPort: number;
+  /** Last lines of the service's log that are warnings or errors. */
+  complaints(): string[];
   /** Ends the service as an operator does. The directory stays. */
   stop(): Promise<void>;
   /** kill -9, and waits for the end. The directory stays. */
@@ -26,6 +28,7 @@ export interface Stage {
 
 const READY_WITHIN_MS = 60_000;
 const STOPPED_WITHIN_MS = 40_000;
+const COMPLAINTS_MAX = 20;
 
 // The directory goes with the demo: it would download another Node.js each time.
 const ownSettings = {
@@ -68,7 +71,8 @@ export async function openStage(settings: Record<string, string> = {}, before?: 
     };
     const headers = { Authorization: `Bearer ${key}`, 'X-Svc-Project': project_id };
     const api = apiClient(address, key, project_id);
-    return { api, address, headers, directory, port, adminPort, stop, kill, close };
+    const complaints = (): string[] => complaintsOf(log);
+    return { api, address, headers, directory, port, adminPort, complaints, stop, kill, close };
   } catch (error) {
     await close();
     throw error;
@@ -86,6 +90,11 @@ async function readyLine(child: ChildProcess, log: string): Promise<{ address: s
   throw new Error('the service did not get ready');
 }
 
+function complaintsOf(log: string): string[] {
+  const lines = readFileSync(log, 'utf8').split('\n');
+  return lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line)).slice(-COMPLAINTS_MAX);
+}
+
 async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
@@ -93,12 +102,4 @@ async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Pro
   const late = setTimeout(() => child.kill('SIGKILL'), STOPPED_WITHIN_MS);
   await ended;
   clearTimeout(late);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
