@@ -50,8 +50,21 @@ const answer = async (name: 'Stay' | 'Leave'): Promise<void> => {
   await question().getByRole('button', { name }).click();
   await question().waitFor({ state: 'detached' });
 };
+type Field = ReturnType<Page['getByLabel']>;
 const project = (place = ''): string => `/projects/${service.project}${place}`;
 const pathOf = (): string => new URL(page.url()).pathname;
+
+/** The page that was left is gone, and what it held with it. */
+const leftFor = async (place: string): Promise<void> => {
+  await page.waitForURL(place);
+  await settled(page);
+};
+
+/** A dialog that has closed gives the focus back a moment later, and what is typed then is typed elsewhere. */
+const replace = async (field: Field, text: string): Promise<void> => {
+  do await field.fill(text);
+  while ((await field.inputValue()) !== text);
+};
 
 /** Forms by hand and of the schema, with a field to type into. */
 const FORMS: [name: string, place: () => string, label: string][] = [
@@ -105,11 +118,22 @@ test.each(FORMS)('%s: a link, a key and "back" ask, and "Stay" keeps what was ty
   await answer('Stay');
   expect([pathOf(), await field.inputValue()]).toEqual([at, text]);
   // What was typed and taken back is nothing that could be lost.
-  await field.fill(name === 'processes' ? '1' : '');
+  await replace(field, name === 'processes' ? '1' : '');
   await page.locator('a.brand').click();
-  // A name was suggested for the address, and stays.
-  if (name === 'new application') await answer('Leave');
-  await page.waitForURL('/');
+  await leftFor('/');
+});
+
+test('what the page changes in a field that nobody has touched asks nothing', async () => {
+  await go(`/applications/${application}/processes`);
+  await page.getByLabel('Instances of web', { exact: true }).click();
+  await page.keyboard.press('End');
+  // Behind what the click has put off.
+  await page.evaluate(`new Promise((resolve) => setTimeout(() => {
+    document.querySelector('form input[type=number]').value = '3';
+    resolve();
+  }))`);
+  await page.locator('a.brand').click();
+  await leftFor('/');
 });
 
 test('"Leave" leaves, by a link and by "back"', async () => {
@@ -122,12 +146,11 @@ test('"Leave" leaves, by a link and by "back"', async () => {
     else await page.evaluate('history.back()');
     await question().waitFor();
     await answer('Leave');
-    await page.waitForURL(way === 'link' ? '/' : project('/members'));
-    await settled(page);
+    await leftFor(way === 'link' ? '/' : project('/members'));
   }
   // Nothing of it is left: the next page goes unasked.
   await page.locator('a.brand').click();
-  await page.waitForURL('/');
+  await leftFor('/');
 });
 
 test('a reload asks in the words of the browser, and only where something is not saved', async () => {
@@ -152,7 +175,7 @@ test('after saving nobody is asked: on the page, and where saving leads elsewher
   await settled(page);
   expect(await page.getByLabel('Description', { exact: true }).inputValue()).toBe('of Ada');
   await page.locator('a.brand').click();
-  await page.waitForURL('/');
+  await leftFor('/');
   await open('a form of the schema', '');
   await page.getByLabel('Name', { exact: true }).fill('data');
   await page.getByLabel('Size GB', { exact: true }).fill('1');
@@ -171,11 +194,11 @@ test('"Cancel" asks nothing, and neither do the name before a deletion, a search
   await page.locator('.page-head').getByRole('button', { name: 'Delete volume' }).click();
   await page.getByLabel(/^Type /).fill('da');
   await page.locator('a.brand').click();
-  await page.waitForURL('/');
+  await leftFor('/');
   await visit(page, `/applications/${application}/logs`);
   await page.locator('input[type=search]').fill('error');
   await page.locator('a.brand').click();
-  await page.waitForURL('/');
+  await leftFor('/');
 });
 
 test('the environment asks too', async () => {
@@ -185,7 +208,7 @@ test('the environment asks too', async () => {
   await page.locator('a.brand').click();
   await question().waitFor();
   await answer('Leave');
-  await page.waitForURL('/');
+  await leftFor('/');
   expect(window.complaints).toEqual([]);
 });
 
@@ -213,7 +236,7 @@ test('closing a dialog asks for what was typed in it, and for nothing else', asy
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   await page.locator('a.brand').click();
   await answer('Leave');
-  await page.waitForURL('/');
+  await leftFor('/');
   expect(window.complaints).toEqual([]);
 });
 

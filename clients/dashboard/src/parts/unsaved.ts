@@ -68,45 +68,62 @@ export function useUnsaved(holds: () => boolean, form: () => Element | null = ()
   }, []);
 }
 
+type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+
 /** Before any of these, the fields have what was there before the person came. */
 const BEGINNINGS = ['focusin', 'pointerdown', 'keydown'];
-/** By these, fields change: also by a button, which adds or removes one. */
-const CHANGES = ['input', 'change', 'click'];
 
 /**
- * Watches the fields of a form, whoever draws them.
+ * Watches the fields of a form, whoever draws them: those that the person has changed, since what the service changes
+ * in others meanwhile is nobody's loss.
  * @returns for the form, and `saved`, to be called when it has been
  */
 export function useUnsavedForm(isWatched: boolean) {
   const form = useRef<HTMLFormElement>(null);
-  const state = useRef({ before: '', isTouched: false });
-  const holds = (): boolean => {
-    const { before, isTouched } = state.current;
-    return isWatched && isTouched && form.current !== null && textOf(form.current) !== before;
-  };
-  useUnsaved(holds, () => form.current);
+  const state = useRef({ before: new Map<Control, string>(), touched: new Set<Control>() });
+  const valueOf = (control: Control): string | undefined =>
+    form.current?.contains(control) ? valueIn(control) : undefined;
+  const isChanged = (control: Control): boolean => valueOf(control) !== state.current.before.get(control);
+  useUnsaved(
+    () => isWatched && form.current !== null && [...state.current.touched].some(isChanged),
+    () => form.current,
+  );
   useEffect(() => {
     const element = form.current;
+    if (!element) return;
     const begin = (): void => {
-      if (element && !state.current.isTouched) state.current.before = textOf(element);
+      const { before, touched } = state.current;
+      const untouched = controlsOf(element).filter((control) => !touched.has(control));
+      state.current.before = new Map([
+        ...[...before].filter(([control]) => touched.has(control)),
+        ...untouched.map((control) => [control, valueIn(control)] as const),
+      ]);
     };
-    const touch = (): void => void (state.current.isTouched = true);
-    for (const type of BEGINNINGS) element?.addEventListener(type, begin, true);
-    for (const type of CHANGES) element?.addEventListener(type, touch, true);
+    const touch = ({ target }: Event): void => {
+      const control = controlsOf(element).find((one) => one === target);
+      if (control) state.current.touched.add(control);
+    };
+    // By a button, which may add or remove fields.
+    const touchChanged = (): void => {
+      const { before, touched } = state.current;
+      for (const control of [...before.keys(), ...controlsOf(element)]) if (isChanged(control)) touched.add(control);
+    };
+    for (const type of BEGINNINGS) element.addEventListener(type, begin, true);
+    element.addEventListener('input', touch, true);
+    // They are drawn a moment after the click.
+    element.addEventListener('click', () => setTimeout(touchChanged), true);
   }, []);
-  return { form, saved: () => void (state.current.isTouched = false) };
+  return { form, saved: () => state.current.touched.clear() };
 }
 
-type Control = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
-
 /** A question such as "type the name" is no field that could be saved; of a file, its text is in another field. */
-function textOf(form: HTMLFormElement): string {
-  const controls = [...form.querySelectorAll<Control>('input:not([type=file]), select, textarea')];
-  return JSON.stringify(
-    controls
-      .filter((control) => !('question' in control.dataset))
-      .map((control) => [control.name, 'checked' in control && control.checked, control.value]),
-  );
+function controlsOf(form: HTMLFormElement): Control[] {
+  const all = [...form.querySelectorAll<Control>('input:not([type=file]), select, textarea')];
+  return all.filter((control) => !('question' in control.dataset));
+}
+
+function valueIn(control: Control): string {
+  return 'checked' in control && control.checked ? `${control.value} (checked)` : control.value;
 }
 
 /** Reloads, closed windows and pages of others: the browser asks in its own words. */
