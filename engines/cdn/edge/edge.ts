@@ -37,6 +37,8 @@ export interface CdnEngine {
   releaseObjects(): Promise<void>;
   /** Reverts `releaseObjects` when the other process did not start. */
   reclaimObjects(): void;
+  /** Resolves when objects of the last run are found. */
+  objectsLoaded(): Promise<void>;
   /** Purges no longer reach this process: from now on, every request goes to the origin. */
   bypassCache(): void;
   close(): Promise<void>;
@@ -51,7 +53,7 @@ interface EngineParts {
   /** Resolves when the zones are served in their current form. */
   zonesChanged(ctx: DriverContext): Promise<void>;
   /** Absent: this process does not hold the objects. */
-  objects?: { releaseDirectory(): Promise<void>; reclaimDirectory(): void };
+  objects?: { releaseDirectory(): Promise<void>; reclaimDirectory(): void; ready: Promise<void> };
   close(): Promise<void>;
 }
 
@@ -75,6 +77,7 @@ export function openEdge(options: EdgeOptions, open: (state: EdgeState) => Engin
     },
     releaseObjects: async () => engine.objects?.releaseDirectory(),
     reclaimObjects: () => engine.objects?.reclaimDirectory(),
+    objectsLoaded: async () => engine.objects?.ready,
     bypassCache: () => void (state.cache = { serve: passThrough, invalidate: () => Promise.resolve() }),
     async close() {
       await stored?.flush();

@@ -1,4 +1,5 @@
 // What the ingress process serves: the ingress and the cache of CDN zones, and what both count and note.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublicAddress } from '../../../core/protocols/addresses';
 import type { CdnEngine } from '../../cdn/edge/edge';
 import { openEmbeddedCdn } from '../../cdn/cache/driver';
@@ -31,6 +32,8 @@ type Callbacks = Pick<IngressCallbacks, 'certificate' | 'challenge'> & {
 const LINES_MAX = 20_000;
 const ANSWER_MS = 5_000;
 const ENSURE_MS = 10_000;
+/** While a successor reads the list of stored objects, its predecessor serves; of a million this takes longer. */
+const OBJECTS_MS = 3_000;
 
 /** What a successor serves from its first request on. */
 export interface Content {
@@ -62,6 +65,7 @@ export async function openServed(
   const content = predecessor?.content ?? null;
   const zones = new Map(content?.zones);
   for (const [id, spec] of zones) await cdn.driver.ensureZone(id, spec, driverContext(ENSURE_MS));
+  if (predecessor) await Promise.race([cdn.objectsLoaded(), sleep(OBJECTS_MS)]);
   const options = { host, port, tlsPort, trustProxy, parts, predecessor, routes: content };
   const { driver, listeners } = await openIngressServer(options);
   return { settings, ingress: driver, listeners, cdn, zones, lines, pins: new Map() };
