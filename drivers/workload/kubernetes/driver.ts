@@ -12,7 +12,7 @@ import { fingerprintOf } from './fingerprint';
 import { LABEL, namespaceOf, selectorOf, selectorText } from './names';
 import { ensureProject, type ProjectOptions } from './namespace';
 import { openOverview, type Overview } from './overview';
-import { applyOver, applyOwn, keyOf } from './own_object';
+import { applyOver, applyOwn, keyOf, OF_WORKLOADS } from './own_object';
 import { logSourceOf, openPodLogs, type PodLogs } from './pod_logs';
 import { instanceOfPod } from './pod_state';
 import { measuresPods, openPodUsage, type PodUsage } from './pod_usage';
@@ -23,14 +23,6 @@ import { openKubernetesTasks, openTaskLog } from './task/tasks';
 interface Options extends ProjectOptions {
   log(message: string, error: Error): void;
 }
-
-/** Kinds of objects with the label of a workload. */
-const OF_WORKLOADS: readonly ResourceType<KubernetesObject>[] = [
-  resourceTypes.deployments,
-  resourceTypes.secrets,
-  resourceTypes.networkPolicies,
-  resourceTypes.podDisruptionBudgets,
-];
 
 /** What somebody changes in a namespace is put back within this time, or a little later. */
 const PROJECT_CHECKED_MS = 60_000;

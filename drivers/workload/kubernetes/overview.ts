@@ -12,7 +12,7 @@ import { resourceTypes, type KubernetesObject, type ResourceType } from '../../k
 import { isLoginFresh, type WorkloadObjects } from './deployment';
 import { isSameAsApplied } from './drift';
 import { LABEL, selectorText } from './names';
-import { isOwn, keyOf, type OwnObjects } from './own_object';
+import { isOwn, keyOf, OF_WORKLOADS, type OwnObjects } from './own_object';
 
 export interface Overview {
   /**
@@ -53,17 +53,10 @@ export function openOverview(own: OwnObjects, now = () => performance.now()): Ov
   };
 }
 
-const READ: readonly ResourceType<KubernetesObject>[] = [
-  resourceTypes.deployments,
-  resourceTypes.secrets,
-  resourceTypes.networkPolicies,
-  resourceTypes.podDisruptionBudgets,
-];
-
 async function readAll({ client, prefix }: OwnObjects, ctx: DriverContext): Promise<Objects> {
   const labelSelector = `${selectorText({ [LABEL.installation]: prefix })},${LABEL.workload}`;
   const found: Objects = new Map();
-  for (const type of READ)
+  for (const type of OF_WORKLOADS)
     for (const object of (await client.list<KubernetesObject>(type, { labelSelector }, ctx)).items) {
       delete object.metadata?.managedFields;
       found.set(textOf(type, object), object);

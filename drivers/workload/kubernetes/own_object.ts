@@ -1,7 +1,12 @@
 // Objects of this installation. What somebody else has made under the same name is never touched.
 import { DriverError, type DriverContext } from '../../../core/driver';
 import type { KubernetesClient } from '../../kubernetes/client/client';
-import type { KubernetesObject, ObjectName, ResourceType } from '../../kubernetes/client/resource_type';
+import {
+  resourceTypes,
+  type KubernetesObject,
+  type ObjectName,
+  type ResourceType,
+} from '../../kubernetes/client/resource_type';
 import { LABEL } from './names';
 
 export interface OwnObjects {
@@ -9,6 +14,14 @@ export interface OwnObjects {
   /** KUBERNETES_NAMESPACE_PREFIX: tells the installations of a cluster apart. */
   prefix: string;
 }
+
+/** Types of the objects that a workload has, and that carry its label. */
+export const OF_WORKLOADS: readonly ResourceType<KubernetesObject>[] = [
+  resourceTypes.deployments,
+  resourceTypes.secrets,
+  resourceTypes.networkPolicies,
+  resourceTypes.podDisruptionBudgets,
+];
 
 /** Creates the object or sets the fields that are named. @throws DriverError `conflict` for somebody else's */
 export async function applyOwn<T extends KubernetesObject>(
