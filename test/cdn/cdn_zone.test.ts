@@ -76,7 +76,9 @@ describe('the cache', () => {
     const first = await visit(zone.hostname, '/once?max-age=60');
     expect([first.status, first.headers['cache-status']]).toEqual([200, 'edge; fwd=uri-miss; stored']);
     const second = await visit(zone.hostname, '/once?max-age=60');
-    expect([second.body, second.headers['cache-status'], second.headers.age]).toEqual([first.body, 'edge; hit', '0']);
+    expect([second.body, second.headers['cache-status']]).toEqual([first.body, 'edge; hit']);
+    expect(Number(second.headers.age)).toBeLessThan(60);
+    expect(second.headers.age).toMatch(/^\d+$/);
     expect(origin.requests('/once')).toHaveLength(1);
     const head = await visit(zone.hostname, '/once?max-age=60', {}, 'HEAD');
     expect([head.status, head.headers['content-length'], head.body]).toEqual([200, String(first.body.length), '']);
