@@ -169,8 +169,8 @@ test('a variable that is taken out again leaves the focus beside it', async () =
 
 test('an application is deleted by its name', async () => {
   await visit(page, `${application}/settings`);
-  await keys.tabTo('Delete');
-  await openTwice('Delete');
+  await keys.tabTo('Delete the application');
+  await openTwice('Delete the application');
   await keys.waitFor(/^Type site/);
   await keys.type('site');
   await keys.tabTo('Delete the application');

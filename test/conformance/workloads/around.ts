@@ -79,8 +79,11 @@ export function describeSurroundings(bench: WorkloadBench): void {
       const made = await service.call('POST', `/v2/applications/${application.id}/domains`, { body: { hostname } });
       expect(made.status).toBe(201);
       expect((await visit()).status).toBe(404);
-      await service.sql(`update domains set status = 'active', next_at = null where id = $1`, [made.body.id]);
-      await eventually('an answer', async () => (await visit()).body === 'one');
+      await eventually('an answer', async () => {
+        // A check that has begun before writes what it has found.
+        await service.sql(`update domains set status = 'active', next_at = null where id = $1`, [made.body.id]);
+        return (await visit()).body === 'one';
+      });
     },
     TEST_MS,
   );

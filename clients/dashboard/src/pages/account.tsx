@@ -4,7 +4,7 @@ import { request } from '../api/client';
 import { graphql } from '../api/graphql';
 import { useAction, useQuery } from '../api/use_query';
 import { Copyable } from '../parts/copy';
-import { Field, Form, Problem, Submit } from '../parts/form';
+import { Field, Form, Problem, Submit, useFields } from '../parts/form';
 import { Page, Section, Table, Waiting } from '../parts/page';
 import { Ago } from '../parts/time';
 import { loadSession, viewer } from '../session';
@@ -79,12 +79,13 @@ export function AccountPage() {
   );
 }
 
-const valueOf = (set: (value: string) => void) => (event: { currentTarget: HTMLInputElement }) =>
-  set(event.currentTarget.value);
+const CURRENT = { type: 'password', autocomplete: 'current-password', required: true };
+const NEXT = { type: 'password', autocomplete: 'new-password', required: true, minLength: 12 };
+const CODE = { autocomplete: 'one-time-code', required: true };
 
 function Enable() {
-  const [password, setPassword] = useState('');
-  const [code, setCode] = useState('');
+  const fields = useFields({ password: '', code: '' });
+  const { password, code } = fields.values;
   const [secret, setSecret] = useState<{ secret: string; otpauth_url: string } | null>(null);
   const [codes, setCodes] = useState<readonly string[]>([]);
   const enrol = useAction(async () => setSecret((await request(ENROL, { password })).enrolTwoFactor));
@@ -94,16 +95,7 @@ function Enable() {
     return (
       <Form action={enrol} isFleeting>
         <p>A code of an app on your phone is asked for beside the password, each time you sign in.</p>
-        <Field
-          label="Your password"
-          name="password"
-          type="password"
-          autocomplete="current-password"
-          required
-          value={password}
-          error={enrol.error}
-          onInput={valueOf(setPassword)}
-        />
+        <Field label="Your password" {...fields.of('password', enrol)} {...CURRENT} />
         <Problem error={enrol.error} fields={['password']} />
         <Submit action={enrol}>Set up two-factor authentication</Submit>
       </Form>
@@ -116,16 +108,7 @@ function Enable() {
       <p>
         <a href={secret.otpauth_url}>Open an authenticator app on this device</a>
       </p>
-      <Field
-        label="Code"
-        name="code"
-        autocomplete="one-time-code"
-        inputMode="numeric"
-        required
-        value={code}
-        error={confirm.error}
-        onInput={valueOf(setCode)}
-      />
+      <Field label="Code" {...fields.of('code', confirm)} {...CODE} inputMode="numeric" />
       <Problem error={confirm.error} fields={['code']} />
       <Submit action={confirm}>Turn on</Submit>
     </Form>
@@ -149,35 +132,17 @@ function RecoveryCodes({ codes }: { codes: readonly string[] }) {
 }
 
 function Disable({ left }: { left: number }) {
-  const [password, setPassword] = useState('');
-  const [code, setCode] = useState('');
+  const fields = useFields({ password: '', code: '' });
   const action = useAction(async () => {
-    await request(DISABLE, { password, code });
+    await request(DISABLE, fields.values);
     await loadSession();
   });
   return (
     <Form action={action} isFleeting>
       <p>It is on. {left} recovery codes are left.</p>
       <div class="columns">
-        <Field
-          label="Your password"
-          name="password"
-          type="password"
-          autocomplete="current-password"
-          required
-          value={password}
-          error={action.error}
-          onInput={valueOf(setPassword)}
-        />
-        <Field
-          label="Code"
-          name="code"
-          autocomplete="one-time-code"
-          required
-          value={code}
-          error={action.error}
-          onInput={valueOf(setCode)}
-        />
+        <Field label="Your password" {...fields.of('password', action)} {...CURRENT} />
+        <Field label="Code" {...fields.of('code', action)} {...CODE} />
       </div>
       <Problem error={action.error} fields={['password', 'code']} />
       <Submit action={action}>Turn off</Submit>
@@ -186,39 +151,17 @@ function Disable({ left }: { left: number }) {
 }
 
 function Password() {
-  const [password, setPassword] = useState('');
-  const [next, setNext] = useState('');
+  const fields = useFields({ password: '', new_password: '' });
   const [isDone, setDone] = useState(false);
   const action = useAction(async () => {
-    await request(PASSWORD, { input: { password, new_password: next } });
-    setPassword('');
-    setNext('');
+    await request(PASSWORD, { input: fields.values });
+    fields.set({ password: '', new_password: '' });
   });
   return (
     <Form action={action} done={setDone}>
       <div class="columns">
-        <Field
-          label="Current password"
-          name="password"
-          type="password"
-          autocomplete="current-password"
-          required
-          value={password}
-          error={action.error}
-          onInput={valueOf(setPassword)}
-        />
-        <Field
-          label="New password"
-          name="new_password"
-          type="password"
-          autocomplete="new-password"
-          required
-          minLength={12}
-          value={next}
-          error={action.error}
-          hint="At least 12 characters."
-          onInput={valueOf(setNext)}
-        />
+        <Field label="Current password" {...fields.of('password', action)} {...CURRENT} />
+        <Field label="New password" {...fields.of('new_password', action)} {...NEXT} hint="At least 12 characters." />
       </div>
       <Problem error={action.error} fields={['password', 'new_password']} />
       <p aria-live="polite">{isDone ? 'Your password is changed. All other sessions have ended.' : ''}</p>

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
-import { Confirm } from '../../parts/dialog';
+import { DangerZone } from '../../parts/danger_zone';
 import { Check, Field, Form, Problem, Select, Submit, useFields } from '../../parts/form';
 import { Section, Waiting } from '../../parts/page';
 import { navigate } from '../../router';
@@ -235,33 +235,18 @@ function SavedForm({ action, fields, children }: SavedFormProps) {
 
 function Danger({ shown }: { shown: Shown }) {
   const { id, name, project_id } = shown.application;
-  const [asks, setAsks] = useState(false);
-  const work = async (): Promise<void> => {
-    await request(DELETE, { id });
-    navigate(`/projects/${project_id}`);
-  };
   return (
-    <Section title="Danger zone">
-      <div class="danger-zone">
-        <p>
-          <strong>Delete the application.</strong> Its deployments, previews, environment variables, process types and
-          custom domains are deleted with it. Volumes and databases stay.
-        </p>
-        <button type="button" class="danger" onClick={() => setAsks(true)}>
-          Delete
-        </button>
-      </div>
-      {asks && (
-        <Confirm
-          title={`Delete ${name}?`}
-          verb="Delete the application"
-          typed={name}
-          work={work}
-          onClose={() => setAsks(false)}
-        >
-          This cannot be undone.
-        </Confirm>
-      )}
-    </Section>
+    <DangerZone
+      kind="application"
+      name={name}
+      consequence={
+        'Its deployments, previews, environment variables, process types and custom domains are deleted with it. ' +
+        'Volumes and databases stay.'
+      }
+      remove={async () => {
+        await request(DELETE, { id });
+        navigate(`/projects/${project_id}`);
+      }}
+    />
   );
 }

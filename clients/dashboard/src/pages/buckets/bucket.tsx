@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { asApiError, useAction, useQuery } from '../../api/use_query';
+import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { Paging } from '../../parts/paging';
@@ -204,33 +205,17 @@ function openElsewhere(url: string): void {
   link.click();
 }
 
-function Danger({ bucket }: { bucket: BucketData }) {
-  const [asks, setAsks] = useState(false);
-  const work = async (): Promise<void> => {
-    await request(DELETE, { id: bucket.id });
-    navigate(`/projects/${bucket.project_id}/buckets`);
-  };
+function Danger({ bucket: { id, name, project_id } }: { bucket: BucketData }) {
   return (
-    <Section title="Danger zone">
-      <div class="danger-zone">
-        <p>
-          <strong>Delete the bucket.</strong> A bucket with objects is not deleted.
-        </p>
-        <button type="button" class="danger" onClick={() => setAsks(true)}>
-          Delete the bucket
-        </button>
-      </div>
-      {asks && (
-        <Confirm
-          title={`Delete ${bucket.name}?`}
-          verb="Delete the bucket"
-          typed={bucket.name}
-          work={work}
-          onClose={() => setAsks(false)}
-        >
-          Uploads that have not ended are aborted. This cannot be undone.
-        </Confirm>
-      )}
-    </Section>
+    <DangerZone
+      kind="bucket"
+      name={name}
+      consequence="A bucket with objects is not deleted."
+      warning="Uploads that have not ended are aborted. This cannot be undone."
+      remove={async () => {
+        await request(DELETE, { id });
+        navigate(`/projects/${project_id}/buckets`);
+      }}
+    />
   );
 }

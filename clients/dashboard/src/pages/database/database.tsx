@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
 import { useAction } from '../../api/use_query';
+import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
 import { Problem } from '../../parts/form';
 import { Facts, Section } from '../../parts/page';
@@ -83,17 +84,21 @@ function Restart({ shown: { database, reload } }: { shown: ShownDatabase }) {
 
 function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
   const { id, name, project_id, deletion_protection } = database;
-  const [asks, setAsks] = useState(false);
   const protect = useAction(async () => {
     await request(UPDATE, { id, input: { deletion_protection: !deletion_protection } });
     await reload();
   });
-  const work = async (): Promise<void> => {
-    await request(DELETE, { id });
-    navigate(`/projects/${project_id}`);
-  };
   return (
-    <Section title="Danger zone">
+    <DangerZone
+      kind="database"
+      name={name}
+      consequence="Its data, users, endpoints, replicas and backups are deleted with it."
+      isProtected={deletion_protection}
+      remove={async () => {
+        await request(DELETE, { id });
+        navigate(`/projects/${project_id}`);
+      }}
+    >
       <div class="danger-zone">
         <p>
           <strong>Deletion protection is {deletion_protection ? 'on' : 'off'}.</strong> With it, the database cannot be
@@ -103,26 +108,7 @@ function Danger({ shown: { database, reload } }: { shown: ShownDatabase }) {
           Turn it {deletion_protection ? 'off' : 'on'}
         </button>
       </div>
-      <div class="danger-zone">
-        <p>
-          <strong>Delete the database.</strong> Its data, users, endpoints, replicas and backups are deleted with it.
-        </p>
-        <button type="button" class="danger" disabled={deletion_protection} onClick={() => setAsks(true)}>
-          Delete
-        </button>
-      </div>
       <Problem error={protect.error} />
-      {asks && (
-        <Confirm
-          title={`Delete ${name}?`}
-          verb="Delete the database"
-          typed={name}
-          work={work}
-          onClose={() => setAsks(false)}
-        >
-          This cannot be undone.
-        </Confirm>
-      )}
-    </Section>
+    </DangerZone>
   );
 }

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql, type ResultOf } from '../../api/graphql';
 import { useAction, useQuery } from '../../api/use_query';
+import { DangerZone } from '../../parts/danger_zone';
 import { Confirm } from '../../parts/dialog';
 import { DnsInstructions } from '../../parts/dns_instructions';
 import { Check, Problem } from '../../parts/form';
@@ -168,33 +169,17 @@ function Tracking({ domain, mayChange, reload }: Shown) {
   );
 }
 
-function Danger({ domain }: { domain: Domain }) {
-  const [asks, setAsks] = useState(false);
-  const work = async (): Promise<void> => {
-    await request(DELETE, { id: domain.id });
-    navigate(`/projects/${domain.project_id}/mail`);
-  };
+function Danger({ domain: { id, name, project_id } }: { domain: Domain }) {
   return (
-    <Section title="Danger zone">
-      <div class="danger-zone">
-        <p>
-          <strong>Delete the domain.</strong> No mail is accepted from its addresses any more.
-        </p>
-        <button type="button" class="danger" onClick={() => setAsks(true)}>
-          Delete
-        </button>
-      </div>
-      {asks && (
-        <Confirm
-          title={`Delete ${domain.name}?`}
-          verb="Delete the domain"
-          typed={domain.name}
-          work={work}
-          onClose={() => setAsks(false)}
-        >
-          Its signing key is deleted with it.
-        </Confirm>
-      )}
-    </Section>
+    <DangerZone
+      kind="domain"
+      name={name}
+      consequence="No mail is accepted from its addresses any more."
+      warning="Its signing key is deleted with it."
+      remove={async () => {
+        await request(DELETE, { id });
+        navigate(`/projects/${project_id}/mail`);
+      }}
+    />
   );
 }

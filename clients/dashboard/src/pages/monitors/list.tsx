@@ -1,16 +1,13 @@
 // What watches the applications of a project, and the addresses of others.
-import { useState } from 'preact/hooks';
 import { request } from '../../api/client';
 import { graphql } from '../../api/graphql';
-import { useAction, useQuery } from '../../api/use_query';
-import { Field, Form, Problem, Submit, useFields } from '../../parts/form';
-import { Empty, Page, Section, Table, Waiting } from '../../parts/page';
-import { Paging } from '../../parts/paging';
+import { useAction } from '../../api/use_query';
+import { Field, useFields } from '../../parts/form';
+import { Table } from '../../parts/page';
 import { Status } from '../../parts/status';
 import { Ago } from '../../parts/time';
 import { navigate } from '../../router';
-import { mayActAs } from '../../session';
-import { projectTabs } from '../project';
+import { NewSection, ProjectList } from '../project_list';
 
 const MONITORS = graphql(`
   query Monitors($id: ID!, $cursor: String) {
@@ -49,26 +46,25 @@ const CREATE = graphql(`
 const FIELDS = ['name', 'target', 'interval_seconds', 'failure_threshold'];
 
 export function Monitors({ id }: { id: string }) {
-  const [cursor, setCursor] = useState<string | null>(null);
-  const { data, error } = useQuery(MONITORS, { id, cursor });
-  const list = data?.listObservers;
   return (
-    <Page title="Monitors" tabs={projectTabs(id)} projectId={id} command={`svc api listObservers --project ${id}`}>
-      {!list && <Waiting error={error} />}
-      {list?.data.length === 0 && (
-        <Empty
-          title="Nothing is watched yet"
-          command={
-            'svc api createObserver --field name=Shop --field type=uptime ' +
-            `--field uptime.target=https://shop.example.com/ --project ${id}`
-          }
-        >
-          A monitor asks an address again and again, and tells its notifiers when it does not answer as it should.
-        </Empty>
-      )}
-      {list && list.data.length > 0 && (
+    <ProjectList
+      id={id}
+      title="Monitors"
+      query={MONITORS}
+      listOf={(data) => data.listObservers}
+      command={`svc api listObservers --project ${id}`}
+      empty={{
+        title: 'Nothing is watched yet',
+        text:
+          'A monitor asks an address again and again, and tells its notifiers when it does not answer as it ' +
+          'should.',
+        command:
+          'svc api createObserver --field name=Shop --field type=uptime ' +
+          `--field uptime.target=https://shop.example.com/ --project ${id}`,
+      }}
+      table={(monitors) => (
         <Table label="Monitors" head={['Name', 'Status', 'What', 'Up in 30 days', 'Last check']}>
-          {list.data.map((monitor) => (
+          {monitors.map((monitor) => (
             <tr key={monitor.id}>
               <th scope="row">
                 <a href={`/monitors/${monitor.id}`}>{monitor.name}</a>
@@ -87,9 +83,9 @@ export function Monitors({ id }: { id: string }) {
           ))}
         </Table>
       )}
-      {list && <Paging cursor={cursor} next={list.next_cursor} go={setCursor} />}
-      {data && mayActAs('developer', id) && <Create projectId={id} />}
-    </Page>
+    >
+      <Create projectId={id} />
+    </ProjectList>
   );
 }
 
@@ -108,23 +104,11 @@ function Create({ projectId }: { projectId: string }) {
   });
   const number = { type: 'number', required: true, min: 1 };
   return (
-    <Section title="New monitor">
-      <Form action={action}>
-        <div class="columns">
-          <Field label="Name" {...fields.of('name', action)} required placeholder="Shop" />
-          <Field label="Address" {...fields.of('target', action)} required placeholder="https://shop.example.com/" />
-          <Field label="Seconds between checks" {...fields.of('interval_seconds', action)} {...number} />
-          <Field
-            label="Failures in a row that are an incident"
-            {...fields.of('failure_threshold', action)}
-            {...number}
-          />
-        </div>
-        <Problem error={action.error} fields={FIELDS} />
-        <footer class="actions">
-          <Submit action={action}>Create monitor</Submit>
-        </footer>
-      </Form>
-    </Section>
+    <NewSection title="New monitor" action={action} verb="Create monitor" fields={FIELDS}>
+      <Field label="Name" {...fields.of('name', action)} required placeholder="Shop" />
+      <Field label="Address" {...fields.of('target', action)} required placeholder="https://shop.example.com/" />
+      <Field label="Seconds between checks" {...fields.of('interval_seconds', action)} {...number} />
+      <Field label="Failures in a row that are an incident" {...fields.of('failure_threshold', action)} {...number} />
+    </NewSection>
   );
 }

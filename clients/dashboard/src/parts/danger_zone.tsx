@@ -1,0 +1,47 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { Confirm } from './dialog';
+import { Section } from './page';
+
+interface DangerZoneProps {
+  /** Such as "bucket". */
+  kind: string;
+  name: string;
+  /** What becomes of what belongs to it. */
+  consequence: string;
+  /** Said once more beside the name that is to be typed. */
+  warning?: string;
+  isProtected?: boolean;
+  remove(): Promise<void>;
+  /** What else is dangerous. */
+  children?: ComponentChildren;
+}
+
+/** The end of a page: its resource is deleted, by whoever types its name. */
+export function DangerZone({ kind, name, consequence, warning, isProtected, remove, children }: DangerZoneProps) {
+  const [asks, setAsks] = useState(false);
+  return (
+    <Section title="Danger zone">
+      {children}
+      <div class="danger-zone">
+        <p>
+          <strong>Delete the {kind}.</strong> {consequence}
+        </p>
+        <button type="button" class="danger" disabled={isProtected} onClick={() => setAsks(true)}>
+          Delete the {kind}
+        </button>
+      </div>
+      {asks && (
+        <Confirm
+          title={`Delete ${name}?`}
+          verb={`Delete the ${kind}`}
+          typed={name}
+          work={remove}
+          onClose={() => setAsks(false)}
+        >
+          {warning ?? 'This cannot be undone.'}
+        </Confirm>
+      )}
+    </Section>
+  );
+}
