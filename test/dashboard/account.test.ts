@@ -52,13 +52,16 @@ const arrived = async (page: Page): Promise<void> => {
 };
 
 test('a password is changed by who knows it, and ends the other sessions', async () => {
+  await service.mintKey();
+  const ofAda = `user_id = (select id from users where email = $1)`;
+  await service.sql(`update api_keys set ${ofAda} where name = 'Test key'`, [EMAIL]);
   const elsewhere = await openWindow(service);
   await signIn(elsewhere, EMAIL);
   const own = await openWindow(service);
   const { page } = own;
   await signIn(own, EMAIL);
-  await visit(page, '/account');
-  expect(await page.getByRole('row', { name: /this one/ }).count()).toBe(1);
+  await visit(page, '/settings');
+  await page.getByText('this one').waitFor();
   await field(page, 'Current password').fill('not the password');
   await field(page, 'New password').fill(NEXT);
   await press(page, 'Change password');
@@ -67,18 +70,19 @@ test('a password is changed by who knows it, and ends the other sessions', async
   await field(page, 'Current password').fill(PASSWORD);
   await press(page, 'Change password');
   await page.getByText('Your password is changed.').waitFor();
+  expect(await page.getByText('Personal keys that go on working: 1.').count()).toBe(1);
   expect(await field(page, 'New password').inputValue()).toBe('');
-  await elsewhere.page.goto('/account');
+  await elsewhere.page.goto('/settings');
   await elsewhere.page.waitForURL(/sign-in/);
   await signInWith(elsewhere.page, PASSWORD);
   await elsewhere.page.getByRole('alert').waitFor();
   await signInWith(elsewhere.page, NEXT);
   await arrived(elsewhere.page);
   // That one is seen here, and ended.
-  await visit(page, '/account');
+  await visit(page, '/settings');
   await page.getByRole('button', { name: /^End the session/ }).click();
   await page.getByRole('button', { name: /^End the session/ }).waitFor({ state: 'detached' });
-  await elsewhere.page.goto('/account');
+  await elsewhere.page.goto('/settings');
   await elsewhere.page.waitForURL(/sign-in/);
 });
 
@@ -87,7 +91,7 @@ test('the second factor is turned on, asked for, and turned off', async () => {
   const { page } = own;
   await signInWith(page, NEXT);
   await arrived(page);
-  await visit(page, '/account');
+  await visit(page, '/settings');
   await field(page, 'Your password').fill(PASSWORD);
   await press(page, 'Set up two-factor authentication');
   await refusal(page, 'password');
@@ -108,7 +112,7 @@ test('the second factor is turned on, asked for, and turned off', async () => {
   await signInWith(elsewhere, NEXT, codes[0]);
   await arrived(elsewhere);
   await passTime();
-  await visit(page, '/account');
+  await visit(page, '/settings');
   await page.getByText('9 recovery codes are left').waitFor();
   await field(page, 'Your password').fill(NEXT);
   await field(page, 'Code').fill('000000');

@@ -152,9 +152,11 @@ function Disable({ left }: { left: number }) {
 
 function Password() {
   const fields = useFields({ password: '', new_password: '' });
+  const [keys, setKeys] = useState(0);
   const [isDone, setDone] = useState(false);
   const action = useAction(async () => {
-    await request(PASSWORD, { input: fields.values });
+    const { changePassword } = await request(PASSWORD, { input: fields.values });
+    setKeys(changePassword.active_keys.length);
     fields.set({ password: '', new_password: '' });
   });
   return (
@@ -164,7 +166,10 @@ function Password() {
         <Field label="New password" {...fields.of('new_password', action)} {...NEXT} hint="At least 12 characters." />
       </div>
       <Problem error={action.error} fields={['password', 'new_password']} />
-      <p aria-live="polite">{isDone ? 'Your password is changed. All other sessions have ended.' : ''}</p>
+      <p aria-live="polite">
+        {isDone && 'Your password is changed. All other sessions have ended.'}
+        {isDone && keys > 0 && ` Personal keys that go on working: ${keys}.`}
+      </p>
       <Submit action={action}>Change password</Submit>
     </Form>
   );
