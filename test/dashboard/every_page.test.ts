@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { dashboardOf, newPerson, PASSWORD, visit, type Window } from '../support/dashboard/chromium';
 import { faultsOfCommand, wordsOf } from '../support/dashboard/commands';
 import { resourceTable, rootPages } from '../support/dashboard/generic';
+import { faultsOfPictures, takePicture } from '../support/dashboard/page_pictures';
 import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
 import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
 import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
@@ -123,9 +124,12 @@ test('each route keeps its policy, and what it shows as API call works as it sta
   const [faults, calls, commands] = [[] as string[], new Set<string>(), new Set<string>()];
   for (const pattern of ROUTES) {
     await visit(page, await addressOf(pattern));
+    await takePicture(page, pattern);
     if (WITHOUT_CALLS.includes(pattern)) continue;
     await page.locator('details.api-calls summary').first().click();
-    await page.locator('details.api-calls p').first().waitFor();
+    // What is known of operations is loaded when it is opened. An index of kinds asks nothing.
+    const asked = page.locator('details.api-calls figcaption', { hasText: 'GraphQL' });
+    if (!pattern.endsWith('/*')) await asked.first().waitFor();
     const shown = (await page.evaluate(`[...document.querySelectorAll('details.api-calls pre, .empty .command code')]
       .map((element) => element.textContent)`)) as string[];
     if (!shown.length) faults.push(`${pattern}: nothing as API call`);
@@ -158,4 +162,8 @@ test('the policy allows no script in a document, and no style outside of the pag
     expect(policy).toContain("default-src 'none'");
     expect(await answer.text()).not.toMatch(/<style|style="|<script(?![^>]* src=)|\son\w+=/);
   }
+});
+
+test('every page has its picture in the documentation', () => {
+  expect(faultsOfPictures(ROUTES)).toEqual([]);
 });

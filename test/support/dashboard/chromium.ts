@@ -1,6 +1,6 @@
 // The dashboard as people see it: built, served by a real service, in Debian's Chromium.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { mintId } from '../../../core/ids';
 import { storedPassword } from '../contract/password';
@@ -160,8 +160,5 @@ export async function overflow(page: Page): Promise<number> {
 
 /** Where SCREENSHOTS is set, writes a picture of the page for the documentation. */
 export async function screenshot(page: Page, name: string): Promise<void> {
-  if (!process.env.SCREENSHOTS) return;
-  const folder = path.join(ROOT, 'docs/images');
-  mkdirSync(folder, { recursive: true });
-  await page.screenshot({ path: path.join(folder, `${name}.png`) });
+  if (process.env.SCREENSHOTS) await page.screenshot({ path: path.join(ROOT, 'docs/images', `${name}.png`) });
 }

@@ -41,6 +41,7 @@ export interface Page extends Pick<Locator, 'locator' | 'getByLabel' | 'getByTex
   evaluate(expression: string): Promise<unknown>;
   addInitScript(script: string): Promise<void>;
   screenshot(options: { path: string; fullPage?: boolean }): Promise<unknown>;
+  viewportSize(): { width: number; height: number } | null;
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void;
   on(event: 'pageerror', listener: (error: Error) => void): void;
   on(event: 'dialog', listener: (dialog: { type(): string; dismiss(): Promise<void> }) => void): void;
