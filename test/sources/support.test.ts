@@ -1,5 +1,7 @@
 // Files below test/ that are no test files are loaded once for all test files of a process.
 import ts from 'typescript';
+import { COPIED } from '../support/runner/generated_project';
+import { importsOf, resolveImport } from '../support/runner/imports';
 import { readSource, repositoryFiles } from '../support/runner/repository';
 
 const OF_ONE_FILE = new Set(['describe', 'test', 'it', 'expect', 'beforeAll', 'beforeEach', 'afterAll', 'afterEach']);
@@ -27,4 +29,17 @@ test('what is shared takes `describe` and its like when it is called, not when i
   expect(shared.flatMap((file) => takenAtLoad(readSource(file)).map((name) => `${file}: ${name}`))).toEqual([]);
   expect(takenAtLoad('export const many = ready() ? describe : skipped;')).toEqual(['describe']);
   expect(takenAtLoad('export const many = (name: string) => describe(name, work); many.test = 1;')).toEqual([]);
+});
+
+test('the copy of the project for generators has all that its files import', () => {
+  const files = repositoryFiles();
+  const known = new Set(files);
+  const isCopied = (file: string): boolean => COPIED.some((one) => file === one || file.startsWith(`${one}/`));
+  const missing = files
+    .filter((file) => isCopied(file) && file.endsWith('.ts'))
+    .flatMap((file) => importsOf(file).map(({ target }) => [file, target] as const))
+    .filter(([, target]) => target.startsWith('.'))
+    .map(([file, target]) => [file, resolveImport(file, target, known)] as const)
+    .filter(([, target]) => known.has(target) && !isCopied(target));
+  expect(missing).toEqual([]);
 });

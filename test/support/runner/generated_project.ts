@@ -4,12 +4,13 @@ import * as fs from 'node:fs';
 import * as path from 'node:path';
 
 export const ROOT = path.resolve(__dirname, '../../..');
-const SOURCES = [
+/** What is copied: these files, and all in these folders. */
+export const COPIED = [
   ...['schema', 'resolvers', 'models', 'jobs', 'engines', 'drivers', 'rest', 'contract', 'db', 'core', 'server'],
   ...['migrations', 'tools/bench', 'tools/demo', 'tools/scripts', 'tools/development/package.json'],
-  ...['test/support', 'test/conformance'],
+  ...['test/support', 'test/conformance', 'test/cluster'],
+  ...['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js', '.gitignore'],
 ];
-const SETTINGS = ['package.json', 'tsconfig.json', 'tsconfig.test.json', 'codegen.yml', 'jest.config.js', '.gitignore'];
 
 /** The generator of resolver types is a development tool of its own; the service and its tests do without it. */
 export const hasTools = Boolean(process.env.CI) || fs.existsSync(path.join(ROOT, 'tools/development/node_modules'));
@@ -37,7 +38,7 @@ export interface GeneratedProject {
 export function copyProject(): GeneratedProject {
   fs.mkdirSync(path.join(ROOT, '.cache'), { recursive: true });
   const directory = fs.mkdtempSync(path.join(ROOT, '.cache/new-'));
-  for (const name of [...SOURCES, ...SETTINGS]) {
+  for (const name of COPIED) {
     if (fs.existsSync(path.join(ROOT, name)))
       fs.cpSync(path.join(ROOT, name), path.join(directory, name), { recursive: true });
   }
