@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { dashboardOf, newPerson, PASSWORD, visit, type Window } from '../support/dashboard/chromium';
+import { dashboardOf, newPerson, PASSWORD, violations, visit, type Window } from '../support/dashboard/chromium';
 import { faultsOfCommand, wordsOf } from '../support/dashboard/commands';
 import { resourceTable, rootPages } from '../support/dashboard/generic';
 import { faultsOfPictures, takePicture } from '../support/dashboard/page_pictures';
@@ -145,6 +145,18 @@ test('each route keeps its policy, and what it shows as API call works as it sta
   expect(calls.size).toBeGreaterThan(50);
   expect(commands.size).toBeGreaterThan(30);
 }, 600_000);
+
+test('no route is without the rules of axe, on the smallest screen and in the dark', async () => {
+  const { page } = window;
+  await page.setViewportSize({ width: 320, height: 800 });
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const faults: string[] = [];
+  for (const pattern of ROUTES) {
+    await visit(page, await addressOf(pattern));
+    faults.push(...(await violations(page)).map((fault) => `${pattern}: ${fault}`));
+  }
+  expect(faults).toEqual([]);
+}, 240_000);
 
 test('nothing was asked elsewhere, and no policy was broken', () => {
   expect([...window.origins]).toEqual([service.url]);

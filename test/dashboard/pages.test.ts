@@ -52,6 +52,8 @@ const PAGES: [name: string, path: () => string, picture?: string][] = [
   ['account', () => '/settings'],
   ['search', () => '/search?q=sh'],
   ['a page that does not exist', () => '/nowhere'],
+  ['sign in', () => '/sign-in'],
+  ['welcome', () => '/welcome'],
 ];
 
 test.each(PAGES.map(([name, place, picture = '']) => [name, place, picture] as const))(
