@@ -224,7 +224,10 @@ if (hasStaticBusybox())
         const id = await begun('true');
         await eventually(
           'the reason',
-          async () => /exceeded quota/.test((await application.get(`/runs/${id}`)).status_reason ?? ''),
+          async () =>
+            /quota `none` of its namespace would be exceeded/.test(
+              (await application.get(`/runs/${id}`)).status_reason ?? '',
+            ),
           ENDED_WITHIN_MS,
         );
         await application.post(`/runs/${id}/cancel`);
