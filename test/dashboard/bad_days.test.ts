@@ -2,30 +2,14 @@
 // What goes wrong while somebody looks: a session that ends, two people at one variable, a role that may not, a refusal
 // at its field, names with markup, a log without end.
 import { Secret, TOTP } from 'otpauth';
-import {
-  dashboardOf,
-  openWindow,
-  PASSWORD,
-  settled,
-  signIn,
-  violations,
-  visit,
-  type Window,
-} from '../support/dashboard/chromium';
-import { logLines, MARKUP, plant, type Plant } from '../support/dashboard/plant';
-import { startService, type TestService } from '../support/service';
+import { openWindow, PASSWORD, settled, signIn, violations, visit, type Window } from '../support/dashboard/chromium';
+import { logLines, MARKUP, plantedDashboard, type Plant } from '../support/dashboard/plant';
+import type { TestService } from '../support/service';
 
 let service: TestService;
 let planted: Plant;
 let window: Window;
-dashboardOf(
-  async () => {
-    service = await startService();
-    planted = await plant(service);
-    return service;
-  },
-  (opened) => void (window = opened),
-);
+plantedDashboard((opened) => void ({ service, planted, window } = opened));
 
 const generate = (secret: string, offset = 0): string =>
   new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + offset * 30_000 });

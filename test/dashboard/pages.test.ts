@@ -3,7 +3,6 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import {
-  dashboardOf,
   openWindow,
   overflow,
   screenshot,
@@ -13,21 +12,14 @@ import {
   WIDTHS,
   type Window,
 } from '../support/dashboard/chromium';
-import { plant, type Plant } from '../support/dashboard/plant';
+import { plantedDashboard, type Plant } from '../support/dashboard/plant';
 import { ROOT } from '../support/runner/repository';
-import { startService, type TestService } from '../support/service';
+import type { TestService } from '../support/service';
 
 let service: TestService;
 let planted: Plant;
 let window: Window;
-dashboardOf(
-  async () => {
-    service = await startService();
-    planted = await plant(service);
-    return service;
-  },
-  (opened) => void (window = opened),
-);
+plantedDashboard((opened) => void ({ service, planted, window } = opened));
 
 const application = (page = ''): string => `/applications/${planted.application}${page}`;
 

@@ -1,21 +1,14 @@
 /** @tier heavy @quarter 4 @covers clients/dashboard/src/pages/runs clients/dashboard/src/pages/schedules */
 // Runs and schedules in the browser: lists, forms, refusals at their fields, and what a viewer sees.
-import { dashboardOf, openWindow, signIn, violations, visit, type Window } from '../support/dashboard/chromium';
+import { openWindow, signIn, violations, visit, type Window } from '../support/dashboard/chromium';
 import { keepsTheRules } from '../support/dashboard/page_rules';
-import { MARKUP, plant, type Plant } from '../support/dashboard/plant';
-import { startService, type TestService } from '../support/service';
+import { MARKUP, plantedDashboard, type Plant } from '../support/dashboard/plant';
+import type { TestService } from '../support/service';
 
 let service: TestService;
 let planted: Plant;
 let window: Window;
-dashboardOf(
-  async () => {
-    service = await startService();
-    planted = await plant(service);
-    return service;
-  },
-  (opened) => void (window = opened),
-);
+plantedDashboard((opened) => void ({ service, planted, window } = opened));
 
 const application = (page = ''): string => `/applications/${planted.application}${page}`;
 

@@ -1,21 +1,14 @@
 /** @tier heavy @quarter 2 @covers clients/dashboard */
 // How fast the first page is, what a long tail leaves in memory, and whether pages move while they load.
-import { dashboardOf, visit } from '../support/dashboard/chromium';
+import { visit } from '../support/dashboard/chromium';
 import type { Window } from '../support/dashboard/chromium';
-import { logLines, plant, type Plant } from '../support/dashboard/plant';
-import { startService, type TestService } from '../support/service';
+import { logLines, plantedDashboard, type Plant } from '../support/dashboard/plant';
+import type { TestService } from '../support/service';
 
 let service: TestService;
 let planted: Plant;
 let window: Window;
-dashboardOf(
-  async () => {
-    service = await startService();
-    planted = await plant(service);
-    return service;
-  },
-  (opened) => void (window = opened),
-);
+plantedDashboard((opened) => void ({ service, planted, window } = opened));
 
 const SHIFTS = `window.shifts = 0;
 new PerformanceObserver((list) => {

@@ -3,30 +3,15 @@
 import { createLog } from '../../core/log/log';
 import { openPlatform } from '../../server/platform/platform';
 import { startService as serve } from '../../server/service';
-import {
-  dashboardOf,
-  openWindow,
-  PASSWORD,
-  signIn,
-  visit,
-  type Page,
-  type Window,
-} from '../support/dashboard/chromium';
-import { logLines, plant, type Plant } from '../support/dashboard/plant';
+import { openWindow, PASSWORD, signIn, visit, type Page, type Window } from '../support/dashboard/chromium';
+import { logLines, plantedDashboard, type Plant } from '../support/dashboard/plant';
 import { freePort } from '../support/processes/free_port';
-import { startService, type TestService } from '../support/service';
+import type { TestService } from '../support/service';
 
 let service: TestService;
 let planted: Plant;
 let window: Window;
-dashboardOf(
-  async () => {
-    service = await startService();
-    planted = await plant(service);
-    return service;
-  },
-  (opened) => void (window = opened),
-);
+plantedDashboard((opened) => void ({ service, planted, window } = opened));
 
 /** The service once more, on a port of its own and the same database. */
 async function serveOn(port: number): Promise<() => Promise<void>> {

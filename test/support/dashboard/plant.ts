@@ -1,7 +1,7 @@
 // A project with something of everything, as rows: pages have what they show, and nothing has to run for it.
 import { deployed, instanceOf } from '../deployments/deployed';
-import type { TestService } from '../service';
-import { newPerson } from './chromium';
+import { startService, type TestService } from '../service';
+import { dashboardOf, newPerson, type Window } from './chromium';
 
 export interface Plant {
   application: string;
@@ -11,6 +11,26 @@ export interface Plant {
 
 /** Names with markup in them are text. */
 export const MARKUP = '<img src=x onerror="document.title=1"> & <b>bold</b>';
+
+interface Planted {
+  service: TestService;
+  planted: Plant;
+  /** Of the owner, who has signed in. */
+  window: Window;
+}
+
+/** The dashboard of a service with something of what an application has, for the tests of a file. */
+export function plantedDashboard(use: (opened: Planted) => void): void {
+  let [service, planted]: [TestService?, Plant?] = [];
+  dashboardOf(
+    async () => {
+      service = await startService();
+      planted = await plant(service);
+      return service;
+    },
+    (window) => use({ service, planted, window } as Planted),
+  );
+}
 
 export async function plant(service: TestService): Promise<Plant> {
   await newPerson(service, 'owner@example.org', 'owner');
