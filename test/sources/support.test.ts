@@ -31,15 +31,37 @@ test('what is shared takes `describe` and its like when it is called, not when i
   expect(takenAtLoad('export const many = (name: string) => describe(name, work); many.test = 1;')).toEqual([]);
 });
 
-test('the copy of the project for generators has all that its files import', () => {
+/** Relative imports of files that are taken of ones that are left out. */
+function leftOut(isTaken: (file: string) => boolean, from: RegExp): (readonly [string, string])[] {
   const files = repositoryFiles();
   const known = new Set(files);
-  const isCopied = (file: string): boolean => COPIED.some((one) => file === one || file.startsWith(`${one}/`));
-  const missing = files
-    .filter((file) => isCopied(file) && file.endsWith('.ts'))
+  return files
+    .filter((file) => from.test(file) && isTaken(file))
     .flatMap((file) => importsOf(file).map(({ target }) => [file, target] as const))
     .filter(([, target]) => target.startsWith('.'))
     .map(([file, target]) => [file, resolveImport(file, target, known)] as const)
-    .filter(([, target]) => known.has(target) && !isCopied(target));
-  expect(missing).toEqual([]);
+    .filter(([, target]) => known.has(target) && !isTaken(target));
+}
+
+test('the copy of the project for generators has all that its files import', () => {
+  const isCopied = (file: string): boolean => COPIED.some((one) => file === one || file.startsWith(`${one}/`));
+  expect(leftOut(isCopied, /\.ts$/)).toEqual([]);
 });
+
+test('the image of the Dockerfile has all that it compiles', () => {
+  const ignored = readSource('.dockerignore').trim().split('\n').map(dockerPattern);
+  const isTaken = (file: string): boolean => ignored.findLast(({ covers }) => covers.test(file))?.isTaken ?? true;
+  expect([isTaken('server/main.ts'), isTaken('test/golden/a.json'), isTaken('test/core/a.ts')]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect(leftOut(isTaken, /\.(?:ts|tsx|mjs)$/)).toEqual([]);
+});
+
+/** A line of .dockerignore, of which the last one that covers a file decides. */
+function dockerPattern(line: string): { isTaken: boolean; covers: RegExp } {
+  const isTaken = line.startsWith('!');
+  const place = line.slice(isTaken ? 1 : 0).replace(/[.*]/g, (sign) => (sign === '*' ? '[^/]*' : '\\.'));
+  return { isTaken, covers: new RegExp(`^${place}(?:/|$)`) };
+}
