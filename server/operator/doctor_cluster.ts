@@ -41,7 +41,7 @@ function metrics(measures: unknown): Finding[] {
   const check = 'cluster metrics';
   if (measures === true) return [{ check, status: 'ok', detail: 'the cluster measures its pods' }];
   if (measures === undefined) return [];
-  const detail = 'no metrics of CPU and memory, nor autoscaling by them: the cluster serves no metrics.k8s.io';
+  const detail = 'no metrics of CPU and memory, nor autoscaling by them: no metrics server answers (metrics.k8s.io)';
   return [{ check, status: 'warning', detail }];
 }
 

@@ -1,7 +1,7 @@
 /** @user any */
 // Metrics of applications on a cluster without a metrics server: what cannot be measured says so, the rest comes.
 import { createLog } from '../../core/log/log';
-import { driverContext } from '../../core/driver';
+import { driverContext, type DriverContext } from '../../core/driver';
 import { openKubernetesClient } from '../../drivers/kubernetes/client/client';
 import { measuresPods } from '../../drivers/workload/kubernetes/pod_usage';
 import { addMetricPoints } from '../../models/applications/metric_point';
@@ -34,18 +34,13 @@ const scale = (metric: string, target: number): Promise<Answer> =>
     body: { autoscaling: { min_instances: 1, max_instances: 2, metric, target } },
   });
 
-/** As the worker notices it, from a cluster that serves these groups. */
-async function clusterServes(...groups: string[]): Promise<void> {
-  api.answer((_request, response) =>
-    respond(response, 200, {
-      ...{ kind: 'APIGroupList', apiVersion: 'v1' },
-      groups: groups.map((groupVersion) => ({ name: groupVersion.split('/')[0], versions: [{ groupVersion }] })),
-    }),
-  );
+/** As the worker notices it, from a cluster that answers a list of metrics so. */
+async function clusterAnswers(status: number, body: object | string): Promise<void> {
+  api.answer((_request, response) => respond(response, status, body));
   const client = openKubernetesClient(api.access());
-  expect(await measuresPods(client, driverContext(5_000))).toBe(groups.includes('metrics.k8s.io/v1beta1'));
+  expect(await measuresPods(client, 'platform', driverContext(5_000))).toBe(status === 200);
   const { database } = service.platform;
-  const workloads = { measures: (ctx: Parameters<typeof measuresPods>[1]) => measuresPods(client, ctx) };
+  const workloads = { measures: (ctx: DriverContext) => measuresPods(client, 'platform', ctx) };
   await keepClusterFacts({ database, workloads, log: createLog('silent') }).close();
   client.close();
 }
@@ -55,7 +50,7 @@ test('before the worker has looked, metrics without points are no error', async 
 });
 
 test('CPU and memory alone are refused with what is missing; other metrics come', async () => {
-  await clusterServes('apps/v1');
+  await clusterAnswers(404, '404 page not found');
   for (const query of ['metrics=cpu_percent', 'metrics=cpu_percent,memory_mb']) {
     const { status, body } = await metrics(query);
     expect([status, body.code]).toEqual([409, 'engine_unavailable']);
@@ -85,8 +80,13 @@ test('what was measured before is still shown', async () => {
   expect((await metrics('metrics=memory_mb')).body.code).toBe('engine_unavailable');
 });
 
+test('a metrics server that is registered and not there is none', async () => {
+  await clusterAnswers(503, 'service unavailable\n');
+  expect((await metrics('metrics=memory_mb')).body.code).toBe('engine_unavailable');
+});
+
 test('once the cluster has a metrics server, nothing is refused', async () => {
-  await clusterServes('apps/v1', 'metrics.k8s.io/v1beta1');
+  await clusterAnswers(200, { kind: 'PodMetricsList', apiVersion: 'metrics.k8s.io/v1beta1', metadata: {}, items: [] });
   expect((await metrics('metrics=memory_mb')).status).toBe(200);
   expect((await scale('cpu', 50)).status).toBe(202);
 });

@@ -34,11 +34,9 @@ describeOnCluster('the client of Kubernetes', (kubeconfig) => {
     client.close();
   });
 
-  test('knows the version and the APIs of the cluster, as kubectl does', async () => {
+  test('knows the version of the cluster, as kubectl does', async () => {
     const { gitVersion } = await client.version(ctx());
     expect(await kubectl(kubeconfig(), 'version', '-o', 'json')).toContain(`"gitVersion": "${gitVersion}"`);
-    const listed = (await kubectl(kubeconfig(), 'api-versions')).trim().split('\n');
-    expect((await client.apiVersions(ctx())).sort()).toEqual(listed.filter((one) => one !== 'v1').sort());
   });
 
   test('asks for rights, of others too', async () => {

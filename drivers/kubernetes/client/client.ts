@@ -58,8 +58,6 @@ export interface ClusterVersion {
 
 export interface KubernetesClient {
   version(ctx: DriverContext): Promise<ClusterVersion>;
-  /** Groups and their versions, as in `apps/v1`; the core group is not among them. */
-  apiVersions(ctx: DriverContext): Promise<string[]>;
   reviewAccess(question: AccessQuestion, ctx: DriverContext): Promise<{ allowed: boolean; reason: string | null }>;
   /** Server-side apply: creates the object, or sets the fields that are named. */
   apply<T extends KubernetesObject>(
@@ -136,15 +134,11 @@ export function openKubernetesClient(access: ClusterAccess): KubernetesClient {
   };
 }
 
-function clusterCalls(connection: Connection): Pick<KubernetesClient, 'version' | 'apiVersions' | 'reviewAccess'> {
-  const read = (path: string, ctx: DriverContext): Promise<unknown> =>
-    connection.send({ method: 'GET', path, subject: { name: 'the versions of the cluster', secret: false } }, ctx);
+function clusterCalls(connection: Connection): Pick<KubernetesClient, 'version' | 'reviewAccess'> {
+  const subject = { name: 'the version of the cluster', secret: false };
   return {
-    version: async (ctx) => (await read('/version', ctx)) as ClusterVersion,
-    async apiVersions(ctx) {
-      const { groups = [] } = (await read('/apis', ctx)) as { groups?: { versions: { groupVersion: string }[] }[] };
-      return groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion));
-    },
+    version: async (ctx) =>
+      (await connection.send({ method: 'GET', path: '/version', subject }, ctx)) as ClusterVersion,
     async reviewAccess(question, ctx) {
       const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
       const body = {

@@ -45,7 +45,7 @@ export function openKubernetesWorkloads(options: Options): WorkloadDriver {
     listProjects: (ctx) => listProjects(options, ctx),
     removeProject: (id, ctx) => removeProject(options, id, ctx),
     follow: (listener) => follow(options, { logs, usage }, listener, closing.signal),
-    measures: (ctx) => measuresPods(options.client, ctx),
+    measures: (ctx) => measuresPods(options.client, options.prefix, ctx),
     usage: (ctx) => usage.read(ctx),
     logs,
     tasks: openKubernetesTasks(options, logs),

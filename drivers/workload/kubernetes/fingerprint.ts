@@ -44,7 +44,7 @@ export async function fingerprintOf(
 ): Promise<Fingerprint> {
   try {
     const { major, minor, gitVersion } = await client.version(ctx);
-    const measures = await measuresPods(client, ctx);
+    const measures = await measuresPods(client, prefix, ctx);
     const facts = { version: gitVersion, prefix, measures };
     const oldest = `1.${MINOR_MIN}`;
     if (Number(major) === 1 && Number.parseInt(minor, 10) < MINOR_MIN)

@@ -6,7 +6,7 @@ import type { DriverContext } from '../../../core/driver';
 import type { KubernetesClient } from '../../kubernetes/client/client';
 import { hasCode } from '../../kubernetes/client/failure';
 import { parseQuantity } from '../../kubernetes/client/quantity';
-import { resourceTypes, type PodMetrics } from '../../kubernetes/client/resource_type';
+import { resourceTypes, type ListScope, type PodMetrics } from '../../kubernetes/client/resource_type';
 import type { UnitUsage } from '../../runtime';
 import { LABEL, selectorText } from './names';
 
@@ -21,13 +21,25 @@ export interface PodUsage {
 /** Group of the API that a cluster may lack. */
 export const METRICS_API = resourceTypes.podMetrics.apiVersion;
 
-/** Whether the cluster has a metrics server. @throws DriverError */
+/**
+ * Whether a metrics server answers. Its API is listed by the cluster, too, while nothing serves it (503).
+ * @throws DriverError
+ */
 export async function measuresPods(
-  client: Pick<KubernetesClient, 'apiVersions'>,
+  client: Pick<KubernetesClient, 'list'>,
+  prefix: string,
   ctx: DriverContext,
 ): Promise<boolean> {
-  return (await client.apiVersions(ctx)).includes(METRICS_API);
+  try {
+    await client.list(resourceTypes.podMetrics, scopeOf(prefix), ctx);
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'api_absent', 'unavailable', 'forbidden')) return false;
+    throw error;
+  }
 }
+
+const scopeOf = (prefix: string): ListScope => ({ labelSelector: selectorText({ [LABEL.installation]: prefix }) });
 
 interface Counted {
   at: number;
@@ -60,8 +72,7 @@ export function openPodUsage(client: KubernetesClient, prefix: string, now = () 
 
 async function listMetrics(client: KubernetesClient, prefix: string, ctx: DriverContext): Promise<PodMetrics[]> {
   try {
-    const scope = { labelSelector: selectorText({ [LABEL.installation]: prefix }) };
-    return (await client.list(resourceTypes.podMetrics, scope, ctx)).items;
+    return (await client.list(resourceTypes.podMetrics, scopeOf(prefix), ctx)).items;
   } catch (error) {
     if (hasCode(error, 'api_absent')) return [];
     throw error;
