@@ -24,7 +24,7 @@ func main() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc("/", index)
-	address := or("HOST", "127.0.0.1") + ":" + or("PORT", "8080")
+	address := or("HOST", or("SVC_LISTEN_ADDRESS", "127.0.0.1")) + ":" + or("PORT", "8080")
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()

@@ -26,7 +26,7 @@ const server = http.createServer((request, response) => {
   });
 });
 server.requestTimeout = 30_000;
-server.listen(port, process.env.HOST || '127.0.0.1', () =>
+server.listen(port, process.env.HOST || process.env.SVC_LISTEN_ADDRESS || '127.0.0.1', () =>
   console.log(`Listening on port ${server.address().port}, ${pool ? 'with' : 'without'} a database`),
 );
 

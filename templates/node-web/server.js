@@ -4,7 +4,7 @@ const http = require('node:http');
 const page = require('./page.js');
 
 const port = Number(process.env.PORT) || 8080;
-const host = process.env.HOST || '127.0.0.1';
+const host = process.env.HOST || process.env.SVC_LISTEN_ADDRESS || '127.0.0.1';
 let requests = 0;
 
 const server = http.createServer((request, response) => {

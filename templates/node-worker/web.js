@@ -50,7 +50,9 @@ const server = http.createServer((request, response) => {
   response.end(request.method === 'HEAD' ? undefined : text);
 });
 
-server.listen(port, process.env.HOST || '127.0.0.1', () => console.log(`Listening on port ${server.address().port}`));
+server.listen(port, process.env.HOST || process.env.SVC_LISTEN_ADDRESS || '127.0.0.1', () =>
+  console.log(`Listening on port ${server.address().port}`),
+);
 
 process.on('SIGTERM', () => {
   server.close(() => process.exit(0));

@@ -94,7 +94,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def main():
-    server = ThreadingHTTPServer((os.environ.get("HOST", "127.0.0.1"), int(os.environ.get("PORT", "8080"))), Handler)
+    host = os.environ.get("HOST") or os.environ.get("SVC_LISTEN_ADDRESS") or "127.0.0.1"
+    server = ThreadingHTTPServer((host, int(os.environ.get("PORT", "8080"))), Handler)
     # shutdown() waits for the loop that this handler interrupts, so it needs a thread of its own.
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     print(f"Listening on port {server.server_port}", flush=True)
