@@ -1,5 +1,5 @@
 // Rate limits: fixed windows of a minute per account and budget. One process counts in memory and is exact.
-// Several lease slices of the window from a shared counter: the possible overshoot is a slice per process.
+// Several lease slices of the window from a shared counter: an account may be refused a slice per process early.
 import type { Budget, Limiter, RateAnswer } from '../core/context';
 import { problem, type Problem } from '../core/errors';
 import { limits } from '../core/limits';
