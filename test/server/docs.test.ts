@@ -2,8 +2,10 @@
 // The documents are true: the tour of the README runs as it stands, tables are those of the code, links lead somewhere.
 import * as fs from 'node:fs';
 import * as path from 'node:path';
-import { settingsMarkdown } from '../../core/config';
+import { loadConfig, settingsMarkdown } from '../../core/config';
 import { groups } from '../../core/groups';
+import { mailDirectory } from '../../core/mail/mail_directory';
+import { FIRST_USER_ID, LAST_TENANT_ID, USER_IDS } from '../../drivers/runtime/sandbox/user_ids';
 import { buildCore } from '../../resolvers';
 import { anchorsOf } from '../support/runner/repository';
 import { needs } from '../support/runner/programs';
@@ -102,6 +104,26 @@ describe('the documents', () => {
       return `| ${name} | ${count} of ${published} |`;
     });
     for (const row of built) expect(read('docs/ARCHITECTURE.md')).toContain(row);
+  });
+
+  it('list each directory of the data directory for the backup', () => {
+    const dataDir = '/srv/data';
+    const config = loadConfig({ PLATFORM_DATA_DIR: dataDir });
+    const inside = Object.values({ ...config, mailDir: mailDirectory(config) }).filter(
+      (value): value is string => typeof value === 'string' && value.startsWith(`${dataDir}/`),
+    );
+    expect(inside.length).toBeGreaterThan(6);
+    const page = read('docs/OPERATIONS.md');
+    const missing = inside.map((directory) => path.relative(dataDir, directory));
+    expect(missing.filter((name) => !page.includes(`| \`${name}/\` |`))).toEqual([]);
+  });
+
+  it('filter all user ids that programs of tenants can have', () => {
+    const tenants = `${FIRST_USER_ID}-${FIRST_USER_ID + USER_IDS - 1}`;
+    const ranges = `${LAST_TENANT_ID + 1}-${2 ** 31 - 1}`;
+    const rules = read('docs/SECURITY.md').match(/meta skuid .*/g) ?? [];
+    expect(rules.length).toBeGreaterThan(1);
+    expect(rules.filter((rule) => !rule.startsWith(`meta skuid { ${tenants}, ${ranges} } `))).toEqual([]);
   });
 
   it('name only npm scripts that exist', () => {

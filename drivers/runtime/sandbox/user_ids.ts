@@ -7,10 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError } from '../../../core/driver';
 
 export const FIRST_USER_ID = 700_000;
-const RANGE = 1_000_000;
+/** User ids of an installation. */
+export const USER_IDS = 1_000_000;
 const LAST_USER_ID = 2_000_000_000;
 /** Beyond it are no users of tenants. */
-export const LAST_TENANT_ID = LAST_USER_ID + RANGE;
+export const LAST_TENANT_ID = LAST_USER_ID + USER_IDS;
 /** Claims of the installations of this host: files named after the first id, with the directory that it is for. */
 const CLAIMS = '/var/lib/platform-api/user-ids';
 const LOCK = '\0platform-api-user-ids';
@@ -85,13 +86,13 @@ export function readClaims(claims: string): Map<number, string> {
 }
 
 function firstFree(claims: Map<number, string>): number {
-  for (let base = FIRST_USER_ID; base <= LAST_USER_ID; base += RANGE)
+  for (let base = FIRST_USER_ID; base <= LAST_USER_ID; base += USER_IDS)
     if (ownerOf(claims, base) === undefined) return base;
   throw new DriverError('capacity', 'All user ids of this host belong to other installations.');
 }
 
 function ownerOf(claims: Map<number, string>, base: number): string | undefined {
-  return [...claims].find(([other]) => Math.abs(other - base) < RANGE)?.[1];
+  return [...claims].find(([other]) => Math.abs(other - base) < USER_IDS)?.[1];
 }
 
 /** Locks by an abstract socket name: only one process can bind it, and the kernel releases it with the process. */
