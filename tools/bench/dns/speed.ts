@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as path from 'node:path';
 import type { SigningKey } from '../../../core/protocols/dnssec';
-import { printLine } from '../run';
+import { printLine, requirePrograms } from '../run';
 import { NAMES, newKey, run, startEmbedded, startPowerdns, ZONES, type Running } from './servers';
 
 const ROUNDS = 5;
@@ -73,6 +73,7 @@ async function delays(what: string, servers: Running[], questions: string, flags
 }
 
 export async function compareSpeed(directory: string): Promise<void> {
+  requirePrograms('dnsperf', 'pdns_server');
   printLine(`${NAMES} names in ${ZONES} zones, one process each, dnsperf with 8 clients; ours : PowerDNS`);
   const known = path.join(directory, 'known');
   const names = Array.from({ length: NAMES }, (_, index) => `host${index % (NAMES / ZONES)}.zone${index % ZONES}`);

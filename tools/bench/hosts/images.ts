@@ -15,6 +15,7 @@ import { freePort } from '../../../test/support/processes/free_port';
 import { busyboxLayer, hasStaticBusybox, pushImage, siteLayer } from '../../../test/support/builds/images';
 import { startRegistryClient } from '../../../test/support/registries/registry_client';
 import { median } from '../measure';
+import { requirePrograms, runBench } from '../run';
 import { startApi, type Server } from '../processes';
 
 const run = promisify(execFile);
@@ -113,6 +114,7 @@ function peakOf({ pid }: Pick<Server, 'pid'>): number {
 }
 
 async function main(): Promise<void> {
+  requirePrograms('curl', 'docker-registry');
   const directory = mkdtempSync(path.join(os.tmpdir(), 'bench-images-'));
   // The engine of the database runs as another user where we are root.
   chmodSync(directory, 0o711);
@@ -244,4 +246,4 @@ async function answers(url: string): Promise<void> {
   }
 }
 
-void main();
+runBench(main);

@@ -9,7 +9,7 @@ import { WebSocket } from 'ws';
 import { makeRepository } from '../../demo/repository';
 import { openStage, type Stage } from '../../demo/stage';
 import { median } from '../measure';
-import { printLine, runBench } from '../run';
+import { printLine, requirePrograms, runBench } from '../run';
 import { measureSchedules } from './schedules';
 
 const OPEN = {
@@ -31,6 +31,7 @@ async function main(): Promise<void> {
       `${os.loadavg()[0]?.toFixed(1)}\n`,
   );
   if (values.schedules !== undefined) return measureSchedules(Number(values.schedules));
+  requirePrograms('bwrap');
   const stage = await openStage(OPEN);
   try {
     await measureRuns(stage, Number(values.rounds));
