@@ -1,7 +1,8 @@
 import type { Config } from '../../core/config';
 import { driverContext } from '../../core/driver';
 import { openClusterVolumes, openClusterWorkloads } from '../platform/cluster';
-import type { WorkloadDriver } from '../../drivers/workload';
+import type { WorkloadDriver, WorkloadInstance } from '../../drivers/workload';
+import { reachOf } from '../agents/workloads/reach';
 import type { Finding } from './finding';
 
 const CLUSTER_WITHIN_MS = 20_000;
@@ -18,6 +19,7 @@ export async function cluster(config: Config): Promise<Finding[]> {
     return [
       { check: 'cluster', status: healthy ? 'ok' : 'failed', detail },
       ...(healthy ? await namespaces(workloads) : []),
+      ...(healthy ? await instances(workloads) : []),
       ...metrics(facts.measures),
       await storage(config),
       ...databases(config),
@@ -34,6 +36,36 @@ async function namespaces({ listProjects }: Pick<WorkloadDriver, 'listProjects'>
     if (leaving_since === null || Date.now() - Date.parse(leaving_since) < LEAVING_MS) return [];
     const detail = `${name} has been ending since ${leaving_since}${reason === null ? '' : `: ${reason}`}`;
     return [{ check: 'cluster namespaces', status: 'warning', detail }];
+  });
+}
+
+/** Whether the ingress of this machine reaches them. */
+async function instances({ follow }: Pick<WorkloadDriver, 'follow'>): Promise<Finding[]> {
+  const check = 'cluster instances';
+  const found = (await listInstances(follow)).find(({ status, location, port }) => {
+    return status === 'running' && location !== null && port !== null;
+  });
+  if (!found?.location || found.port === null) return [];
+  const { from, error } = await reachOf(found.location.address, found.port);
+  if (error === null) return [{ check, status: 'ok', detail: `this machine connects to them from ${from}` }];
+  const { address } = found.location;
+  const detail =
+    `this machine cannot connect to ${address}:${found.port} from ${from ?? 'any address'} (${error}): ` +
+    'KUBERNETES_INGRESS_ADDRESSES must have the addresses from which an ingress connects';
+  return [{ check, status: 'warning', detail }];
+}
+
+function listInstances(follow: WorkloadDriver['follow']): Promise<WorkloadInstance[]> {
+  return new Promise((resolve) => {
+    const finish = (found: WorkloadInstance[]): void => {
+      clearTimeout(timer);
+      // Not before `follow` has returned.
+      setImmediate(() => stop());
+      resolve(found);
+    };
+    const timer = setTimeout(() => finish([]), CLUSTER_WITHIN_MS);
+    const nothing = (): void => undefined;
+    const stop = follow({ listed: finish, changed: nothing, removed: nothing, taskChanged: nothing });
   });
 }
 

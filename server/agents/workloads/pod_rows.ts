@@ -3,6 +3,7 @@ import type { Logger } from '../../../core/log/log';
 import type { ControlDatabase } from '../../../db/control_database';
 import type { WorkloadDriver, WorkloadInstance } from '../../../drivers/workload';
 import type { Shipper } from '../shipper';
+import type { ReachCheck } from './reach';
 import { knownPods, removePodInstances, savePodInstance } from '../../../models/applications/pod_instance';
 
 interface PodRows {
@@ -14,6 +15,7 @@ interface Parts {
   database: ControlDatabase;
   workloads: WorkloadDriver;
   shipper: Pick<Shipper, 'shipRemaining'>;
+  reach: Pick<ReachCheck, 'noticed'>;
   log: Logger;
   /** Of a task that is no instance. */
   taskChanged(id: string): void;
@@ -41,12 +43,13 @@ export function startPodRows(parts: Parts): PodRows {
   };
   const change = (uid: string, instance: WorkloadInstance | null): void => {
     state.waiting.set(uid, instance);
+    parts.reach.noticed(uid, instance);
     wake(state);
   };
   const stop = parts.workloads.follow({
     listed(instances) {
       state.listed = new Set(instances.map(({ uid }) => uid));
-      for (const instance of instances) state.waiting.set(instance.uid, instance);
+      for (const instance of instances) change(instance.uid, instance);
       wake(state);
     },
     changed: (instance) => change(instance.uid, instance),
@@ -93,7 +96,10 @@ async function writeAll(state: State): Promise<void> {
 
 async function noteAbsent(state: State, listed: ReadonlySet<string>): Promise<void> {
   for (const uid of await knownPods(state.database))
-    if (!listed.has(uid) && !state.waiting.has(uid)) state.waiting.set(uid, null);
+    if (!listed.has(uid) && !state.waiting.has(uid)) {
+      state.waiting.set(uid, null);
+      state.reach.noticed(uid, null);
+    }
   if (state.listed === listed) state.listed = null;
 }
 

@@ -9,6 +9,7 @@ import { keepClusterFacts } from './cluster_facts';
 import { ownerWaker } from './owner_waker';
 import { startShipper } from '../shipper';
 import { startPodRows } from './pod_rows';
+import { startReachCheck } from './reach';
 
 const PROBE_MS = 10_000;
 
@@ -37,7 +38,9 @@ export async function openWorkloads(
     shipper.noticeUnit(`${TASK_LOG_PREFIX}${id}`);
     wakeOwner(id);
   };
-  const rows = startPodRows({ database, workloads, shipper, log, taskChanged });
+  const reach = startReachCheck(log);
+  opened.push(() => reach.close());
+  const rows = startPodRows({ database, workloads, shipper, reach, log, taskChanged });
   opened.push(() => rows.close());
   return { workloads, tasks: { runtime: workloads.tasks, shipper } };
 }

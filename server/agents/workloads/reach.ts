@@ -1,0 +1,90 @@
+// Whether this machine, whose ingress serves requests, can connect to instances of a cluster. The network of a cluster
+// may give it another address towards pods than its own (on k3s that of `flannel.1`). Where the rules of the namespaces
+// do not name it, all requests are answered with 503 although the cluster calls the instances ready.
+import { createSocket } from 'node:dgram';
+import { connect, isIPv6 } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from '../../../core/log/log';
+import type { WorkloadInstance } from '../../../drivers/workload';
+
+const CONNECT_MS = 2_000;
+/** The rules for a new pod are there some seconds after it. */
+const ATTEMPTS = 6;
+const BETWEEN_MS = 2_500;
+/** One warning stands for all instances. */
+const QUIET_MS = 600_000;
+
+export interface Reach {
+  /** Address of this machine from which it connects; null: no way leads there. */
+  from: string | null;
+  /** Why it cannot connect, as a code of the system such as ECONNREFUSED; null: it can. */
+  error: string | null;
+}
+
+/** Tries to connect once. Never throws. */
+export async function reachOf(address: string, port: number): Promise<Reach> {
+  const from = await sourceTowards(address, port);
+  const error = await new Promise<string | null>((resolve) => {
+    const socket = connect({ host: address, port, timeout: CONNECT_MS });
+    socket.once('connect', () => resolve(null));
+    socket.once('timeout', () => resolve('ETIMEDOUT'));
+    socket.once('error', (failure: NodeJS.ErrnoException) => resolve(failure.code ?? failure.message));
+  });
+  return { from, error };
+}
+
+/** The kernel chooses it when a socket of datagrams is connected, which sends nothing. */
+function sourceTowards(address: string, port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+    const finish = (from: string | null): void => {
+      socket.close();
+      resolve(from);
+    };
+    socket.once('error', () => finish(null));
+    socket.connect(port, address, () => finish(socket.address().address));
+  });
+}
+
+export interface ReachCheck {
+  /** @param instance null: it has gone */
+  noticed(uid: string, instance: WorkloadInstance | null): void;
+  close(): void;
+}
+
+/** Warns of instances that are ready, and to which this machine cannot connect. */
+export function startReachCheck(log: Pick<Logger, 'warn'>, betweenMs = BETWEEN_MS): ReachCheck {
+  const running = new Map<string, AbortController>();
+  let warnedAt = -Infinity;
+  const check = async (address: string, port: number, signal: AbortSignal): Promise<void> => {
+    let reach: Reach = { from: null, error: null };
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      reach = await reachOf(address, port);
+      if (reach.error === null) return;
+      await pause(betweenMs, undefined, { signal, ref: false });
+    }
+    if (Date.now() - warnedAt < QUIET_MS) return;
+    warnedAt = Date.now();
+    log.warn({ address, port, ...reach }, UNREACHED);
+  };
+  return {
+    noticed(uid, instance) {
+      const { location, port } = instance ?? {};
+      if (instance?.status !== 'running' || !location || port == null) {
+        running.get(uid)?.abort();
+        running.delete(uid);
+      } else if (!running.has(uid)) {
+        const stop = new AbortController();
+        running.set(uid, stop);
+        check(location.address, port, stop.signal).catch(() => undefined);
+      }
+    },
+    close() {
+      for (const stop of running.values()) stop.abort();
+    },
+  };
+}
+
+const UNREACHED =
+  'an instance is ready, and this machine cannot connect to it. The address from which it connects must be among ' +
+  'KUBERNETES_INGRESS_ADDRESSES (docs/KUBERNETES.md)';

@@ -1,0 +1,67 @@
+/** @user any */
+// Instances that the cluster calls ready, and to which the machine of the ingress cannot connect.
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import type { WorkloadInstance } from '../../drivers/workload';
+import { reachOf, startReachCheck } from '../../server/agents/workloads/reach';
+import { freePort } from '../support/processes/free_port';
+import { waitFor } from '../support/kubernetes/wait_for';
+
+const instanceAt = (port: number, status: WorkloadInstance['status'] = 'running'): WorkloadInstance => ({
+  ...{ uid: 'one', workload_id: 'wkl_1', status, reason: null, fault: null, restarts: 0 },
+  ...{ started_at: null, ended_at: null, location: { address: '127.0.0.1' }, port },
+});
+
+/** Counts the connections. */
+async function listening(): Promise<{ server: Server; port: number; accepted: () => number }> {
+  let count = 0;
+  const server = createServer((socket) => {
+    count += 1;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { server, port: (server.address() as AddressInfo).port, accepted: () => count };
+}
+
+function checkWithLog(): { check: ReturnType<typeof startReachCheck>; warnings: object[] } {
+  const warnings: object[] = [];
+  return { check: startReachCheck({ warn: (about: object) => void warnings.push(about) } as never, 5), warnings };
+}
+
+test('says from which address this machine connects, and why it cannot', async () => {
+  const { server, port } = await listening();
+  expect(await reachOf('127.0.0.1', port)).toEqual({ from: '127.0.0.1', error: null });
+  server.close();
+  expect(await reachOf('127.0.0.1', await freePort())).toEqual({ from: '127.0.0.1', error: 'ECONNREFUSED' });
+});
+
+test('one warning tells of all that are refused', async () => {
+  const { check, warnings } = checkWithLog();
+  const port = await freePort();
+  check.noticed('one', instanceAt(port));
+  await waitFor('the warning', () => warnings.length === 1);
+  expect(warnings).toEqual([{ address: '127.0.0.1', port, from: '127.0.0.1', error: 'ECONNREFUSED' }]);
+  const { server, port: open, accepted } = await listening();
+  check.noticed('two', instanceAt(await freePort()));
+  check.noticed('three', instanceAt(open));
+  await waitFor('the connection', () => accepted() === 1);
+  check.noticed('three', instanceAt(open));
+  expect(warnings).toHaveLength(1);
+  check.close();
+  server.close();
+});
+
+test('nothing is said of one that is not ready, that accepts connections, or that goes', async () => {
+  const { check, warnings } = checkWithLog();
+  const refusing = await freePort();
+  check.noticed('starting', instanceAt(refusing, 'starting'));
+  check.noticed('going', instanceAt(refusing));
+  check.noticed('going', null);
+  const { server, port, accepted } = await listening();
+  check.noticed('fine', instanceAt(port));
+  await waitFor('the connection', () => accepted() === 1);
+  // Longer than all attempts.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect([warnings, accepted()]).toEqual([[], 1]);
+  check.close();
+  server.close();
+});
