@@ -6,6 +6,8 @@ import { reachOf } from '../agents/workloads/reach';
 import type { Finding } from './finding';
 
 const CLUSTER_WITHIN_MS = 20_000;
+/** That doctor connects to. */
+const INSTANCES_MAX = 50;
 /** Pods get their grace time. */
 const LEAVING_MS = 300_000;
 
@@ -39,19 +41,26 @@ async function namespaces({ listProjects }: Pick<WorkloadDriver, 'listProjects'>
   });
 }
 
-/** Whether the ingress of this machine reaches them. */
+/** Whether the ingress of this machine reaches them: those of other machines it may reach from another address. */
 async function instances({ follow }: Pick<WorkloadDriver, 'follow'>): Promise<Finding[]> {
   const check = 'cluster instances';
-  const found = (await listInstances(follow)).find(({ status, location, port }) => {
-    return status === 'running' && location !== null && port !== null;
-  });
-  if (!found?.location || found.port === null) return [];
-  const { from, error } = await reachOf(found.location.address, found.port);
-  if (error === null) return [{ check, status: 'ok', detail: `this machine connects to them from ${from}` }];
-  const { address } = found.location;
+  const tried = (await listInstances(follow)).flatMap(({ status, location, port }) =>
+    status === 'running' && location && port !== null ? [{ address: location.address, port }] : [],
+  );
+  const reached = await Promise.all(
+    tried
+      .slice(0, INSTANCES_MAX)
+      .map(async ({ address, port }) => ({ address, port, ...(await reachOf(address, port)) })),
+  );
+  if (reached.length === 0) return [];
+  const failed = reached.find(({ error }) => error !== null);
+  if (!failed) {
+    const from = [...new Set(reached.map((one) => one.from))].join(', ');
+    return [{ check, status: 'ok', detail: `this machine connects to them from ${from}` }];
+  }
   const detail =
-    `this machine cannot connect to ${address}:${found.port} from ${from ?? 'any address'} (${error}): ` +
-    'KUBERNETES_INGRESS_ADDRESSES must have the addresses from which an ingress connects';
+    `this machine cannot connect to ${failed.address}:${failed.port} from ${failed.from ?? 'any address'} ` +
+    `(${failed.error}): KUBERNETES_INGRESS_ADDRESSES must have the addresses from which an ingress connects`;
   return [{ check, status: 'warning', detail }];
 }
 

@@ -6,6 +6,8 @@ import { reachOf, startReachCheck } from '../../server/agents/workloads/reach';
 import { freePort } from '../support/processes/free_port';
 import { waitFor } from '../support/kubernetes/wait_for';
 
+const TIMES = { betweenMs: 5, onceMoreMs: 100 };
+
 const instanceAt = (port: number, status: WorkloadInstance['status'] = 'running'): WorkloadInstance => ({
   ...{ uid: 'one', workload_id: 'wkl_1', status, reason: null, fault: null, restarts: 0 },
   ...{ started_at: null, ended_at: null, location: { address: '127.0.0.1' }, port },
@@ -24,7 +26,7 @@ async function listening(): Promise<{ server: Server; port: number; accepted: ()
 
 function checkWithLog(): { check: ReturnType<typeof startReachCheck>; warnings: object[] } {
   const warnings: object[] = [];
-  return { check: startReachCheck({ warn: (about: object) => void warnings.push(about) } as never, 5), warnings };
+  return { check: startReachCheck({ warn: (about: object) => void warnings.push(about) } as never, TIMES), warnings };
 }
 
 test('says from which address this machine connects, and why it cannot', async () => {
@@ -43,11 +45,20 @@ test('one warning tells of all that are refused', async () => {
   const { server, port: open, accepted } = await listening();
   check.noticed('two', instanceAt(await freePort()));
   check.noticed('three', instanceAt(open));
-  await waitFor('the connection', () => accepted() === 1);
-  check.noticed('three', instanceAt(open));
+  await waitFor('the connections', () => accepted() === 2);
   expect(warnings).toHaveLength(1);
   check.close();
   server.close();
+});
+
+test('it is tried once more, when rules may have changed', async () => {
+  const { check, warnings } = checkWithLog();
+  const { server, port, accepted } = await listening();
+  server.once('connection', () => server.close());
+  check.noticed('one', instanceAt(port));
+  await waitFor('the warning', () => warnings.length === 1);
+  expect(accepted()).toBe(1);
+  check.close();
 });
 
 test('nothing is said of one that is not ready, that accepts connections, or that goes', async () => {
@@ -58,10 +69,11 @@ test('nothing is said of one that is not ready, that accepts connections, or tha
   check.noticed('going', null);
   const { server, port, accepted } = await listening();
   check.noticed('fine', instanceAt(port));
-  await waitFor('the connection', () => accepted() === 1);
+  check.noticed('fine', instanceAt(port));
+  await waitFor('the connections', () => accepted() === 2);
   // Longer than all attempts.
   await new Promise((resolve) => setTimeout(resolve, 200));
-  expect([warnings, accepted()]).toEqual([[], 1]);
+  expect([warnings, accepted()]).toEqual([[], 2]);
   check.close();
   server.close();
 });

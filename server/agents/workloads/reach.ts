@@ -11,6 +11,8 @@ const CONNECT_MS = 2_000;
 /** The rules for a new pod are there some seconds after it. */
 const ATTEMPTS = 6;
 const BETWEEN_MS = 2_500;
+/** After a start with other settings the rules of all namespaces are written anew meanwhile. */
+const ONCE_MORE_MS = 60_000;
 /** One warning stands for all instances. */
 const QUIET_MS = 600_000;
 
@@ -52,20 +54,29 @@ export interface ReachCheck {
   close(): void;
 }
 
-/** Warns of instances that are ready, and to which this machine cannot connect. */
-export function startReachCheck(log: Pick<Logger, 'warn'>, betweenMs = BETWEEN_MS): ReachCheck {
+/** Warns of instances that are ready, and to which this machine cannot connect. Each is tried at two times. */
+export function startReachCheck(
+  log: Pick<Logger, 'warn'>,
+  { betweenMs, onceMoreMs } = { betweenMs: BETWEEN_MS, onceMoreMs: ONCE_MORE_MS },
+): ReachCheck {
   const running = new Map<string, AbortController>();
   let warnedAt = -Infinity;
-  const check = async (address: string, port: number, signal: AbortSignal): Promise<void> => {
+  const check = async (address: string, port: number, signal: AbortSignal): Promise<boolean> => {
     let reach: Reach = { from: null, error: null };
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       reach = await reachOf(address, port);
-      if (reach.error === null) return;
+      if (reach.error === null) return true;
       await pause(betweenMs, undefined, { signal, ref: false });
     }
-    if (Date.now() - warnedAt < QUIET_MS) return;
+    if (Date.now() - warnedAt < QUIET_MS) return false;
     warnedAt = Date.now();
     log.warn({ address, port, ...reach }, UNREACHED);
+    return false;
+  };
+  const checkTwice = async (address: string, port: number, signal: AbortSignal): Promise<void> => {
+    if (!(await check(address, port, signal))) return;
+    await pause(onceMoreMs, undefined, { signal, ref: false });
+    await check(address, port, signal);
   };
   return {
     noticed(uid, instance) {
@@ -76,7 +87,7 @@ export function startReachCheck(log: Pick<Logger, 'warn'>, betweenMs = BETWEEN_M
       } else if (!running.has(uid)) {
         const stop = new AbortController();
         running.set(uid, stop);
-        check(location.address, port, stop.signal).catch(() => undefined);
+        checkTwice(location.address, port, stop.signal).catch(() => undefined);
       }
     },
     close() {
