@@ -4,40 +4,25 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { dashboardOf, newPerson, PASSWORD, violations, visit, type Window } from '../support/dashboard/chromium';
+import { PASSWORD, violations, visit, type Window } from '../support/dashboard/chromium';
 import { faultsOfCommand, wordsOf } from '../support/dashboard/commands';
 import { resourceTable, rootPages } from '../support/dashboard/generic';
 import { faultsOfPictures, takePicture } from '../support/dashboard/page_pictures';
+import { worldDashboard } from '../support/dashboard/world_dashboard';
 import { buildCli, fileNeedsCli, openHome, type Home } from '../support/cli/svc';
-import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
-import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
 import { ROOT } from '../support/runner/repository';
-import { startService, type TestService } from '../support/service';
-import { openWorld, operations, type World } from '../support/world';
+import type { TestService } from '../support/service';
+import { operations, type World } from '../support/world';
 
 fileNeedsCli();
 
-let dns: DnsServer;
 let service: TestService;
 let window: Window;
 let world: World;
-dashboardOf(
-  async () => {
-    buildCli();
-    dns = await startDnsServer();
-    service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
-    await newPerson(service, 'owner@example.org', 'owner');
-    world = openWorld(service);
-    return {
-      url: service.url,
-      async close() {
-        await service.close();
-        await dns.close();
-      },
-    };
-  },
-  (opened) => void (window = opened),
-);
+worldDashboard((opened) => {
+  ({ service, world, window } = opened);
+  buildCli();
+});
 
 const source = readFileSync(path.join(ROOT, 'clients/dashboard/src/pages/index.ts'), 'utf8');
 const ROUTES = [...source.matchAll(/^ {2}\['([^']+)'/gm)].map(([, pattern]) => pattern as string);

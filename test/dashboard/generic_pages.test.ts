@@ -1,47 +1,21 @@
 /** @tier heavy @quarter 4 @covers clients/dashboard server/http/dashboard.ts */
 // Each page and each form that is made of the SDL, with rows of every kind, by the rules of axe, from 320 pixels to
 // wide. A page shows what REST answers, or says what REST says.
-import {
-  dashboardOf,
-  newPerson,
-  overflow,
-  settled,
-  violations,
-  visit,
-  WIDTHS,
-  type Window,
-} from '../support/dashboard/chromium';
+import { overflow, settled, violations, visit, WIDTHS, type Window } from '../support/dashboard/chromium';
 import { resourceTable, type Table } from '../support/dashboard/generic';
-import { startDnsServer, type DnsServer } from '../support/dns/dns_server';
-import { SAMPLE_SETTINGS } from '../support/builds/sample_repository';
-import { startService, type TestService } from '../support/service';
-import { openWorld, operations, type World } from '../support/world';
+import { worldDashboard } from '../support/dashboard/world_dashboard';
+import type { TestService } from '../support/service';
+import { operations, type World } from '../support/world';
 
 let table: Table;
-let dns: DnsServer;
 let service: TestService;
 let window: Window;
 let world: World;
-dashboardOf(
-  async () => {
-    table = resourceTable();
-    dns = await startDnsServer();
-    service = await startService({ settings: { ...SAMPLE_SETTINGS, DNS_RESOLVERS: dns.address } });
-    await newPerson(service, 'owner@example.org', 'owner');
-    world = openWorld(service);
-    return {
-      url: service.url,
-      async close() {
-        await service.close();
-        await dns.close();
-      },
-    };
-  },
-  async (opened) => {
-    window = opened;
-    await visit(window.page, `/projects/${service.project}/resources`);
-  },
-);
+worldDashboard(async (opened) => {
+  ({ service, world, window } = opened);
+  table = resourceTable();
+  await visit(window.page, `/projects/${service.project}/resources`);
+});
 
 /** Path on REST of an operation, with ids of rows that are there. */
 async function restPath(name: string): Promise<string> {
