@@ -4,47 +4,55 @@ import { onSignedOut, request } from './api/client';
 import { graphql, type ResultOf } from './api/graphql';
 import { navigate } from './router';
 
-const VIEWER = graphql(`
-  query Viewer {
-    viewer {
-      user {
-        id
-        name
-        email
-      }
-      account {
-        name
-      }
-      two_factor_enabled
-      email_confirmed
-      recovery_codes_left
-    }
-    listProjects(limit: 100, sort: "name") {
-      data {
-        id
-        name
-        description
-        role
-        default_region
-      }
-      next_cursor
-    }
+/** What every page knows of a project. */
+export const PROJECT_FIELDS = graphql(`
+  fragment ProjectFields on Project {
+    id
+    name
+    description
+    role
+    default_region
   }
 `);
-const MORE_PROJECTS = graphql(`
-  query MoreProjects($cursor: String) {
-    listProjects(limit: 100, sort: "name", cursor: $cursor) {
-      data {
-        id
-        name
-        description
-        role
-        default_region
+const VIEWER = graphql(
+  `
+    query Viewer {
+      viewer {
+        user {
+          id
+          name
+          email
+        }
+        account {
+          name
+        }
+        two_factor_enabled
+        email_confirmed
+        recovery_codes_left
       }
-      next_cursor
+      listProjects(limit: 100, sort: "name") {
+        data {
+          ...ProjectFields
+        }
+        next_cursor
+      }
     }
-  }
-`);
+  `,
+  [PROJECT_FIELDS],
+);
+const MORE_PROJECTS = graphql(
+  `
+    query MoreProjects($cursor: String) {
+      listProjects(limit: 100, sort: "name", cursor: $cursor) {
+        data {
+          ...ProjectFields
+        }
+        next_cursor
+      }
+    }
+  `,
+  [PROJECT_FIELDS],
+);
 const LOGOUT = graphql(`
   mutation Logout {
     logout
@@ -52,7 +60,7 @@ const LOGOUT = graphql(`
 `);
 
 export type Viewer = ResultOf<typeof VIEWER>['viewer'];
-export type Project = ResultOf<typeof VIEWER>['listProjects']['data'][number];
+export type Project = ResultOf<typeof PROJECT_FIELDS>;
 export type Role = NonNullable<Project['role']>;
 
 /** undefined until it is known. */

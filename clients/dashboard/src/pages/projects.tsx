@@ -9,23 +9,22 @@ import { Empty, Page, Waiting } from '../parts/page';
 import { Paging } from '../parts/paging';
 import { Ago } from '../parts/time';
 import { navigate } from '../router';
-import { loadSession } from '../session';
+import { loadSession, PROJECT_FIELDS } from '../session';
 
-const PROJECTS = graphql(`
-  query Projects($cursor: String) {
-    listProjects(limit: 100, sort: "name", cursor: $cursor) {
-      data {
-        id
-        name
-        description
-        role
-        default_region
-        updated_at
+const PROJECTS = graphql(
+  `
+    query Projects($cursor: String) {
+      listProjects(limit: 100, sort: "name", cursor: $cursor) {
+        data {
+          ...ProjectFields
+          updated_at
+        }
+        next_cursor
       }
-      next_cursor
     }
-  }
-`);
+  `,
+  [PROJECT_FIELDS],
+);
 const CREATE = graphql(`
   mutation CreateProject($input: CreateProjectInput!) {
     createProject(input: $input) {
