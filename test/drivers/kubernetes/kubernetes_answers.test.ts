@@ -1,11 +1,11 @@
 // Answers that an API server gives once in a while, or what stands before it: what becomes of each.
 import { driverContext } from '../../../core/driver';
-import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
-import type { KubernetesError } from '../../../drivers/kubernetes/client/failure';
+import type { KubernetesClient } from '../../../drivers/kubernetes/client/client';
 import { resourceTypes } from '../../../drivers/kubernetes/client/resource_type';
 import {
+  failureOf,
+  oddApiServer,
   respond,
-  startOddApiServer,
   statusOf,
   type Handler,
   type OddApiServer,
@@ -13,24 +13,12 @@ import {
 
 let api: OddApiServer;
 let client: KubernetesClient;
-beforeAll(async () => {
-  api = await startOddApiServer();
-  client = openKubernetesClient(api.access());
-});
-afterAll(async () => {
-  client.close();
-  await api.close();
-});
+oddApiServer((opened) => ({ api, client } = opened));
 
 const { configMaps, secrets, deployments } = resourceTypes;
 const shop = { namespace: 'shop', name: 'settings' };
 const settings = { metadata: { ...shop }, data: { color: 'green' } };
 const apply = (ms = 10_000) => client.apply(configMaps, settings, driverContext(ms));
-const failureOf = (work: Promise<unknown>): Promise<KubernetesError> =>
-  work.then(
-    () => Promise.reject(new Error('it was taken')),
-    (error: KubernetesError) => error,
-  );
 const refuse =
   (code: number, reason: string, message: string, details = {}): Handler =>
   (_, response) =>

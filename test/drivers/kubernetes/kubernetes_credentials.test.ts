@@ -2,10 +2,11 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { driverContext, type DriverError } from '../../../core/driver';
+import { driverContext } from '../../../core/driver';
 import type { ClusterAccess, ExecPlugin } from '../../../drivers/kubernetes/client/access';
 import { openKubernetesClient } from '../../../drivers/kubernetes/client/client';
 import {
+  failureOf,
   respond,
   startOddApiServer,
   statusOf,
@@ -43,12 +44,6 @@ async function call(access: ClusterAccess, times = 1): Promise<void> {
     client.close();
   }
 }
-
-const failureOf = (work: Promise<unknown>): Promise<DriverError> =>
-  work.then(
-    () => Promise.reject(new Error('it was taken')),
-    (error: DriverError) => error,
-  );
 
 describe('a token', () => {
   test('is sent, and a refused one is not shown', async () => {

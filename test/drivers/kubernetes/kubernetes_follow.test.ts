@@ -1,14 +1,14 @@
 // Following a collection over a server that ends, breaks and garbles its watches.
 import type { ServerResponse } from 'node:http';
 import type { ConfigMap } from 'kubernetes-types/core/v1';
-import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
+import type { KubernetesClient } from '../../../drivers/kubernetes/client/client';
 import type { Followed } from '../../../drivers/kubernetes/client/follow';
 import { resourceTypes } from '../../../drivers/kubernetes/client/resource_type';
 import {
   configMap,
   listOf,
+  oddApiServer,
   respond,
-  startOddApiServer,
   statusOf,
   type OddApiServer,
   type SeenRequest,
@@ -20,10 +20,7 @@ let client: KubernetesClient;
 let aborted: AbortController;
 let followed: Followed<ConfigMap>;
 let told: string[];
-beforeAll(async () => {
-  api = await startOddApiServer();
-  client = openKubernetesClient(api.access());
-});
+oddApiServer((opened) => ({ api, client } = opened));
 beforeEach(() => {
   aborted = new AbortController();
   told = [];
@@ -31,10 +28,6 @@ beforeEach(() => {
 afterEach(async () => {
   aborted.abort();
   await followed.ended;
-});
-afterAll(async () => {
-  client.close();
-  await api.close();
 });
 
 const isWatch = ({ url }: SeenRequest): boolean => url.searchParams.has('watch');

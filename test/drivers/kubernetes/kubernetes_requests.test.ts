@@ -2,13 +2,13 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { driverContext } from '../../../core/driver';
 import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
-import type { KubernetesError } from '../../../drivers/kubernetes/client/failure';
 import { resourceTypes } from '../../../drivers/kubernetes/client/resource_type';
 import {
   configMap,
+  failureOf,
   listOf,
+  oddApiServer,
   respond,
-  startOddApiServer,
   statusOf,
   type Handler,
   type OddApiServer,
@@ -16,22 +16,10 @@ import {
 
 let api: OddApiServer;
 let client: KubernetesClient;
-beforeAll(async () => {
-  api = await startOddApiServer();
-  client = openKubernetesClient(api.access());
-});
-afterAll(async () => {
-  client.close();
-  await api.close();
-});
+oddApiServer((opened) => ({ api, client } = opened));
 
 const { configMaps } = resourceTypes;
 const settings = { metadata: { namespace: 'shop', name: 'settings' }, data: { color: 'green' } };
-const failureOf = (work: Promise<unknown>): Promise<KubernetesError> =>
-  work.then(
-    () => Promise.reject(new Error('it was taken')),
-    (error: KubernetesError) => error,
-  );
 
 describe('a list', () => {
   test('is read in pages', async () => {

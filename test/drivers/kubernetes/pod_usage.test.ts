@@ -1,19 +1,12 @@
 // What the metrics API of a cluster says, as usage of instances.
 import { driverContext } from '../../../core/driver';
-import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
+import type { KubernetesClient } from '../../../drivers/kubernetes/client/client';
 import { openPodUsage } from '../../../drivers/workload/kubernetes/pod_usage';
-import { respond, startOddApiServer, type OddApiServer } from '../../support/kubernetes/odd_api_server';
+import { oddApiServer, respond, type OddApiServer } from '../../support/kubernetes/odd_api_server';
 
 let api: OddApiServer;
 let client: KubernetesClient;
-beforeAll(async () => {
-  api = await startOddApiServer();
-  client = openKubernetesClient(api.access());
-});
-afterAll(async () => {
-  client.close();
-  await api.close();
-});
+oddApiServer((opened) => ({ api, client } = opened));
 
 const ctx = () => driverContext(5_000);
 const pod = (name: string, uid: string) => ({ metadata: { namespace: 'platform-prj-1', name, uid } });

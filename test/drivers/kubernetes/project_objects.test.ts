@@ -1,7 +1,7 @@
 // The ceilings of a project's namespace, what a refusal means in words, and when a namespace may go.
 import { loadConfig } from '../../../core/config';
 import { driverContext } from '../../../core/driver';
-import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
+import type { KubernetesClient } from '../../../drivers/kubernetes/client/client';
 import { listProjects, removeProject } from '../../../drivers/workload/kubernetes/project_removal';
 import { ensureProject } from '../../../drivers/workload/kubernetes/namespace';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../../drivers/workload/kubernetes/project_quota';
 import { resourcesOf } from '../../../drivers/workload/kubernetes/deployment';
 import { projectRoom } from '../../../server/platform/cluster';
-import { respond, startOddApiServer, statusOf, type OddApiServer } from '../../support/kubernetes/odd_api_server';
+import { oddApiServer, respond, statusOf, type OddApiServer } from '../../support/kubernetes/odd_api_server';
 
 const hardOf = (quotas: object): Record<string, string> =>
   projectQuota('platform', 'prj_1', projectRoom(loadConfig({ QUOTAS: JSON.stringify(quotas) }))).spec?.hard ?? {};
@@ -68,14 +68,7 @@ test('a refusal by a quota is told in words; others as they are', () => {
 describe('a namespace', () => {
   let api: OddApiServer;
   let client: KubernetesClient;
-  beforeAll(async () => {
-    api = await startOddApiServer();
-    client = openKubernetesClient(api.access());
-  });
-  afterAll(async () => {
-    client.close();
-    await api.close();
-  });
+  oddApiServer((opened) => ({ api, client } = opened));
   const own = { 'platform-api/installation': 'platform', 'platform-api/project': 'prj_1' };
   const namespace = (labels: object, more: object = {}) => ({
     metadata: { name: 'platform-prj-1', uid: 'uid-1', labels, ...more },

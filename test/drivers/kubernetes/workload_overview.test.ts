@@ -1,23 +1,16 @@
 // Whether all of a workload is as it should be, from lists of all workloads.
 import { driverContext } from '../../../core/driver';
-import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
+import type { KubernetesClient } from '../../../drivers/kubernetes/client/client';
 import type { KubernetesObject } from '../../../drivers/kubernetes/client/resource_type';
 import { workloadObjects, type WorkloadObjects } from '../../../drivers/workload/kubernetes/deployment';
 import { withDigest } from '../../../drivers/workload/kubernetes/drift';
 import { isPartOf, openOverview } from '../../../drivers/workload/kubernetes/overview';
-import { respond, startOddApiServer, type OddApiServer } from '../../support/kubernetes/odd_api_server';
+import { oddApiServer, respond, type OddApiServer } from '../../support/kubernetes/odd_api_server';
 import { workloadSample } from '../../support/kubernetes/workload_sample';
 
-let server: OddApiServer;
+let api: OddApiServer;
 let client: KubernetesClient;
-beforeAll(async () => {
-  server = await startOddApiServer();
-  client = openKubernetesClient(server.access());
-});
-afterAll(async () => {
-  client.close();
-  await server.close();
-});
+oddApiServer((opened) => ({ api, client } = opened));
 
 const ctx = () => driverContext(10_000);
 const YEAR_MS = 365 * 86_400_000;
@@ -39,7 +32,7 @@ function serve(all: WorkloadObjects[]): void {
     networkpolicies: all.map(({ egress }) => egress),
     poddisruptionbudgets: all.map(({ disruption }) => disruption),
   };
-  server.answer(({ url }, response) => {
+  api.answer(({ url }, response) => {
     const items = lists[url.pathname.split('/').at(-1) ?? ''] ?? [];
     respond(response, 200, { metadata: { resourceVersion: '1' }, items: items.filter(Boolean) });
   });
@@ -51,7 +44,7 @@ test('four lists tell it of any number of workloads', async () => {
   const overview = openOverview({ client, prefix: 'platform' });
   const found = await Promise.all(all.map((one, index) => overview.unchanged(`wkl_${index}`, one, ctx())));
   expect(found.every((deployment) => deployment !== null)).toBe(true);
-  expect(server.requests).toHaveLength(4);
+  expect(api.requests).toHaveLength(4);
 });
 
 test('each object that is absent, or another, is noticed', async () => {
@@ -80,15 +73,15 @@ test('what was changed is not told from lists for a while, and lists are read ag
   expect(await overview.unchanged('wkl_1', objects, ctx())).not.toBeNull();
   overview.forget('wkl_1');
   expect(await overview.unchanged('wkl_1', objects, ctx())).toBeNull();
-  expect(server.requests).toHaveLength(4);
+  expect(api.requests).toHaveLength(4);
   now = 40_000;
   expect(await overview.unchanged('wkl_1', objects, ctx())).not.toBeNull();
-  expect(server.requests).toHaveLength(8);
+  expect(api.requests).toHaveLength(8);
 });
 
 test('an API server that does not answer is asked again', async () => {
   const objects = desired('wkl_1');
-  server.answer((_request, response) => respond(response, 503, 'away'));
+  api.answer((_request, response) => respond(response, 503, 'away'));
   const overview = openOverview({ client, prefix: 'platform' });
   await expect(overview.unchanged('wkl_1', objects, ctx())).rejects.toMatchObject({ reason: 'transient' });
   serve([objects]);

@@ -6,6 +6,8 @@ import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import type { ClusterAccess, UserAccess } from '../../../drivers/kubernetes/client/access';
+import { openKubernetesClient, type KubernetesClient } from '../../../drivers/kubernetes/client/client';
+import type { KubernetesError } from '../../../drivers/kubernetes/client/failure';
 import { makeAuthority, type Authority } from '../databases/authority';
 
 export interface OddApiServer {
@@ -77,6 +79,29 @@ export async function startOddApiServer(): Promise<OddApiServer> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** Around the tests of a file or a block: a server, and a client of it. */
+export function oddApiServer(use: (opened: { api: OddApiServer; client: KubernetesClient }) => void): void {
+  let api: OddApiServer;
+  let client: KubernetesClient;
+  beforeAll(async () => {
+    api = await startOddApiServer();
+    client = openKubernetesClient(api.access());
+    use({ api, client });
+  });
+  afterAll(async () => {
+    client.close();
+    await api.close();
+  });
+}
+
+/** Why a call of the client fails. @throws Error where it does not */
+export function failureOf(work: Promise<unknown>): Promise<KubernetesError> {
+  return work.then(
+    () => Promise.reject(new Error('it was taken')),
+    (error: KubernetesError) => error,
+  );
 }
 
 export function respond(
